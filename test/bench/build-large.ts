@@ -6,11 +6,11 @@ import { buildHistory } from './large/history.ts';
 import { prepareInstallation } from './large/installation.ts';
 
 /*
- * Fills a data directory with the history that `npm run bench:large` measures with, to try something out on it:
+ * Fills a data directory with the history of `npm run bench:large`, for experiments:
  *
  *     npm run build && node --import tsx test/bench/build-large.ts --messages 1000000 --dir /tmp/large
  *
- * The database has schema 16: the daemon brings it up to date when it starts.
+ * The database has schema 16; the daemon migrates it when it starts.
  */
 const { values } = parseArgs({
   options: { messages: { type: 'string', default: '1000000' }, dir: { type: 'string' } },

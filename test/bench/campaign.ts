@@ -1,30 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { epochNow } from '../support/bench-companion.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
-import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts';
+import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { startGroup } from '../support/group.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
+import { epochNow } from './benchmark-process.ts';
 import { thisMachine } from './machine.ts';
-import { htmlOf } from './message.ts';
-import { type Receiver, startReceiver } from './receiver.ts';
-import { setStage } from './stage.ts';
+import { htmlOf, SUBJECT } from './message.ts';
+import { publishRecipients, RECIPIENT_DOMAINS, type Receiver, startReceiver } from './receiver.ts';
+import { createResources } from './resources.ts';
+import { percentile } from './result.ts';
 
 /*
- * How long transactional mail takes while a campaign is sent:
+ * Delivery time of transactional messages while a campaign is sent:
  *
  *     npm run build && npm run bench:campaign -- --members 20000
  *
- *   here ──HTTP, 20 a second──▶ postrider serve ──SMTP──▶ sink      the same MX hosts as the campaign's
- *                               └ a campaign to 20,000 ─▶
+ *   benchmark ──HTTP, 20 per second──▶ postrider serve ──SMTP──▶ sink    the MX hosts of the campaign
+ *                                      └ campaign to 20,000 ───▶
  *
- * The same stream is sent before the campaign as well, for comparison. Times are those from the moment of the
- * request to the sink's 250, which is longer than from acceptance to delivery. Fails when the 99th percentile is
- * a second or more.
+ * The same stream is also sent before the campaign, for comparison. Times are from the request to the sink's 250, which
+ * is longer than from acceptance to delivery. Exits with 1 when the 99th percentile is a second or more.
  */
-const MX_HOSTS = ['127.0.1.1', '127.0.1.2', '127.0.1.3', '127.0.1.4'];
-const DOMAINS = Array.from({ length: 20 }, (_, n) => `d${String(n).padStart(2, '0')}.example`);
 const ALONE_SECONDS = 5;
 const LIMIT_MS = 1000;
 
@@ -32,7 +30,7 @@ const { values } = parseArgs({
   options: {
     members: { type: 'string', default: '20000' },
     'per-second': { type: 'string', default: '20' },
-    /** Bytes of html, of either mail. */
+    /** Bytes of html of each message. */
     size: { type: 'string', default: '10240' },
   },
 });
@@ -40,30 +38,30 @@ const MEMBERS = Number(values.members);
 const PER_SECOND = Number(values['per-second']);
 const HTML = htmlOf(Number(values.size));
 
-const stage = await setStage();
+const resources = await createResources();
 try {
   process.exitCode = (await bench()) ? 0 : 1;
 } catch (error) {
   console.error(error);
   process.exitCode = 1;
 } finally {
-  await stage.clear();
+  await resources.release();
 }
 
 async function bench(): Promise<boolean> {
   const { cpu, cores, load } = thisMachine();
-  const receiver = await stage.use(() => startReceiver(MX_HOSTS));
-  const daemon = await stage.use(() => startScene(receiver));
+  const receiver = await resources.start(() => startReceiver());
+  const daemon = await resources.start(() => startSender(receiver));
   console.log(`${cores} × ${cpu}, Node ${process.version}, load ${load}`);
   const people = Array.from({ length: MEMBERS }, (_, n) => ({
-    email: `reader${n}@${DOMAINS[n % DOMAINS.length]}`,
+    email: `reader${n}@${RECIPIENT_DOMAINS[n % RECIPIENT_DOMAINS.length]}`,
     firstName: `Reader ${n}`,
   }));
   const { subscriptionGroupId, campaignId } = await startGroup(daemon.api, people);
 
   await receiver.reset();
-  const alone = await during(daemon, receiver, 'alone', sleep(ALONE_SECONDS * 1000));
-  print('transactional mail alone', alone);
+  const alone = await sendDuring(daemon, receiver, 'alone', sleep(ALONE_SECONDS * 1000));
+  print('transactional messages only', alone);
 
   await receiver.reset();
   const before = processCost(findChild('dist/main.js', 'serve'));
@@ -85,32 +83,26 @@ async function bench(): Promise<boolean> {
       await sleep(250);
     }
   };
-  const beside = await during(daemon, receiver, 'beside', campaign());
+  const concurrent = await sendDuring(daemon, receiver, 'concurrent', campaign());
   const seconds = (endedAt - began) / 1000;
   const after = processCost(findChild('dist/main.js', 'serve'));
   const { recipients } = await receiver.counts();
   print(
-    `beside a campaign to ${MEMBERS} (${(MEMBERS / seconds).toFixed(0)}/s, ${seconds.toFixed(1)} s)`,
-    beside,
+    `during a campaign to ${MEMBERS} (${(MEMBERS / seconds).toFixed(0)}/s, ${seconds.toFixed(1)} s)`,
+    concurrent,
   );
-  const cost = ((after.cpu - before.cpu) * 1000) / (MEMBERS + beside.times.length);
+  const cost = ((after.cpu - before.cpu) * 1000) / (MEMBERS + concurrent.times.length);
   console.log(
-    `CPU of the server ${cost.toFixed(2)} ms a message, peak ${after.peakMiB?.toFixed(0) ?? '-'} MiB`,
+    `CPU of the server ${cost.toFixed(2)} ms per message, peak memory ${after.peakMiB.toFixed(0)} MiB`,
   );
-  const missing = MEMBERS + beside.times.length - recipients;
-  if (missing > 0) console.log(`FAULT: ${missing} messages never came to the sink`);
-  return missing === 0 && at(beside.times, 0.99) < LIMIT_MS;
+  const missing = MEMBERS + concurrent.times.length - recipients;
+  if (missing > 0) console.log(`FAULT: ${missing} messages did not arrive at the sink`);
+  return missing === 0 && percentile(concurrent.times, 0.99) < LIMIT_MS;
 }
 
-async function startScene(receiver: Receiver): Promise<RunningDaemon> {
+async function startSender(receiver: Receiver): Promise<RunningDaemon> {
   const dns = await startDnsServer();
-  // As the world would see it; nobody connects to it.
-  dns.set(HOSTNAME, 'A', ['192.0.2.25']);
-  receiver.hosts.forEach((host, site) => dns.set(`mx${site}.provider${site}.example`, 'A', [host]));
-  DOMAINS.forEach((domain, n) => {
-    const site = n % receiver.hosts.length;
-    dns.set(domain, 'MX', [`10 mx${site}.provider${site}.example`]);
-  });
+  publishRecipients(dns);
   const daemon = await startDaemon({
     'dns.resolvers': [dns.address],
     'delivery.port': receiver.port,
@@ -131,27 +123,29 @@ async function startScene(receiver: Receiver): Promise<RunningDaemon> {
   return { ...daemon, stop };
 }
 
-interface Measured {
-  /** From request to answer, and to the sink's 250: ms, in order. */
-  answers: number[];
+/** Times from the request, in ms, ascending. */
+interface Measurement {
+  /** To the response. */
+  responses: number[];
+  /** To the sink's 250. */
   times: number[];
 }
 
-/** Sends transactional mail, evenly, as long as something lasts, and waits until it has arrived. */
-async function during(
+/** Sends transactional messages at a constant rate until `work` has ended, and waits for their arrival. */
+async function sendDuring(
   daemon: RunningDaemon,
   receiver: Receiver,
   name: string,
-  lasts: Promise<void>,
-): Promise<Measured> {
-  const sends: Promise<{ to: string; at: number; answer: number }>[] = [];
+  work: Promise<void>,
+): Promise<Measurement> {
+  const sends: Promise<{ to: string; at: number; responseMs: number }>[] = [];
   const over = new AbortController();
-  const ended = lasts.finally(() => over.abort());
+  const ended = work.finally(() => over.abort());
   const began = epochNow();
   for (let n = 0; !over.signal.aborted; n++) {
     const wait = began + (n * 1000) / PER_SECOND - epochNow();
     if (wait > 0) await sleep(wait);
-    sends.push(send(daemon, `timed${name}${n}@${DOMAINS[n % DOMAINS.length]}`));
+    sends.push(send(daemon, `timed${name}${n}@${RECIPIENT_DOMAINS[n % RECIPIENT_DOMAINS.length]}`));
   }
   await ended;
   const sent = await Promise.all(sends);
@@ -161,33 +155,35 @@ async function during(
     arrivals = await receiver.arrivals();
   }
   const times = sent.map(({ to, at }) => (arrivals.get(to) ?? Number.POSITIVE_INFINITY) - at);
-  return { answers: inOrder(sent.map(({ answer }) => answer)), times: inOrder(times) };
+  return { responses: ascending(sent.map(({ responseMs }) => responseMs)), times: ascending(times) };
 }
 
 async function send(daemon: RunningDaemon, to: string) {
   const at = epochNow();
-  const answer = await daemon.api.send({
+  const response = await daemon.api.send({
     from: 'Shop <shop@shop.example>',
     to,
-    subject: 'Your order has left our house',
+    subject: SUBJECT,
     html: HTML,
   });
-  if (answer.status !== 200) throw new Error(answer.text);
-  return { to, at, answer: epochNow() - at };
+  if (response.status !== 200) throw new Error(response.text);
+  return { to, at, responseMs: epochNow() - at };
 }
 
-function inOrder(numbers: number[]): number[] {
+function ascending(numbers: number[]): number[] {
   return numbers.toSorted((a, b) => a - b);
 }
 
-function at(sorted: number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
-}
-
-function print(title: string, { answers, times }: Measured): void {
+function print(title: string, { responses, times }: Measurement): void {
   const row = (numbers: number[]) =>
-    `p50 ${at(numbers, 0.5).toFixed(0)} ms, p99 ${at(numbers, 0.99).toFixed(0)} ms, worst ${at(numbers, 1).toFixed(0)} ms`;
+    [
+      ['p50', 0.5],
+      ['p99', 0.99],
+      ['max', 1],
+    ]
+      .map(([name, share]) => `${name} ${percentile(numbers, Number(share)).toFixed(0)} ms`)
+      .join(', ');
   console.log(`\n${title}: ${times.length} messages at ${PER_SECOND}/s`);
-  console.log(`  request to answer       ${row(answers)}`);
-  console.log(`  request to delivered    ${row(times)}`);
+  console.log(`  request to response     ${row(responses)}`);
+  console.log(`  request to delivery     ${row(times)}`);
 }

@@ -16,16 +16,17 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { DATABASE_FILE, openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { percentile } from './result.ts';
 
-/**
- * `npm run bench:contacts [-- --rows 1000000]`: imports that many contacts into a group as the API does, then
- * looks people up and reads lists, the first page and the ten-thousandth. Everything durable, in one process.
+/*
+ * `npm run bench:contacts [-- --rows 1000000]`: imports contacts into a group as the API does, then reads single contacts
+ * and lists, the first and the 10,000th page. Durable, in one process.
  */
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '200000' } } });
 const ROWS = Number(values.rows);
 const PAGES = 10_000;
 const PAGE = Math.max(1, Math.floor(ROWS / (PAGES + 1)));
-const TIMES = 2000;
+const READS = 2000;
 
 const FIRST = ['Maria', 'Jan', 'Ada', 'Omar', 'Zoë', 'Li', 'Priya', 'Carlos', 'Ingrid', 'Mehmet'];
 const LAST = [
@@ -116,16 +117,16 @@ async function run(): Promise<void> {
   );
   const seconds = (performance.now() - began) / 1000;
   const cpu = process.cpuUsage(cpuBefore);
-  say(`${count(imported.counts.created)} contacts imported into a group in ${seconds.toFixed(1)} s`, [
+  print(`${count(imported.counts.created)} contacts imported into a group in ${seconds.toFixed(1)} s`, [
     ['rate', `${count(Math.round(ROWS / seconds))} rows/s`],
-    ['processor', `${((cpu.user + cpu.system) / ROWS).toFixed(0)} µs a row`],
+    ['CPU', `${((cpu.user + cpu.system) / ROWS).toFixed(0)} µs per row`],
     ['a batch of 500, with its commit', times(delays)],
-    ['memory', `${mb(before)} before, ${mb(peak)} at most`],
+    ['memory', `${mb(before)} before, ${mb(peak)} peak`],
     ['database', mb(statSync(join(dir, DATABASE_FILE)).size)],
   ]);
 
-  const keys = tenThousandth((beforeSeq) => tables.contacts.list({ accountId, beforeSeq, limit: PAGE }));
-  const members = tenThousandth((beforeSeq) => {
+  const contactsKey = lastPageKey((beforeSeq) => tables.contacts.list({ accountId, beforeSeq, limit: PAGE }));
+  const membersKey = lastPageKey((beforeSeq) => {
     const page = tables.subscriptions.list({ groupSeq, beforeSeq, limit: PAGE });
     return { more: page.more, rows: page.rows.map(({ contact }) => contact) };
   });
@@ -136,28 +137,28 @@ async function run(): Promise<void> {
       .list({ groupSeq, beforeSeq, limit: PAGE })
       .rows.map((member) => presentSubscriber(groupId, member));
   const search = (text: string) => contactSearch.run(tables, { accountId, text, limit: 50, after: null });
-  const someone = () => emailIdentifier(addressOf(systemRandom.below(ROWS)));
-  say(`${TIMES} reads each: median, 99th percentile, worst`, [
+  const randomIdentifier = () => emailIdentifier(addressOf(systemRandom.below(ROWS)));
+  print(`${READS} reads each: median, 99th percentile, maximum`, [
     [
-      'look-up by identifier',
-      measured(() => presentContact(ok(audience.contacts.get(accountId, someone())))),
+      'get by identifier',
+      measure(() => presentContact(ok(audience.contacts.get(accountId, randomIdentifier())))),
     ],
-    [`contacts, page 1 (${PAGE} rows)`, measured(() => list(null, PAGE))],
-    [`contacts, page ${count(PAGES)}`, measured(() => list(keys, PAGE))],
-    ['contacts, page 1 (50 rows)', measured(() => list(null, 50))],
-    ['contacts of a status, page 1 (50 rows)', measured(() => byStatus())],
-    [`members, page 1 (${PAGE} rows)`, measured(() => group(null))],
-    [`members, page ${count(PAGES)}`, measured(() => group(members))],
-    ['search, a common beginning', measured(() => search('ma'))],
-    ['search, a common beginning, deep', measured(() => deepSearch())],
-    ['search, part of a word', measured(() => search('chmid'))],
-    ['search, one person', measured(() => search(addressOf(systemRandom.below(ROWS))))],
-    ['search, a full name', measured(() => search('maria schmi'))],
-    ['search, nobody', measured(() => search('qqq'))],
+    [`contacts, page 1 (${PAGE} rows)`, measure(() => list(null, PAGE))],
+    [`contacts, page ${count(PAGES)}`, measure(() => list(contactsKey, PAGE))],
+    ['contacts, page 1 (50 rows)', measure(() => list(null, 50))],
+    ['contacts of a status, page 1 (50 rows)', measure(() => byStatus())],
+    [`members, page 1 (${PAGE} rows)`, measure(() => group(null))],
+    [`members, page ${count(PAGES)}`, measure(() => group(membersKey))],
+    ['search, a common prefix', measure(() => search('ma'))],
+    ['search, a common prefix, deep', measure(() => deepSearch())],
+    ['search, part of a word', measure(() => search('chmid'))],
+    ['search, an address', measure(() => search(addressOf(systemRandom.below(ROWS))))],
+    ['search, a full name', measure(() => search('maria schmi'))],
+    ['search, no match', measure(() => search('qqq'))],
   ]);
 }
 
-/** In the middle of those who begin alike. */
+/** A page in the middle of the contacts with a common prefix. */
 function deepSearch() {
   const after = { walk: 1, key: 'maria sc', seq: Math.floor(ROWS / 2) };
   return contactSearch.run(tables, { accountId, text: 'maria sc', limit: 50, after });
@@ -169,16 +170,14 @@ function byStatus() {
     .rows.map(presentContact);
 }
 
-/** The page key before the ten-thousandth page, found as a client finds it. */
-function tenThousandth(
-  read: (beforeSeq: number | null) => { rows: { seq: number }[]; more: boolean },
-): number {
+/** The key of page PAGES, found page by page as a client does. */
+function lastPageKey(read: (beforeSeq: number | null) => { rows: { seq: number }[]; more: boolean }): number {
   let key: number | null = null;
   for (let page = 1; page < PAGES; page++) key = read(key).rows.at(-1)?.seq ?? key;
   return key ?? 0;
 }
 
-/** Addresses in no order, as in the world. */
+/** Address of contact `n`; the addresses are not in alphabetical order. */
 function addressOf(n: number): string {
   const mixed = Math.imul(n + 1, 2_654_435_761) >>> 0;
   return `${FIRST[mixed % 10]?.toLowerCase().replace('ë', 'e')}.${mixed.toString(36)}.${n}@example.net`;
@@ -198,9 +197,10 @@ async function* csv(): AsyncGenerator<Buffer> {
   }
 }
 
-function measured(read: () => unknown): string {
+/** Times of READS calls, after 100 calls to warm up. */
+function measure(read: () => unknown): string {
   for (let n = 0; n < 100; n++) read();
-  const took = Array.from({ length: TIMES }, () => {
+  const took = Array.from({ length: READS }, () => {
     const began = performance.now();
     read();
     return performance.now() - began;
@@ -210,11 +210,11 @@ function measured(read: () => unknown): string {
 
 function times(took: number[]): string {
   const sorted = took.toSorted((a, b) => a - b);
-  const at = (share: number) => (sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(2);
-  return `${at(0.5)} ms, p99 ${at(0.99)} ms, worst ${at(1)} ms`;
+  const at = (share: number) => percentile(sorted, share).toFixed(2);
+  return `${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`;
 }
 
-function say(title: string, rows: [name: string, value: string][]): void {
+function print(title: string, rows: [name: string, value: string][]): void {
   console.log(`\n${title}`);
   for (const [name, value] of rows) console.log(`  ${name.padEnd(40)} ${value}`);
 }

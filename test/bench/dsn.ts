@@ -1,39 +1,40 @@
 import { parseArgs } from 'node:util';
 import { dsn } from '../smtp/mx/mails.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { type SmtpClient, smtpClient } from '../support/smtp-client.ts';
 import { startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 import { thisMachine } from './machine.ts';
+import { percentile } from './result.ts';
 
 /*
- * Whether bounces are taken as fast as they come, while sending goes on:
+ * Rate at which bounces are received while other messages are sent:
  *
- *     npm run build && npm run bench:dsn                    500 a second for a minute
- *     npm run bench:dsn -- --rate 2000 --bounces 20000      as fast as they are taken
+ *     npm run build && npm run bench:dsn                    500 per second for a minute
+ *     npm run bench:dsn -- --rate 2000 --bounces 20000      at the maximum rate
  *
- *   reporters ──DSN──▶ postrider serve ◀──HTTP── senders        the messages that bounce were delivered before
+ *   reporters ──DSN──▶ postrider serve ◀──HTTP── senders        the bounced messages were delivered before
  *                          └──SMTP──▶ sink
  *
- * A reporter opens a connection for every few reports, as the world's servers do. "answeredPerSecond" is the rate
- * that came about; it can be no higher than --rate. Answer times are from the first command of a mail to the reply
- * after its dot, so they hold five round trips and a commit. It ends with 1 when a report is not in the events.
+ * A reporter opens a connection for every few reports, as mail servers do. "repliesPerSecond" is the achieved rate, at
+ * most --rate. Reply times are from MAIL to the reply after the final dot: five round trips and a commit. Exits with 1
+ * when a report is missing in the events.
  */
 const { values } = parseArgs({
   options: {
     bounces: { type: 'string', default: '30000' },
-    /** Wanted a second. */
+    /** Target, reports per second. */
     rate: { type: 'string', default: '500' },
-    /** Reports over one connection. */
+    /** Reports per connection. */
     each: { type: 'string', default: '5' },
-    /** Connections at once. */
+    /** Concurrent connections. */
     reporters: { type: 'string', default: '250' },
-    /** Mails sent meanwhile, a second. */
+    /** Concurrently sent messages per second. */
     sending: { type: 'string', default: '50' },
   },
 });
@@ -52,7 +53,7 @@ const daemon = await startDaemon({
   'delivery.port': sink.port,
   'delivery.allowPrivateNetworks': true,
   'mx.listen': `127.0.0.1:${mxPort}`,
-  // All reporters have one address here.
+  // All reporters have the same address.
   'mx.connectionsPerAddress': Math.max(30, Number(values.reporters)),
   'log.level': 'warn',
 });
@@ -61,7 +62,7 @@ try {
   await verifiedDomain(daemon, dns, 'kunde.example');
   await sendAll(bounces);
   await eventually(
-    'all to be delivered',
+    'all messages to be delivered',
     async () => (await daemon.metric('postrider_queue_messages')) === 0,
     {
       ms: 300_000,
@@ -70,14 +71,14 @@ try {
   );
   const reports = [...verps];
   const ending = new AbortController();
-  const others = goOnSending(ending.signal);
+  const sending = sendUntil(ending.signal);
   const result = await reportAll(reports);
   ending.abort();
-  const sentMeanwhile = await others;
-  const told = await daemon.api.allEvents({ event: 'email_bounced' });
+  const sentConcurrently = await sending;
+  const events = await daemon.api.allEvents({ event: 'email_bounced' });
   const machine = thisMachine();
-  console.log(JSON.stringify({ machine, ...result, sentMeanwhile, inTheEvents: told.length }, null, 2));
-  if (told.length !== bounces) process.exitCode = 1;
+  console.log(JSON.stringify({ machine, ...result, sentConcurrently, events: events.length }, null, 2));
+  if (events.length !== bounces) process.exitCode = 1;
 } finally {
   await daemon.stop();
   await sink.close();
@@ -96,13 +97,13 @@ async function sendAll(count: number): Promise<void> {
   await Promise.all(Array.from({ length: 32 }, sender));
 }
 
-/** Until told to stop; returns how many were sent. */
-async function goOnSending(until: AbortSignal): Promise<number> {
+/** Sends until `until` is aborted; returns the number of messages. */
+async function sendUntil(until: AbortSignal): Promise<number> {
   const startedAt = performance.now();
   let sent = 0;
   while (!until.aborted) {
     const due = ((performance.now() - startedAt) * Number(values.sending)) / 1000;
-    // The last of them may find the daemon gone.
+    // The last sends may fail because the daemon has stopped.
     for (; sent < due; sent++) void send(`later${sent}`).catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
@@ -114,11 +115,11 @@ async function reportAll(reports: [recipient: string, verp: string][]) {
   const before = processCost(server);
   const times: number[] = [];
   const startedAt = performance.now();
-  const refused = new Map<string, number>();
+  const failed = new Map<string, number>();
   let next = 0;
   const reporter = async () => {
     let client: SmtpClient | null = null;
-    let said = 0;
+    let sent = 0;
     while (next < reports.length) {
       const number = next++;
       const [recipient, verp] = reports[number] ?? ['', ''];
@@ -129,10 +130,10 @@ async function reportAll(reports: [recipient: string, verp: string][]) {
         await client.say('EHLO reporter.example');
       }
       const at = performance.now();
-      const answer = await client.mail('', verp, dsn({ recipient }));
+      const reply = await client.mail('', verp, dsn({ recipient }));
       times.push(performance.now() - at);
-      if (!answer.startsWith('250')) refused.set(answer, (refused.get(answer) ?? 0) + 1);
-      if (++said % Number(values.each) === 0) {
+      if (!reply.startsWith('250')) failed.set(reply, (failed.get(reply) ?? 0) + 1);
+      if (++sent % Number(values.each) === 0) {
         await client.say('QUIT');
         client.destroy();
         client = null;
@@ -144,14 +145,13 @@ async function reportAll(reports: [recipient: string, verp: string][]) {
   const seconds = (performance.now() - startedAt) / 1000;
   const after = processCost(server);
   times.sort((a, b) => a - b);
-  const percentile = (part: number) => Math.round(times[Math.floor(times.length * part)] ?? 0);
   return {
     bounces: reports.length,
     seconds: Number(seconds.toFixed(1)),
-    answeredPerSecond: Math.round(reports.length / seconds),
-    answerMs: { p50: percentile(0.5), p99: percentile(0.99) },
-    refused: Object.fromEntries(refused),
-    cpuMsEach: {
+    repliesPerSecond: Math.round(reports.length / seconds),
+    replyMs: { p50: Math.round(percentile(times, 0.5)), p99: Math.round(percentile(times, 0.99)) },
+    failed: Object.fromEntries(failed),
+    cpuMsPerReport: {
       server: ((after.cpu - before.cpu) * 1000) / reports.length,
       mainThread: ((after.mainThread - before.mainThread) * 1000) / reports.length,
     },

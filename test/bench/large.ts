@@ -5,26 +5,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createApiClient } from '../support/api-client.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
 import type { RunningDaemon } from '../support/daemon.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { listCases } from './large/filters.ts';
 import { buildHistory, DAYS, membersOf, personAddress } from './large/history.ts';
-import {
-  MX_HOSTS,
-  prepareInstallation,
-  type RunningInstallation,
-  startInstallation,
-} from './large/installation.ts';
+import { prepareInstallation, type RunningInstallation, startInstallation } from './large/installation.ts';
 import { type Goal, printGoals, printLists, printSides, type Side } from './large/print.ts';
-import { createRequester, measureList, percentile } from './large/requests.ts';
+import { createRequester, measureList } from './large/requests.ts';
 import { measureSends, type SendMeasures } from './large/sends.ts';
 import { measureSpace } from './large/space.ts';
 import { thisMachine } from './machine.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
-import { setStage } from './stage.ts';
+import { createResources } from './resources.ts';
+import { percentile } from './result.ts';
 
 /*
- * What a large database costs: the same measurements with an empty database and with months of history.
+ * Performance with a large database: the same measurements with an empty database and with months of history.
  *
  *     npm run build && npm run bench:large                        5 million messages, 12 million events
  *     npm run bench:large -- --messages 200000                    smaller
@@ -35,13 +31,13 @@ import { setStage } from './stage.ts';
  * The history is written with an old schema (see large/history.ts), so the first start of the daemon is the migration.
  * Needs about 2.7 kB of disk per message, and as much again while the database is migrated.
  *
- * How to read it
+ * Terms
  *   own delay   the longest delay of a timer on the daemon's event loop, without the time in which the thread waited
  *               for a CPU: the load generator and the receiving server run on the same machine.
  *   deep        a page from the middle of the history.
- *   empty       a value that nothing matches; "requests to end" is how many it takes to learn that.
- *   beside      a stream of 50 sends a second while something else happens: ms from when a request is due.
- * Ends with 1 when a goal is missed.
+ *   empty       a value that matches no row; "requests to end" is the number of requests until the last page.
+ *   steady      50 sends per second, alone or during other work: ms from the time at which a request is due.
+ * Exits with 1 when a goal is missed.
  */
 const { values } = parseArgs({
   options: {
@@ -49,9 +45,9 @@ const { values } = parseArgs({
     times: { type: 'string', default: '1' },
     /** Sends per measurement of the throughput. */
     sends: { type: 'string', default: '6000' },
-    /** A directory that is kept; default: a temporary one. */
+    /** A directory that is not removed; default: a temporary one. */
     data: { type: 'string' },
-    /** A history that exists already; default: it is built. */
+    /** An existing history; default: it is built. */
     from: { type: 'string' },
     /** Reports the slowest statements; costs some of the throughput. */
     statements: { type: 'boolean', default: false },
@@ -75,7 +71,7 @@ const BYTES_GOAL = 800;
 
 const runs = (phase: string) => values.only === undefined || values.only.split(',').includes(phase);
 
-const stage = await setStage();
+const resources = await createResources();
 const interrupted = new Promise<never>((_, reject) => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => reject(new Error(signal)));
 });
@@ -85,7 +81,7 @@ try {
   console.error(error);
   process.exitCode = 1;
 } finally {
-  await stage.clear();
+  await resources.release();
 }
 
 async function bench(): Promise<boolean> {
@@ -101,20 +97,20 @@ async function bench(): Promise<boolean> {
   const installation = await prepareInstallation(dirs.prepared);
   if (!existsSync(dirs.history)) {
     const began = performance.now();
-    // One that is interrupted is begun anew.
+    // An interrupted build starts again.
     const partial = `${dirs.history}.partial`;
     rmSync(partial, { recursive: true, force: true });
     buildHistory(dirs.prepared, partial, installation, { messages: MESSAGES, now: Date.now() });
     renameSync(partial, dirs.history);
     console.log(`built ${MESSAGES} messages in ${((performance.now() - began) / 1000).toFixed(0)} s`);
   }
-  // What is measured is changed: a history that is to be kept is copied.
+  // The measurements change the database: a history that is used again is copied.
   rmSync(dirs.large, { recursive: true, force: true });
   if (values.data === undefined && values.from === undefined) renameSync(dirs.history, dirs.large);
   else cpSync(dirs.history, dirs.large, { recursive: true, mode: constants.COPYFILE_FICLONE });
   rmSync(dirs.empty, { recursive: true, force: true });
   cpSync(dirs.prepared, dirs.empty, { recursive: true });
-  const receiver = await stage.use(() => startReceiver(MX_HOSTS));
+  const receiver = await resources.start(() => startReceiver());
   console.log(`${cores} × ${cpu}, ${memoryGiB} GiB, Node ${process.version}, load before ${load}`);
   const empty = await measureSide(dirs.empty, receiver, { isLarge: false });
   const large = await measureSide(dirs.large, receiver, { isLarge: true });
@@ -135,7 +131,7 @@ async function measureSide(
 ): Promise<Side> {
   const side: Side = { lists: [], slowStatements: [] };
   const start = (settings = {}) =>
-    stage.use(() =>
+    resources.start(() =>
       startInstallation(dataDir, receiver.port, settings, { measureStatements: values.statements }),
     );
   const using = async (
@@ -143,21 +139,21 @@ async function measureSide(
     use: (running: RunningInstallation, sends: SendMeasures) => Promise<void>,
   ) => {
     const running = await start(settings);
-    const sends = await stage.use(() => Promise.resolve(measureSends(running, receiver)));
+    const sends = await resources.start(() => Promise.resolve(measureSends(running, receiver)));
     await use(running, sends);
     side.peakMiB = Math.max(side.peakMiB ?? 0, processCost(findChild('dist/main.js', 'serve')).peakMiB);
-    await stage.remove(sends);
-    await stage.remove(running);
+    await resources.stop(sends);
+    await resources.stop(running);
     return running.startMs;
   };
   side.firstStartMs = await using({}, async () => {});
   side.startMs = await using({}, async (running, sends) => {
     // What the migration left to the daemon.
-    if (isLarge) side.background = await sends.beside(untilBackgroundStepsEnd(running.daemon));
+    if (isLarge) side.background = await sends.during(untilBackgroundStepsEnd(running.daemon));
     await sends.burst(Math.min(1000, SENDS));
     if (runs('sends')) {
       side.sends = await sends.burst(SENDS);
-      side.alone = await sends.beside(sleep(ALONE_MS));
+      side.alone = await sends.during(sleep(ALONE_MS));
     }
     if (runs('lists')) await measureLists(running, side);
     if (runs('erasure') && isLarge) await measureErasure(running, sends, side);
@@ -170,7 +166,7 @@ async function measureSide(
       async ({ daemon, probe }, sends) => {
         await sends.burst(Math.min(1000, SENDS));
         await sleep(BEFORE_PURGE_MS);
-        side.purge = await sends.beside(untilPurged(daemon));
+        side.purge = await sends.during(untilPurged(daemon));
         side.slowStatements.push(...(await probe.statements()));
       },
     );
@@ -205,7 +201,7 @@ async function measureErasure(running: RunningInstallation, sends: SendMeasures,
   const times: number[] = [];
   const erase = async () => {
     for (let number = 0; number < ERASED; number++) {
-      // Of those outside the group, so that the campaign has all its members.
+      // Contacts outside the group, so that the campaign reaches all its members.
       const person = emailIdentifier(personAddress(membersOf(history.messages) + 1 + number * 3));
       const began = performance.now();
       const { status, body } = await requester.call(`/web-setup/contacts/${person}`, 'DELETE');
@@ -213,9 +209,9 @@ async function measureErasure(running: RunningInstallation, sends: SendMeasures,
       if (status !== 200 && status !== 404) throw new Error(`erasure: ${status} ${body}`);
     }
   };
-  const beside = await sends.beside(erase());
+  const steady = await sends.during(erase());
   times.sort((a, b) => a - b);
-  side.erasure = { ...beside, each: { p50: percentile(times, 0.5), p99: percentile(times, 0.99) } };
+  side.erasure = { ...steady, each: { p50: percentile(times, 0.5), p99: percentile(times, 0.99) } };
   requester.close();
 }
 
@@ -243,7 +239,7 @@ async function measureCampaign(running: RunningInstallation, sends: SendMeasures
       await sleep(500);
     }
   };
-  side.campaign = { ...(await sends.beside(finished())), members: membersOf(history.messages) };
+  side.campaign = { ...(await sends.during(finished())), members: membersOf(history.messages) };
 }
 
 function goalsOf(empty: Side, large: Side): Goal[] {

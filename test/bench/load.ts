@@ -1,35 +1,35 @@
 import { connect, type Socket } from 'node:net';
-import { answerParent, epochNow } from '../support/bench-companion.ts';
+import { epochNow, serveParent } from './benchmark-process.ts';
+import { percentile } from './result.ts';
 
 /**
- * The benchmark's caller as a process of its own: send requests over HTTP connections that are kept alive, one
- * request at a time on each, every message to a recipient of its own. The request is written once and only the
- * recipient's digits change in it, and of the answer only status and length are read: a client library would
- * cost more than the service.
+ * The load generator of benchmarks, a separate process: sends requests over persistent HTTP connections, one at a time
+ * on each, every message to another recipient. The request is encoded once and only the recipient changes in it; of the
+ * response only status and length are parsed: an HTTP client library would need more CPU time than the server.
  */
 export interface LoadJob {
   kind: 'run';
   port: number;
   path: string;
   headers: Record<string, string>;
-  /** The JSON body, everything but `to`. */
+  /** The JSON body without `to`. */
   body: Record<string, unknown>;
-  /** Recipients are spread over these; names of equal length. */
+  /** Domains of the recipients; names of equal length. */
   domains: string[];
   connections: number;
-  /** Number of the first message; no recipient comes twice while runs do not overlap. */
+  /** Number of the first message; recipients are unique when the numbers of runs do not overlap. */
   first: number;
   count: number;
-  /** Waits after so many messages until it is told a new bound; null: never. */
+  /** Pauses after this number of messages until a LoadBound raises it; null: unbounded. */
   bound: number | null;
 }
 
-/** Ends the run after the answers under way. */
+/** Ends the run after the pending responses. */
 export interface LoadStop {
   kind: 'stop';
 }
 
-/** Lets the load go on up to so many messages of the run. */
+/** Raises the number of messages of the run that may be sent. */
 export interface LoadBound {
   kind: 'bound';
   upTo: number;
@@ -37,14 +37,14 @@ export interface LoadBound {
 
 export interface LoadReport {
   accepted: number;
-  /** Answers other than 200, by status. */
-  refused: Record<string, number>;
-  /** The first of those, as it came. */
-  firstRefusal: string;
-  /** Epoch ms of the first request and the last answer. */
+  /** Number of responses other than 200, by status. */
+  failed: Record<string, number>;
+  /** The text of the first of those. */
+  firstFailure: string;
+  /** Epoch ms of the first request and the last response. */
   startedAt: number;
   endedAt: number;
-  /** Of an answer, in ms. */
+  /** Response times, in ms. */
   p50: number;
   p99: number;
 }
@@ -52,22 +52,24 @@ export interface LoadReport {
 const DIGITS = 9;
 
 let bound = Number.POSITIVE_INFINITY;
-let goOn = () => {};
+let resume = () => {};
 let stop = () => {};
 
-answerParent((question): Promise<LoadReport> | null => {
-  const message = question as LoadJob | LoadBound | LoadStop;
+serveParent((received): Promise<LoadReport> | null => {
+  // Sound: the benchmarks send these types.
+  const message = received as LoadJob | LoadBound | LoadStop;
   if (message.kind === 'run') return run(message);
   if (message.kind === 'stop') stop();
   else {
     bound = message.upTo;
-    goOn();
+    resume();
   }
   return null;
 });
 
 async function run(job: LoadJob): Promise<LoadReport> {
-  const report = { accepted: 0, refused: {} as Record<string, number>, firstRefusal: '' };
+  const failed: Record<string, number> = {};
+  const report = { accepted: 0, failed, firstFailure: '' };
   const times = new Float64Array(job.count);
   const startedAt = epochNow();
   let started = 0;
@@ -82,7 +84,7 @@ async function run(job: LoadJob): Promise<LoadReport> {
       const request = requestOf(job);
       const socket = connect({ port: job.port, host: '127.0.0.1', noDelay: true });
       sockets.add(socket);
-      let waits = false;
+      let pending = false;
       let sentAt = 0;
       const next = () => {
         if (started >= count) return;
@@ -91,17 +93,17 @@ async function run(job: LoadJob): Promise<LoadReport> {
           return;
         }
         const number = job.first + started++;
-        waits = true;
+        pending = true;
         sentAt = performance.now();
         socket.write(request(number));
       };
-      onAnswers(socket, (status, answer) => {
-        waits = false;
+      onResponses(socket, (status, response) => {
+        pending = false;
         times[answered++] = performance.now() - sentAt;
         if (status === '200') report.accepted++;
         else {
-          report.refused[status] = (report.refused[status] ?? 0) + 1;
-          report.firstRefusal ||= answer();
+          report.failed[status] = (report.failed[status] ?? 0) + 1;
+          report.firstFailure ||= response;
         }
         if (answered < count) next();
         else resolve();
@@ -109,13 +111,13 @@ async function run(job: LoadJob): Promise<LoadReport> {
       socket.once('error', reject);
       socket.once('close', () => {
         sockets.delete(socket);
-        if (waits) reject(new Error('the service closed a connection instead of answering'));
-        // One that had nothing to do for long; another takes its place when there is work again.
+        if (pending) reject(new Error('the server closed a connection without a response'));
+        // The server closed an idle connection: a new one is opened with the next message.
         else if (idle.delete(next)) idle.add(open);
       });
       socket.once('connect', next);
     };
-    goOn = () => {
+    resume = () => {
       const waiting = [...idle];
       idle.clear();
       for (const start of waiting) start();
@@ -130,11 +132,10 @@ async function run(job: LoadJob): Promise<LoadReport> {
   const endedAt = epochNow();
   for (const socket of sockets) socket.destroy();
   const sorted = times.subarray(0, count).sort();
-  const percentile = (part: number) => sorted[Math.min(count - 1, Math.floor(count * part))] ?? 0;
-  return { ...report, startedAt, endedAt, p50: percentile(0.5), p99: percentile(0.99) };
+  return { ...report, startedAt, endedAt, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) };
 }
 
-/** Makes the request for a message by number, in the one buffer: good until its answer is there. */
+/** Encodes requests by message number in one buffer, which is valid until the response. */
 function requestOf({ path, headers, body, domains }: LoadJob): (number: number) => Buffer {
   const mark = '0'.repeat(DIGITS);
   const recipient = (index: number) => `r${mark}@${domains[index]}`;
@@ -150,19 +151,19 @@ function requestOf({ path, headers, body, domains }: LoadJob): (number: number) 
   };
 }
 
-/** Calls back once for every whole answer. */
-function onAnswers(socket: Socket, call: (status: string, answer: () => string) => void): void {
-  let seen = '';
+/** Calls `call` with each complete response. */
+function onResponses(socket: Socket, call: (status: string, response: string) => void): void {
+  let received = '';
   socket.setEncoding('latin1').on('data', (chunk: string) => {
-    seen += chunk;
-    const headEnd = seen.indexOf('\r\n\r\n');
+    received += chunk;
+    const headEnd = received.indexOf('\r\n\r\n');
     if (headEnd === -1) return;
-    const length = /\r\ncontent-length: (\d+)/i.exec(seen)?.[1];
-    if (length === undefined) throw new Error(`an answer without Content-Length: ${seen}`);
+    const length = /\r\ncontent-length: (\d+)/i.exec(received)?.[1];
+    if (length === undefined) throw new Error(`a response without Content-Length: ${received}`);
     const end = headEnd + 4 + Number(length);
-    if (seen.length < end) return;
-    const answer = seen;
-    seen = seen.slice(end);
-    call(answer.slice(9, 12), () => answer);
+    if (received.length < end) return;
+    const response = received;
+    received = received.slice(end);
+    call(response.slice(9, 12), response);
   });
 }

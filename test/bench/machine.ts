@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem } from 'node:os';
 
-/** What the figures were measured on; without it they mean nothing. */
+/** The machine of a measurement, formatReport with its results. */
 export interface Machine {
   cores: number;
   cpu: string;
   memoryGiB: number;
   system: string;
   node: string;
-  /** Of the last minute, before the benchmark: a busy machine measures its other work. */
+  /** Load average of the minute before the benchmark. */
   load: number;
 }
 

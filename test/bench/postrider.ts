@@ -1,53 +1,40 @@
-import { startCompanion } from '../support/bench-companion.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
-import { HOSTNAME, startDaemon } from '../support/daemon.ts';
+import { startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
+import { startBenchmarkProcess } from './benchmark-process.ts';
 import type { LoadBound, LoadJob, LoadReport } from './load.ts';
-import { htmlOf } from './message.ts';
-import type { Receiver } from './receiver.ts';
-import { measured, type RunResult } from './result.ts';
+import { htmlOf, SUBJECT } from './message.ts';
+import { publishRecipients, RECIPIENT_DOMAINS, type Receiver } from './receiver.ts';
+import { deliveryResult, type RunResult } from './result.ts';
 
 /**
- * Our side of the benchmark: the built daemon with its defaults, one customer with a verified domain, and
- * recipients in many domains behind a few mailbox providers, found by MX through a DNS server of our own.
+ * The built daemon with its defaults, one account with a verified domain, and recipients in 20 domains at four mailbox
+ * providers, found by MX.
  */
 export interface PostriderBench {
-  /** How many may be accepted and not yet at the sink; null: as many as the interface takes. */
+  /** `inFlight`: the limit of messages that are accepted and not yet at the sink; null: unlimited. */
   run(name: string, count: number, inFlight: number | null): Promise<RunResult>;
   stop(): Promise<void>;
 }
 
-const DOMAINS = 20;
-
-export async function startPostrider(settings: {
+export async function startPostrider(options: {
   receiver: Receiver;
-  /** Callers at once. */
+  /** Concurrent clients. */
   sessions: number;
-  /** Of the html, in bytes. */
+  /** Bytes of html. */
   size: number;
 }): Promise<PostriderBench> {
-  const { receiver, sessions, size } = settings;
+  const { receiver, sessions, size } = options;
   const dns = await startDnsServer();
-  // As the world would see it; nobody connects to it.
-  dns.set(HOSTNAME, 'A', ['192.0.2.25']);
-  receiver.hosts.forEach((host, site) => dns.set(`mx${site}.provider${site}.example`, 'A', [host]));
-  const domains = Array.from(
-    { length: DOMAINS },
-    (_, number) => `d${String(number).padStart(2, '0')}.example`,
-  );
-  domains.forEach((domain, number) => {
-    const site = number % receiver.hosts.length;
-    dns.set(domain, 'MX', [`10 mx${site}.provider${site}.example`]);
-  });
-
+  publishRecipients(dns);
   const daemon = await startDaemon({
     'dns.resolvers': [dns.address],
     'delivery.port': receiver.port,
     'delivery.allowPrivateNetworks': true,
     'log.level': 'warn',
   });
-  const load = startCompanion<LoadJob | LoadBound, LoadReport>(new URL('load.ts', import.meta.url));
+  const load = startBenchmarkProcess<LoadJob | LoadBound, LoadReport>(new URL('load.ts', import.meta.url));
   const stop = async () => {
     await load.stop();
     await daemon.stop();
@@ -68,10 +55,10 @@ export async function startPostrider(settings: {
     headers: { 'X-Api-Key': keys.transactional, 'X-Id': accountId },
     body: {
       from: 'Shop <news@sender.example>',
-      subject: 'Your order has left our house',
+      subject: SUBJECT,
       html: htmlOf(size),
     },
-    domains,
+    domains: RECIPIENT_DOMAINS,
     connections: sessions,
   };
   const cost = () => ({
@@ -85,20 +72,21 @@ export async function startPostrider(settings: {
       await receiver.reset();
       const before = cost();
       const arrived = receiver.waitFor(count, ({ messages }) => {
-        if (inFlight !== null) load.tell({ kind: 'bound', upTo: messages + inFlight });
+        if (inFlight !== null) load.notify({ kind: 'bound', upTo: messages + inFlight });
       });
       const [report, sink] = await Promise.all([
-        load.ask({ ...job, first, count, bound: inFlight }),
-        // Were messages lost, the callers would wait for room for ever.
-        arrived.finally(() => load.tell({ kind: 'bound', upTo: count })),
+        load.request({ ...job, first, count, bound: inFlight }),
+        // When messages are lost, the load generator must not wait for their arrival.
+        arrived.finally(() => load.notify({ kind: 'bound', upTo: count })),
       ]);
       first += count;
       const after = cost();
       const each = (seconds: number) => (seconds * 1000) / count;
-      if (report.firstRefusal !== '') console.error(`refused: ${report.firstRefusal}\n${daemon.log()}`);
+      if (report.firstFailure !== '')
+        console.error(`request failed: ${report.firstFailure}\n${daemon.log()}`);
       return {
         name,
-        ...measured(report.accepted, { startedAt: report.startedAt, acceptedAt: report.endedAt }, sink),
+        ...deliveryResult(report.accepted, { startedAt: report.startedAt, acceptedAt: report.endedAt }, sink),
         cpuMs: {
           server: each(after.server.cpu - before.server.cpu),
           mainThread: each(after.server.mainThread - before.server.mainThread),
@@ -106,8 +94,8 @@ export async function startPostrider(settings: {
           sink: each(after.sink - before.sink),
         },
         peakMiB: after.server.peakMiB,
-        answerMs: { p50: report.p50, p99: report.p99 },
-        refused: report.refused,
+        responseMs: { p50: report.p50, p99: report.p99 },
+        failed: report.failed,
       };
     },
     stop,

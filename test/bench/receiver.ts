@@ -1,54 +1,70 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startCompanion } from '../support/bench-companion.ts';
-import type { SinkCounts, SinkQuestion } from './sink.ts';
+import { HOSTNAME, PUBLIC_ADDRESS } from '../support/daemon.ts';
+import type { DnsServer } from '../support/dns-server.ts';
+import { startBenchmarkProcess } from './benchmark-process.ts';
+import type { ReceiverCounts, ReceiverRequest } from './sink.ts';
 
-/** The receiving side as the benchmark sees it: one sink process behind the addresses of several MX hosts. */
+export const MX_HOSTS = ['127.0.1.1', '127.0.1.2', '127.0.1.3', '127.0.1.4'];
+export const RECIPIENT_DOMAINS = Array.from(
+  { length: 20 },
+  (_, number) => `d${String(number).padStart(2, '0')}.example`,
+);
+
+/** Publishes the recipients' domains, which are distributed over the MX hosts, and the host of the daemon. */
+export function publishRecipients(dns: DnsServer): void {
+  dns.set(HOSTNAME, 'A', [PUBLIC_ADDRESS]);
+  MX_HOSTS.forEach((host, site) => dns.set(`mx${site}.provider${site}.example`, 'A', [host]));
+  RECIPIENT_DOMAINS.forEach((domain, number) => {
+    const site = number % MX_HOSTS.length;
+    dns.set(domain, 'MX', [`10 mx${site}.provider${site}.example`]);
+  });
+}
+
+/** The receiving side: one sink process that listens on the addresses of all MX hosts. */
 export interface Receiver {
-  /** Addresses of the MX hosts. */
-  hosts: string[];
-  /** The port of all of them. */
+  /** The same port on all addresses. */
   port: number;
   pid: number;
-  counts(): Promise<SinkCounts>;
-  /** Epoch ms at which mail to recipients that begin with `timed` was taken. */
+  counts(): Promise<ReceiverCounts>;
+  /** Epoch ms at which messages to recipients that begin with `timed` were accepted, by recipient. */
   arrivals(): Promise<Map<string, number>>;
-  /** Forgets what came so far. */
+  /** Resets all counts. */
   reset(): Promise<void>;
-  /** Waits until so many messages came, `look` is called with every count; gives up when none come any more. */
-  waitFor(messages: number, look?: (counts: SinkCounts) => void): Promise<SinkCounts>;
+  /** Waits for the number of messages, or until none arrives for 15 s; calls `onCounts` with each poll. */
+  waitFor(messages: number, onCounts?: (counts: ReceiverCounts) => void): Promise<ReceiverCounts>;
   stop(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = 10;
-/** As long as nothing comes, for a message that is missing; and how long a second copy of one may take. */
-const PATIENCE_MS = 15_000;
-const AFTERWARDS_MS = 500;
+const POLL_INTERVAL_MS = 10;
+/** Timeout for a missing message. */
+const ARRIVAL_TIMEOUT_MS = 15_000;
+/** Time for duplicates to arrive. */
+const DUPLICATES_TIMEOUT_MS = 500;
 
-export async function startReceiver(hosts: string[]): Promise<Receiver> {
+export async function startReceiver(): Promise<Receiver> {
   const program = new URL('sink.ts', import.meta.url);
-  const sink = startCompanion<SinkQuestion, SinkCounts>(
+  const sink = startBenchmarkProcess<ReceiverRequest, ReceiverCounts>(
     program,
-    hosts.flatMap((host) => ['--host', host]),
+    MX_HOSTS.flatMap((host) => ['--host', host]),
   );
-  const counts = () => sink.ask({});
+  const counts = () => sink.request({});
   const { port } = await counts();
   return {
-    hosts,
     port,
     pid: sink.pid,
     counts,
-    arrivals: async () => new Map((await sink.ask({ arrivals: true })).arrivals),
-    reset: async () => void (await sink.ask({ reset: true })),
-    waitFor: async (messages, look = () => {}) => {
+    arrivals: async () => new Map((await sink.request({ arrivals: true })).arrivals),
+    reset: async () => void (await sink.request({ reset: true })),
+    waitFor: async (messages, onCounts = () => {}) => {
       let last = { messages: -1, at: Date.now() };
       for (;;) {
         const now = await counts();
-        look(now);
+        onCounts(now);
         if (now.messages > last.messages) last = { messages: now.messages, at: Date.now() };
-        if (now.messages >= messages || Date.now() - last.at > PATIENCE_MS) break;
-        await sleep(LOOK_EVERY_MS);
+        if (now.messages >= messages || Date.now() - last.at > ARRIVAL_TIMEOUT_MS) break;
+        await sleep(POLL_INTERVAL_MS);
       }
-      await sleep(AFTERWARDS_MS);
+      await sleep(DUPLICATES_TIMEOUT_MS);
       return counts();
     },
     stop: () => sink.stop(),

@@ -3,19 +3,19 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { epochNow } from '../support/bench-companion.ts';
-import { endedChildrenCpu, familyCpu, findChild, processCost } from '../support/bench-process-cost.ts';
-import { findProgram } from '../support/missing-parts.ts';
 import { startOpenDkim } from '../support/opendkim.ts';
-import { startPostfixReference } from '../support/postfix-reference.ts';
+import { endedChildrenCpu, familyCpu, findChild, processCost } from '../support/process-cost.ts';
+import { findProgram } from '../support/required-programs.ts';
+import { epochNow } from './benchmark-process.ts';
 import { relayableMessage } from './message.ts';
-import type { Receiver } from './receiver.ts';
-import { measured, type RunResult } from './result.ts';
+import { startPostfixReference } from './postfix-reference.ts';
+import { MX_HOSTS, type Receiver } from './receiver.ts';
+import { deliveryResult, type RunResult } from './result.ts';
 
 /**
- * The other side of the comparison: Postfix with OpenDKIM does the same work. Messages of the size that ours
- * have at the sink come in over SMTP from Postfix's own load generator, each with a recipient of its own; they
- * are put on the disk, signed and handed on to the same sink over as many connections as ours may use.
+ * The reference of the comparison: Postfix with OpenDKIM. Postfix's load generator sends messages of the size that
+ * Postrider's have at the sink over SMTP, each to another recipient; they are stored, signed and relayed to the same sink
+ * over as many connections as Postrider may use.
  */
 export interface ReferenceBench {
   run(count: number): Promise<RunResult>;
@@ -24,20 +24,20 @@ export interface ReferenceBench {
 
 const run = promisify(execFile);
 
-/** Octets of the fields that the two put in front of a message: Received and DKIM-Signature. */
-const ADDED_ON_THE_WAY = 725;
+/** Octets of the fields that Postfix and OpenDKIM prepend: Received and DKIM-Signature. */
+const PREPENDED_OCTETS = 725;
 
-export async function startReference(settings: {
+export async function startReference(options: {
   receiver: Receiver;
   sessions: number;
   connections: number;
-  /** Of a message at the sink. */
+  /** Size of a message at the sink. */
   octets: number;
 }): Promise<ReferenceBench> {
-  const { receiver, sessions, connections, octets } = settings;
+  const { receiver, sessions, connections, octets } = options;
   const openDkim = await startOpenDkim('sender.example');
   const postfix = await startPostfixReference({
-    nextHop: { host: receiver.hosts[0] ?? '127.0.0.1', port: receiver.port },
+    nextHop: { host: MX_HOSTS[0] ?? '127.0.0.1', port: receiver.port },
     connections,
     sessions,
     milter: openDkim.milter,
@@ -47,13 +47,13 @@ export async function startReference(settings: {
   });
   const signer = findChild('opendkim', openDkim.config);
   const message = join(tmpdir(), 'message.eml');
-  await writeFile(message, relayableMessage(octets - ADDED_ON_THE_WAY));
+  await writeFile(message, relayableMessage(octets - PREPENDED_OCTETS));
 
   const source = findProgram('smtp-source') ?? 'smtp-source';
   const load = (count: number) => {
     const amounts = ['-s', String(sessions), '-m', String(count)];
-    const envelope = ['-f', 'news@sender.example', '-t', 'reader@there.example'];
-    // -N gives every message a recipient of its own, -d keeps the connections.
+    const envelope = ['-f', 'news@sender.example', '-t', 'reader@recipient.example'];
+    // -N numbers the recipients, -d reuses connections.
     return run(source, ['-N', '-d', ...amounts, '-F', message, ...envelope, `127.0.0.1:${postfix.port}`]);
   };
   const cpu = () => ({
@@ -73,7 +73,7 @@ export async function startReference(settings: {
       const each = (seconds: number) => (seconds * 1000) / count;
       return {
         name: `Postfix ${postfix.version} + OpenDKIM`,
-        ...measured(count, { startedAt, acceptedAt }, sink),
+        ...deliveryResult(count, { startedAt, acceptedAt }, sink),
         cpuMs: {
           server: each(after.server - before.server),
           mainThread: null,
@@ -81,7 +81,7 @@ export async function startReference(settings: {
           sink: each(after.sink - before.sink),
         },
         peakMiB: null,
-        answerMs: null,
+        responseMs: null,
       };
     },
     stop: async () => {

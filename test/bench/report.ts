@@ -1,33 +1,34 @@
 import type { Machine } from './machine.ts';
 import { faultsOf, type RunResult } from './result.ts';
 
-/** The benchmark's result for people: what was measured on what, one line a run, the ratio, every fault. */
-export interface Report {
+/** The result of `npm run bench`. */
+export interface BenchmarkReport {
   command: string;
   machine: Machine;
   settings: { messages: number; connections: number; size: number; inFlight: number; limitSeconds: number };
-  /** How the messages went. */
+  /** The receiving side. */
   path: string;
   runs: RunResult[];
   reference: RunResult | null;
   /** Why there is no reference, null when there is one. */
   withoutReference: string | null;
-  /** Delivered a second, ours (the slower of the runs) to the reference's. */
+  /** Delivered messages per second: the slower of Postrider's runs divided by the reference. */
   ratio: number | null;
 }
 
-export function printed(report: Report): string {
+/** The report as text: machine, a line per run, the ratio and all faults. */
+export function formatReport(report: BenchmarkReport): string {
   const { machine, settings, runs, reference } = report;
   const lines = [
     report.command,
     `${machine.cores} cores ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}, Node ${machine.node}, load before ${machine.load}`,
-    `${settings.size} bytes of html a message, ${settings.connections} callers; ${report.path}`,
+    `${settings.size} bytes of html per message, ${settings.connections} clients; ${report.path}`,
     '',
     ...table([...runs, ...(reference === null ? [] : [reference])]),
     '',
     report.ratio === null
       ? `no comparison with Postfix + OpenDKIM: ${report.withoutReference}`
-      : `Postrider delivers ${report.ratio.toFixed(1)} times what Postfix + OpenDKIM deliver`,
+      : `Postrider delivers ${report.ratio.toFixed(1)} times as many messages per second as Postfix + OpenDKIM`,
     ...[...runs, ...(reference === null ? [] : [reference])].flatMap((run) =>
       faultsOf(run).map((fault) => `FAULT in ${run.name}: ${fault}`),
     ),
@@ -43,8 +44,8 @@ const COLUMNS: Column[] = [
   ['octets', ({ octets }) => octets.toFixed(0)],
   ['accepted/s', ({ acceptedPerSecond }) => acceptedPerSecond.toFixed(0)],
   ['delivered/s', ({ deliveredPerSecond }) => deliveredPerSecond.toFixed(0)],
-  ['p50 ms', ({ answerMs }) => answerMs?.p50.toFixed(1) ?? '-'],
-  ['p99 ms', ({ answerMs }) => answerMs?.p99.toFixed(1) ?? '-'],
+  ['p50 ms', ({ responseMs }) => responseMs?.p50.toFixed(1) ?? '-'],
+  ['p99 ms', ({ responseMs }) => responseMs?.p99.toFixed(1) ?? '-'],
   ['CPU ms', ({ cpuMs }) => cpuMs.server.toFixed(2)],
   ['main', ({ cpuMs }) => cpuMs.mainThread?.toFixed(2) ?? '-'],
   ['load', ({ cpuMs }) => cpuMs.load.toFixed(2)],

@@ -1,40 +1,40 @@
-import type { SinkCounts } from './sink.ts';
+import type { ReceiverCounts } from './sink.ts';
 
-/** What one run came to. Rates are messages a second. */
+/** The result of one run. Rates are in messages per second. */
 export interface RunResult {
   name: string;
   messages: number;
-  /** From the first request to the last answer. */
+  /** From the first request to the last response. */
   acceptedPerSecond: number;
   /** From the first request to the sink's last 250. */
   deliveredPerSecond: number;
   /** From the first request to the sink's last 250, in seconds. */
   seconds: number;
-  /** Of a message at the sink, in octets. */
+  /** Mean size of a message at the sink. */
   octets: number;
-  /** Connections that the sink took in the run. */
+  /** Connections that the sink accepted in the run. */
   connections: number;
-  /** CPU in ms for each message: the server, and our own two ends. */
+  /** CPU time per message in ms, of the server and of the benchmark's own processes. */
   cpuMs: { server: number; mainThread: number | null; load: number; sink: number };
-  /** Of the server, in MiB, since its start. */
+  /** Peak memory of the server since its start, in MiB. */
   peakMiB: number | null;
-  /** Of an accepting answer, in ms. */
-  answerMs: { p50: number; p99: number } | null;
-  /** Accepted, but not at the sink. */
+  /** Response times of accepted requests, in ms. */
+  responseMs: { p50: number; p99: number } | null;
+  /** Messages that were accepted, but did not arrive at the sink. */
   lost: number;
-  /** At the sink more than once. */
+  /** Messages that arrived more than once. */
   duplicates: number;
-  /** At the sink without a DKIM signature. */
+  /** Messages that arrived without a DKIM signature. */
   unsigned: number;
-  /** Answers other than 200, by status. */
-  refused: Record<string, number>;
+  /** Number of responses other than 200, by status. */
+  failed: Record<string, number>;
 }
 
-/** The figures that both contenders are measured by, from the same clocks. */
-export function measured(
+/** The part of the result that is computed in the same manner for Postrider and for the reference. */
+export function deliveryResult(
   accepted: number,
   { startedAt, acceptedAt }: { startedAt: number; acceptedAt: number },
-  sink: SinkCounts,
+  sink: ReceiverCounts,
 ) {
   const seconds = (sink.lastAt - startedAt) / 1000;
   return {
@@ -47,16 +47,26 @@ export function measured(
     lost: accepted - sink.recipients,
     duplicates: sink.messages - sink.recipients,
     unsigned: sink.messages - sink.signed,
-    refused: {},
+    failed: {},
   };
 }
 
-/** What was wrong with a run, in words; none: its figures count. */
-export function faultsOf({ lost, duplicates, unsigned, refused }: RunResult): string[] {
+/** Faults that invalidate a run. */
+export function faultsOf({ lost, duplicates, unsigned, failed }: RunResult): string[] {
   return [
-    ...(lost > 0 ? [`${lost} accepted messages never came to the sink`] : []),
-    ...(duplicates > 0 ? [`${duplicates} messages came more than once`] : []),
-    ...(unsigned > 0 ? [`${unsigned} messages came unsigned`] : []),
-    ...Object.entries(refused).map(([status, count]) => `${count} requests were answered ${status}`),
+    ...(lost > 0 ? [`${lost} accepted messages did not arrive at the sink`] : []),
+    ...(duplicates > 0 ? [`${duplicates} messages arrived more than once`] : []),
+    ...(unsigned > 0 ? [`${unsigned} messages arrived without a signature`] : []),
+    ...Object.entries(failed).map(([status, count]) => `${count} requests were answered ${status}`),
   ];
+}
+
+/** Adds the counts of `more` to `total`. */
+export function addCounts(total: Record<string, number>, more: Record<string, number>): void {
+  for (const [key, count] of Object.entries(more)) total[key] = (total[key] ?? 0) + count;
+}
+
+/** `sorted` ascending; 0 when it is empty. */
+export function percentile(sorted: ArrayLike<number>, share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }

@@ -1,37 +1,35 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { parseArgs } from 'node:util';
-import { answerParent, epochNow } from '../support/bench-companion.ts';
+import { epochNow, serveParent } from './benchmark-process.ts';
 
 /**
- * The benchmark's receiving side as a process of its own: takes every message, keeps none, and can say how many
- * different ones came and when the last was answered. It works on the octets as they come, so that it costs a
- * small part of what it measures; `smtp-sink.ts` is the one that a test can program.
+ * The receiving server of benchmarks, a separate process: accepts every message, stores none, and counts them. It
+ * processes raw octets, so that it needs little CPU time; tests use the programmable `smtp-sink.ts` instead.
  *
- * Started with `--host` once or more; all listen on one port, as MX hosts do. Asked anything, it answers
- * SinkCounts.
+ * `--host` may be repeated; all addresses listen on one port, as MX hosts do. Every request is answered with ReceiverCounts.
  */
-export interface SinkCounts {
+export interface ReceiverCounts {
   port: number;
-  /** Since the start, or the last question with `reset`. */
+  /** Since the start, or the last request with `reset`. */
   messages: number;
-  /** Different recipients: every message of a run has its own. */
+  /** Distinct recipients; no two messages of a run have the same. */
   recipients: number;
-  /** Different X-Postrider-Id fields. */
+  /** Distinct X-Postrider-Id fields. */
   ids: number;
   /** Messages with a DKIM signature. */
   signed: number;
-  /** Of all messages together, as they came over the wire. */
+  /** Total of all messages on the wire. */
   octets: number;
-  /** Epoch ms of the first and the last 250 after a message; 0 before it. */
+  /** Epoch ms of the first and the last 250 after DATA; 0: none yet. */
   firstAt: number;
   lastAt: number;
   connections: number;
-  /** When asked for: epoch ms of the 250, by recipient, of those whose address begins with `timed`. */
+  /** Only when requested: epoch ms of the 250 by recipient, for addresses that begin with `timed`. */
   arrivals?: [recipient: string, at: number][];
 }
 
-export interface SinkQuestion {
-  /** Forgets everything counted so far, after answering. */
+export interface ReceiverRequest {
+  /** Resets all counts after the response. */
   reset?: boolean;
   arrivals?: boolean;
 }
@@ -41,7 +39,7 @@ const END = Buffer.from('\r\n.\r\n');
 const ID_FIELD = Buffer.from('\r\nX-Postrider-Id:');
 const SIGNATURE = Buffer.from('DKIM-Signature:');
 const HEADER_END = Buffer.from('\r\n\r\n');
-/** Replies to commands; DATA and the end of a message are answered where they are handled. */
+/** Replies to commands. */
 const REPLIES: Record<string, string> = {
   EHLO: '250-sink greets you\r\n250-PIPELINING\r\n250-SIZE 52428800\r\n250-8BITMIME\r\n250 ENHANCEDSTATUSCODES\r\n',
   HELO: '250 sink\r\n',
@@ -65,14 +63,15 @@ const arrivals = new Map<string, number>();
 let port = 0;
 for (const host of values.host) port = await listen(createServer({ noDelay: true }, serve), host, port);
 
-answerParent((question): SinkCounts => {
-  const { reset = false, arrivals: wanted = false } = question as SinkQuestion;
-  const answer = {
+serveParent((message): ReceiverCounts => {
+  // Sound: `startReceiver` sends this type.
+  const { reset = false, arrivals: withArrivals = false } = message as ReceiverRequest;
+  const response = {
     port,
     ...counts,
     recipients: recipients.size,
     ids: ids.size,
-    ...(wanted ? { arrivals: [...arrivals] } : {}),
+    ...(withArrivals ? { arrivals: [...arrivals] } : {}),
   };
   if (reset) {
     counts = { ...NOTHING };
@@ -80,29 +79,29 @@ answerParent((question): SinkCounts => {
     ids.clear();
     arrivals.clear();
   }
-  return answer;
+  return response;
 });
 
 function serve(socket: Socket): void {
   counts.connections++;
   let commands = '';
-  /** What came of the message being received, as far as it is still needed; null = commands. */
+  /** The message being received: its header until it is complete, and the last octets; null between messages. */
   let message: { header: Buffer | null; tail: Buffer } | null = null;
   let recipient = '';
-  let leaving = false;
+  let quit = false;
 
   /** Consumes message data; returns what follows its end. */
   const receive = (chunk: Buffer, into: NonNullable<typeof message>): Buffer => {
     if (into.header !== null) {
       const header = into.header.length === 0 ? chunk : Buffer.concat([into.header, chunk]);
-      const whole = header.includes(HEADER_END);
-      if (whole) note(header);
-      into.header = whole ? null : header;
+      const complete = header.includes(HEADER_END);
+      if (complete) countHeader(header);
+      into.header = complete ? null : header;
     }
-    // The end may be cut across packets.
+    // The end may be split across packets.
     const { tail } = into;
-    const seam = tail.length === 0 ? -1 : Buffer.concat([tail, chunk.subarray(0, 4)]).indexOf(END);
-    const end = seam === -1 ? chunk.indexOf(END) : seam - tail.length;
+    const split = tail.length === 0 ? -1 : Buffer.concat([tail, chunk.subarray(0, 4)]).indexOf(END);
+    const end = split === -1 ? chunk.indexOf(END) : split - tail.length;
     if (end === -1) {
       counts.octets += chunk.length;
       into.tail = chunk.length >= 4 ? chunk.subarray(-4) : Buffer.concat([tail, chunk]).subarray(-4);
@@ -118,12 +117,13 @@ function serve(socket: Socket): void {
     return chunk.subarray(end + END.length);
   };
 
-  const obey = (chunk: Buffer): string => {
+  /** Processes commands and message data; returns the replies. */
+  const execute = (chunk: Buffer): string => {
     let replies = '';
     for (let rest = chunk; rest.length > 0; ) {
       if (message !== null) {
         rest = receive(rest, message);
-        if (message === null) replies += '250 2.0.0 taken\r\n';
+        if (message === null) replies += '250 2.0.0 OK\r\n';
         continue;
       }
       const end = rest.indexOf(10);
@@ -133,23 +133,23 @@ function serve(socket: Socket): void {
       const verb = commands.slice(0, 4).toUpperCase();
       if (verb === 'RCPT') recipient = commands.slice(commands.indexOf('<') + 1, commands.indexOf('>'));
       if (verb === 'DATA') message = { header: EMPTY, tail: EMPTY };
-      if (verb === 'QUIT') leaving = true;
-      replies += REPLIES[verb] ?? '500 5.5.2 what was that?\r\n';
+      if (verb === 'QUIT') quit = true;
+      replies += REPLIES[verb] ?? '500 5.5.2 unknown command\r\n';
       commands = '';
     }
     return replies;
   };
 
   socket.on('data', (chunk) => {
-    const replies = obey(chunk);
+    const replies = execute(chunk);
     if (replies !== '' && socket.writable) socket.write(replies, 'latin1');
-    if (leaving) socket.end();
+    if (quit) socket.end();
   });
   socket.on('error', () => socket.destroy());
   socket.write('220 sink ESMTP\r\n');
 }
 
-function note(header: Buffer): void {
+function countHeader(header: Buffer): void {
   if (header.includes(SIGNATURE)) counts.signed++;
   const start = header.indexOf(ID_FIELD);
   if (start === -1) return;

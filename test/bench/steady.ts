@@ -1,41 +1,42 @@
 import { Agent, request } from 'node:http';
-import { answerParent, epochNow } from '../support/bench-companion.ts';
+import { epochNow, serveParent } from './benchmark-process.ts';
 
 /**
- * A well-behaved caller as a process of its own: sends at a steady rate, whatever the answers take, so that a stall
- * delays all requests that fall into it. Latencies count from the moment at which a request was due.
+ * A client in a separate process that sends at a constant rate, independent of response times, so that a stall delays
+ * all requests that are due during it. Latencies count from the time at which a request is due.
  */
 export interface SteadyJob {
   port: number;
   path: string;
   headers: Record<string, string>;
-  /** The JSON body, everything but `to`. */
+  /** The JSON body without `to`. */
   body: Record<string, unknown>;
-  /** Recipients are spread over these. */
+  /** Domains of the recipients. */
   domains: string[];
   perSecond: number;
   ms: number;
 }
 
 export interface SteadyReport {
-  /** In ms, ascending; of the requests that were answered with 200. */
+  /** In ms, ascending; of the requests answered with 200. */
   latencies: number[];
-  /** Other answers and broken connections, by status or error code. */
-  refused: Record<string, number>;
+  /** Number of other responses and connection errors, by status or error message. */
+  failed: Record<string, number>;
   /** Epoch ms at which the slowest request was due. */
   slowestAt: number;
 }
 
-const PATIENCE_MS = 60_000;
+const RESPONSE_TIMEOUT_MS = 60_000;
 let sent = 0;
 
-answerParent((question) => run(question as SteadyJob));
+// Sound: the benchmarks send this type.
+serveParent((message) => run(message as SteadyJob));
 
 async function run(job: SteadyJob): Promise<SteadyReport> {
   const agent = new Agent({ keepAlive: true });
-  const answers: { ms: number; at: number }[] = [];
-  const refused: Record<string, number> = {};
-  const open: Promise<void>[] = [];
+  const responses: { ms: number; at: number }[] = [];
+  const failed: Record<string, number> = {};
+  const pending: Promise<void>[] = [];
   const began = performance.now();
   const count = Math.floor((job.ms * job.perSecond) / 1000);
   await new Promise<void>((resolve) => {
@@ -43,11 +44,11 @@ async function run(job: SteadyJob): Promise<SteadyReport> {
     const timer = setInterval(() => {
       for (; n < count && performance.now() - began >= (n * 1000) / job.perSecond; n++) {
         const due = began + (n * 1000) / job.perSecond;
-        open.push(
+        pending.push(
           send(job, agent).then((status) => {
             const ms = performance.now() - due;
-            if (status === '200') answers.push({ ms, at: epochNow() - ms });
-            else refused[status] = (refused[status] ?? 0) + 1;
+            if (status === '200') responses.push({ ms, at: epochNow() - ms });
+            else failed[status] = (failed[status] ?? 0) + 1;
           }),
         );
       }
@@ -56,10 +57,10 @@ async function run(job: SteadyJob): Promise<SteadyReport> {
       resolve();
     }, 1);
   });
-  await Promise.all(open);
+  await Promise.all(pending);
   agent.destroy();
-  answers.sort((a, b) => a.ms - b.ms);
-  return { latencies: answers.map(({ ms }) => ms), refused, slowestAt: answers.at(-1)?.at ?? 0 };
+  responses.sort((a, b) => a.ms - b.ms);
+  return { latencies: responses.map(({ ms }) => ms), failed, slowestAt: responses.at(-1)?.at ?? 0 };
 }
 
 function send(job: SteadyJob, agent: Agent): Promise<string> {
@@ -74,7 +75,7 @@ function send(job: SteadyJob, agent: Agent): Promise<string> {
         method: 'POST',
         path: job.path,
         agent,
-        timeout: PATIENCE_MS,
+        timeout: RESPONSE_TIMEOUT_MS,
         headers: { ...job.headers, 'Content-Type': 'application/json', 'Content-Length': body.length },
       },
       (res) => {

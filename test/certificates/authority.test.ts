@@ -7,7 +7,7 @@ import { DnsError } from '../../src/dns/dns-error.ts';
 import type { Resolver } from '../../src/dns/resolver.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
-import { portOf } from '../support/https-visit.ts';
+import { portOf } from '../support/https-client.ts';
 
 /** Failures before an order exists; test/e2e makes complete orders with a real authority. */
 const trusted = createAuthority();

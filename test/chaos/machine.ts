@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { findProgram } from '../support/missing-parts.ts';
+import { findProgram } from '../support/required-programs.ts';
 import type { ScenarioContext } from './context.ts';
 import type { Need } from './scenario.ts';
 

@@ -9,27 +9,27 @@ import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { visitHttps } from '../support/https-visit.ts';
-import { needParts } from '../support/missing-parts.ts';
+import { requestHttps } from '../support/https-client.ts';
 import { type Pebble, startPebble } from '../support/pebble.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * HTTPS with certificates that the daemon obtains itself, from a real authority.
+ * HTTPS with certificates that the daemon obtains from an ACME authority (RFC 8555).
  *
  *   test ──HTTPS──▶ postrider, public.tls.listen ──ACME──▶ Pebble
  *                   postrider, public.listen ◀──HTTP-01──────┘ │
  *                                                              ▼
- *      name server: track.mx.postrider.example, t.kunde.example ▶ here; link.fremd.example ▶ elsewhere
+ *      name server: track.mx.postrider.example, t.kunde.example ▶ 127.0.0.1; link.fremd.example ▶ 192.0.2.80
  */
-const parts = needParts('pebble');
+const required = requirePrograms('pebble');
 
 const TRACK = `track.${HOSTNAME}`;
 const CUSTOM = 't.kunde.example';
-/** The domain is registered, its link host leads elsewhere. */
-const ASTRAY = 'link.fremd.example';
+/** The link host of a registered domain that resolves to another server. */
+const MISDIRECTED = 'link.fremd.example';
 
-describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`, () => {
+describe.skipIf(required.missing)(`certificates of the public pages${required.reason}`, () => {
   let dns: DnsServer;
   let pebble: Pebble;
   let daemon: RunningDaemon;
@@ -44,14 +44,14 @@ describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`
     httpsPort = await freePort();
     pebble = await startPebble({ dns: dns.address, httpPort });
     root = await pebble.root();
-    // What browsers would trust, and so the check of tracking hosts.
+    // The check of tracking hosts trusts the authority, as browsers would.
     const trusted = pebble.caFile.replace(/[^/]+$/, 'root.pem');
     await writeFile(trusted, root);
     dns.set(TRACK, 'A', ['127.0.0.1']);
     daemon = await startDaemon(
       {
         'dns.resolvers': [dns.address],
-        // All that the platform's zone leads to is this machine.
+        // The platform's zone points to this machine.
         'delivery.egress': [{ name: 'main', publicAddress: '127.0.0.1' }],
         'public.listen': `127.0.0.1:${httpPort}`,
         'public.url': `https://${TRACK}:${httpsPort}`,
@@ -70,14 +70,14 @@ describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`
     await dns?.close();
   });
 
-  const visit = (host: string, path = '/robots.txt', ca = root) =>
-    visitHttps(`https://${host}:${httpsPort}${path}`, { ca });
+  const getPage = (host: string, path = '/robots.txt', ca = root) =>
+    requestHttps(`https://${host}:${httpsPort}${path}`, { ca });
 
-  /** Looks into the database, or changes it, while the daemon is down. */
-  function inDatabase<Value>(look: (tables: Tables) => Value): Value {
+  /** Reads or changes the database while the daemon is stopped. */
+  function inDatabase<Value>(use: (tables: Tables) => Value): Value {
     const db = openDatabase(daemon.dataDir);
     try {
-      return look(createTables(db));
+      return use(createTables(db));
     } finally {
       db.close();
     }
@@ -85,28 +85,28 @@ describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`
   const makeDue = (host: string) =>
     inDatabase(({ certificates }) => {
       const row = certificates.get(host);
-      if (row === null) throw new Error(`nothing is known of ${host}`);
+      if (row === null) throw new Error(`${host} has no certificate row`);
       certificates.put({ ...row, due_at: 0, failures: 0 });
     });
   const failuresOf = () => daemon.log().split('certificate order failed').length - 1;
 
-  it('answers over HTTPS under the host of public.url, asked for before anybody came', async () => {
+  it('obtains the certificate for the host of public.url without a request', async () => {
     await eventually('the certificate', () => daemon.log().includes('certificate obtained'));
-    const { status, body, certificate } = await visit(TRACK);
+    const { status, body, certificate } = await getPage(TRACK);
     expect([status, body]).toEqual([200, 'User-agent: *\nDisallow: /\n']);
     expect(certificate.subjectaltname).toBe(`DNS:${TRACK}`);
     expect(pebble.orders()).toEqual(Array.from({ length: pebble.orders().length }, () => TRACK));
     expect(await daemon.metric('postrider_certificate_orders_total')).toBe(1);
   });
 
-  it('answers the same pages over HTTP, and nothing under challenges that nobody put up', async () => {
+  it('serves the same pages over HTTP, and 404 for an unknown challenge', async () => {
     const plain = await fetch(`http://127.0.0.1:${httpPort}/robots.txt`);
     expect(await plain.text()).toBe('User-agent: *\nDisallow: /\n');
     const challenge = await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/guessed`);
     expect(challenge.status).toBe(404);
   });
 
-  it('obtains the certificate of a custom tracking host when the verification looks for it', async () => {
+  it('obtains the certificate of a custom tracking host when the domain is verified', async () => {
     domainId = (await verifiedDomain(daemon, dns, 'kunde.example')).domainId;
     dns.set(CUSTOM, 'CNAME', [TRACK]);
     await daemon.api.call('PATCH', `/web-setup/domains/${domainId}`, { body: { trackingDomain: CUSTOM } });
@@ -117,26 +117,26 @@ describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`
     });
     expect(check.passed).toBe(true);
     expect(pebble.orders()).toContain(CUSTOM);
-    expect((await visit(CUSTOM)).certificate.subjectaltname).toBe(`DNS:${CUSTOM}`);
-    // Each name has its own: nobody's certificate names another customer.
-    expect((await visit(TRACK)).certificate.subjectaltname).toBe(`DNS:${TRACK}`);
+    expect((await getPage(CUSTOM)).certificate.subjectaltname).toBe(`DNS:${CUSTOM}`);
+    // Each host has a separate certificate, so that no certificate names another customer.
+    expect((await getPage(TRACK)).certificate.subjectaltname).toBe(`DNS:${TRACK}`);
   });
 
   it.each([
-    ['is not ours', 'shop.stranger.example'],
-    ['is ours to ask for, but leads elsewhere', ASTRAY],
-    ['only looks like ours', `x.${CUSTOM}`],
-  ])('never asks for a name that %s', async (_, host) => {
-    dns.set(ASTRAY, 'A', ['192.0.2.80']);
+    ['is not a link host', 'shop.unknown.example'],
+    ['resolves to another server', MISDIRECTED],
+    ['is a subdomain of a link host', `x.${CUSTOM}`],
+  ])('orders no certificate for a name that %s', async (_, host) => {
+    dns.set(MISDIRECTED, 'A', ['192.0.2.80']);
     await daemon.api.put('/web-setup/domains', { domain: 'fremd.example', useCaseId: 'mk-local' });
-    for (const name of ['shop.stranger.example', `x.${CUSTOM}`]) dns.set(name, 'A', ['127.0.0.1']);
+    for (const name of ['shop.unknown.example', `x.${CUSTOM}`]) dns.set(name, 'A', ['127.0.0.1']);
     const before = pebble.orders().length;
-    await expect(visit(host)).rejects.toThrow();
+    await expect(getPage(host)).rejects.toThrow();
     expect(pebble.orders()).toHaveLength(before);
     expect(pebble.orders()).not.toContain(host);
   });
 
-  it('keeps keys sealed, in files that are nobody else’s', async () => {
+  it('stores private keys encrypted, in files that only the owner can read', async () => {
     const files = (await readdir(daemon.dataDir)).filter((name) => name.startsWith('postrider.db'));
     for (const file of files.map((name) => join(daemon.dataDir, name))) {
       expect([file, (await readFile(file)).includes('PRIVATE KEY')]).toEqual([file, false]);
@@ -146,61 +146,61 @@ describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`
     expect(daemon.log()).not.toContain('PRIVATE KEY');
   });
 
-  it('asks for nothing after a restart: what is there is used', async () => {
+  it('uses its stored certificates after a restart', async () => {
     const before = pebble.orders().length;
-    const { serialNumber } = (await visit(TRACK)).certificate;
+    const { serialNumber } = (await getPage(TRACK)).certificate;
     await daemon.kill('SIGTERM');
     await daemon.restart();
-    expect((await visit(TRACK)).certificate.serialNumber).toBe(serialNumber);
-    expect((await visit(CUSTOM)).status).toBe(200);
+    expect((await getPage(TRACK)).certificate.serialNumber).toBe(serialNumber);
+    expect((await getPage(CUSTOM)).status).toBe(200);
     expect(pebble.orders()).toHaveLength(before);
   });
 
-  it('keeps the old one when the authority is gone, and waits before it asks again, restart or not', async () => {
-    const { serialNumber } = (await visit(TRACK)).certificate;
+  it('uses the old certificate while the authority is down, and waits before the next order, also across a restart', async () => {
+    const { serialNumber } = (await getPage(TRACK)).certificate;
     await daemon.kill('SIGTERM');
     makeDue(TRACK);
     await pebble.kill();
     await daemon.restart();
     await eventually('the failure', () => failuresOf() > 0);
     expect(daemon.log()).toMatch(/certificate order failed: [^"]*ECONNREFUSED/);
-    expect((await visit(TRACK)).certificate.serialNumber).toBe(serialNumber);
+    expect((await getPage(TRACK)).certificate.serialNumber).toBe(serialNumber);
 
     await daemon.kill('SIGTERM');
     const row = inDatabase(({ certificates }) => certificates.get(TRACK));
     expect(row?.failures).toBe(1);
     expect(row?.due_at).toBeGreaterThan(Date.now() + 8 * 60_000);
     await daemon.restart();
-    expect((await visit(TRACK)).certificate.serialNumber).toBe(serialNumber);
+    expect((await getPage(TRACK)).certificate.serialNumber).toBe(serialNumber);
     expect(failuresOf()).toBe(0);
   });
 
-  it('renews, and uses the new one without a restart; also with an authority that has forgotten us', async () => {
-    const { serialNumber } = (await visit(TRACK)).certificate;
+  it('renews with an authority that lost the account, and uses the new certificate without a restart', async () => {
+    const { serialNumber } = (await getPage(TRACK)).certificate;
     await pebble.restart();
     await daemon.kill('SIGTERM');
     makeDue(TRACK);
     await daemon.restart();
     const renewed = await pebble.root();
     const { certificate } = await eventually('the new certificate', () =>
-      visit(TRACK, '/robots.txt', renewed).catch(() => null),
+      getPage(TRACK, '/robots.txt', renewed).catch(() => null),
     );
     expect(certificate.serialNumber).not.toBe(serialNumber);
     expect(failuresOf()).toBe(0);
   });
 
-  it('says in the authority’s own words why it got none', async () => {
+  it('logs the error of the authority', async () => {
     await daemon.kill('SIGTERM');
     makeDue(TRACK);
     dns.set(TRACK, 'A', 'NXDOMAIN');
     await daemon.restart();
     await eventually('the failure', () => failuresOf() > 0);
     expect(daemon.log()).toMatch(/certificate order failed: [^\n]*could not resolve[^\n]*acme-challenge/);
-    expect((await visit(TRACK, '/robots.txt', await pebble.root())).status).toBe(200);
+    expect((await getPage(TRACK, '/robots.txt', await pebble.root())).status).toBe(200);
     dns.set(TRACK, 'A', ['127.0.0.1']);
   });
 
-  it('stops in good order while the authority is silent', async () => {
+  it('stops while an order is pending', async () => {
     await daemon.kill('SIGTERM');
     makeDue(TRACK);
     dns.set(TRACK, 'A', 'silent');

@@ -1,25 +1,19 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { type SendingSetup, startSetupForTest } from '../support/sending-setup.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * Parts of the database cannot be read or written: what depends on them waits, everything else goes on.
+ * Parts of the database cannot be read or written: messages that depend on them wait, all others are delivered.
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink
- *   test ──SQL───▶ its database, as a damaged disk would leave it
+ *   test ──SQL───▶ database of postrider, to damage it
  */
-async function setUp(...options: Parameters<typeof startScene>): Promise<Scene> {
-  const scene = await startScene(...options);
-  onTestFinished(() => scene.stop());
-  return scene;
-}
-
-function damage(scene: Scene, sql: string): void {
-  const db = new Database(join(scene.daemon.dataDir, 'postrider.db'), { timeout: 5000 });
+function damage(setup: SendingSetup, sql: string): void {
+  const db = new Database(join(setup.daemon.dataDir, 'postrider.db'), { timeout: 5000 });
   try {
     db.exec(sql);
   } finally {
@@ -27,15 +21,15 @@ function damage(scene: Scene, sql: string): void {
   }
 }
 
-describe('a DKIM key that cannot be opened', () => {
-  it("keeps that domain's mail in the queue, and nobody else's; the daemon stays up", async () => {
-    const scene = await setUp();
-    const { daemon, dns, sink, send } = scene;
+describe('a DKIM key that cannot be decrypted', () => {
+  it('parks only the messages of its domain', async () => {
+    const setup = await startSetupForTest();
+    const { daemon, dns, sink, send } = setup;
     await verifiedDomain(daemon, dns, 'zweit.example');
     await daemon.kill('SIGKILL');
-    // One flipped bit in the authentication tag of the sealed key.
+    // A changed byte in the authentication tag of the encrypted key.
     damage(
-      scene,
+      setup,
       `UPDATE dkim_keys SET private_key = CAST(substr(private_key, 1, length(private_key) - 1) || x'00' AS BLOB)
        WHERE lane = 'primary' AND domain_id = (SELECT domain_id FROM domains WHERE name = 'kunde.example')`,
     );
@@ -53,7 +47,7 @@ describe('a DKIM key that cannot be opened', () => {
     for (const id of stuck) expect((await daemon.api.message(id)).status).toBe('queued');
     expect(await daemon.metric('postrider_deliveries_in_flight')).toBe(0);
     expect(daemon.log()).toContain('message cannot be prepared');
-    // In the queue from the start, too.
+    // The same after a start with these messages in the queue.
     await daemon.kill('SIGKILL');
     await daemon.restart();
     const again = await daemon.api.send({ ...SHORT_MAIL, from: 'a@zweit.example', to: 'x@empfang.example' });
@@ -64,43 +58,43 @@ describe('a DKIM key that cannot be opened', () => {
 });
 
 describe('an events table that cannot be written', () => {
-  it('refuses sends with 503 until it can be, and sends nothing meanwhile', async () => {
-    const scene = await setUp();
-    const { daemon, sink, send, until } = scene;
-    damage(scene, 'ALTER TABLE events RENAME TO events_damaged');
+  it('rejects sends with 503 and sends nothing until it can be written', async () => {
+    const setup = await startSetupForTest();
+    const { daemon, sink, send, waitForStatus } = setup;
+    damage(setup, 'ALTER TABLE events RENAME TO events_damaged');
     const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: 'x@empfang.example' };
-    const refused = await eventually('sends to be refused', async () => {
-      const answer = await daemon.api.send(mail);
-      return answer.status === 503 ? answer : null;
+    const rejected = await eventually('sends to be rejected', async () => {
+      const response = await daemon.api.send(mail);
+      return response.status === 503 ? response : null;
     });
-    expect(refused.text).toContain('outcomes of deliveries cannot be recorded');
+    expect(rejected.text).toContain('outcomes of deliveries cannot be recorded');
     expect((await fetch(`${daemon.baseUrl}/readyz`)).status).toBe(503);
     expect(sink.count).toBe(0);
-    damage(scene, 'ALTER TABLE events_damaged RENAME TO events');
+    damage(setup, 'ALTER TABLE events_damaged RENAME TO events');
     const messageId = await eventually('sends to be accepted', async () => {
-      const answer = await daemon.api.send(mail);
-      return answer.status === 200 ? answer.data.messageId : null;
+      const response = await daemon.api.send(mail);
+      return response.status === 200 ? response.data.messageId : null;
     });
-    await until(messageId, 'delivered');
-    await until(await send('later'), 'delivered');
+    await waitForStatus(messageId, 'delivered');
+    await waitForStatus(await send('later'), 'delivered');
   });
 });
 
 describe('SIGTERM while outcomes cannot be recorded', () => {
-  it('keeps trying until the grace period is over, counts them in the log, and ends with 1', async () => {
-    const scene = await setUp({}, { script: { dot: { reply: '250 2.0.0 taken', delayMs: 1000 } } });
-    const { daemon, sink, send, until } = scene;
+  it('retries until the end of the grace period, logs their number, and exits with 1', async () => {
+    const setup = await startSetupForTest({}, { script: { dot: { reply: '250 2.0.0 OK', delayMs: 1000 } } });
+    const { daemon, sink, send, waitForStatus } = setup;
     const messageIds = [await send('a'), await send('b')];
     await eventually(
       'the transactions to begin',
       () => sink.sessions.filter(({ commands }) => commands.includes('DATA')).length === 2,
     );
-    damage(scene, 'ALTER TABLE attempts RENAME TO attempts_damaged');
+    damage(setup, 'ALTER TABLE attempts RENAME TO attempts_damaged');
     await sink.waitFor(2);
     expect(await daemon.kill('SIGTERM')).toEqual({ code: 1, signal: null });
     expect(daemon.log()).toMatch(/"messages":2,"msg":"outcomes could not be recorded before the end/);
-    damage(scene, 'ALTER TABLE attempts_damaged RENAME TO attempts');
+    damage(setup, 'ALTER TABLE attempts_damaged RENAME TO attempts');
     await daemon.restart();
-    for (const messageId of messageIds) await until(messageId, 'delivered');
+    for (const messageId of messageIds) await waitForStatus(messageId, 'delivered');
   });
 });

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Child, startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
-import { needParts } from '../support/missing-parts.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
  * `postrider demo` as a new user runs it: it runs its steps, keeps running, and the printed commands are pasted into
@@ -17,7 +17,7 @@ import { needParts } from '../support/missing-parts.ts';
  *        └──HTTP── bash, curl
  */
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
-const parts = needParts('curl');
+const required = requirePrograms('curl');
 
 /** Fields that identify a response. */
 const KEYS = new Set(['messageId', 'jobId', 'domains', 'messages', 'events', 'deliveries']);
@@ -99,7 +99,7 @@ describe('the demo', () => {
     expect(step('Compare events').at(-1)).toBe('16 events, each with a webhook call with a valid signature');
   });
 
-  it.skipIf(parts.missing)(`prints commands that work unchanged${parts.reason}`, async () => {
+  it.skipIf(required.missing)(`prints commands that work unchanged${required.reason}`, async () => {
     const all = lines();
     const first = all.findIndex((line) => line.startsWith('  export BASE='));
     const last = all.findIndex((line) => line.startsWith('Messages to any address'));

@@ -24,12 +24,12 @@ import {
 } from '../bench/large/installation.ts';
 import { createRequester, type Requester } from '../bench/large/requests.ts';
 import { createApiClient } from '../support/api-client.ts';
-import { findChild } from '../support/bench-process-cost.ts';
+import { findChild } from '../support/process-cost.ts';
 
 /*
- * What `npm run bench:large` measures in milliseconds, in a number that no other work on the machine changes: bytes that
- * the daemon reads for one request (proc(5), `rchar`), which are pages of the database that it does not have in its cache.
- * A statement that walks through the history of the account reads 3,000 to 17,000 of them here.
+ * `npm run bench:large` measures lists in milliseconds; this test measures what other load on the machine does not
+ * change: the bytes that the daemon reads for one request (proc(5), `rchar`), which are database pages that are not in
+ * its cache. A statement that scans the history of the account reads 3,000 to 17,000 pages here.
  */
 const MESSAGES = 100_000;
 const PAGE_BYTES = 4096;

@@ -14,9 +14,9 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { enqueue } from '../support/store.ts';
 
-/**
- * The first hour of an operator: the built program with a configuration file outside the working directory. The
- * commands run in a directory of their own that has neither configuration nor data.
+/*
+ * The built program as an operator uses it first: the configuration file is outside the working directory, which
+ * contains neither configuration nor data.
  */
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const HOST = 'mail.example.net';
@@ -42,7 +42,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** `more`: further lines; the listeners are on free ports unless it names them. */
+/** `more`: further lines; listeners that it does not configure use free ports. */
 function writeConfig(more: string, hostname = HOST): void {
   const listeners = ['api', 'public', 'mx']
     .filter((section) => !more.includes(`[${section}`))
@@ -63,7 +63,6 @@ function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
   return { PATH: process.env['PATH'], HOME: elsewhere, ...more };
 }
 
-/** Without --config where `args` say so themselves. */
 function run(args: string[], env: Record<string, string> = { POSTRIDER_CONFIG: config }): Promise<Outcome> {
   return new Promise((resolve) => {
     const options = { cwd: elsewhere, env: environment(env), timeout: 60_000 };
@@ -100,11 +99,11 @@ const linesOf = (child: Child) =>
 
 const isUp = (child: Child) => () => child.output.includes('postrider is up');
 
-describe('locations of files (11)', () => {
-  it('are those of the configuration file, and a wrong directory gets no data', async () => {
-    const lost = await run(['account', 'list'], {});
-    expect(lost).toMatchObject({ code: 1, stdout: '' });
-    expect(lost.stderr).toMatch(/there is no database in .*no configuration file was found/);
+describe('locations of files', () => {
+  it('are relative to the configuration file; without one nothing is created', async () => {
+    const withoutConfig = await run(['account', 'list'], {});
+    expect(withoutConfig).toMatchObject({ code: 1, stdout: '' });
+    expect(withoutConfig.stderr).toMatch(/there is no database in .*no configuration file was found/);
     expect(await run(['account', 'create', '--name', 'Shop', '--id', 'shop'])).toMatchObject({ code: 0 });
     expect(existsSync(join(root, 'state/postrider.db'))).toBe(true);
     expect(existsSync(join(elsewhere, 'data'))).toBe(false);
@@ -112,8 +111,8 @@ describe('locations of files (11)', () => {
   });
 });
 
-describe('startup (12)', () => {
-  it('logs every listener and one warning for each thing that will not work', async () => {
+describe('startup', () => {
+  it('logs every listener, and a warning for each setting that does not work', async () => {
     dns.set(HOST, 'A', [ADDRESS]);
     writeConfig(
       '[public]\nlisten = "127.0.0.1:0"\nurl = "http://track.example.net"\n[submission]\nlisten = "127.0.0.1:0"\n',
@@ -133,7 +132,7 @@ describe('startup (12)', () => {
     expect(await child.kill('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  it('warns of a host name that is not fully qualified, and of a missing configuration file', async () => {
+  it('warns about a host name that is not fully qualified and about a missing configuration file', async () => {
     writeConfig('', 'mail');
     const child = serve();
     await eventually('the daemon to be up', isUp(child), { ms: 30_000 });
@@ -146,19 +145,19 @@ describe('startup (12)', () => {
       POSTRIDER_MX__LISTEN: 'off',
       POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
     });
-    const bare = startChild(process.execPath, [PROGRAM, 'serve'], { cwd: elsewhere, env });
-    onTestFinished(async () => void (await bare.kill('SIGKILL')));
-    await eventually('the daemon to be up', isUp(bare), { ms: 30_000 });
-    expect(bare.output).toContain('no configuration file was found: running on built-in defaults');
-    expect(await bare.kill('SIGTERM')).toMatchObject({ code: 0 });
+    const withDefaults = startChild(process.execPath, [PROGRAM, 'serve'], { cwd: elsewhere, env });
+    onTestFinished(async () => void (await withDefaults.kill('SIGKILL')));
+    await eventually('the daemon to be up', isUp(withDefaults), { ms: 30_000 });
+    expect(withDefaults.output).toContain('no configuration file was found: running on built-in defaults');
+    expect(await withDefaults.kill('SIGTERM')).toMatchObject({ code: 0 });
   });
 
-  it('names a port in use, a missing certificate and an unknown variable, with the remedy on one line', async () => {
+  it('reports a port in use, a missing certificate and an unknown variable on one line with the remedy', async () => {
     const port = await freePort();
-    const taken = await new Promise<Server>((resolve) => {
+    const occupant = await new Promise<Server>((resolve) => {
       const server = createServer().listen(port, '127.0.0.1', () => resolve(server));
     });
-    onTestFinished(() => void taken.close());
+    onTestFinished(() => void occupant.close());
     const fails = async (message: RegExp, env: Record<string, string> = {}) => {
       const outcome = await run(['serve'], { POSTRIDER_CONFIG: config, ...env });
       expect(outcome.code).toBe(1);
@@ -185,8 +184,8 @@ describe('startup (12)', () => {
   });
 });
 
-describe('records of the platform and of domains (13, 14)', () => {
-  it('are printed for zone files and programs, and verify tells missing from unknown with exit 3', async () => {
+describe('DNS records of the platform and of domains', () => {
+  it('are printed as zone file and as JSON; verify distinguishes missing from unknown and exits with 3', async () => {
     const zone = await run(['zone', '--format', 'bind']);
     expect(zone.code).toBe(0);
     expect(zone.stdout).toContain(ADDRESS);
@@ -212,14 +211,14 @@ describe('records of the platform and of domains (13, 14)', () => {
   });
 });
 
-describe('contacts import (15)', () => {
-  it('stops before the first row at unknown columns, and reads them when told how', async () => {
+describe('contacts import', () => {
+  it('rejects unknown columns before the first row unless they are mapped or ignored', async () => {
     const file = join(elsewhere, 'people.csv');
     writeFileSync(file, 'Email Address,First Name,shoe\nada@example.org,Ada,39\n,Bob,40\n');
     const into = ['contacts', 'import', file, '--account', 'shop'];
-    const stopped = await run(into);
-    expect(stopped).toMatchObject({ code: 1, stdout: '' });
-    expect(stopped.stderr).toContain('the header names neither email nor phone');
+    const rejected = await run(into);
+    expect(rejected).toMatchObject({ code: 1, stdout: '' });
+    expect(rejected.stderr).toContain('the header names neither email nor phone');
     const mapped = [...into, '--map', 'Email Address=email'];
     expect((await run(mapped)).stderr).toContain('unknown columns: "shoe"');
     const dry = await run([...mapped, '--ignore-unknown', '--dry-run', '--json']);
@@ -237,8 +236,8 @@ describe('contacts import (15)', () => {
   });
 });
 
-describe('the queue (16) and the log', () => {
-  it('report unknown accounts and ids as errors, and an empty queue as none', async () => {
+describe('the queue and log commands', () => {
+  it('report unknown accounts and ids as errors, and an empty queue as success', async () => {
     for (const args of [
       ['queue', 'list', '--account', 'none'],
       ['queue', 'retry', 'msg_none'],
@@ -251,7 +250,7 @@ describe('the queue (16) and the log', () => {
     expect(JSON.parse(usage.stderr)).toMatchObject({ success: false, error: { code: 'USAGE' } });
   });
 
-  it('show held mail as paused, and say that a retry leaves it held', async () => {
+  it('show held messages as paused, and report that a retry does not release them', async () => {
     const db = openDatabase(join(root, 'state'));
     const tables = createTables(db);
     const [held, deferred] = [0, 1].map(() => {
@@ -269,9 +268,9 @@ describe('the queue (16) and the log', () => {
     const retried = await run(['queue', 'retry', held.message_id]);
     expect(retried).toMatchObject({ code: 1, stdout: '' });
     expect(retried.stderr).toContain('the message stays held');
-    const asked = await run(['queue', 'retry', '--destination', 'example.org']);
-    expect(asked).toMatchObject({ code: 1, stdout: '' });
-    expect(asked.stderr).toContain('Retry 1 deferred message to example.org? Confirm with --yes.');
+    const unconfirmed = await run(['queue', 'retry', '--destination', 'example.org']);
+    expect(unconfirmed).toMatchObject({ code: 1, stdout: '' });
+    expect(unconfirmed.stderr).toContain('Retry 1 deferred message to example.org? Confirm with --yes.');
     expect(await run(['queue', 'retry', '--destination', 'example.org', '--yes'])).toEqual({
       code: 3,
       stdout: '1 message due now\n',
@@ -281,7 +280,7 @@ describe('the queue (16) and the log', () => {
     expect(await json('queue', 'list')).toEqual([]);
   });
 
-  it('log hash prints the value that stands for an address', async () => {
+  it('log hash prints the hash of an address that the log contains', async () => {
     const first = await run(['log', 'hash', 'Ada@Example.NET']);
     expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^hmac:[0-9a-f]{16}\n$/) });
     expect((await run(['log', 'hash', 'ada@example.net'])).stdout).toBe(first.stdout);

@@ -4,28 +4,28 @@ import { trackLinks } from '../../src/mail/html/track-links.ts';
 import { FORM, ONE_CLICK, type PublicRig, startPublic } from '../http/public/rig.ts';
 import { accessibilityFaults, showsFocus } from '../support/accessibility.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
-import { needParts } from '../support/missing-parts.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
- * The public pages as recipients meet them: a real browser, on a phone and on a desk, by mouse and by keyboard,
- * with and without scripts.
+ * The public pages in Chromium: with the window of a phone and of a desktop computer, by mouse and by keyboard, with
+ * and without scripts.
  *
  *   Chromium ──HTTP──▶ public listener (in this process) ──▶ a real database
  *      │
- *      └──▶ any other name: does not exist
+ *      └──▶ other host names: do not resolve
  */
-const parts = needParts('chromium');
+const required = requirePrograms('chromium');
 
-describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
+describe.skipIf(required.missing)(`the public pages${required.reason}`, () => {
   let browser: TestBrowser;
   beforeAll(async () => {
     browser = await startBrowser(['link.example.com']);
   });
   afterAll(() => browser?.close());
 
-  /** A mail to the members of a list, and where its pages are. */
-  async function mailed(wish: { list?: boolean; stream?: 'tx' | 'mk' } = {}) {
-    const { list = true, stream = 'mk' } = wish;
+  /** Delivers a message, by default to a member of a group; returns the URLs of its pages. */
+  async function deliver(options: { list?: boolean; stream?: 'tx' | 'mk' } = {}) {
+    const { list = true, stream = 'mk' } = options;
     const rig = await startPublic();
     const groupId = list && stream === 'mk' ? rig.group('Winter news – Schönes für kalte Tage') : null;
     const { message, mail } = rig.sent({ use_case: stream, subscription_group_id: groupId });
@@ -40,8 +40,8 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     };
   }
 
-  const opened = async (url: string, ...how: Parameters<TestBrowser['open']>): Promise<Window> => {
-    const window = await browser.open(...how);
+  const open = async (url: string, ...options: Parameters<TestBrowser['open']>): Promise<Window> => {
+    const window = await browser.open(...options);
     await window.page.goto(url);
     return window;
   };
@@ -53,24 +53,24 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
   ] as const;
 
   describe.each(SIZES)('on a %s', (device, size) => {
-    it('unsubscribe from a list, everything, and undo', async () => {
-      const { rig, stopped, unsubscribe } = await mailed();
-      const window = await opened(unsubscribe, size);
+    it('unsubscribe from a list and from all marketing mail, and undo it', async () => {
+      const { rig, stopped, unsubscribe } = await deliver();
+      const window = await open(unsubscribe, size);
       const { page } = window;
       expect(await heading(window)).toBe('Unsubscribe');
-      await window.picture(`unsubscribe-${device}`);
+      await window.screenshot(`unsubscribe-${device}`);
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(stopped()).toEqual([]);
 
       await page.getByRole('button', { name: 'Unsubscribe' }).click();
       expect(await heading(window)).toBe('You are unsubscribed');
-      await window.picture(`unsubscribed-${device}`);
+      await window.screenshot(`unsubscribed-${device}`);
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(stopped()).toEqual(['group']);
 
       await page.getByRole('button', { name: 'Undo' }).click();
       expect(await heading(window)).toBe('You are subscribed again');
-      await window.picture(`subscribed-again-${device}`);
+      await window.screenshot(`subscribed-again-${device}`);
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(stopped()).toEqual([]);
 
@@ -78,7 +78,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       await page.getByRole('button', { name: 'Unsubscribe' }).click();
       expect(await heading(window)).toBe('You are unsubscribed');
       expect(stopped()).toEqual(['mk']);
-      // The answer to a form may still be settling in, and cannot be reloaded then.
+      // A page that is still loading cannot be reloaded.
       await page.waitForLoadState();
       await page.reload();
       expect(await heading(window)).toBe('You are unsubscribed');
@@ -91,9 +91,9 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     });
 
     it('report abuse', async () => {
-      const { rig, report } = await mailed();
-      const window = await opened(report, size);
-      await window.picture(`report-${device}`);
+      const { rig, report } = await deliver();
+      const window = await open(report, size);
+      await window.screenshot(`report-${device}`);
       expect(await accessibilityFaults(window.page)).toEqual([]);
       await window.page.getByLabel('It is a fraud').check();
       await window.page.getByRole('button', { name: 'Report this mail' }).click();
@@ -103,11 +103,11 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       expectNothingElse(window, rig);
     });
 
-    it('a link that does not work', async () => {
-      const { rig } = await mailed();
-      const window = await opened(`${rig.base}/u/nonsense`, size);
+    it('explain an invalid link', async () => {
+      const { rig } = await deliver();
+      const window = await open(`${rig.base}/u/nonsense`, size);
       expect(await heading(window)).toBe('This link does not work');
-      await window.picture(`unknown-link-${device}`);
+      await window.screenshot(`unknown-link-${device}`);
       expect(await accessibilityFaults(window.page)).toEqual([]);
       expectNothingElse(window, rig, 1);
     });
@@ -119,18 +119,18 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     ['unsubscribe', 'tx', false],
     ['report', 'tx', false],
   ] as const)(
-    'the page %s of %s mail (a list: %s) is accessible in the dark as well',
+    'the page %s of %s mail (with a list: %s) is accessible in dark mode',
     async (which, stream, list) => {
-      const { [which]: url } = await mailed({ stream, list });
-      const window = await opened(url, PHONE, { dark: true });
-      await window.picture(`${which}-${stream}${list ? '-list' : ''}-dark`);
+      const { [which]: url } = await deliver({ stream, list });
+      const window = await open(url, PHONE, { dark: true });
+      await window.screenshot(`${which}-${stream}${list ? '-list' : ''}-dark`);
       expect(await accessibilityFaults(window.page)).toEqual([]);
       await window.page.getByRole('button').first().click();
       expect(await accessibilityFaults(window.page)).toEqual([]);
     },
   );
 
-  it('finds the faults that it looks for', async () => {
+  it('accessibilityFaults finds each kind of fault', async () => {
     const window = await browser.open(PHONE);
     await window.page.setContent(
       '<body style="background:#fff"><p style="color:#999">pale</p><p style="font-size:9px;color:#000">small</p><input type=radio><button style="border:1px solid #eee"></button><div style="width:2000px">wide</div>',
@@ -147,21 +147,21 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       'not one main',
       'not one heading',
       'viewport',
-      'beside the window',
+      'wider than the window',
     ])
       expect(faults).toContain(fault);
   });
 
-  it('by keyboard alone: unsubscribe from everything and undo', async () => {
-    const { rig, stopped, unsubscribe } = await mailed();
-    const window = await opened(unsubscribe, DESKTOP);
+  it('unsubscribe and undo by keyboard', async () => {
+    const { rig, stopped, unsubscribe } = await deliver();
+    const window = await open(unsubscribe, DESKTOP);
     const { keyboard } = window.page;
     await keyboard.press('Tab');
     expect(await showsFocus(window.page)).toBe(true);
     await keyboard.press('ArrowDown');
     await keyboard.press('Tab');
     expect(await showsFocus(window.page)).toBe(true);
-    await window.picture('keyboard-desktop');
+    await window.screenshot('keyboard-desktop');
     await Promise.all([window.page.waitForNavigation(), keyboard.press('Enter')]);
     expect(stopped()).toEqual(['mk']);
     await keyboard.press('Tab');
@@ -172,18 +172,18 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     expectNothingElse(window, rig);
   });
 
-  it('without scripts the same', async () => {
-    const { stopped, unsubscribe } = await mailed();
-    const window = await opened(unsubscribe, PHONE, { script: false });
+  it('unsubscribe and undo without scripts', async () => {
+    const { stopped, unsubscribe } = await deliver();
+    const window = await open(unsubscribe, PHONE, { script: false });
     await window.page.getByRole('button', { name: 'Unsubscribe' }).click();
     expect(stopped()).toEqual(['group']);
     await window.page.getByRole('button', { name: 'Undo' }).click();
     expect(stopped()).toEqual([]);
   });
 
-  it('one click by POST, as a mailbox provider sends it, shows on the page; looking at it does nothing', async () => {
-    const { rig, stopped, unsubscribe } = await mailed();
-    const window = await opened(unsubscribe, PHONE);
+  it('show a one-click unsubscription of a mailbox provider; a GET changes nothing', async () => {
+    const { rig, stopped, unsubscribe } = await deliver();
+    const window = await open(unsubscribe, PHONE);
     await window.page.reload();
     expect(stopped()).toEqual([]);
     const path = unsubscribe.slice(rig.base.length);
@@ -193,9 +193,9 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     expect(await heading(window)).toBe('You are unsubscribed');
   });
 
-  it('keep no cookie and nothing else', async () => {
-    const { unsubscribe } = await mailed();
-    const window = await opened(unsubscribe, DESKTOP);
+  it('store no cookies and no other data', async () => {
+    const { unsubscribe } = await deliver();
+    const window = await open(unsubscribe, DESKTOP);
     await window.page.getByRole('button').click();
     expect(await window.context.storageState()).toEqual({ cookies: [], origins: [] });
   });
@@ -207,8 +207,8 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
         'Array.from(document.querySelectorAll("a[href], area[href]"), (link) => link.getAttribute("href"))',
       );
 
-    /** Shows html as a mail reader would: by itself, nothing around it. */
-    async function shown(source: string): Promise<Window> {
+    /** Opens html as a page without access to other resources. */
+    async function openHtml(source: string): Promise<Window> {
       const window = await browser.open(DESKTOP, { script: true });
       await window.page.route('**/*', (route) =>
         route.request().url() === 'http://127.0.0.1:9/'
@@ -219,7 +219,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       return window;
     }
 
-    it('has the same links as before, each leading there by way of us', async () => {
+    it('has the same links after tracking, each of which redirects to its destination', async () => {
       const rig = await startPublic();
       const { message } = rig.sent({ track_clicks: 1, track_opens: 1 });
       const prefix = `${rig.base}/c/`;
@@ -239,25 +239,25 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
           pixelUrl: `${rig.base}/o/${rig.tokens.openUrl.make(message.message_id)}.gif`,
         },
       });
-      const before = await hrefs((await shown(html)).page);
-      const after = await hrefs((await shown(changed)).page);
+      const before = await hrefs((await openHtml(html)).page);
+      const after = await hrefs((await openHtml(changed)).page);
       expect(after).toHaveLength(before.length);
-      let led = 0;
+      let redirected = 0;
       for (const [index, href] of after.entries()) {
-        const was = before[index] ?? '';
+        const original = before[index] ?? '';
         if (!href.startsWith(prefix)) {
-          expect(href).toBe(was);
+          expect(href).toBe(original);
           continue;
         }
-        led++;
+        redirected++;
         const { headers } = await rig.call(href.slice(rig.base.length));
-        expect(headers['location']).toBe(was.trim());
+        expect(headers['location']).toBe(original.trim());
       }
-      // The others of the 200 stand in conditions that only Outlook reads.
-      expect(led).toBe(196);
+      // The other links of the 200 are in conditional comments for Outlook.
+      expect(redirected).toBe(196);
     });
 
-    it('leads a reader on, and shows its picture', async () => {
+    it('redirects a click, and records the click and the open', async () => {
       const rig = await startPublic();
       const { message } = rig.sent();
       const target = `${rig.base}/robots.txt?from=mail`;
@@ -278,10 +278,10 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     });
   });
 
-  /** Every request went to the listener, and the console had nothing to say but of missing pages. */
-  function expectNothingElse({ requests, complaints }: Window, rig: PublicRig, missing = 0): void {
+  /** All requests went to the listener, and the console has no errors but those of `missing` pages. */
+  function expectNothingElse({ requests, consoleErrors }: Window, rig: PublicRig, missing = 0): void {
     expect(requests.filter((url) => !url.startsWith(`${rig.base}/`))).toEqual([]);
-    const others = complaints.filter((text) => !text.includes('favicon.ico'));
+    const others = consoleErrors.filter((text) => !text.includes('favicon.ico'));
     expect(others.length).toBeLessThanOrEqual(missing);
   }
 });

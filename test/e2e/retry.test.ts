@@ -2,31 +2,24 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TimelineEntry } from '../support/api-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { startSetupForTest } from '../support/sending-setup.ts';
 import { startSink } from '../support/smtp-sink.ts';
 
 /*
- * Mail that cannot be delivered at once.
+ * Messages that cannot be delivered at the first attempt.
  *
- *   test ──HTTP──▶ postrider ──SMTP──▶ sink, which is unwilling, or not there
+ *   test ──HTTP──▶ postrider ──SMTP──▶ sink, which replies 4xx, or is down
  */
-/** A scene for one test. */
-async function setUp(...wishes: Parameters<typeof startScene>): Promise<Scene> {
-  const scene = await startScene(...wishes);
-  onTestFinished(() => scene.stop());
-  return scene;
-}
-
 const kindsOf = (timeline: TimelineEntry[]) => timeline.map(({ type, event }) => event ?? type);
 
-describe('a recipient who is refused for the moment', () => {
-  it('gets the mail at the time that was told, although the daemon was killed meanwhile', async () => {
-    const { daemon, sink, send, until } = await setUp(
+describe('a recipient who is rejected temporarily', () => {
+  it('is retried at the announced time, also after kill -9', async () => {
+    const { daemon, sink, send, waitForStatus } = await startSetupForTest(
       { 'delivery.retry.first': '3s' },
       { script: { rcpt: '451 4.3.0 come back later' } },
     );
     const messageId = await send('later');
-    const { nextAttemptAt = '', timeline } = await until(messageId, 'deferred');
+    const { nextAttemptAt = '', timeline } = await waitForStatus(messageId, 'deferred');
     expect(timeline.at(-1)).toMatchObject({
       event: 'email_delayed',
       attempt: 1,
@@ -41,7 +34,7 @@ describe('a recipient who is refused for the moment', () => {
     await daemon.restart();
     expect(await daemon.api.message(messageId)).toMatchObject({ status: 'deferred', nextAttemptAt });
 
-    const done = await until(messageId, 'delivered');
+    const done = await waitForStatus(messageId, 'delivered');
     expect(kindsOf(done.timeline)).toEqual([
       'email_sent',
       'attempt',
@@ -56,38 +49,23 @@ describe('a recipient who is refused for the moment', () => {
     expect(await readLedger(daemon.api)).toMatchObject({ accepted: 1, delivered: 1, queued: 0 });
   });
 
-  it('waits longer after every refusal', async () => {
-    const { send, until } = await setUp(
+  it('is retried after increasing delays', async () => {
+    const { send, waitForStatus } = await startSetupForTest(
       { 'delivery.retry.first': '500ms', 'delivery.retry.factor': 3 },
-      { recipients: { 'thrice@': refusing(3, '451 4.3.0 not now') } },
+      { recipients: { 'thrice@': rejectTimes(3, '451 4.3.0 not now') } },
     );
-    const { timeline } = await until(await send('thrice'), 'delivered');
-    const waits = timeline
+    const { timeline } = await waitForStatus(await send('thrice'), 'delivered');
+    const delays = timeline
       .filter(({ event }) => event === 'email_delayed')
       .map(({ nextAttemptAt, timestamp }) => Date.parse(String(nextAttemptAt)) - Date.parse(timestamp));
-    expect(waits).toHaveLength(3);
-    // ±10 % each, threefold each.
-    for (const [n, wait] of waits.entries()) expect(Math.abs(wait / (500 * 3 ** n) - 1)).toBeLessThan(0.15);
+    expect(delays).toHaveLength(3);
+    // The factor is 3, with a jitter of ±10 %.
+    for (const [n, delay] of delays.entries())
+      expect(Math.abs(delay / (500 * 3 ** n) - 1)).toBeLessThan(0.15);
   });
 
-  it('is tried again sooner when the reply speaks of greylisting', async () => {
-    const { send, until, sink } = await setUp(
-      { 'delivery.retry.first': '1h', 'delivery.retry.greylisted': '1s' },
-      {
-        recipients: {
-          'grey@': refusing(1, '450 4.2.0 <grey@empfang.example>: Recipient address rejected: Greylisted'),
-        },
-      },
-    );
-    const { timeline } = await until(await send('grey'), 'delivered');
-    expect(timeline.find(({ event }) => event === 'email_delayed')).toMatchObject({
-      classification: 'greylisted',
-    });
-    expect(sink.count).toBe(1);
-  });
-
-  it('is given up when the time is over, and the sender is told why', async () => {
-    const { send, until, sink, daemon } = await setUp(
+  it('fails with the last reply when the message expires', async () => {
+    const { send, waitForStatus, sink, daemon } = await startSetupForTest(
       {
         'delivery.retry.first': '1s',
         'delivery.retry.max': '1s',
@@ -95,7 +73,7 @@ describe('a recipient who is refused for the moment', () => {
       },
       { script: { rcpt: '451 4.3.0 never' } },
     );
-    const { timeline } = await until(await send('never'), 'failed');
+    const { timeline } = await waitForStatus(await send('never'), 'failed');
     expect(timeline.at(-1)).toMatchObject({
       event: 'email_failed',
       reason: 'expired',
@@ -112,30 +90,57 @@ describe('a recipient who is refused for the moment', () => {
   });
 });
 
-describe('a host that is not there', () => {
-  it('gets the mail when it is back', async () => {
+describe('a host that is down', () => {
+  it('receives the message when it is up again', async () => {
     const port = await freePort();
-    const { send, until, daemon } = await setUp({
+    const { send, waitForStatus, daemon } = await startSetupForTest({
       'delivery.port': port,
       'delivery.retry.first': '1s',
       'delivery.retry.max': '1s',
     });
     const messageId = await send('down');
-    const { timeline } = await until(messageId, 'deferred');
+    const { timeline } = await waitForStatus(messageId, 'deferred');
     expect(timeline.at(-1)).toMatchObject({ event: 'email_delayed', classification: 'network-error' });
-    const late = await startSink({ port });
-    onTestFinished(() => late.close());
-    await until(messageId, 'delivered');
-    expect(late.count).toBe(1);
+    const sink = await startSink({ port });
+    onTestFinished(() => sink.close());
+    await waitForStatus(messageId, 'delivered');
+    expect(sink.count).toBe(1);
     expect(await faultsInEvents(daemon.api)).toEqual([]);
   });
 
-  it('is passed over when another takes the mail', async () => {
-    const { dns, send, until, sink } = await setUp();
+  it('is retried when it closes the connection after the greeting', async () => {
+    const { send, waitForStatus } = await startSetupForTest(
+      { 'delivery.retry.first': '1h' },
+      { script: { ehlo: 'drop' } },
+    );
+    const { timeline } = await waitForStatus(await send('dropped'), 'deferred');
+    expect(timeline.at(-1)).toMatchObject({ event: 'email_delayed', classification: 'network-error' });
+  });
+});
+
+describe('a delivery', () => {
+  it('is retried sooner after greylisting, and uses the next MX when one is down', async () => {
+    const { dns, send, waitForStatus, sink } = await startSetupForTest(
+      { 'delivery.retry.first': '1h', 'delivery.retry.greylisted': '1s' },
+      {
+        recipients: {
+          'greylisted@': rejectTimes(
+            1,
+            '450 4.2.0 <greylisted@empfang.example>: Recipient address rejected: Greylisted',
+          ),
+        },
+      },
+    );
+    const greylisted = await waitForStatus(await send('greylisted'), 'delivered');
+    expect(greylisted.timeline.find(({ event }) => event === 'email_delayed')).toMatchObject({
+      classification: 'greylisted',
+    });
+    expect(sink.count).toBe(1);
+
     dns.set('two.example', 'MX', ['10 down.two.example', '20 mx.two.example']);
     dns.set('down.two.example', 'A', ['127.0.0.99']);
     dns.set('mx.two.example', 'A', [sink.host]);
-    const { timeline } = await until(await send('a', 'two.example'), 'delivered');
+    const { timeline } = await waitForStatus(await send('a', 'two.example'), 'delivered');
     expect(timeline.find(({ type }) => type === 'attempt')).toMatchObject({
       sessions: [
         { host: 'down.two.example', reply: null, error: expect.stringContaining('refused') },
@@ -143,16 +148,10 @@ describe('a host that is not there', () => {
       ],
     });
   });
-
-  it('that hangs up after the greeting is tried again, not given up', async () => {
-    const { send, until } = await setUp({ 'delivery.retry.first': '1h' }, { script: { ehlo: 'drop' } });
-    const { timeline } = await until(await send('dropped'), 'deferred');
-    expect(timeline.at(-1)).toMatchObject({ event: 'email_delayed', classification: 'network-error' });
-  });
 });
 
-/** Refuses so many times, then takes it. */
-function refusing(times: number, reply: string): () => string | undefined {
+/** Replies `reply` the first `times` times, then accepts. */
+function rejectTimes(times: number, reply: string): () => string | undefined {
   let left = times;
   return () => (left-- > 0 ? reply : undefined);
 }

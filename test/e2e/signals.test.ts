@@ -6,7 +6,7 @@ import { type Child, startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 
 /*
- * Signals other than those that stop the daemon, sent while it starts and when it is up.
+ * Signals during the start and while the daemon is up.
  */
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const IGNORED = ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
@@ -39,7 +39,7 @@ function handles(child: Child, signal: keyof typeof NUMBERS): boolean {
 }
 
 describe('serve', () => {
-  it('survives SIGHUP, SIGUSR1 and SIGUSR2 while it starts, and later, and opens no inspector', async () => {
+  it('survives SIGHUP, SIGUSR1 and SIGUSR2 during the start and later, and opens no inspector', async () => {
     const { child } = start('serve');
     await eventually('the early handlers', () => handles(child, 'SIGHUP') && handles(child, 'SIGUSR2'), {
       everyMs: 1,
@@ -51,12 +51,15 @@ describe('serve', () => {
     await eventually('the configuration to be read again', () =>
       child.output.includes('configuration read again'),
     );
-    await eventually('the others to be logged', () => child.output.match(/signal ignored/g)?.length === 2);
+    await eventually(
+      'the other signals to be logged',
+      () => child.output.match(/signal ignored/g)?.length === 2,
+    );
     expect(child.output).not.toMatch(/debugger|inspector/i);
     expect(await child.kill('SIGTERM')).toEqual({ code: 0, signal: null });
   });
 
-  it('stops in good order when SIGTERM arrives while it starts', async () => {
+  it('stops with exit code 0 after SIGTERM during the start', async () => {
     const { child, dir } = start('serve');
     await eventually('the start to be under way', () => existsSync(join(dir, 'data', 'daemon.lock')), {
       everyMs: 1,
@@ -67,7 +70,7 @@ describe('serve', () => {
   });
 });
 
-it('other commands ignore SIGUSR1 and SIGUSR2, and end when their terminal is gone', async () => {
+it('other commands ignore SIGUSR1 and SIGUSR2, and exit on SIGHUP', async () => {
   const { child } = start('demo');
   await eventually('the early handlers', () => handles(child, 'SIGUSR2'), { everyMs: 1 });
   child.signal('SIGUSR1');

@@ -8,9 +8,9 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * Addresses that play an outcome, so that a caller can try every event; nothing of it leaves the machine.
+ * Simulator addresses produce a given outcome, so that a caller can try every event; no message leaves the machine.
  *
- *   test ──HTTP──▶ postrider ──(never)──▶ sink, which a route offers for all mail there is
+ *   test ──HTTP──▶ postrider ──(never)──▶ sink, to which a route directs all mail
  */
 const DOMAIN = `simulator.${HOSTNAME}`;
 
@@ -35,16 +35,16 @@ afterAll(async () => {
 
 let accepted = 0;
 const send = async (to: string, headers: Record<string, string> = {}) => {
-  const answer = await daemon.api.send({ ...SHORT_MAIL, from: 'a@kunde.example', to }, headers);
-  accepted += answer.data.totalRecipients;
-  return answer.data;
+  const { data } = await daemon.api.send({ ...SHORT_MAIL, from: 'a@kunde.example', to }, headers);
+  accepted += data.totalRecipients;
+  return data;
 };
 
-/** The kinds of its events, once there are as many as wanted. */
-const eventsOf = (messageId: string, wanted: number) =>
-  eventually(`${wanted} events of ${messageId}`, async () => {
+/** The events of a message, once there are `count`. */
+const eventsOf = (messageId: string, count: number) =>
+  eventually(`${count} events of ${messageId}`, async () => {
     const events = await daemon.api.allEvents({ messageId });
-    return events.length >= wanted ? events : null;
+    return events.length >= count ? events : null;
   });
 
 describe('the simulator', () => {
@@ -82,22 +82,25 @@ describe('the simulator', () => {
       ['email_sent', 'email_delivered', 'email_opened', 'email_clicked'],
       { url: expect.stringMatching(/^https?:/), isBot: false, isFirst: true },
     ],
-  ])('plays %s@ through to %s', async (user, status, kinds, last) => {
-    for (const local of [user, `${user}+order-7`, user.toUpperCase()]) {
-      const { messageId } = await send(`${local}@${DOMAIN}`);
-      const events = await eventsOf(messageId, kinds.length);
-      expect(events.map(({ event }) => event)).toEqual(kinds);
-      expect(events.at(-1)).toMatchObject({ messageId, ...last });
-      expect((await daemon.api.message(messageId)).status).toBe(status);
-    }
+  ])('simulates %s@ with the final status %s', async (user, status, kinds, last) => {
+    const locals = [user, `${user}+order-7`, user.toUpperCase()];
+    await Promise.all(
+      locals.map(async (local) => {
+        const { messageId } = await send(`${local}@${DOMAIN}`);
+        const events = await eventsOf(messageId, kinds.length);
+        expect(events.map(({ event }) => event)).toEqual(kinds);
+        expect(events.at(-1)).toMatchObject({ messageId, ...last });
+        expect((await daemon.api.message(messageId)).status).toBe(status);
+      }),
+    );
   });
 
-  it('bounces an address that it does not know', async () => {
+  it('bounces an unknown address', async () => {
     const { delivery } = await send(`anybody@${DOMAIN}`, { Prefer: 'wait=10' });
     expect(delivery).toMatchObject({ status: 'bounced', smtpReply: expect.stringMatching(/^550 5\.1\.1 /) });
   });
 
-  it('suppresses nobody', async () => {
+  it('suppresses no address', async () => {
     for (const user of ['bounced', 'complained', 'asyncbounced']) await send(`${user}@${DOMAIN}`);
     expect(await daemon.api.allEvents({ event: 'email_suppressed' })).toEqual([]);
   });
@@ -109,30 +112,27 @@ describe('Prefer: wait', () => {
     ['deferred', 'deferred', /^451 4\./],
     ['bounced', 'bounced', /^550 5\.1\.1 /],
     ['blocked', 'bounced', /^554 5\.7\.1 /],
-  ])('answers with the first outcome of %s@: %s', async (user, status, reply) => {
-    const answer = await daemon.api.send(
+  ])('returns the first outcome of %s@: %s', async (user, status, reply) => {
+    const response = await daemon.api.send(
       { ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@${DOMAIN}` },
       { Prefer: 'wait=10' },
     );
     accepted++;
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('Preference-Applied')).toMatch(/^wait/);
-    expect(answer.data).toMatchObject({
+    expect(response.status).toBe(200);
+    expect(response.headers.get('Preference-Applied')).toMatch(/^wait/);
+    expect(response.data).toMatchObject({
       status: 'sent',
       delivery: { status, smtpReply: expect.stringMatching(reply) },
     });
   });
 
-  it.each(['respond-async', 'wait=soon', 'wait=-1', 'return=minimal'])(
-    'takes no notice of "%s"',
-    async (prefer) => {
-      const data = await send(`delivered@${DOMAIN}`, { Prefer: prefer });
-      expect(data.delivery).toBeUndefined();
-    },
-  );
+  it.each(['respond-async', 'wait=soon', 'wait=-1', 'return=minimal'])('ignores "%s"', async (prefer) => {
+    const data = await send(`delivered@${DOMAIN}`, { Prefer: prefer });
+    expect(data.delivery).toBeUndefined();
+  });
 
   it.each(['wait=10, respond-async', 'respond-async; foo, wait=10', 'WAIT = 10'])(
-    'reads "%s"',
+    'applies "%s"',
     async (prefer) => {
       expect((await send(`delivered@${DOMAIN}`, { Prefer: prefer })).delivery).toMatchObject({
         status: 'delivered',
@@ -141,8 +141,8 @@ describe('Prefer: wait', () => {
   );
 });
 
-describe('in the end', () => {
-  it('everything has an outcome, and nothing left the machine', async () => {
+describe('after all messages', () => {
+  it('every message has an outcome, and none left the machine', async () => {
     await eventually(
       'the queue to be empty',
       async () => (await daemon.metric('postrider_queue_messages')) === 0,

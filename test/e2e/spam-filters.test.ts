@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOSTNAME } from '../support/daemon.ts';
 import { startGroup } from '../support/group.ts';
-import { needParts } from '../support/missing-parts.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { requirePrograms } from '../support/required-programs.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 import type { SinkMessage } from '../support/smtp-sink-session.ts';
 import {
   checkWithSpamAssassin,
@@ -15,14 +15,14 @@ import {
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * What the filters of many mail hosts find in mail as it arrives, without the network: every rule is printed, and
- * the score has a ceiling. Hosts reject from 5 (SpamAssassin) or 15 (Rspamd) points on; ours leave room for what
- * only the network knows.
+ * The score that SpamAssassin and Rspamd give to delivered messages without network tests: every matched rule is
+ * printed, and the score has a limit. The usual thresholds are 5 (SpamAssassin) and 15 (Rspamd); the limits here
+ * leave a margin for network tests.
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink ──▶ the message ──▶ spamassassin -L -t
  *                                                          └──▶ rspamd ──DNS──▶ the test's name server
  */
-const parts = needParts('spamassassin', 'rspamd');
+const required = requirePrograms('spamassassin', 'rspamd');
 
 const ORDER = `<html><head><title>Your order</title></head><body>
 <h1>Thank you for your order, {{name}}</h1>
@@ -73,23 +73,23 @@ const CALENDAR = [
 
 const NEWSLETTER = readFileSync(new URL('../mail/newsletter/newsletter.html', import.meta.url), 'utf8');
 
-describe.skipIf(parts.missing)(`spam filters${parts.reason}`, () => {
-  let scene: Scene;
+describe.skipIf(required.missing)(`spam filters${required.reason}`, () => {
+  let setup: SendingSetup;
   let rspamd: Rspamd;
 
   beforeAll(async () => {
-    scene = await startScene({ 'public.url': `https://${HOSTNAME}` });
-    rspamd = await startRspamd({ dns: scene.dns.address });
+    setup = await startSendingSetup({ 'public.url': `https://${HOSTNAME}` });
+    rspamd = await startRspamd({ dns: setup.dns.address });
   }, 180_000);
   afterAll(async () => {
     await rspamd?.stop();
-    await scene?.stop();
+    await setup?.stop();
   });
 
   async function expectBelow(
     title: string,
     message: SinkMessage | undefined,
-    ceilings: { spamAssassin: number; rspamd: number },
+    limits: { spamAssassin: number; rspamd: number },
   ) {
     if (message === undefined) throw new Error('the message did not arrive');
     const mail = received(message);
@@ -105,13 +105,13 @@ describe.skipIf(parts.missing)(`spam filters${parts.reason}`, () => {
     const names = rspamdResult.rules.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['R_DKIM_ALLOW', 'R_SPF_ALLOW', 'DMARC_POLICY_ALLOW']));
     expect(names).not.toContain('PHISHING');
-    expect(spamAssassin.score).toBeLessThanOrEqual(ceilings.spamAssassin);
-    expect(rspamdResult.score).toBeLessThanOrEqual(ceilings.rspamd);
+    expect(spamAssassin.score).toBeLessThanOrEqual(limits.spamAssassin);
+    expect(rspamdResult.score).toBeLessThanOrEqual(limits.rspamd);
   }
 
-  it('find little in an order', async () => {
-    const before = scene.sink.count;
-    await scene.daemon.api.send({
+  it('score an order below the limits', async () => {
+    const before = setup.sink.count;
+    await setup.daemon.api.send({
       from: 'Kunde Shop <orders@kunde.example>',
       to: 'Ada Byron <ada@empfang.example>',
       subject: 'Your order 2026-1041',
@@ -119,12 +119,12 @@ describe.skipIf(parts.missing)(`spam filters${parts.reason}`, () => {
       templateVariables: { name: 'Ada' },
       enableClickTracking: true,
     });
-    const message = (await scene.sink.waitFor(before + 1)).at(-1);
+    const message = (await setup.sink.waitFor(before + 1)).at(-1);
     await expectBelow('A transactional order', message, { spamAssassin: 1.5, rspamd: 1 });
   });
 
-  it('find little in a newsletter of 200 links', async () => {
-    const { daemon, dns, sink } = scene;
+  it('score a newsletter of 200 links below the limits', async () => {
+    const { daemon, dns, sink } = setup;
     await verifiedDomain(daemon, dns, 'neues.example', { useCaseId: 'mk-local' });
     const { subscriptionGroupId, campaignId } = await startGroup(daemon.api, [
       { email: 'ada@empfang.example' },
@@ -142,28 +142,28 @@ describe.skipIf(parts.missing)(`spam filters${parts.reason}`, () => {
     await expectBelow('A newsletter of 200 links', message, { spamAssassin: 2.5, rspamd: 2 });
   });
 
-  it('find little in a text-only message', async () => {
-    const before = scene.sink.count;
-    await scene.daemon.api.send({
+  it('score a text-only message below the limits', async () => {
+    const before = setup.sink.count;
+    await setup.daemon.api.send({
       from: 'Kunde Shop <orders@kunde.example>',
       to: 'Ada Byron <ada@empfang.example>',
       subject: 'Your parcel is on its way',
       text: TEXT_ONLY,
     });
-    const message = (await scene.sink.waitFor(before + 1)).at(-1);
+    const message = (await setup.sink.waitFor(before + 1)).at(-1);
     await expectBelow('A text-only message', message, { spamAssassin: 1.5, rspamd: 1 });
   });
 
-  it('find little in a calendar invitation', async () => {
-    const before = scene.sink.count;
-    await scene.daemon.api.send({
+  it('score a calendar invitation below the limits', async () => {
+    const before = setup.sink.count;
+    await setup.daemon.api.send({
       from: 'Kunde Shop <events@kunde.example>',
       to: 'Ada Byron <ada@empfang.example>',
       subject: 'Invitation: fitting on 14 March',
       html: INVITATION,
       calendar: { method: 'REQUEST', content: CALENDAR },
     });
-    const message = (await scene.sink.waitFor(before + 1)).at(-1);
+    const message = (await setup.sink.waitFor(before + 1)).at(-1);
     await expectBelow('A calendar invitation', message, { spamAssassin: 1.5, rspamd: 2 });
   });
 });

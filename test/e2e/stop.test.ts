@@ -1,28 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Exit } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { startSetupForTest } from '../support/sending-setup.ts';
 
 /*
- * The daemon is asked to stop while there is work.
+ * SIGTERM while the daemon accepts and delivers messages.
  *
  *   test: 8 senders ──HTTP──▶ postrider (SIGTERM, start again) ──SMTP──▶ sink
  */
-/** A scene for one test. */
-async function setUp(...wishes: Parameters<typeof startScene>): Promise<Scene> {
-  const scene = await startScene(...wishes);
-  onTestFinished(() => scene.stop());
-  return scene;
-}
-
-describe('SIGTERM in the middle of sends', () => {
-  it('ends with 0, and loses and repeats nothing', async () => {
-    const { daemon, sink, untilDone } = await setUp(
+describe('SIGTERM during sends', () => {
+  it('exits with 0, and loses and repeats no message', async () => {
+    const { daemon, sink, waitForEmptyQueue } = await startSetupForTest(
       {},
-      { script: { dot: { reply: '250 2.0.0 taken', delayMs: 5 } } },
+      { script: { dot: { reply: '250 2.0.0 OK', delayMs: 5 } } },
     );
     const mails = Array.from({ length: 400 }, (_, n) => ({
       key: randomUUID(),
@@ -38,10 +31,10 @@ describe('SIGTERM in the middle of sends', () => {
           const { key, to } = mail;
           const body = { ...SHORT_MAIL, from: 'a@kunde.example', to };
           const status = await daemon.api.send(body, { 'Idempotency-Key': key }).then(
-            (answer) => answer.status,
+            (response) => response.status,
             () => 0,
           );
-          // 503 or no connection: it is shutting down, and has not taken it.
+          // 503 or no connection: the daemon is shutting down and has not accepted the message.
           if (status !== 200) left.push(mail);
           else if (answered.push(to) === 150) stopped.push(daemon.kill('SIGTERM'));
         }
@@ -53,13 +46,13 @@ describe('SIGTERM in the middle of sends', () => {
     const left = await sendAll([...mails]);
     expect(await Promise.all(stopped)).toEqual([{ code: 0, signal: null }]);
     expect(left.length).toBeGreaterThan(0);
-    const atTheStop = answered.length;
+    const answeredBefore = answered.length;
     await daemon.restart();
-    expect((await readLedger(daemon.api)).accepted).toBe(atTheStop);
+    expect((await readLedger(daemon.api)).accepted).toBe(answeredBefore);
 
     expect(await sendAll(left)).toEqual([]);
     await sink.waitFor(mails.length);
-    await untilDone();
+    await waitForEmptyQueue();
     const accepted = mails.length;
     expect(await readLedger(daemon.api)).toEqual({
       accepted,
@@ -73,8 +66,8 @@ describe('SIGTERM in the middle of sends', () => {
     expect(await faultsInEvents(daemon.api)).toEqual([]);
   });
 
-  it('lets an SMTP transaction under way come to its end', async () => {
-    const { daemon, sink, send } = await setUp(
+  it('completes an SMTP transaction in progress', async () => {
+    const { daemon, sink, send } = await startSetupForTest(
       {},
       { script: { dot: { reply: '250 2.0.0 at last', delayMs: 1500 } } },
     );
@@ -91,18 +84,14 @@ describe('SIGTERM in the middle of sends', () => {
 });
 
 describe('a second daemon on the same data', () => {
-  it('refuses to start, and does not disturb the first', async () => {
-    const { daemon, send, until } = await setUp();
+  it('does not start, until the first was killed', async () => {
+    const { daemon, send, waitForStatus } = await startSetupForTest();
     const second = await daemon.tryCli('serve');
     expect(second.code).toBe(1);
     expect(second.stderr + second.stdout).toMatch(/another|already|running|in use/i);
-    await until(await send('still'), 'delivered');
-  });
-
-  it('may start when the first was killed', async () => {
-    const { daemon, send, until } = await setUp();
+    await waitForStatus(await send('still'), 'delivered');
     await daemon.kill('SIGKILL');
     await daemon.restart();
-    await until(await send('again'), 'delivered');
+    await waitForStatus(await send('again'), 'delivered');
   });
 });

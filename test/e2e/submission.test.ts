@@ -13,18 +13,18 @@ import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { needParts } from '../support/missing-parts.ts';
 import { publishMailHost } from '../support/recipients.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * Programs that speak SMTP send through the platform.
+ * SMTP clients send through the platform.
  *
  *   nodemailer ─┐
  *   swaks ──────┴─SMTP, with and without TLS─▶ postrider ──SMTP──▶ sink
  */
-const parts = needParts('swaks');
+const required = requirePrograms('swaks');
 
 const HTML = '<p>Hello <img src="cid:logo"></p>{{company_address_html}}{{unsubscribe_email_html}}';
 const FROM = 'Läden & Söhne <shop@kunde.example>';
@@ -74,7 +74,7 @@ describe('submission', () => {
     user: daemon.api.accountId,
     pass: daemon.api.keys[scope],
   });
-  /** The mail that the sink took for this recipient. */
+  /** The message for the recipient, once it is at the sink. */
   const arrived = async (recipient: string) =>
     eventually(`mail for ${recipient}`, () => sink.messages.find(({ to }) => to.includes(recipient)) ?? null);
 
@@ -91,7 +91,7 @@ describe('submission', () => {
     it.each([
       ['without TLS', 'plain', {}],
       ['with STARTTLS', 'starttls', { ignoreTLS: false, requireTLS: true }],
-    ])('%s: accepted, signed and delivered as it was meant', async (_, name, options) => {
+    ])('%s: delivers the message unchanged and signed', async (_, name, options) => {
       const to = `${name}@empfang.example`;
       const pdf = Buffer.from('%PDF-1.4\n.\r\n..\n');
       const tls = { ca: authority.cert, servername: HOSTNAME };
@@ -132,7 +132,7 @@ describe('submission', () => {
       await eventually('the event', async () => (await daemon.api.message(id)).status === 'delivered');
     });
 
-    it('an invitation in a thread keeps its alternatives, its Message-ID and what it answers, signed', async () => {
+    it('preserves the alternatives, Message-ID and references of an invitation, and signs them', async () => {
       const to = 'thread@empfang.example';
       const event = 'BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nSUMMARY:Grüße\r\nEND:VCALENDAR\r\n';
       await transport().sendMail({
@@ -167,7 +167,7 @@ describe('submission', () => {
       expect(received.references).toEqual(['<frage-0@empfang.example>', '<frage-1@empfang.example>']);
       const calendar = received.attachments.find(({ contentType }) => contentType === 'text/calendar');
       expect(calendar?.content.toString()).toBe(event);
-      // The footer was appended to text and html.
+      // The footer is appended to text and html.
       expect(received.text).toMatch(/^Bis dann!\n\nKunde GmbH\n/);
       expect(received.html).toContain('Hauptstrasse 1');
 
@@ -181,7 +181,7 @@ describe('submission', () => {
       expect(signed.replace(/\s/g, '')).toMatch(/:In-Reply-To:References$/);
     });
 
-    it('text alone leaves as text/plain, with the footer', async () => {
+    it('sends a text-only message as text/plain with the footer', async () => {
       const to = 'text@empfang.example';
       await transport().sendMail({ from: FROM, to, subject: 'Code', text: '123456' });
       const { raw } = await arrived(to);
@@ -192,7 +192,7 @@ describe('submission', () => {
       expect((await simpleParser(raw)).text).toMatch(/^123456\n\nKunde GmbH\n/);
     });
 
-    it('with marketing keys to a group, tracked', async () => {
+    it('sends to a subscription group with a marketing key and tracking', async () => {
       const { api } = daemon;
       const group = await api.post<{ group: { subscriptionGroupId: string } }>(
         '/web-setup/contacts/subscription-groups',
@@ -218,7 +218,7 @@ describe('submission', () => {
       expect(received.html).toMatch(/href="http[^"]+\/c\//);
       expect(received.html).toMatch(/\/o\/[^"]+\.gif/);
 
-      await expect(marketing.sendMail({ ...news, to: 'stranger@empfang.example' })).rejects.toThrow(
+      await expect(marketing.sendMail({ ...news, to: 'unknown@empfang.example' })).rejects.toThrow(
         /550 5\.7\.1 CONSENT_REQUIRED/,
       );
     });
@@ -243,12 +243,12 @@ describe('submission', () => {
         /535 5\.7\.8 INSUFFICIENT_SCOPE/,
       ],
       [
-        'a From of somebody else',
-        () => transport().sendMail({ ...mail, from: 'a@stranger.example', to: 'x@empfang.example' }),
+        'a From domain that is not registered',
+        () => transport().sendMail({ ...mail, from: 'a@unknown.example', to: 'x@empfang.example' }),
         /550 5\.7\.1 DOMAIN_NOT_REGISTERED/,
       ],
       [
-        'a From that is not verified',
+        'a From domain that is not verified',
         () => transport().sendMail({ ...mail, from: 'a@pending.example', to: 'x@empfang.example' }),
         /550 5\.7\.1 DOMAIN_NOT_VERIFIED/,
       ],
@@ -262,13 +262,13 @@ describe('submission', () => {
           }).sendMail({ ...mail, to: 'x@empfang.example' }),
         /altnames/,
       ],
-    ])('%s is refused', async (_, send, reply) => {
+    ])('rejects %s', async (_, send, reply) => {
       await expect(send()).rejects.toThrow(reply);
     });
   });
 
-  describe.skipIf(parts.missing)(`by swaks${parts.reason}`, () => {
-    /** Its transcript, and how it ended: 0 when the mail was taken. */
+  describe.skipIf(required.missing)(`by swaks${required.reason}`, () => {
+    /** Runs swaks; the exit code is 0 when the message was accepted. */
     const swaks = (...args: string[]) =>
       new Promise<{ code: number; transcript: string }>((resolve) => {
         const all = ['--server', '127.0.0.1', '--port', String(port), '--timeout', '20', ...args];
@@ -285,21 +285,21 @@ describe('submission', () => {
       pass,
     ];
     const mail = (to: string, from = 'shop@kunde.example') =>
-      `--from ${from} --to ${to} --h-Subject By_hand`
+      `--from ${from} --to ${to} --h-Subject From_swaks`
         .split(' ')
         .concat('--body', 'Hello {{company_address}} {{unsubscribe_url}}');
 
     it.each([
       ['without TLS', 'swaks-plain', []],
       ['with TLS that it verifies', 'swaks-tls', ['--tls', '--tls-verify', '--tls-ca-path', caFile]],
-    ])('%s: a text mail arrives', async (_, name, tls) => {
+    ])('delivers a text message %s', async (_, name, tls) => {
       const to = `${name}@empfang.example`;
       const args = tls.includes('--tls-verify') ? await hostArguments(tls) : tls;
       const { code, transcript } = await swaks(...mail(to), ...auth(), ...args);
       expect([code, transcript]).toEqual([0, expect.stringMatching(/250 2\.6\.0 OK: queued as msg_/)]);
       const { raw } = await arrived(to);
       const received = await simpleParser(raw);
-      expect(received.subject).toBe('By_hand');
+      expect(received.subject).toBe('From_swaks');
       expect(received.text).toContain('Hello Kunde GmbH, Hauptstrasse 1');
       expect(raw).not.toMatch(/text\/html/);
     });
@@ -312,27 +312,27 @@ describe('submission', () => {
         /535 5\.7\.8/,
       ],
       [
-        'a wrong From',
-        () => [...mail('x@empfang.example', 'a@stranger.example'), ...auth()],
+        'a From domain that is not registered',
+        () => [...mail('x@empfang.example', 'a@unknown.example'), ...auth()],
         /550 5\.7\.1 DOMAIN_NOT_REGISTERED/,
       ],
       [
-        'an unverified From',
+        'a From domain that is not verified',
         () => [...mail('x@empfang.example', 'a@pending.example'), ...auth()],
         /550 5\.7\.1 DOMAIN_NOT_VERIFIED/,
       ],
       [
-        'a mail whose variables have no value',
+        'a message with an undefined variable',
         () => [...mail('x@empfang.example'), '--body', 'Hi {{name}}', ...auth()],
         /554 5\.6\.0 TEMPLATE_VARIABLE_MISSING/,
       ],
-    ])('%s is refused', async (_, args, reply) => {
+    ])('rejects %s', async (_, args, reply) => {
       const { code, transcript } = await swaks(...args());
       expect(code).not.toBe(0);
       expect(transcript).toMatch(reply);
     });
 
-    /** Older versions verify the name that they connect to, newer ones take another. */
+    /** Newer versions of swaks take the name to be verified; older ones verify the name that they connect to. */
     async function hostArguments(tls: string[]): Promise<string[]> {
       const help = await new Promise<string>((resolve) => {
         execFile('swaks', ['--help'], { env: { ...process.env, PAGER: 'cat' } }, (_, stdout) =>

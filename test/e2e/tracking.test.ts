@@ -6,13 +6,13 @@ import type { CreatedDomain, VerifiedDomain } from '../support/api-client.ts';
 import { HOSTNAME } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 
 /*
- * Tracked mail from the API to the recipient and back: links and pictures lead to the public listener, under
- * the name that the domain's DNS allows at the time.
+ * Click and open tracking: links and the pixel point to the public listener, under the host name that the DNS of the
+ * domain allows.
  *
- *   test ──HTTP──▶ postrider ──SMTP──▶ sink ──▶ the mail ──▶ its links ──HTTP──▶ postrider, public listener
+ *   test ──HTTP──▶ postrider ──SMTP──▶ sink ──▶ the message ──▶ its links ──HTTP──▶ postrider, public listener
  *                      │
  *                      └──DNS──▶ name server: link.kunde.example, custom host, or neither
  */
@@ -20,18 +20,18 @@ const NEWSLETTER = new URL('../mail/newsletter/', import.meta.url);
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 const FOOTER = '<p>{{company_address_html}} {{unsubscribe_email_html}} {{report_abuse_email_html}}</p>';
 
-let scene: Scene;
+let setup: SendingSetup;
 let port: number;
 
 beforeAll(async () => {
   port = await freePort();
-  scene = await startScene({ 'public.listen': `127.0.0.1:${port}` });
+  setup = await startSendingSetup({ 'public.listen': `127.0.0.1:${port}` });
 });
-afterAll(() => scene?.stop());
+afterAll(() => setup?.stop());
 
-/** Sends with tracking; returns the message's id and the mail as it arrived. */
+/** Sends with tracking; returns the message's id and the delivered message. */
 async function sendTracked(html: string, more: Record<string, unknown> = {}) {
-  const { sink, daemon } = scene;
+  const { sink, daemon } = setup;
   const before = sink.count;
   const { data } = await daemon.api.send({
     from: 'Shop <a@kunde.example>',
@@ -47,8 +47,8 @@ async function sendTracked(html: string, more: Record<string, unknown> = {}) {
   return { messageId: data.messageId, html: mail.html || '', text: mail.text ?? '', headers: mail.headers };
 }
 
-/** Asks the public listener for a URL of a mail, whatever host it names; follows no redirect. */
-function visit(url: string, options: { method?: string; body?: string } = {}) {
+/** Requests a URL from the public listener, whatever host it names; follows no redirect. */
+function requestPublic(url: string, options: { method?: string; body?: string } = {}) {
   const { host, pathname } = new URL(url);
   return new Promise<{ status: number; location: string | undefined; body: string }>((resolve, reject) => {
     const headers = {
@@ -81,42 +81,42 @@ function visit(url: string, options: { method?: string; body?: string } = {}) {
 const linksIn = (html: string, kind: string) =>
   [...html.matchAll(new RegExp(`http://[^"'\\s>]*/${kind}/[^"'\\s>]+`, 'g'))].map(([url]) => url);
 
-const eventsOf = (messageId: string, event: string, wanted: number) =>
-  eventually(`${wanted} ${event} of ${messageId}`, async () => {
-    const events = await scene.daemon.api.allEvents({ messageId, event });
-    return events.length >= wanted ? events : null;
+const eventsOf = (messageId: string, event: string, count: number) =>
+  eventually(`${count} ${event} of ${messageId}`, async () => {
+    const events = await setup.daemon.api.allEvents({ messageId, event });
+    return events.length >= count ? events : null;
   });
 
 const domainId = async () => {
-  const { data } = await scene.daemon.api.get<{ domains: CreatedDomain[] }>('/web-setup/domains');
+  const { data } = await setup.daemon.api.get<{ domains: CreatedDomain[] }>('/web-setup/domains');
   return data.domains[0]?.domainId ?? '';
 };
 
 const verify = async () =>
-  (await scene.daemon.api.post<VerifiedDomain>(`/web-setup/domains/${await domainId()}/verify`)).data;
+  (await setup.daemon.api.post<VerifiedDomain>(`/web-setup/domains/${await domainId()}/verify`)).data;
 
 describe('a newsletter of 200 links', () => {
   const source = readFileSync(new URL('newsletter.html', NEWSLETTER), 'utf8');
-  const wanted: string[] = JSON.parse(readFileSync(new URL('links.json', NEWSLETTER), 'utf8'));
+  const destinations: string[] = JSON.parse(readFileSync(new URL('links.json', NEWSLETTER), 'utf8'));
 
-  it('arrives with every link leading to exactly where it led', async () => {
+  it('arrives with links that redirect to their destinations', async () => {
     const { html } = await sendTracked(source);
     const links = linksIn(html, 'c');
     expect(links).toHaveLength(200);
-    const destinations = [];
-    for (const link of links) destinations.push((await visit(link)).location);
-    expect(destinations).toEqual(wanted);
+    const locations = [];
+    for (const link of links) locations.push((await requestPublic(link)).location);
+    expect(locations).toEqual(destinations);
   });
 });
 
-describe('what is recorded', () => {
-  it('of a click and an opening: who, when, for the first time or again', async () => {
+describe('events', () => {
+  it('record the client of a click and of an open, and whether it is the first', async () => {
     const { messageId, html } = await sendTracked(`<a href="https://x.example/?a=1&amp;b=2">x</a>${FOOTER}`);
     const [link = ''] = linksIn(html, 'c');
     const [picture = ''] = linksIn(html, 'o');
-    expect((await visit(picture)).body.slice(0, 6)).toBe('GIF89a');
-    expect(await visit(link)).toMatchObject({ status: 302, location: 'https://x.example/?a=1&b=2' });
-    await visit(link);
+    expect((await requestPublic(picture)).body.slice(0, 6)).toBe('GIF89a');
+    expect(await requestPublic(link)).toMatchObject({ status: 302, location: 'https://x.example/?a=1&b=2' });
+    await requestPublic(link);
     const person = { ip: '127.0.0.1', userAgent: BROWSER, isBot: false, isProxy: false };
     expect(await eventsOf(messageId, 'email_clicked', 2)).toMatchObject([
       { url: 'https://x.example/?a=1&b=2', recipient: 'ada@empfang.example', ...person, isFirst: true },
@@ -125,7 +125,7 @@ describe('what is recorded', () => {
     expect(await eventsOf(messageId, 'email_opened', 1)).toMatchObject([{ ...person, isFirst: true }]);
   });
 
-  it('nothing where nothing was asked for', async () => {
+  it('are not recorded without tracking', async () => {
     const { html } = await sendTracked(`<a href="https://x.example/">x</a>${FOOTER}`, {
       enableClickTracking: false,
       enableOpenTracking: undefined,
@@ -139,7 +139,7 @@ describe('the host of links', () => {
   const hostOf = async () => {
     const { html, headers } = await sendTracked(`<a href="https://x.example/">x</a>${FOOTER}`);
     const urls = ['c', 'o', 'u', 'r'].map((kind) => linksIn(html, kind)[0] ?? '');
-    for (const url of urls) expect((await visit(url)).status).toBeLessThan(400);
+    for (const url of urls) expect((await requestPublic(url)).status).toBeLessThan(400);
     expect(JSON.stringify(headers.get('list'))).toContain(urls[2]);
     const hosts = new Set(urls.map((url) => new URL(url).host));
     expect(hosts.size).toBe(1);
@@ -147,84 +147,82 @@ describe('the host of links', () => {
   };
   const custom = 'local-t-link.kunde.example';
 
-  it('is link.<domain> once that leads to the platform', async () => {
+  it('is link.<domain> when that resolves to the platform', async () => {
     expect(await hostOf()).toBe(`link.kunde.example:${port}`);
   });
 
-  it('is the custom host, once that leads to the platform, and not before', async () => {
-    await scene.daemon.api.call('PATCH', `/web-setup/domains/${await domainId()}`, {
+  it('is the custom host from the time that it resolves to the platform', async () => {
+    await setup.daemon.api.call('PATCH', `/web-setup/domains/${await domainId()}`, {
       body: { trackingDomain: custom },
     });
     await verify();
     expect(await hostOf()).toBe(`link.kunde.example:${port}`);
-    scene.dns.set(custom, 'CNAME', [`track.${HOSTNAME}`]);
+    setup.dns.set(custom, 'CNAME', [`track.${HOSTNAME}`]);
     const { checks } = await verify();
     expect(checks.find(({ check }) => check === 'tracking')).toMatchObject({ passed: true });
     expect(await hostOf()).toBe(`${custom}:${port}`);
   });
 
-  it('is the usual one again when the custom one leads elsewhere, and public.url when both do', async () => {
-    scene.dns.set(custom, 'CNAME', ['elsewhere.example']);
+  it('is link.<domain> when the custom host resolves elsewhere, and public.url when both do', async () => {
+    setup.dns.set(custom, 'CNAME', ['elsewhere.example']);
     await verify();
     expect(await hostOf()).toBe(`link.kunde.example:${port}`);
-    scene.dns.remove('link.kunde.example');
+    setup.dns.remove('link.kunde.example');
     await verify();
     expect(await hostOf()).toBe(`127.0.0.1:${port}`);
   });
 
-  it('is known to a proxy that asks, the custom one and the usual one', async () => {
-    const ask = async (domain: string) =>
-      (await fetch(`${scene.daemon.baseUrl}/tls-check?domain=${domain}`)).status;
-    expect([await ask(custom), await ask('link.kunde.example'), await ask(`track.${HOSTNAME}`)]).toEqual([
-      200, 200, 200,
-    ]);
-    expect([await ask('www.kunde.example'), await ask('evil.example'), await ask('')]).toEqual([
-      404, 404, 404,
-    ]);
+  it('is reported by /tls-check', async () => {
+    const statuses: Record<string, number> = {};
+    for (const host of [
+      custom,
+      'link.kunde.example',
+      `track.${HOSTNAME}`,
+      'www.kunde.example',
+      'evil.example',
+      '',
+    ])
+      statuses[host] = (await fetch(`${setup.daemon.baseUrl}/tls-check?domain=${host}`)).status;
+    expect(statuses).toEqual({
+      [custom]: 200,
+      'link.kunde.example': 200,
+      [`track.${HOSTNAME}`]: 200,
+      'www.kunde.example': 404,
+      'evil.example': 404,
+      '': 404,
+    });
   });
 });
 
-describe('one click', () => {
-  it('by the addresses of the header field stops the stream, and the next send is refused', async () => {
-    const { daemon, sink } = scene;
+describe('one-click unsubscription', () => {
+  it('with the URL of List-Unsubscribe suppresses the stream', async () => {
+    const { daemon, sink } = setup;
     const { messageId, html } = await sendTracked(FOOTER, { to: 'bob@empfang.example' });
     const raw = sink.messages.at(-1)?.raw.replace(/\r\n[ \t]+/g, ' ') ?? '';
     expect(raw).not.toMatch(/^List-Unsubscribe-Post:/m);
     const [, url = ''] = /^List-Unsubscribe: <([^>]*)>/m.exec(raw) ?? [];
     expect(html).toContain(url);
-    expect((await visit(url)).status).toBe(200);
-    expect(
-      (
-        await daemon.api.send({
-          from: 'a@kunde.example',
-          to: 'bob@empfang.example',
-          subject: 'x',
-          html: FOOTER,
-        })
-      ).status,
-    ).toBe(200);
-    expect((await visit(url, { method: 'POST', body: 'List-Unsubscribe=One-Click' })).status).toBe(200);
-    const refused = await daemon.api.send({
-      from: 'a@kunde.example',
-      to: 'bob@empfang.example',
-      subject: 'x',
-      html: FOOTER,
-    });
-    expect([refused.status, refused.error.code]).toEqual([403, 'RECIPIENT_UNSUBSCRIBED']);
+    expect((await requestPublic(url)).status).toBe(200);
+    const mail = { from: 'a@kunde.example', to: 'bob@empfang.example', subject: 'x', html: FOOTER };
+    expect((await daemon.api.send(mail)).status).toBe(200);
+    const oneClick = { method: 'POST', body: 'List-Unsubscribe=One-Click' };
+    expect((await requestPublic(url, oneClick)).status).toBe(200);
+    const rejected = await daemon.api.send(mail);
+    expect([rejected.status, rejected.error.code]).toEqual([403, 'RECIPIENT_UNSUBSCRIBED']);
     expect(await eventsOf(messageId, 'email_unsubscribed', 1)).toMatchObject([
       { method: 'one_click', recipient: 'bob@empfang.example', useCase: 'tx' },
     ]);
   });
 });
 
-describe('a restart', () => {
-  it('leaves links as they were', async () => {
+describe('links', () => {
+  it('work after a restart', async () => {
     const { html } = await sendTracked(`<a href="https://x.example/">x</a>${FOOTER}`);
-    await scene.daemon.kill('SIGKILL');
-    await scene.daemon.restart();
-    expect((await visit(linksIn(html, 'c')[0] ?? '')).location).toBe('https://x.example/');
-    expect((await visit(linksIn(html, 'u')[0] ?? '')).status).toBe(200);
-    const ready = await (await fetch(`${scene.daemon.baseUrl}/readyz`)).json();
+    await setup.daemon.kill('SIGKILL');
+    await setup.daemon.restart();
+    expect((await requestPublic(linksIn(html, 'c')[0] ?? '')).location).toBe('https://x.example/');
+    expect((await requestPublic(linksIn(html, 'u')[0] ?? '')).status).toBe(200);
+    const ready = await (await fetch(`${setup.daemon.baseUrl}/readyz`)).json();
     expect(ready).toMatchObject({
       data: { checks: expect.arrayContaining([{ check: 'public', ok: true }]) },
     });

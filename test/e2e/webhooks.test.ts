@@ -8,10 +8,10 @@ import { verifiedDomain } from '../support/verified-domain.ts';
 import { type Received, startEndpoint } from '../support/webhook-endpoint.ts';
 
 /*
- * Webhooks of a daemon that is killed, started again, and lied to.
+ * Webhook calls of a daemon that is killed and restarted, and calls to forbidden addresses.
  *
  *   test ──HTTP──▶ postrider (kill -9, start, kill -9, start) ──HTTP──▶ endpoints, in this process
- *                      └─ mail to the simulator: two events each, nothing leaves the machine
+ *                      └─ messages to the simulator: two events each, nothing leaves the machine
  */
 const MAILS = 150;
 const KILL_AT = [60, 180];
@@ -29,20 +29,20 @@ afterAll(async () => {
   await dns?.close();
 });
 
-interface MadeWebhook {
+interface CreatedWebhook {
   webhookId: string;
   secret: string;
 }
 
-const makeWebhook = async (url: string, events: string[]) =>
-  (await daemon.api.post<MadeWebhook>('/web-setup/webhooks', { url, events })).data;
+const createWebhook = async (url: string, events: string[]) =>
+  (await daemon.api.post<CreatedWebhook>('/web-setup/webhooks', { url, events })).data;
 
 const sendTo = async (user: string) => {
   const to = `${user}@simulator.${HOSTNAME}`;
   return (await daemon.api.send({ ...SHORT_MAIL, from: 'a@kunde.example', to })).data.messageId;
 };
 
-/** Throws unless the Standard Webhooks library finds it good. */
+/** Throws unless the Standard Webhooks library accepts the signature. */
 function verify(secret: string, { headers, body }: Received): void {
   new Webhook(secret).verify(body, {
     'webhook-id': String(headers['webhook-id']),
@@ -52,37 +52,37 @@ function verify(secret: string, { headers, body }: Received): void {
 }
 
 describe('webhooks', () => {
-  it('are told of every event, over kill -9 in the middle', async () => {
-    // A millisecond or two for each call, so that some are under way when the daemon dies.
+  it('receive every event, also when the daemon is killed', async () => {
+    // Each call takes 2 ms, so that some are in progress when the daemon is killed.
     const endpoint = await startEndpoint(() => new Promise((resolve) => setTimeout(() => resolve(200), 2)));
-    const { webhookId, secret } = await makeWebhook(endpoint.url, ['email_sent', 'email_delivered']);
+    const { webhookId, secret } = await createWebhook(endpoint.url, ['email_sent', 'email_delivered']);
     for (let n = 0; n < MAILS; n++) await sendTo(`delivered+${n}`);
     for (const count of KILL_AT) {
       await eventually(`${count} calls`, () => endpoint.received.length >= count);
       await daemon.kill('SIGKILL');
       await daemon.restart();
     }
-    await eventually('all to be told', () => new Set(endpoint.taken()).size === 2 * MAILS);
+    await eventually('a call for each event', () => new Set(endpoint.taken()).size === 2 * MAILS);
     const events = await daemon.api.allEvents();
     const kinds = events.filter(({ event }) => event === 'email_sent' || event === 'email_delivered');
     expect(new Set(endpoint.taken())).toEqual(new Set(kinds.map(({ eventId }) => eventId)));
     for (const call of endpoint.received) verify(secret, call);
     const path = `/web-setup/webhooks/${webhookId}/deliveries?status=pending`;
     await eventually(
-      'nothing to be pending',
+      'no delivery to be pending',
       async () => (await daemon.api.get<{ count: number }>(path)).data.count === 0,
     );
-    const twice = endpoint.taken().length - 2 * MAILS;
-    console.log(`killed after ${KILL_AT.join(' and ')} calls: lost 0, told twice ${twice}`);
-    // What was under way, and what was answered but not yet committed.
-    expect(twice).toBeLessThanOrEqual(KILL_AT.length * 20);
+    const repeated = endpoint.taken().length - 2 * MAILS;
+    console.log(`killed after ${KILL_AT.join(' and ')} calls: lost 0, repeated ${repeated}`);
+    // Calls in progress, and calls whose outcome was not yet committed.
+    expect(repeated).toBeLessThanOrEqual(KILL_AT.length * 20);
     await daemon.api.call('DELETE', `/web-setup/webhooks/${webhookId}`);
   });
 
-  it('are told by a daemon that learnt of them from the command line', async () => {
+  it('receive events when they were created on the command line', async () => {
     const endpoint = await startEndpoint();
     const account = ['--account', daemon.api.accountId, '--json'];
-    const made: MadeWebhook = JSON.parse(
+    const created: CreatedWebhook = JSON.parse(
       await daemon.cli('webhook', 'create', endpoint.url, '--event', 'email_bounced', ...account),
     );
     const messageId = await sendTo('bounced');
@@ -93,20 +93,20 @@ describe('webhooks', () => {
       livemode: false,
       data: { object: { messageId, bounceType: 'hard', to: [`bounced@simulator.${HOSTNAME}`] } },
     });
-    if (call !== undefined) verify(made.secret, call);
-    await daemon.cli('webhook', 'delete', made.webhookId, ...account);
+    if (call !== undefined) verify(created.secret, call);
+    await daemon.cli('webhook', 'delete', created.webhookId, ...account);
     await sendTo('bounced');
-    const sure = await makeWebhook(endpoint.url, ['email_bounced']);
+    const next = await createWebhook(endpoint.url, ['email_bounced']);
     await sendTo('bounced');
     await eventually('the call of the next webhook', () => endpoint.received.length > 1);
-    // Two bounces since: the deleted webhook was told of neither.
-    for (const later of endpoint.received.slice(1)) verify(sure.secret, later);
-    await daemon.api.call('DELETE', `/web-setup/webhooks/${sure.webhookId}`);
+    // Two bounces since the deletion: the deleted webhook received neither.
+    for (const later of endpoint.received.slice(1)) verify(next.secret, later);
+    await daemon.api.call('DELETE', `/web-setup/webhooks/${next.webhookId}`);
   });
 
-  it('call no metadata service, whatever DNS says', async () => {
+  it('are not called at link-local addresses', async () => {
     dns.set('receiver.example', 'A', ['169.254.169.254']);
-    const { webhookId } = await makeWebhook('http://receiver.example/latest/meta-data/', ['email_sent']);
+    const { webhookId } = await createWebhook('http://receiver.example/latest/meta-data/', ['email_sent']);
     const tested = await daemon.api.post<{ delivered: boolean; error: string }>(
       `/web-setup/webhooks/${webhookId}/test`,
     );

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 
-const CHECK = readFileSync(new URL('accessibility-in-page.js', import.meta.url), 'utf8');
+const CHECK = readFileSync(new URL('accessibility-checks.js', import.meta.url), 'utf8');
 
 /**
- * What a page must keep for everybody to be able to use it (WCAG 2.2 AA), as far as a program can see it:
- * returns every fault in words, none when all is well. Needs a window in which scripts may run.
+ * Checks a page against the criteria of WCAG 2.2 AA that a program can decide; returns a description of each
+ * fault. Scripts must be enabled in the window.
  */
 export function accessibilityFaults(page: Page): Promise<string[]> {
   return page.evaluate(CHECK);
 }
 
-/** 2.4.7: whether what has the focus shows it. */
+/** WCAG 2.4.7: whether the focus is visible. */
 export function showsFocus(page: Page): Promise<boolean> {
   return page.evaluate(`(() => {
     const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);

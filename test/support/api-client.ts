@@ -1,7 +1,4 @@
-/**
- * A small client for the HTTP interface: sends `X-Api-Key` and `X-Id`, knows which key an address wants, and
- * makes a test say whether it expects success or a refusal.
- */
+/** An account and one API key of each scope. */
 export interface Credentials {
   accountId: string;
   keys: Record<Scope, string>;
@@ -9,14 +6,14 @@ export interface Credentials {
 
 export type Scope = 'setup' | 'marketing' | 'transactional';
 
-export interface ApiAnswer<Data> {
+export interface ApiResponse<Data> {
   status: number;
   headers: Headers;
-  /** The body as it came. */
+  /** The body. */
   text: string;
-  /** `data` of a success; throws when it is a refusal. */
+  /** `data` of a success; throws for an error response. */
   readonly data: Data;
-  /** `error` of a refusal; throws when it is a success. */
+  /** `error` of an error response; throws for a success. */
   readonly error: ApiError;
 }
 
@@ -36,25 +33,26 @@ export interface ApiError {
 export interface CallOptions {
   /** Sent as JSON. */
   body?: unknown;
-  /** Sent as it is instead of `body`. */
+  /** Sent unchanged instead of `body`. */
   rawBody?: string | Buffer;
-  /** Over the usual ones; null leaves one out. */
+  /** Override the default header fields; null omits one. */
   headers?: Record<string, string | null>;
   signal?: AbortSignal;
 }
 
+/** A client of the HTTP API: sends `X-Id`, and as `X-Api-Key` the key of the scope that the path requires. */
 export interface ApiClient extends Credentials {
-  /** Throws only when there was no answer at all. */
-  call<Data>(method: string, path: string, options?: CallOptions): Promise<ApiAnswer<Data>>;
-  get<Data>(path: string): Promise<ApiAnswer<Data>>;
-  put<Data>(path: string, body: unknown): Promise<ApiAnswer<Data>>;
-  post<Data>(path: string, body?: unknown): Promise<ApiAnswer<Data>>;
+  /** Throws only when there was no response. */
+  call<Data>(method: string, path: string, options?: CallOptions): Promise<ApiResponse<Data>>;
+  get<Data>(path: string): Promise<ApiResponse<Data>>;
+  put<Data>(path: string, body: unknown): Promise<ApiResponse<Data>>;
+  post<Data>(path: string, body?: unknown): Promise<ApiResponse<Data>>;
   /** `POST /transactional/send`. */
-  send(body: SendBody, headers?: Record<string, string>): Promise<ApiAnswer<SendData>>;
+  send(body: SendBody, headers?: Record<string, string>): Promise<ApiResponse<SendData>>;
   message(messageId: string): Promise<MessageData>;
-  /** Every message of the account, over all pages, newest first. */
+  /** All messages of the account, newest first. */
   allMessages(): Promise<MessageSummary[]>;
-  /** Every event that the filters let through, over all pages, oldest first. */
+  /** All events that match the filters, oldest first. */
   allEvents(filters?: Record<string, string>): Promise<EventData[]>;
 }
 
@@ -132,7 +130,7 @@ export interface MessageData extends MessageSummary {
   timeline: TimelineEntry[];
 }
 
-/** Its fields differ by kind of event. */
+/** An event or a delivery attempt; its fields depend on the kind. */
 export interface TimelineEntry {
   type: 'event' | 'attempt';
   timestamp: string;
@@ -168,7 +166,7 @@ export function createApiClient(baseUrl: string, { accountId, keys }: Credential
         ...(payload === undefined ? {} : { body: payload }),
         ...(signal === undefined ? {} : { signal }),
       });
-      return readAnswer(`${method} ${path}`, response);
+      return readResponse(`${method} ${path}`, response);
     },
     get: (path) => client.call('GET', path),
     put: (path, body) => client.call('PUT', path, { body }),
@@ -193,13 +191,13 @@ export function createApiClient(baseUrl: string, { accountId, keys }: Credential
   return client;
 }
 
-/** Which key an address wants (contract §3). */
+/** The scope that a path requires. */
 function scopeOf(path: string): Scope {
   if (path.startsWith('/transactional')) return 'transactional';
   return path.startsWith('/marketing') ? 'marketing' : 'setup';
 }
 
-async function readAnswer<Data>(what: string, response: Response): Promise<ApiAnswer<Data>> {
+async function readResponse<Data>(request: string, response: Response): Promise<ApiResponse<Data>> {
   const text = await response.text();
   const { status, headers } = response;
   const envelope = (): { success?: boolean; data?: Data; error?: ApiError } => JSON.parse(text);
@@ -209,12 +207,13 @@ async function readAnswer<Data>(what: string, response: Response): Promise<ApiAn
     text,
     get data() {
       const { success, data } = envelope();
-      if (success !== true || data === undefined) throw new Error(`${what} was refused: ${status} ${text}`);
+      if (success !== true || data === undefined) throw new Error(`${request} failed: ${status} ${text}`);
       return data;
     },
     get error() {
       const { success, error } = envelope();
-      if (success !== false || error === undefined) throw new Error(`${what} succeeded: ${status} ${text}`);
+      if (success !== false || error === undefined)
+        throw new Error(`${request} succeeded: ${status} ${text}`);
       return error;
     },
   };
@@ -231,7 +230,7 @@ async function pages<Row>(
   for (let lastKey: Record<string, string> = {}; ; ) {
     const { rows, nextKey } = await read(lastKey);
     all.push(...rows);
-    // The feed of events names where it ends, too.
+    // The last page of the event feed has a `nextKey`, too.
     if (nextKey === undefined || rows.length === 0) return all;
     lastKey = { lastKey: nextKey };
   }

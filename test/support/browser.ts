@@ -1,13 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { findBrowser } from './missing-parts.ts';
+import { findBrowser } from './required-programs.ts';
 
 /**
- * A real browser, Debian's own Chromium, that can reach this machine and nothing else: other names do not
- * exist for it, and what it would have asked them is written down.
+ * A Chromium that reaches this machine only: other host names do not resolve in it, and requests to them are
+ * recorded.
  */
 export interface TestBrowser {
-  /** A window of a size; nothing is shared with any other. */
+  /** Opens a window with a browser context that no other window shares. */
   open(size: WindowSize, options?: { script?: boolean; dark?: boolean }): Promise<Window>;
   close(): Promise<void>;
 }
@@ -23,17 +23,17 @@ export const DESKTOP: WindowSize = { width: 1280, height: 800 };
 export interface Window {
   page: Page;
   context: BrowserContext;
-  /** Every URL it asked for, in order. */
+  /** Every requested URL, in order. */
   requests: string[];
-  /** What its console said. */
-  complaints: string[];
-  /** Keeps a picture of the whole page under test/artefacts. */
-  picture(name: string): Promise<void>;
+  /** Errors and warnings of its console. */
+  consoleErrors: string[];
+  /** Stores a screenshot of the whole page under test/artefacts. */
+  screenshot(name: string): Promise<void>;
 }
 
 const ARTEFACTS = new URL('../artefacts/', import.meta.url).pathname;
 
-/** `hosts` are names that lead to 127.0.0.1 in this browser. */
+/** `hosts` are names that resolve to 127.0.0.1 in this browser. */
 export async function startBrowser(hosts: readonly string[] = []): Promise<TestBrowser> {
   const browser: Browser = await chromium.launch({
     executablePath: findBrowser() ?? 'chromium',
@@ -43,7 +43,7 @@ export async function startBrowser(hosts: readonly string[] = []): Promise<TestB
       '--disable-component-update',
       '--disable-domain-reliability',
       '--no-proxy-server',
-      // Tests run as root in a container, where the sandbox cannot be had.
+      // Chromium's sandbox does not run as root.
       ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
     ],
   });
@@ -60,17 +60,17 @@ export async function startBrowser(hosts: readonly string[] = []): Promise<TestB
       });
       const page = await context.newPage();
       const requests: string[] = [];
-      const complaints: string[] = [];
-      context.on('request', (asked) => requests.push(asked.url()));
+      const consoleErrors: string[] = [];
+      context.on('request', (sent) => requests.push(sent.url()));
       page.on('console', (message) => {
-        if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+        if (['error', 'warning'].includes(message.type())) consoleErrors.push(message.text());
       });
       return {
         page,
         context,
         requests,
-        complaints,
-        picture: async (name) => {
+        consoleErrors,
+        screenshot: async (name) => {
           mkdirSync(ARTEFACTS, { recursive: true });
           await page.screenshot({ path: `${ARTEFACTS}${name}.png`, fullPage: true });
         },

@@ -2,8 +2,8 @@ import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:cry
 import { isIP } from 'node:net';
 
 /**
- * X.509 certificates for tests, made in process: an authority, and server certificates that are valid, expired
- * or signed by themselves. Just enough DER (X.690) and RFC 5280 for that; nothing here is fit for production.
+ * X.509 certificates for tests, generated in process: an authority, and server certificates that are valid,
+ * expired or self-signed. Implements only the DER (X.690) and RFC 5280 that this needs; not for production.
  */
 export interface Certificate {
   /** PEM. */
@@ -13,9 +13,9 @@ export interface Certificate {
 }
 
 export interface Authority {
-  /** PEM, to be trusted. */
+  /** The certificate that clients trust, PEM. */
   cert: string;
-  /** A server certificate for these host names or addresses; valid for a day around now unless told otherwise. */
+  /** A server certificate for host names or addresses, valid from a day ago until `notAfter` (default: in a day). */
   issue(names: string[], notAfter?: Date): Certificate;
 }
 
@@ -32,15 +32,22 @@ export function createAuthority(name = 'Test authority'): Authority {
   return {
     cert,
     issue: (names, notAfter) => {
-      const own = newKeys();
-      const subject = names[0] ?? 'nobody';
-      const made = { issuer: name, subject, names, keys: own, signer: keys.privateKey, authority: false };
-      return { key: pemKey(own.privateKey), cert: certificate(notAfter ? { ...made, notAfter } : made) };
+      const serverKeys = newKeys();
+      const cert = certificate({
+        issuer: name,
+        subject: names[0] ?? 'nobody',
+        names,
+        keys: serverKeys,
+        signer: keys.privateKey,
+        authority: false,
+        ...(notAfter === undefined ? {} : { notAfter }),
+      });
+      return { key: pemKey(serverKeys.privateKey), cert };
     },
   };
 }
 
-/** A certificate that nobody vouches for. */
+/** A self-signed certificate. */
 export function selfSigned(names: string[]): Certificate {
   const keys = newKeys();
   const name = names[0] ?? 'nobody';
@@ -57,7 +64,7 @@ export function selfSigned(names: string[]): Certificate {
 
 const DAY_MS = 86_400_000;
 
-interface Wish {
+interface CertificateOptions {
   issuer: string;
   subject: string;
   names: string[];
@@ -67,21 +74,22 @@ interface Wish {
   notAfter?: Date;
 }
 
-function certificate(wish: Wish): string {
-  const notAfter = wish.notAfter ?? new Date(Date.now() + DAY_MS);
+function certificate(options: CertificateOptions): string {
+  const { issuer, subject, names, keys, signer, authority } = options;
+  const notAfter = options.notAfter ?? new Date(Date.now() + DAY_MS);
   const notBefore = new Date(Math.min(Date.now(), notAfter.getTime()) - DAY_MS);
   const body = der(
     SEQUENCE,
     der(explicit(0), der(INTEGER, [2])),
     der(INTEGER, [1, ...randomBytes(12)]),
     ECDSA_WITH_SHA256,
-    distinguishedName(wish.issuer),
+    distinguishedName(issuer),
     der(SEQUENCE, utcTime(notBefore), utcTime(notAfter)),
-    distinguishedName(wish.subject),
-    wish.keys.publicKey.export({ type: 'spki', format: 'der' }),
-    der(explicit(3), der(SEQUENCE, basicConstraints(wish.authority), ...alternativeNames(wish.names))),
+    distinguishedName(subject),
+    keys.publicKey.export({ type: 'spki', format: 'der' }),
+    der(explicit(3), der(SEQUENCE, basicConstraints(authority), ...alternativeNames(names))),
   );
-  const signature = der(BIT_STRING, [0], sign('sha256', body, wish.signer));
+  const signature = der(BIT_STRING, [0], sign('sha256', body, signer));
   const base64 = der(SEQUENCE, body, ECDSA_WITH_SHA256, signature).toString('base64');
   return `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
 }
@@ -120,7 +128,7 @@ function distinguishedName(commonName: string): Buffer {
   return der(SEQUENCE, der(SET, attribute));
 }
 
-/** `YYMMDDhhmmssZ`, good until 2049. */
+/** `YYMMDDhhmmssZ`, for dates until 2049. */
 function utcTime(date: Date): Buffer {
   const digits = date
     .toISOString()

@@ -1,18 +1,18 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 
-/** A program that a test starts, with everything it said; it never outlives the test process. */
+/** A program that a test starts; it is killed when the test process exits. */
 export interface Child {
-  /** Both streams together, as they came. */
+  /** Everything written to stdout and stderr so far. */
   readonly output: string;
   readonly stdin: ChildProcessWithoutNullStreams['stdin'];
   readonly running: boolean;
   readonly exited: Promise<Exit>;
-  /** Calls back with every line of stdout from now on. */
+  /** Calls `call` with every further line of stdout. */
   onLine(call: (line: string) => void): void;
   readonly pid: number;
-  /** Sends a signal that is not meant to end it. */
+  /** Sends a signal without waiting. */
   signal(signal: NodeJS.Signals): void;
-  /** Sends a signal and waits for the end. */
+  /** Sends a signal and waits until the program has exited. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
 }
 
@@ -31,16 +31,16 @@ export function startChild(
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
   }
-  const killWithUs = () => child.kill('SIGKILL');
-  process.once('exit', killWithUs);
+  const killOnExit = () => child.kill('SIGKILL');
+  process.once('exit', killOnExit);
   const exited = new Promise<Exit>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => {
-      process.off('exit', killWithUs);
+      process.off('exit', killOnExit);
       resolve({ code, signal });
     });
   });
-  // Whoever waits for it is told; a program that cannot be started must not end the test process as well.
+  // Callers that await it get the error; without one, a failed start must not be an unhandled rejection.
   exited.catch(() => {});
   return {
     get output() {

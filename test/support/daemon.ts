@@ -8,58 +8,58 @@ import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 
 /**
- * The built program as an operator runs it: `postrider serve` as a process of its own, configured by
- * environment, with a data folder of its own and an account made on the command line.
+ * The built program as an operator runs it: `postrider serve` as a child process, configured by environment
+ * variables, with a temporary data directory and an account created on the command line.
  *
  *     const daemon = await startDaemon({ 'dns.resolvers': [dns.address], 'delivery.port': sink.port });
  *     await daemon.api.put('/web-setup/domains', { … });
  *     await daemon.kill('SIGKILL');
  *     await daemon.restart();
- *     await daemon.stop();                         // SIGTERM; fails unless it ends with 0
+ *     await daemon.stop();                         // SIGTERM; throws unless the exit code is 0
  */
 export interface RunningDaemon {
   baseUrl: string;
   dataDir: string;
-  /** With the keys of the account that was made at first. */
+  /** A client with the keys of the first account. */
   api: ApiClient;
-  /** Runs a command in the same surroundings; returns what it printed, fails when it does. */
+  /** Runs a command with the same configuration; returns its stdout, throws when it fails. */
   cli(...args: string[]): Promise<string>;
-  /** The same, whatever comes of it. */
+  /** Like `cli`, but returns the exit code instead of throwing. */
   tryCli(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }>;
-  /** Another account, and a client with its keys. */
+  /** Creates another account; returns a client with its keys. */
   account(name: string, options?: { company?: boolean }): Promise<ApiClient>;
-  /** Everything logged since the last start. */
+  /** The output since the last start. */
   log(): string;
   /** A value of `/metrics`. */
   metric(name: string): Promise<number>;
   kill(signal: NodeJS.Signals): Promise<Exit>;
-  /** Starts it again after its end. */
+  /** Starts it again after it exited. */
   restart(): Promise<void>;
-  /** Ends it in good order and removes its data. */
+  /** Sends SIGTERM, waits for the exit and removes the data. */
   stop(): Promise<void>;
 }
 
-/** Settings by path, `delivery.port`: JSON's forms of numbers, texts and lists are TOML's, too. */
+/** Settings by path, such as `delivery.port`. */
 export type Settings = Record<string, string | number | boolean | readonly string[] | readonly object[]>;
 
 export const HOSTNAME = 'mx.postrider.example';
-/** What the world sees of the machine in these tests: a documentation address, as behind an address translator. */
+/** The public address of the daemon in tests: a documentation address, as behind NAT. */
 export const PUBLIC_ADDRESS = '192.0.2.25';
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const START_MS = 30_000;
 
-/** `more`: further variables of its environment. */
+/** `more`: further environment variables. */
 export async function startDaemon(
   settings: Settings = {},
   more: NodeJS.ProcessEnv = {},
-  /** How long a start may take: that of a large database migrates it. */
+  /** Timeout of a start, which includes the migration of a large database. */
   { startMs = START_MS }: { startMs?: number } = {},
 ): Promise<RunningDaemon> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-e2e-'));
-  // One that the caller names is the caller's: it is not removed.
-  const chosen = settings['data.dir'];
-  const dataDir = typeof chosen === 'string' ? chosen : join(dir, 'data');
+  // A data directory that the caller names is not removed.
+  const configured = settings['data.dir'];
+  const dataDir = typeof configured === 'string' ? configured : join(dir, 'data');
   const apiPort = await freePort();
   const baseUrl = `http://127.0.0.1:${apiPort}`;
   const env = {
@@ -84,13 +84,13 @@ export async function startDaemon(
     });
   const cli = async (...args: string[]) => {
     const { code, stdout, stderr } = await tryCli(...args);
-    if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}: ${stdout}${stderr}`);
+    if (code !== 0) throw new Error(`postrider ${args.join(' ')} exited with ${code}: ${stdout}${stderr}`);
     return stdout;
   };
   const account = async (name: string, { company = true } = {}) => {
     const address = ['--company', name, '--address', 'Hauptstrasse 1, 10115 Berlin, DE'];
-    const printed = await cli('account', 'create', '--name', name, ...(company ? address : []), '--json');
-    const credentials: Credentials = JSON.parse(printed);
+    const output = await cli('account', 'create', '--name', name, ...(company ? address : []), '--json');
+    const credentials: Credentials = JSON.parse(output);
     return createApiClient(baseUrl, credentials);
   };
 
@@ -109,7 +109,7 @@ export async function startDaemon(
       metric: async (name) => readMetric(await (await fetch(`${baseUrl}/metrics`)).text(), name),
       kill: (signal) => child.kill(signal),
       restart: async () => {
-        if (child.running) throw new Error('it is still running');
+        if (child.running) throw new Error('the daemon is still running');
         child = startServe(env, dir);
         await untilReady(child, baseUrl, startMs);
       },
@@ -117,7 +117,7 @@ export async function startDaemon(
         const exit = await child.kill('SIGTERM');
         await rm(dir, { recursive: true, force: true });
         if (exit.code !== 0)
-          throw new Error(`the daemon ended with ${JSON.stringify(exit)}: ${child.output}`);
+          throw new Error(`the daemon exited with ${JSON.stringify(exit)}: ${child.output}`);
       },
     };
   } catch (error) {
@@ -134,7 +134,7 @@ async function untilReady(child: Child, baseUrl: string, startMs: number): Promi
   await eventually(
     'the daemon to be ready',
     () => {
-      if (!child.running) throw new Error(`the daemon ended while starting: ${child.output}`);
+      if (!child.running) throw new Error(`the daemon exited during the start: ${child.output}`);
       return fetch(`${baseUrl}/readyz`).then(
         ({ status }) => status === 200,
         () => false,
@@ -144,7 +144,7 @@ async function untilReady(child: Child, baseUrl: string, startMs: number): Promi
   );
 }
 
-/** Only what a program needs, so that a test does not depend on the shell it was started from. */
+/** The environment without the variables of the shell, so that tests do not depend on them. */
 function environment(settings: Settings): NodeJS.ProcessEnv {
   const named = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
@@ -153,6 +153,7 @@ function environment(settings: Settings): NodeJS.ProcessEnv {
   return { PATH: process.env['PATH'], HOME: process.env['HOME'], ...Object.fromEntries(named) };
 }
 
+/** JSON's numbers, strings and arrays are valid TOML; objects become inline tables. */
 function toml(value: Settings[string] | object): string {
   if (Array.isArray(value)) return `[${value.map((item) => toml(item)).join(', ')}]`;
   if (typeof value !== 'object') return JSON.stringify(value);

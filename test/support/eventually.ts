@@ -1,18 +1,18 @@
 /**
- * Waits until `look` returns something that is neither null nor false, and returns that: for what happens in
- * another process, which can only be looked at. Fails with what was waited for, never with a bare time-out.
+ * Polls `probe` until it returns something that is neither null nor false, and returns that: for conditions of
+ * another process, which can only be polled. Throws with `what` was awaited after `ms` (default 30 s).
  */
 export async function eventually<T>(
   what: string,
-  look: () => T | null | false | Promise<T | null | false>,
+  probe: () => T | null | false | Promise<T | null | false>,
   options: { ms?: number; everyMs?: number } = {},
 ): Promise<T> {
   const { ms = 30_000, everyMs = 25 } = options;
   const deadline = Date.now() + ms;
   for (;;) {
-    const seen = await look();
-    if (seen !== null && seen !== false) return seen;
-    if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain: ${what}`);
+    const result = await probe();
+    if (result !== null && result !== false) return result;
+    if (Date.now() > deadline) throw new Error(`timed out after ${ms} ms waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }

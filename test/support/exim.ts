@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
-import { findProgram } from './missing-parts.ts';
+import { findProgram } from './required-programs.ts';
 
 /**
  * A real Exim that accepts all mail for a domain and bounces it later: its mailboxes are over quota, mail to `slow` waits,

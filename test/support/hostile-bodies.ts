@@ -1,4 +1,4 @@
-/** Request bodies that are valid JSON and made to keep a server busy: each as large as its path allows. */
+/** A request body that is expensive to process, about as large as its path allows. */
 export interface HostileBody {
   path: string;
   body(): string;
@@ -8,21 +8,21 @@ export interface HostileBody {
 const MIB = 1024 * 1024;
 const SINGLE = 4 * MIB - 4096;
 const BATCH = 32 * MIB - 4096;
-/** Of the names in it, no more than a body may have. */
+/** Just below the limit of names per body. */
 const NAMES = 1900;
 const SEND = '/transactional/send';
 const BATCH_PATH = '/transactional/send-batch';
 const FOOTER = '{{company_address_html}}{{unsubscribe_email_html}}';
 
-/** `text` again and again, up to so many characters of it. */
+/** Repeats `text` up to `size` characters. */
 const fill = (text: string, size: number) => text.repeat(Math.floor(size / text.length));
 function numbered<Item>(count: number, item: (n: number) => Item): Item[] {
   return Array.from({ length: count }, (_, n) => item(n));
 }
 
-/** `from` and `to` are those of the test's own world. */
-export function hostileBodies(own: { from: string; to: string }): Record<string, HostileBody> {
-  const mail = (fields: object) => ({ ...own, subject: 'x', html: FOOTER, ...fields });
+/** The bodies by description; `envelope` has the verified sender and a recipient. */
+export function hostileBodies(envelope: { from: string; to: string }): Record<string, HostileBody> {
+  const mail = (fields: object) => ({ ...envelope, subject: 'x', html: FOOTER, ...fields });
   const single = (fields: () => object, headers = {}): HostileBody => ({
     path: SEND,
     body: () => JSON.stringify(mail(fields())),
@@ -34,7 +34,7 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
   };
   const contact = (n: number, fields: readonly (readonly [string, string])[]) =>
     JSON.stringify({ email: `i${n}@example.net`, customFields: Object.fromEntries(fields) });
-  /** A mail that could be sent. */
+  /** A valid send with this HTML. */
   const html = (source: () => string) => single(() => ({ html: `${FOOTER}${source()}` }));
   const batch = (fields: () => object): HostileBody => {
     return {
@@ -60,10 +60,7 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
       to: numbered(50, () => 7),
       attachments: numbered(10, () => ({})),
     })),
-    'a batch of more messages than it may have': raw(
-      BATCH_PATH,
-      () => `{"messages":[${fill('{},', BATCH - 100)}{}]}`,
-    ),
+    'a batch of too many messages': raw(BATCH_PATH, () => `{"messages":[${fill('{},', BATCH - 100)}{}]}`),
     'a batch of unknown fields': raw(
       BATCH_PATH,
       () => `{"messages":[{${fill('"subjetc":1,', BATCH - 100)}"a":1}]}`,
@@ -73,33 +70,33 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
       () => `{${numbered(31, (n) => `"${'x'.repeat(MIB)}${n}":1`).join(',')},"messages":[{}]}`,
     ),
     'a batch of 500 messages with 64 KiB of html': batch(() => ({ html: FOOTER + fill('<b>{{a}}', 60_000) })),
-    'a batch of 500 messages that are sent, 60 KiB each': batch(() => ({
+    'a batch of 500 valid messages of 60 KiB': batch(() => ({
       html: FOOTER + fill('<b>x</b>', 60_000),
     })),
     'a batch of messages of 4 MiB': batch(() => ({ html: FOOTER + fill('<b>x</b>', 3.9 * MIB) })),
-    'a batch that is not JSON at its end': raw(
+    'a batch that is invalid JSON at its end': raw(
       BATCH_PATH,
       () => `{"messages":[${fill('{"a":[1,2,3]},', 6000)}{]}${' '.repeat(BATCH - 7000)}`,
     ),
-    'lists in lists': raw(SEND, () => `[${fill('[],', SINGLE)}[]]`),
-    'deep lists': raw(SEND, () => '['.repeat(SINGLE)),
+    'an array of arrays': raw(SEND, () => `[${fill('[],', SINGLE)}[]]`),
+    'deeply nested arrays': raw(SEND, () => '['.repeat(SINGLE)),
     'unknown fields': raw(SEND, () => `{${numbered(280_000, (n) => `"subjet${n}":1`).join(',')}}`),
-    'unknown fields, as many as are read': raw(
+    'the maximum of unknown fields': raw(
       SEND,
       () => `{${numbered(NAMES, (n) => `"subjet${n}${'x'.repeat(2000)}":1`).join(',')}}`,
     ),
     'a name of 4 MB': raw(SEND, () => `{"${'x'.repeat(SINGLE)}":1}`),
     'a number of 4 MB': raw(SEND, () => `{"to":${'1'.repeat(SINGLE)}}`),
     escapes: raw(SEND, () => `{"to":"${fill('\\u0041', SINGLE)}"}`),
-    'addresses in one text': single(() => ({ to: fill('a@example.net,', SINGLE) })),
-    'an address of blanks': single(() => ({ to: `${' '.repeat(SINGLE)}x` })),
+    'a list of addresses in one string': single(() => ({ to: fill('a@example.net,', SINGLE) })),
+    'an address of spaces': single(() => ({ to: `${' '.repeat(SINGLE)}x` })),
     'a sender of 4 MB': single(() => ({ from: fill('a"\\"', SINGLE / 2) })),
     'a subject of 4 MB': single(() => ({ subject: fill('{{', SINGLE) })),
     'header fields of 4 MB': single(() => ({ headers: { 'X-A': ' '.repeat(SINGLE) } })),
     'many header fields': single(() => ({
       headers: Object.fromEntries(numbered(NAMES, (n): [string, string] => [`X ${n}`, 'x'.repeat(2000)])),
     })),
-    'attachments without end': single(() => ({ attachments: numbered(9000, () => ({})) })),
+    '9,000 empty attachments': single(() => ({ attachments: numbered(9000, () => ({})) })),
     'an attachment that is not base64': single(() => ({
       attachments: [{ name: 'x', contentType: 'text/plain', content: `${fill('AAAA', SINGLE - 5000)}?===` }],
     })),
@@ -107,18 +104,18 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
       attachments: [{ name: 'x', contentType: fill('a/a ', SINGLE), content: '' }],
     })),
     'missing variables': html(() => numbered(300_000, (n) => `{{v${n}}}`).join('')),
-    'one missing variable, again and again': html(() => fill('{{a}}', SINGLE)),
-    'as many missing variables as are read': html(() => numbered(9000, (n) => `{{v${n}}}`).join('')),
-    'a variable of many steps': html(() => `{{${fill('a.', SINGLE)}a}}`),
+    'one missing variable, repeated': html(() => fill('{{a}}', SINGLE)),
+    'the maximum of missing variables': html(() => numbered(9000, (n) => `{{v${n}}}`).join('')),
+    'a variable with a long path': html(() => `{{${fill('a.', SINGLE)}a}}`),
     'a variable of 4 MB that is escaped': single(() => ({
       html: `${FOOTER}{{a}}`,
       templateVariables: { a: '<'.repeat(SINGLE) },
     })),
-    'a variable that is used again and again': single(() => ({
+    'a variable that is used 40,000 times': single(() => ({
       html: FOOTER + fill('{{a}}', 40_000),
       templateVariables: { a: '&<'.repeat(250) },
     })),
-    'a raw variable that is used again and again': single(() => ({
+    'a raw variable that is used 40,000 times': single(() => ({
       html: FOOTER + fill('{{{a}}}', 40_000),
       templateVariables: { a: '<p>'.repeat(250) },
     })),
@@ -138,16 +135,16 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
     'pairs of braces': html(() => fill('{{ ', SINGLE)),
     'escaped braces': single(() => ({ html: FOOTER + fill('\\{{', SINGLE * 0.7) })),
     'braces before a name of 4 MB': html(() => `{{${fill('a', SINGLE)}`),
-    'many names in open braces': html(() => fill('{{a', SINGLE)),
-    'defaults without end': html(() => fill('{{a|b', SINGLE)),
+    'unterminated placeholders': html(() => fill('{{a', SINGLE)),
+    'unterminated defaults': html(() => fill('{{a|b', SINGLE)),
     tags: html(() => fill('<b>', SINGLE)),
-    'tags in tags': html(() => fill('<div>', SINGLE)),
+    'nested tags': html(() => fill('<div>', SINGLE)),
     'less-than signs': html(() => fill('<', SINGLE)),
     ampersands: html(() => fill('&', SINGLE)),
     entities: html(() => fill('&amp;', SINGLE)),
-    'almost entities': html(() => fill('&notit', SINGLE)),
+    'incomplete entities': html(() => fill('&notit', SINGLE)),
     comments: html(() => fill('<!---->', SINGLE)),
-    'an open comment': html(() => `<!--${fill('-', SINGLE)}`),
+    'an unterminated comment': html(() => `<!--${fill('-', SINGLE)}`),
     'conditional comments': html(() => fill('<!--[if mso]><a href=x><![endif]-->', SINGLE)),
     attributes: html(() => `<a ${fill('a ', SINGLE)}`),
     'an attribute of 4 MB': html(() => `<a href=${fill('x', SINGLE)}`),
@@ -156,8 +153,8 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
     'a style of 4 MB': html(() => `<p style='${fill('; ', SINGLE)}'>`),
     'control characters': html(() => '\u0001'.repeat(SINGLE / 6.1)),
     'text of 4 MB': single(() => ({ text: fill('{{', SINGLE) })),
-    'html of control characters for 50 people': single(() => ({
-      to: numbered(50, (n) => own.to.replace('@', `+${n}@`)),
+    'html of 4 MB for 50 recipients': single(() => ({
+      to: numbered(50, (n) => envelope.to.replace('@', `+${n}@`)),
       html: FOOTER + 'x'.repeat(SINGLE - 5000),
     })),
     'an import of contacts with 60 KiB of fields each': rows('application/x-ndjson', () =>
@@ -168,7 +165,7 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
         ),
       ).join('\n'),
     ),
-    'an import of lists in lists': rows('application/x-ndjson', () =>
+    'an import of nested arrays': rows('application/x-ndjson', () =>
       numbered(
         40,
         (n) => `{"email":"l${n}@example.net","x":${'['.repeat(120_000)}${']'.repeat(120_000)}}`,

@@ -16,9 +16,8 @@ import { threadFromSource } from './thread-from-source.ts';
 export const PLATFORM = 'mail.postrider.test';
 
 /**
- * The whole daemon in this process, from its sources, over a DNS server that the test fills; nothing leaves
- * the machine. What the API cannot bring about in a test's time, the test puts into the database, as another
- * process would.
+ * The whole daemon in this process, from its sources, with a programmable DNS server; nothing leaves the machine.
+ * Tests write states that the API cannot produce quickly to the database through a second connection.
  */
 export async function startInProcess() {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-in-process-'));
@@ -28,7 +27,7 @@ export async function startInProcess() {
     hostname: PLATFORM,
     'data.dir': dataDir,
     'api.listen': '127.0.0.1:0',
-    // So that a test may call from many addresses, by X-Forwarded-For.
+    // Tests set client addresses by X-Forwarded-For.
     'api.trustedProxies': ['127.0.0.1'],
     'public.listen': '127.0.0.1:0',
     'public.url': `http://track.${PLATFORM}`,
@@ -41,11 +40,11 @@ export async function startInProcess() {
   };
   const env = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
-    // JSON's forms of texts, numbers and lists are TOML's, too.
+    // JSON's strings, numbers and arrays are valid TOML.
     JSON.stringify(value),
   ]);
   const config = loadConfig({ cwd: dir, env: Object.fromEntries(env) });
-  // What the world would see of the machine: a documentation address, as behind an address translator.
+  // A documentation address, as behind NAT.
   config.delivery.egress = [{ name: 'main', publicAddress: '192.0.2.25', pools: ['default'] }];
   const daemon = await startDaemon(config, {
     clock: systemClock,
@@ -63,14 +62,14 @@ export async function startInProcess() {
     dataDir,
     dns,
     tables: createTables(db),
-    /** A new account with its company address, and a client that has its keys. */
+    /** Creates an account with a company address; returns a client with its keys. */
     account: async (name: string): Promise<ApiClient> => {
       const companyAddress = { line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' };
-      const made = await daemon.accounts.create({ name, companyName: `${name} Ltd`, companyAddress });
-      if (isRefusal(made)) throw new Error(made.message);
-      return createApiClient(daemon.apiUrl, { accountId: made.account.accountId, keys: made.keys });
+      const created = await daemon.accounts.create({ name, companyName: `${name} Ltd`, companyAddress });
+      if (isRefusal(created)) throw new Error(created.message);
+      return createApiClient(daemon.apiUrl, { accountId: created.account.accountId, keys: created.keys });
     },
-    /** Puts the platform's own records as they are now into DNS, as its operator does. */
+    /** Publishes the platform's current DNS records, as its operator does. */
     publishPlatform: async () => {
       const records = await daemon.domains.zone();
       for (const { name } of records) dns.remove(name);

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
-import { findProgram } from './missing-parts.ts';
+import { findProgram } from './required-programs.ts';
 
 /**
  * A real authoritative name server (Knot DNS) on a loopback address, with its own folder and control socket. It serves

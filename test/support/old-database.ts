@@ -5,10 +5,13 @@ import { migrateDatabase } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations } from '../../src/store/migrate/migrations.ts';
 import { SMALL_DATABASE_BYTES } from '../../src/store/migrate/upgrade.ts';
 
-/** The last schema but one of those that older programs have created; there is a migration after it. */
+/** A schema that has at least one migration after it. */
 export const OLD_SCHEMA = 15;
 
-/** A database of an older program in `dir`, with an account and a body; `large`: too large to be migrated by other commands. */
+/**
+ * Creates a database of an older release in `dir`, with an account and a content. `large`: above the size up to which
+ * every command migrates a database.
+ */
 export function createOldDatabase(dir: string, { large = false } = {}): string {
   mkdirSync(dir, { recursive: true });
   const file = join(dir, DATABASE_FILE);
@@ -18,7 +21,7 @@ export function createOldDatabase(dir: string, { large = false } = {}): string {
   db.exec("INSERT INTO accounts VALUES ('acct_old', 'Old', 'active', NULL, NULL, NULL, NULL, 1, 1)");
   db.exec("INSERT INTO contents (body, created_at) VALUES ('body', 1)");
   db.close();
-  // A hole after the last page: SQLite goes by the number of pages in the header.
+  // A sparse extension of the file: SQLite uses the number of pages in the header.
   if (large) truncateSync(file, SMALL_DATABASE_BYTES + 1);
   return file;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startChild } from './child.ts';
 import { eventually } from './eventually.ts';
-import { findProgram } from './missing-parts.ts';
+import { findProgram } from './required-programs.ts';
 import { fixedKey } from './rsa-keys.ts';
 
 /**

@@ -5,8 +5,8 @@ import { createAuthority } from './certificates.ts';
 import { type Child, startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
-import { visitHttps } from './https-visit.ts';
-import { findProgram } from './missing-parts.ts';
+import { requestHttps } from './https-client.ts';
+import { findProgram } from './required-programs.ts';
 
 /**
  * A real certificate authority (Pebble, the test server of Let's Encrypt), which is deliberately strict. It uses the
@@ -14,7 +14,7 @@ import { findProgram } from './missing-parts.ts';
  *
  *     const pebble = await startPebble({ dns: dns.address, httpPort: publicPort });
  *     … public.tls.directory = pebble.directory, public.tls.directoryCaFile = pebble.caFile …
- *     await visitHttps('https://track.example/', { ca: await pebble.root(), port });
+ *     await requestHttps('https://track.example/', { ca: await pebble.root(), port });
  */
 export interface Pebble {
   directory: string;
@@ -68,7 +68,7 @@ export async function startPebble(options: { dns: string; httpPort: number }): P
     });
     await eventually('pebble to answer', () => {
       if (!child.running) throw new Error(`pebble ended: ${child.output}`);
-      return visitHttps(`https://${HOST}:${port}/dir`, { ca: authority.cert }).then(
+      return requestHttps(`https://${HOST}:${port}/dir`, { ca: authority.cert }).then(
         ({ status }) => status === 200,
         () => false,
       );
@@ -82,7 +82,7 @@ export async function startPebble(options: { dns: string; httpPort: number }): P
     directory: `https://${HOST}:${port}/dir`,
     caFile: await file('ca.pem', authority.cert),
     root: async () =>
-      (await visitHttps(`https://${HOST}:${managementPort}/roots/0`, { ca: authority.cert })).body,
+      (await requestHttps(`https://${HOST}:${managementPort}/roots/0`, { ca: authority.cert })).body,
     log,
     orders: () => [...log().matchAll(/Pulled a task[^\n]*?Value:"([^"]+)"/g)].map(([, name = '']) => name),
     kill: async () => {

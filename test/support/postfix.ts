@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { selfSigned } from './certificates.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
-import { findProgram } from './missing-parts.ts';
+import { findProgram } from './required-programs.ts';
 
 /**
  * A real Postfix as the recipient's mail server, with configuration, queue and log in a temporary folder, on a loopback

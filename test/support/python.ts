@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { PYTHON } from './missing-parts.ts';
+import { PYTHON } from './required-programs.ts';
 
 /** Runs the source of a Python program and returns its output; throws with its error output when it fails. */
 export function runPython(program: string, args: string[], input: Buffer | string = ''): string {

@@ -1,6 +1,6 @@
 import Sqlite from 'better-sqlite3';
 
-/** All statements that make up a database's schema, in an order that does not depend on the migrations. */
+/** The SQL statements of a database's schema, in an order that does not depend on the migrations. */
 export function schemaOf(file: string): string {
   const db = new Sqlite(file, { readonly: true });
   const rows = db

@@ -6,7 +6,7 @@ import { startChild } from './child.ts';
 import { HOSTNAME, PUBLIC_ADDRESS } from './daemon.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
-import { findProgram } from './missing-parts.ts';
+import { findProgram } from './required-programs.ts';
 import type { SinkMessage } from './smtp-sink-session.ts';
 
 /** The result of a spam filter for a message. */

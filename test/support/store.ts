@@ -27,7 +27,7 @@ export function temporaryDir(): string {
   return dir;
 }
 
-/** A clock that stands still until `advance`. */
+/** A clock that moves only by `advance`. `start` in epoch ms. */
 export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
   let now = start;
   return {
@@ -38,7 +38,7 @@ export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
   };
 }
 
-/** A real database in a temporary directory, with one account, group and verified domain in it. */
+/** A database in a temporary directory with an account, a domain group and a verified domain. */
 export function startStore(clock = heldClock(), defaults: AccountLimitDefaults = {}) {
   const dir = temporaryDir();
   const db = openDatabase(dir);
@@ -81,11 +81,12 @@ export function insertAccount(tables: Tables, accountId: string, now: number): v
   });
 }
 
-type DomainWish = Partial<DomainRow> & Pick<DomainRow, 'account_id' | 'domain_id' | 'name'>;
+type DomainColumns = Partial<DomainRow> & Pick<DomainRow, 'account_id' | 'domain_id' | 'name'>;
 
-export function insertDomain(tables: Tables, wish: DomainWish, now: number): DomainRow {
+/** Inserts a verified domain; `columns` override the defaults. */
+export function insertDomain(tables: Tables, columns: DomainColumns, now: number): DomainRow {
   const row: DomainRow = {
-    group_id: `dgroup_${wish.account_id}`,
+    group_id: `dgroup_${columns.account_id}`,
     use_case: 'tx',
     region: 'local',
     status: 'SUCCESS',
@@ -93,7 +94,7 @@ export function insertDomain(tables: Tables, wish: DomainWish, now: number): Dom
     return_path: 'customer',
     tracking_domain: null,
     tracking_host: null,
-    alt_domain_id: `alt_${wish.domain_id}`,
+    alt_domain_id: `alt_${columns.domain_id}`,
     alt_status: 'PENDING',
     alt_provisioned: 0,
     alt_dkim_enabled: 0,
@@ -105,25 +106,25 @@ export function insertDomain(tables: Tables, wish: DomainWish, now: number): Dom
     failing_since: null,
     created_at: now,
     updated_at: now,
-    ...wish,
+    ...columns,
   };
   tables.domains.insert(row);
   return row;
 }
 
-let made = 0;
+let enqueued = 0;
 
-/** Puts a message into the queue; returns it as stored. */
+/** Inserts a message and its queue row; returns the message as stored. */
 export function enqueue(
   tables: Tables,
   now: number,
-  wish: Partial<MessageRow> & { priority?: QueuePriority; dueAt?: number } = {},
+  options: Partial<MessageRow> & { priority?: QueuePriority; dueAt?: number } = {},
 ): MessageRow {
-  const { priority = 0, dueAt = now, ...columns } = wish;
+  const { priority = 0, dueAt = now, ...columns } = options;
   const recipient = columns.recipient ?? 'ada@example.net';
   const contentId = tables.messages.insertContent(packContent('{}'), now);
   const seq = tables.messages.insert({
-    message_id: `msg_${now}_${String(made++).padStart(12, '0')}`,
+    message_id: `msg_${now}_${String(enqueued++).padStart(12, '0')}`,
     account_id: 'acct_one',
     content_id: contentId,
     use_case: priority === 0 ? 'tx' : 'mk',
@@ -160,13 +161,13 @@ export function enqueue(
   return row;
 }
 
-/** A message's content, decoded and put together. */
+/** A message's content, decoded and merged with its shared content. */
 export function contentOf(
   tables: Tables,
   message: Pick<MessageRow, 'content_id' | 'message_id' | 'created_at' | 'recipient'> | undefined,
 ): MessageContent {
   const content = message === undefined ? null : tables.messages.content(message.content_id);
-  if (message === undefined || content === null) throw new Error('there is no content');
+  if (message === undefined || content === null) throw new Error('the message has no content');
   if (content.shared_id === null) return JSON.parse(unpackContent(content));
   const shared = tables.sharedContents.get(content.shared_id);
   if (shared === null) throw new Error(`there is no shared content ${content.shared_id}`);

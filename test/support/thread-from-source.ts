@@ -1,6 +1,7 @@
 /**
- * The program of a thread, run from its source: Node 20 gives threads no `--import`, so the thread itself has to
- * register the TypeScript loader first. `path` is relative to src/; `after` is code that runs when it is ready.
+ * The URL of a worker-thread program that runs from its TypeScript source: Node 20 does not pass `--import` to
+ * threads, so the program registers the loader itself. `path` is relative to src/; `after` is code that runs
+ * after the import.
  */
 export function threadFromSource(path: string, after = ''): URL {
   const program = new URL(`../../src/${path}`, import.meta.url).href;

@@ -8,14 +8,14 @@ import type { HistoryExtent, Installation } from './installation.ts';
  */
 export interface ListCase {
   list: string;
-  /** What is asked for, in words. */
+  /** Description of the filter. */
   filter: string;
   page: 'first' | 'deep' | 'empty';
   path: string;
 }
 
-/** A filter and the query strings that try it; null: no value matches nothing. */
-type Filter = [name: string, some: string, none: string | null];
+/** A filter with a query that matches rows and one that matches none; null: there is none. */
+type Filter = [name: string, matching: string, empty: string | null];
 
 export function listCases(installation: Installation, { messages, now }: HistoryExtent): ListCase[] {
   const { domains, campaignIds, webhook, group } = installation;
@@ -26,7 +26,7 @@ export function listCases(installation: Installation, { messages, now }: History
     suppression: Math.floor(messages * 0.02),
   };
   const nobody = encodeURIComponent('nobody@elsewhere.example');
-  const somebody = encodeURIComponent(personAddress(3));
+  const person = encodeURIComponent(personAddress(3));
   const draft = campaignIds.at(-1) ?? '';
   const campaign = campaignIds[4] ?? '';
   const time = (days: number) => encodeURIComponent(new Date(now - days * DAY_MS).toISOString());
@@ -37,7 +37,7 @@ export function listCases(installation: Installation, { messages, now }: History
   /** Filters that messages and events have in common. */
   const common: Filter[] = [
     ['none', '', null],
-    ['recipient', `recipient=${somebody}`, `recipient=${nobody}`],
+    ['recipient', `recipient=${person}`, `recipient=${nobody}`],
     ['domainId', `domainId=${domains.tx.domainId}`, 'domainId=domain_1700000000000_none00000000'],
     ['domainId with few messages', `domainId=${domains.rare.domainId}`, null],
     ['campaignId', `campaignId=${campaign}`, `campaignId=${draft}`],
@@ -60,12 +60,12 @@ export function listCases(installation: Installation, { messages, now }: History
     ['status and from', `status=failed&from=${time(60)}`, `status=sending&from=${time(60)}`],
     [
       'recipient and domainId',
-      `recipient=${somebody}&domainId=${domains.tx.domainId}`,
+      `recipient=${person}&domainId=${domains.tx.domainId}`,
       `recipient=${nobody}&domainId=${domains.tx.domainId}`,
     ],
     [
       'all',
-      `recipient=${somebody}&domainId=${domains.mk.domainId}&campaignId=${campaign}&status=delivered&from=${time(80)}&to=${time(1)}`,
+      `recipient=${person}&domainId=${domains.mk.domainId}&campaignId=${campaign}&status=delivered&from=${time(80)}&to=${time(1)}`,
       `recipient=${nobody}&domainId=${domains.mk.domainId}&campaignId=${draft}&status=sending&from=${time(80)}&to=${time(1)}`,
     ],
   ];
@@ -93,7 +93,7 @@ export function listCases(installation: Installation, { messages, now }: History
     ['none', '', null],
     ['status', 'status=complained', 'status=suppressed'],
     ['search common', 'search=first', 'search=qqqqqq'],
-    ['search one', `search=${somebody}`, 'search=nobody%40elsewhere'],
+    ['search one', `search=${person}`, 'search=nobody%40elsewhere'],
     ['search prefix', 'search=la', null],
     ['search and status', 'search=last7&status=bounced', 'search=last7&status=suppressed'],
   ];
@@ -145,15 +145,15 @@ export function listCases(installation: Installation, { messages, now }: History
 }
 
 function casesOf(list: string, path: string, filters: Filter[], deepKey: string | null): ListCase[] {
-  return filters.flatMap(([filter, some, none]): ListCase[] => {
-    // Searches have page keys of their own.
-    const hasDeep = deepKey !== null && !some.includes('search=') && !some.includes('messageId=');
+  return filters.flatMap(([filter, matching, empty]): ListCase[] => {
+    // Searches have another form of page key.
+    const hasDeep = deepKey !== null && !matching.includes('search=') && !matching.includes('messageId=');
     return [
-      { list, filter, page: 'first', path: withQuery(path, some) },
+      { list, filter, page: 'first', path: withQuery(path, matching) },
       ...(hasDeep
-        ? [{ list, filter, page: 'deep' as const, path: withQuery(path, some, `lastKey=${deepKey}`) }]
+        ? [{ list, filter, page: 'deep' as const, path: withQuery(path, matching, `lastKey=${deepKey}`) }]
         : []),
-      ...(none === null ? [] : [{ list, filter, page: 'empty' as const, path: withQuery(path, none) }]),
+      ...(empty === null ? [] : [{ list, filter, page: 'empty' as const, path: withQuery(path, empty) }]),
     ];
   });
 }

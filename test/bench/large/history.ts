@@ -5,17 +5,17 @@ import Sqlite from 'better-sqlite3';
 import { searchKeys } from '../../../src/audience/search-key.ts';
 import { contactSearchIndex } from '../../../src/store/contacts/contact-search.ts';
 import { DATABASE_FILE } from '../../../src/store/database.ts';
-import { htmlOf } from '../message.ts';
-import { CAMPAIGNS, type Installation, RECIPIENT_DOMAINS, writeInstallation } from './installation.ts';
+import { htmlOf, SUBJECT } from '../message.ts';
+import { RECIPIENT_DOMAINS } from '../receiver.ts';
+import { CAMPAIGNS, type Installation, writeInstallation } from './installation.ts';
 
 /**
- * Writes the history of a large installation by SQL, as fast as SQLite takes rows. It writes schema 16, whatever the
- * newest is, and leaves the rest to the migrations of the product: the benchmark measures them, and a change of a
- * table's layout changes nothing here.
+ * Writes the history of a large installation with SQL. It writes schema 16, whatever the newest schema is; the
+ * migrations of the product do the rest: the benchmark measures them, and a change of a table needs no change here.
  *
  * Per 5 million messages over 90 days: 12 million events, 1 million contacts, 200,000 suppressions, 2 million webhook
- * deliveries, contents for the last 7 days. The first of five accounts owns 40 %. All rows follow from their number:
- * two databases of one size have the same history.
+ * deliveries, contents for the last 7 days. The first of five accounts owns 40 %. All values are computed from the row
+ * number: two databases of the same size have the same history.
  */
 export interface HistoryOptions {
   messages: number;
@@ -26,7 +26,7 @@ export interface HistoryOptions {
 
 const SCHEMA = 16;
 const MIGRATIONS = new URL('../../../src/store/migrations/', import.meta.url);
-/** What the product created; copied into the new database. */
+/** Tables with rows that the product created; copied to the new database. */
 const COPIED = [
   'accounts',
   'api_keys',
@@ -50,20 +50,20 @@ const SUPPRESSED_SHARE = 0.2;
 /** Percent of the messages and people, by account. */
 const ACCOUNT_SHARES = [40, 25, 15, 10, 10];
 const CHUNK = 100_000;
-/** Contacts per commit while they are added to the search index. */
-const INDEXED_AT_ONCE = 20_000;
+/** Contacts per transaction when the search index is filled. */
+const INDEX_BATCH_SIZE = 20_000;
 
 /** Address of person `number`, the same in contacts and messages. */
 export function personAddress(number: number): string {
   return `person${number}@${RECIPIENT_DOMAINS[number % RECIPIENT_DOMAINS.length]}`;
 }
 
-/** Of the marketing mail of an account in the time of a campaign. */
+/** The job id of an account's marketing messages during a campaign. */
 export function jobIdOf(now: number, { campaign, account }: { campaign: number; account: number }): string {
   return `job_${now - DAYS * DAY_MS}_${(campaign * 10 + account).toString(16).padStart(12, '0')}`;
 }
 
-/** People of the first account: numbers from 0 on. */
+/** Number of people of the first account, who have the numbers from 0 on. */
 export function peopleOf(messages: number): number {
   return Math.floor((peopleTotal(messages) * (ACCOUNT_SHARES[0] ?? 0)) / 100);
 }
@@ -77,7 +77,7 @@ function peopleTotal(messages: number): number {
   return Math.max(100, Math.round(messages * PEOPLE_SHARE));
 }
 
-/** Makes `dataDir` a copy of the prepared one with a history. */
+/** Creates `dataDir` as a copy of `preparedDir` with a history. */
 export function buildHistory(
   preparedDir: string,
   dataDir: string,
@@ -161,7 +161,7 @@ function fill(db: Sqlite.Database, installation: Installation, options: HistoryO
   onProgress('contact search');
 }
 
-/** Removes the indexes that rows would be sorted into one by one; returns their definitions. */
+/** Drops the indexes of the large tables, which are faster to create afterwards; returns their definitions. */
 function dropIndexes(db: Sqlite.Database): string[] {
   const indexes = db
     .prepare<[], { name: string; sql: string }>(`
@@ -172,7 +172,7 @@ function dropIndexes(db: Sqlite.Database): string[] {
   return indexes.map(({ sql }) => sql);
 }
 
-/** One row per percent of the messages: whose it is, with which domains, and which people it goes to. */
+/** One row per percent of the messages: its account, domains and recipients. */
 function createShares(db: Sqlite.Database, { accounts, domains }: Installation, messages: number): void {
   db.exec(`CREATE TEMP TABLE shares (
     percent INTEGER PRIMARY KEY, account INTEGER, account_id TEXT, tx_domain TEXT, mk_domain TEXT, rare_domain TEXT,
@@ -204,7 +204,7 @@ function createPeople(db: Sqlite.Database, messages: number): void {
   );
 }
 
-/** Everybody is a contact; half of the first account's people are members of its group. */
+/** All people are contacts; half of the first account's people are members of its group. */
 function fillContacts(
   db: Sqlite.Database,
   installation: Installation,
@@ -254,7 +254,7 @@ interface Chunk {
   now: number;
 }
 
-/** Pseudo-random and the same in every database: three draws below 2^24 and the share, from a message's number. */
+/** Reproducible pseudo-random values: three draws below 2^24 from a message's number. */
 const DRAWS = `
   drawn AS (SELECT n, ((n * 2654435761) & 4294967295) >> 8 AS r1 FROM range),
   mixed AS (SELECT n, r1, ((r1 * 40503 + 12829) >> 4) & 16777215 AS r2, ((r1 * 69069 + 7919) >> 3) & 16777215 AS r3 FROM drawn)`;
@@ -266,10 +266,8 @@ function fillChunk(
 ): void {
   const begin = now - DAYS * DAY_MS;
   const span = DAYS * DAY_MS;
-  const content = Buffer.from(
-    JSON.stringify({ subject: 'Your order has left our house', html: htmlOf(BODY_BYTES) }),
-  ).toString();
-  // SQLite takes a number for a floating-point one and would divide without rounding.
+  const content = Buffer.from(JSON.stringify({ subject: SUBJECT, html: htmlOf(BODY_BYTES) })).toString();
+  // better-sqlite3 binds numbers as floating-point values, for which SQLite's division does not round.
   const at = {
     first: BigInt(first),
     last: BigInt(last),
@@ -297,7 +295,7 @@ function fillChunk(
       CASE WHEN r3 % 4 = 0 AND s.account = 0 THEN @group END,
       CASE WHEN r3 % 4 = 0 THEN 'news@news.example' ELSE 'orders@shop.example' END,
       p.address, p.hash, 'to',
-      CASE WHEN r3 % 4 = 0 THEN 'News of the week' ELSE 'Your order ' || n || ' has left our house' END,
+      CASE WHEN r3 % 4 = 0 THEN 'News of the week' ELSE 'Your order ' || n || ' was shipped' END,
       CASE WHEN n > @messages * 0.98 AND r1 % 2 = 0 THEN 'deferred' WHEN state < 400 THEN 'bounced' WHEN state < 500 THEN 'failed'
         WHEN state < 520 THEN 'complained' WHEN state < 521 THEN 'cancelled' ELSE 'delivered' END,
       1, 0, r3 % 4 = 0, r3 % 4 = 0, at, at + 1500, at + 172800000, at + 300,
@@ -366,11 +364,11 @@ function fillEvents(
     FROM happened ORDER BY min(at, @end), message_seq`).run({ first, last, end });
 }
 
-/** What depends on the messages as a whole. */
+/** Rows that depend on all messages. */
 function fillRest(db: Sqlite.Database, installation: Installation, { messages, now }: HistoryOptions): void {
   const { accounts, webhook, campaignIds } = installation;
   const accountId = accounts[0]?.accountId;
-  // Long waits: the benchmark's sends are the only mail that leaves. The daemon shortens what exceeds a day by far.
+  // Due late, so that only the benchmark's sends are delivered. The daemon shortens delays far above a day.
   db.prepare(`
     INSERT INTO queue (seq, lane, account_id, domain_id, destination, due_at, ready)
     SELECT seq, use_case = 'mk', account_id, domain_id, substr(recipient, instr(recipient, '@') + 1), ? + seq, 0
@@ -383,7 +381,7 @@ function fillRest(db: Sqlite.Database, installation: Installation, { messages, n
       CASE WHEN seq % 1000 = 1 THEN 500 ELSE 200 END, 'ok', at
     FROM events WHERE account_id = ? AND kind IN ('email_delivered', 'email_bounced', 'email_failed', 'email_complained')
     ORDER BY seq`).run(webhook.number, accountId);
-  // The newest per person that did not reach it: its reason follows from the message.
+
   db.prepare(`
     INSERT OR IGNORE INTO suppressions (account_id, recipient_hash, stream, reason, email, message_seq, created_at)
     SELECT account_id, hash, CASE number % 20 WHEN 3 THEN 'tx' WHEN 4 THEN 'mk' ELSE 'all' END,
@@ -404,14 +402,14 @@ function fillRest(db: Sqlite.Database, installation: Installation, { messages, n
   if (messages === 0) throw new Error('a history needs messages');
 }
 
-/** Contacts are found by any part of their text through an index that SQL alone cannot fill. */
+/** Fills the index of the contact search, which SQL alone cannot. */
 function indexContacts(db: Sqlite.Database): void {
   const index = contactSearchIndex(db);
   const next = db.prepare<[number, number], Parameters<typeof index.add>[0]>(
     'SELECT seq, account_id, user_id, email_hash, phone_hash, search_text FROM contacts WHERE seq > ? ORDER BY seq LIMIT ?',
   );
   for (let after = 0; ; ) {
-    const rows = next.all(after, INDEXED_AT_ONCE);
+    const rows = next.all(after, INDEX_BATCH_SIZE);
     if (rows.length === 0) return;
     db.transaction(() => {
       for (const row of rows) index.add(row);

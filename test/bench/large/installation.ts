@@ -3,32 +3,33 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Credentials, DomainRecord } from '../../support/api-client.ts';
-import { HOSTNAME, type RunningDaemon, type Settings, startDaemon } from '../../support/daemon.ts';
+import { type RunningDaemon, type Settings, startDaemon } from '../../support/daemon.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { startGroup } from '../../support/group.ts';
 import { publishPlatform, verifiedDomain } from '../../support/verified-domain.ts';
+import { publishRecipients, RECIPIENT_DOMAINS } from '../receiver.ts';
 
 /**
- * A data directory that the benchmark for large databases works with, and the daemon that runs on it. What only the
- * product can create (keys, domains with sealed DKIM keys, webhooks) is created through its API in a directory without
- * history; `history.ts` adds the history.
+ * The data directory of the benchmark for large databases, and the daemon that runs on it. Resources that only the
+ * product can create (keys, domains with encrypted DKIM keys, webhooks) are created through its API in a directory
+ * without history; `history.ts` adds the history.
  */
 export interface Installation {
-  /** The first one owns the largest share and everything named here. */
+  /** The first account has the largest share, and owns all resources below. */
   accounts: Credentials[];
   /** Transactional, marketing, and one with few messages. */
   domains: { tx: InstalledDomain; mk: InstalledDomain; rare: InstalledDomain };
   webhook: { webhookId: string; number: number };
   group: { subscriptionGroupId: string; seq: number };
-  /** Of history, all sent; the last one is a draft without messages. */
+  /** Campaigns of the history; the last one is a draft without messages. */
   campaignIds: string[];
-  /** Of the history; absent while there is none. */
+  /** Absent without history. */
   history?: HistoryExtent;
 }
 
 export interface HistoryExtent {
   messages: number;
-  /** When it ends, epoch ms. */
+  /** The end of the history, epoch ms. */
   now: number;
 }
 
@@ -40,21 +41,21 @@ interface InstalledDomain {
 
 export interface RunningInstallation extends Installation {
   daemon: RunningDaemon;
-  /** From the start of the process to the first answer of `/readyz`, in ms. */
+  /** From the start of the process to the first 200 of `/readyz`, in ms. */
   startMs: number;
-  probe: Probe;
+  probe: DaemonProbe;
   stop(): Promise<void>;
 }
 
-/** What `probe.js` answers from inside the daemon. */
-export interface Probe {
+/** Measurements of `probe.js`, which runs inside the daemon. */
+export interface DaemonProbe {
   /** The longest delay of the event loop since the last call. */
   delay(): Promise<Delay>;
   /** The slowest statements since the last call; none unless they are measured. */
   statements(): Promise<SlowStatement[]>;
 }
 
-/** In ms. `ownMs` is without the time in which the thread waited for a CPU. */
+/** In ms. `ownMs` excludes the time in which the thread waited for a CPU. */
 export interface Delay {
   delayMs: number;
   ownMs: number;
@@ -67,18 +68,13 @@ export interface SlowStatement {
   totalMs: number;
 }
 
-export const MX_HOSTS = ['127.0.1.1', '127.0.1.2', '127.0.1.3', '127.0.1.4'];
-export const RECIPIENT_DOMAINS = Array.from(
-  { length: 20 },
-  (_, number) => `d${String(number).padStart(2, '0')}.example`,
-);
 export const CAMPAIGNS = 12;
 const ACCOUNTS = 5;
 const FILE = 'installation.json';
-/** The first start migrates the database: minutes, for millions of messages. */
+/** The first start migrates the database, which takes minutes for millions of messages. */
 const FIRST_START_MS = 3_600_000;
 
-/** Creates the directory's contents when it has none: accounts, domains, a webhook, a group and campaigns. */
+/** Creates accounts, domains, a webhook, a group and campaigns unless the directory contains them. */
 export async function prepareInstallation(dataDir: string): Promise<Installation> {
   if (existsSync(join(dataDir, FILE))) return readInstallation(dataDir);
   mkdirSync(dataDir, { recursive: true });
@@ -101,7 +97,7 @@ export async function prepareInstallation(dataDir: string): Promise<Installation
       name: 'Shop',
       url: 'https://hooks.example/postrider',
       events: ['email_delivered', 'email_bounced', 'email_failed', 'email_complained'],
-      // Calls during the measurements would be a load of their own.
+      // Calls would be additional load during the measurements.
       isActive: false,
     });
     const { subscriptionGroupId, campaignId } = await startGroup(api, [
@@ -124,7 +120,7 @@ export async function prepareInstallation(dataDir: string): Promise<Installation
       group: { subscriptionGroupId, seq: 1 },
       campaignIds,
     };
-    writeFileSync(join(dataDir, FILE), JSON.stringify(installation, null, 1), { mode: 0o600 });
+    writeInstallation(dataDir, installation);
     return installation;
   } finally {
     await stop();
@@ -135,12 +131,12 @@ export function readInstallation(dataDir: string): Installation {
   return JSON.parse(readFileSync(join(dataDir, FILE), 'utf8'));
 }
 
-/** Copies the description of an installation to a data directory that was built from it. */
+/** Writes the description of an installation to a data directory. */
 export function writeInstallation(dataDir: string, installation: Installation): void {
   writeFileSync(join(dataDir, FILE), JSON.stringify(installation, null, 1), { mode: 0o600 });
 }
 
-/** Starts the built daemon on a prepared data directory, with mail for all recipients going to `smtpPort`. */
+/** Starts the built daemon on a prepared data directory; it delivers all messages to `smtpPort`. */
 export async function startInstallation(
   dataDir: string,
   smtpPort: number,
@@ -159,13 +155,7 @@ async function start(
   { measureStatements, installation }: { measureStatements: boolean; installation?: Installation },
 ) {
   const dns = await startDnsServer();
-  // As the internet would see it; nobody connects to it.
-  dns.set(HOSTNAME, 'A', ['192.0.2.25']);
-  MX_HOSTS.forEach((host, site) => dns.set(`mx${site}.provider${site}.example`, 'A', [host]));
-  RECIPIENT_DOMAINS.forEach((domain, number) => {
-    const site = number % MX_HOSTS.length;
-    dns.set(domain, 'MX', [`10 mx${site}.provider${site}.example`]);
-  });
+  publishRecipients(dns);
   for (const { records } of Object.values(installation?.domains ?? {})) dns.publish(records);
   const probeDir = mkdtempSync(join(tmpdir(), 'postrider-probe-'));
   const socket = join(probeDir, 'socket');
@@ -196,9 +186,9 @@ async function start(
       await dns.close();
       rmSync(probeDir, { recursive: true });
     };
-    const probe: Probe = {
-      delay: () => askProbe(socket, 'delay'),
-      statements: () => askProbe(socket, 'statements'),
+    const probe: DaemonProbe = {
+      delay: () => requestProbe(socket, 'delay'),
+      statements: () => requestProbe(socket, 'statements'),
     };
     return { daemon, dns, startMs, probe, stop };
   } catch (error) {
@@ -208,13 +198,13 @@ async function start(
   }
 }
 
-function askProbe<Answer>(socket: string, question: string): Promise<Answer> {
+function requestProbe<Response>(socket: string, measurement: string): Promise<Response> {
   return new Promise((resolve, reject) => {
-    const connection = connect(socket, () => connection.write(question));
-    let answer = '';
+    const connection = connect(socket, () => connection.write(measurement));
+    let response = '';
     connection.setEncoding('utf8');
-    connection.on('data', (text) => (answer += String(text)));
+    connection.on('data', (text) => (response += String(text)));
     connection.once('error', reject);
-    connection.once('end', () => resolve(JSON.parse(answer)));
+    connection.once('end', () => resolve(JSON.parse(response)));
   });
 }

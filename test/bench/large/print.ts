@@ -4,7 +4,7 @@ import type { ListResult } from './requests.ts';
 import type { SteadyResult } from './sends.ts';
 import type { Space } from './space.ts';
 
-/** The measurements of one database; what was not measured is absent. */
+/** The measurements of one database; those of phases that did not run are absent. */
 export interface Side {
   /** With the migration, in ms. */
   firstStartMs?: number;
@@ -12,7 +12,7 @@ export interface Side {
   sends?: RunResult & { delay: Delay };
   alone?: SteadyResult;
   lists: ListResult[];
-  /** Beside the steps that the migration left to the daemon. */
+  /** During the background steps of the migration. */
   background?: SteadyResult;
   erasure?: SteadyResult & { each: { p50: number; p99: number } };
   campaign?: SteadyResult & { members: number };
@@ -45,27 +45,27 @@ const ROWS: Row[] = [
   ['start', ({ startMs }) => ms(startMs)],
   ['sends, delivered/s', ({ sends }) => sends?.deliveredPerSecond.toFixed(0)],
   ['CPU per message', ({ sends }) => ms(sends?.cpuMs.server)],
-  ['  of it main thread', ({ sends }) => ms(sends?.cpuMs.mainThread ?? undefined)],
-  ['  answer p99', ({ sends }) => ms(sends?.answerMs?.p99)],
+  ['  main thread', ({ sends }) => ms(sends?.cpuMs.mainThread ?? undefined)],
+  ['  response p99', ({ sends }) => ms(sends?.responseMs?.p99)],
   ['  own delay (delay)', ({ sends }) => delay(sends)],
   ['steady sends alone', ({ alone }) => alone && stream(alone)],
   ['  own delay (delay)', ({ alone }) => delay(alone)],
-  ['beside background steps', ({ background }) => background && stream(background)],
+  ['steady sends during background steps', ({ background }) => background && stream(background)],
   ['  seconds', ({ background }) => background && `${background.seconds.toFixed(0)} s`],
   ['  own delay (delay)', ({ background }) => delay(background)],
-  ['beside erasures', ({ erasure }) => erasure && stream(erasure)],
+  ['steady sends during erasures', ({ erasure }) => erasure && stream(erasure)],
   [
-    '  each erasure',
+    '  erasure',
     ({ erasure }) => erasure && `p50 ${erasure.each.p50.toFixed(1)} p99 ${erasure.each.p99.toFixed(1)} ms`,
   ],
   ['  own delay (delay)', ({ erasure }) => delay(erasure)],
-  ['beside a campaign', ({ campaign }) => campaign && stream(campaign)],
+  ['steady sends during a campaign', ({ campaign }) => campaign && stream(campaign)],
   [
     '  members, seconds',
     ({ campaign }) => campaign && `${campaign.members}, ${campaign.seconds.toFixed(0)} s`,
   ],
   ['  own delay (delay)', ({ campaign }) => delay(campaign)],
-  ['beside the purge', ({ purge }) => purge && stream(purge)],
+  ['steady sends during the purge', ({ purge }) => purge && stream(purge)],
   ['  seconds', ({ purge }) => purge && `${purge.seconds.toFixed(0)} s`],
   ['  own delay (delay)', ({ purge }) => delay(purge)],
   ['memory, peak', ({ peakMiB }) => (peakMiB === undefined ? undefined : `${peakMiB.toFixed(0)} MiB`)],
@@ -90,7 +90,7 @@ export function printSides(empty: Side, large: Side): void {
     if (side.slowStatements.length > 0) console.log(`\n${name}, slowest statements`);
     for (const { longestMs, times, totalMs, sql } of side.slowStatements)
       console.log(
-        `  ${longestMs.toFixed(0).padStart(6)} ms, ${times} times slow, ${totalMs.toFixed(0)} ms: ${sql.slice(0, 140)}`,
+        `  ${longestMs.toFixed(0).padStart(6)} ms, ${times} times slow, total ${totalMs.toFixed(0)} ms: ${sql.slice(0, 140)}`,
       );
   }
 }
@@ -99,7 +99,7 @@ export function printLists(lists: readonly ListResult[]): void {
   if (lists.length === 0) return;
   console.log('');
   printTable([
-    ['list', 'filter', 'page', 'rows', 'p50 ms', 'p99 ms', 'own delay ms', 'requests to end', 'refused'],
+    ['list', 'filter', 'page', 'rows', 'p50 ms', 'p99 ms', 'own delay ms', 'requests to end', 'failed'],
     ...lists.map((one) => [
       one.list,
       one.filter,
@@ -109,7 +109,7 @@ export function printLists(lists: readonly ListResult[]): void {
       one.p99.toFixed(1),
       one.delay.ownMs.toFixed(0),
       one.pagesToEnd === null ? '' : String(one.pagesToEnd),
-      Object.entries(one.refused)
+      Object.entries(one.failed)
         .map(([status, count]) => `${count} × ${status}`)
         .join(', '),
     ]),

@@ -4,11 +4,11 @@ import { isMainThread } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
 
 /*
- * Loaded into the daemon under measurement (NODE_OPTIONS=--import): measures how long its event loop is delayed and
- * which statements take long. Answers on the Unix socket that BENCH_PROBE_SOCKET names: one word per connection, JSON back.
+ * Loaded into the measured daemon (NODE_OPTIONS=--import): measures the delays of its event loop and slow SQL
+ * statements. Serves the Unix socket that BENCH_PROBE_SOCKET names: one word per connection, answered with JSON.
  *
- * A delay is that of a timer. What the thread waited for a CPU (proc(5), schedstat) is reported separately: that is
- * other programs' doing, the benchmark's own among them.
+ * The delay is that of a timer. `ownMs` excludes the time in which the thread waited for a CPU (proc(5), schedstat),
+ * which other processes cause, including those of the benchmark.
  */
 const BEAT_MS = 5;
 const SLOW_STATEMENT_MS = 5;
@@ -16,13 +16,13 @@ const STATEMENTS_REPORTED = 10;
 const socket = process.env.BENCH_PROBE_SOCKET;
 
 let longest = { delayMs: 0, ownMs: 0 };
-/** By statement: the longest time without waits for a CPU, and how often it was slow. */
+/** Slow executions by statement; times exclude waits for a CPU. */
 let statements = new Map();
 
 const schedstat = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
 const buffer = Buffer.alloc(128);
 
-/** What the main thread waited for a CPU so far, in ms. */
+/** Time that the main thread has waited for a CPU, in ms. */
 function cpuWait() {
   return Number(buffer.latin1Slice(0, readSync(schedstat, buffer, 0, buffer.length, 0)).split(' ')[1]) / 1e6;
 }
@@ -33,7 +33,7 @@ function measureDelays() {
   const beat = () => {
     const delayMs = performance.now() - due;
     const now = cpuWait();
-    // The wait may have begun before the timer was due.
+    // The wait may include time before the timer was due.
     const ownMs = Math.max(0, delayMs - (now - waited));
     if (delayMs > longest.delayMs) longest = { ...longest, delayMs };
     if (ownMs > longest.ownMs) longest = { ...longest, ownMs };
@@ -71,20 +71,20 @@ function measureStatements() {
   };
 }
 
-const ANSWERS = {
-  /** The longest delay since this was last asked. */
+const MEASUREMENTS = {
+  /** The longest delay since the last call. */
   delay: () => {
-    const answer = longest;
+    const delay = longest;
     longest = { delayMs: 0, ownMs: 0 };
-    return answer;
+    return delay;
   },
-  /** The slowest statements since this was last asked. */
+  /** The slowest statements since the last call. */
   statements: () => {
-    const answer = Array.from(statements, ([sql, found]) => ({ sql: sql.replaceAll(/\s+/g, ' ').trim(), ...found }))
+    const slowest = Array.from(statements, ([sql, found]) => ({ sql: sql.replaceAll(/\s+/g, ' ').trim(), ...found }))
       .sort((one, two) => two.longestMs - one.longestMs)
       .slice(0, STATEMENTS_REPORTED);
     statements = new Map();
-    return answer;
+    return slowest;
   },
 };
 
@@ -94,11 +94,8 @@ if (socket !== undefined && isMainThread && process.argv.includes('serve')) {
   if (process.env.BENCH_PROBE_STATEMENTS === '1') measureStatements();
   const server = createServer((connection) => {
     connection.on('error', () => connection.destroy());
-    connection.once('data', (question) => {
-      Promise.resolve(ANSWERS[question.toString('latin1').trim()]?.()).then(
-        (answer) => connection.end(JSON.stringify(answer ?? null)),
-        (error) => connection.destroy(error),
-      );
+    connection.once('data', (name) => {
+      connection.end(JSON.stringify(MEASUREMENTS[name.toString('latin1').trim()]?.() ?? null));
     });
   });
   server.listen(socket);

@@ -1,29 +1,30 @@
 import { Agent, request } from 'node:http';
 import type { ApiClient } from '../../support/api-client.ts';
+import { percentile } from '../result.ts';
 import type { ListCase } from './filters.ts';
-import type { Delay, Probe } from './installation.ts';
+import type { DaemonProbe, Delay } from './installation.ts';
 
-/** What one case of a list took. Times in ms. */
+/** The measurement of one case. Times in ms. */
 export interface ListResult extends ListCase {
   requests: number;
   p50: number;
   p99: number;
   delay: Delay;
-  /** Rows of the first answer. */
+  /** Rows of the first page. */
   rows: number;
-  /** Requests until there is no further page, bounded; only for pages that match nothing. */
+  /** Number of requests until the last page, at most MAX_PAGES; only for queries that match no row. */
   pagesToEnd: number | null;
-  /** Answers other than 200, by status. */
-  refused: Record<string, number>;
+  /** Number of responses other than 200, by status. */
+  failed: Record<string, number>;
 }
 
-/** Requests of one case; fewer when they are slow. */
+/** Requests per case, unless they exceed the time limit. */
 const REPEATS = 50;
-const CASE_BUDGET_MS = 3000;
-/** An empty page may carry `nextKey`: its followers are counted up to here. */
+const CASE_TIMEOUT_MS = 3000;
+/** An empty page may have a `nextKey`. */
 const MAX_PAGES = 500;
 
-interface Answer {
+interface PageResponse {
   status: number;
   body: string;
 }
@@ -31,7 +32,7 @@ interface Answer {
 export function createRequester(baseUrl: string, api: ApiClient) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const headers = { 'X-Api-Key': api.keys.setup, 'X-Id': api.accountId };
-  const call = (path: string, method = 'GET'): Promise<Answer> =>
+  const call = (path: string, method = 'GET'): Promise<PageResponse> =>
     new Promise((resolve, reject) => {
       const req = request(`${baseUrl}${path}`, { agent, method, headers }, (res) => {
         const parts: Buffer[] = [];
@@ -48,19 +49,23 @@ export function createRequester(baseUrl: string, api: ApiClient) {
 
 export type Requester = ReturnType<typeof createRequester>;
 
-/** Measures one case, one request after the other. */
-export async function measureList(requester: Requester, probe: Probe, one: ListCase): Promise<ListResult> {
+/** Measures one case with sequential requests. */
+export async function measureList(
+  requester: Requester,
+  probe: DaemonProbe,
+  one: ListCase,
+): Promise<ListResult> {
   const first = await requester.call(one.path);
   const pagesToEnd = one.page === 'empty' ? await countPages(requester, one.path, first) : null;
-  const refused: Record<string, number> = {};
+  const failed: Record<string, number> = {};
   const times: number[] = [];
   await probe.delay();
-  const end = performance.now() + CASE_BUDGET_MS;
+  const end = performance.now() + CASE_TIMEOUT_MS;
   while (times.length < REPEATS && performance.now() < end) {
     const began = performance.now();
     const { status } = await requester.call(one.path);
     times.push(performance.now() - began);
-    if (status !== 200) refused[status] = (refused[status] ?? 0) + 1;
+    if (status !== 200) failed[status] = (failed[status] ?? 0) + 1;
   }
   const delay = await probe.delay();
   const sorted = times.toSorted((a, b) => a - b);
@@ -72,25 +77,20 @@ export async function measureList(requester: Requester, probe: Probe, one: ListC
     delay,
     rows: first.status === 200 ? readPage(first).count : 0,
     pagesToEnd,
-    refused,
+    failed,
   };
 }
 
-async function countPages(requester: Requester, path: string, first: Answer): Promise<number> {
-  let answer = first;
+async function countPages(requester: Requester, path: string, first: PageResponse): Promise<number> {
+  let response = first;
   for (let pages = 1; ; pages++) {
-    const nextKey = answer.status === 200 ? readPage(answer).nextKey : undefined;
+    const nextKey = response.status === 200 ? readPage(response).nextKey : undefined;
     if (nextKey === undefined || pages === MAX_PAGES) return pages;
-    answer = await requester.call(`${path}${path.includes('?') ? '&' : '?'}lastKey=${nextKey}`);
+    response = await requester.call(`${path}${path.includes('?') ? '&' : '?'}lastKey=${nextKey}`);
   }
 }
 
-function readPage({ body }: Answer): { count: number; nextKey?: string } {
+function readPage({ body }: PageResponse): { count: number; nextKey?: string } {
   const { data }: { data: { count?: number; nextKey?: string } } = JSON.parse(body);
   return { count: data.count ?? 0, ...(data.nextKey === undefined ? {} : { nextKey: data.nextKey }) };
-}
-
-/** `sorted` ascending. */
-export function percentile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }

@@ -3,23 +3,23 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { DATABASE_FILE } from '../../../src/store/database.ts';
 
-/** Bytes in the database by what they are for. */
+/** The size of the database in bytes, by use. */
 export interface Space {
   file: number;
   messages: number;
-  /** Per message, with attempts, events and all indexes, without contents. */
+  /** Bytes per message, with attempts, events and all indexes, without contents. */
   perMessage: number;
   /** Bytes of contents per content. */
   perContent: number;
-  /** By table or index, per message, largest first. */
+  /** Bytes per message by table or index, largest first. */
   parts: { name: string; bytes: number }[];
 }
 
-/** Tables with a row, or several, per message. Their indexes count as well. */
+/** Tables with one or more rows per message; their indexes count, too. */
 const PER_MESSAGE = ['messages', 'attempts', 'events'];
-const SHOWN = 12;
+const PRINTED_PARTS = 12;
 
-/** Reads the whole file. Nothing else may have it open. */
+/** Reads the whole file, which no other process may have open. */
 export function measureSpace(dataDir: string): Space {
   const file = join(dataDir, DATABASE_FILE);
   const db = new Sqlite(file);
@@ -41,7 +41,7 @@ export function measureSpace(dataDir: string): Space {
       perMessage: total(ofMessages) / Math.max(1, messages),
       perContent: total(used.filter(({ name }) => name === 'contents')) / Math.max(1, contents),
       parts: ofMessages
-        .slice(0, SHOWN)
+        .slice(0, PRINTED_PARTS)
         .map(({ name, bytes }) => ({ name, bytes: bytes / Math.max(1, messages) })),
     };
   } finally {

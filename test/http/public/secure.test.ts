@@ -3,7 +3,7 @@ import { connect, createSecureContext } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
 import { freePort } from '../../support/free-port.ts';
-import { visitHttps } from '../../support/https-visit.ts';
+import { requestHttps } from '../../support/https-client.ts';
 import { FORM, ONE_CLICK, startPublic } from './rig.ts';
 
 /** The public pages over HTTPS of their own: the certificate is that of the name that the client asks for. */
@@ -27,7 +27,7 @@ async function start() {
     },
   );
   const visit = (host: string, path = '/robots.txt', more: object = {}) =>
-    visitHttps(`https://${host}:${port}${path}`, { ca: authority.cert, ...more });
+    requestHttps(`https://${host}:${port}${path}`, { ca: authority.cert, ...more });
   return { ...rig, port, contexts, visit };
 }
 

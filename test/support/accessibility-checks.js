@@ -1,12 +1,12 @@
-// Runs inside a page; accessibility.ts says what it is for.
+// Evaluated in a page by `accessibilityFaults` of accessibility.ts. Numbers are success criteria of WCAG 2.2.
 (() => {
   const faults = [];
   const name = (element) => `<${element.localName}> "${(element.textContent ?? '').trim().slice(0, 40)}"`;
 
-  /** Opaque colours only: a page that has others is not for this check. */
-  const channels = (colour) => (colour.match(/[\d.]+/g) ?? []).map(Number);
-  const luminance = (colour) => {
-    const [r = 0, g = 0, b = 0] = channels(colour).map((value) => {
+  /** Red, green, blue, and alpha where it is given. Contrast is computed for opaque colors only. */
+  const channels = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
+  const luminance = (color) => {
+    const [r = 0, g = 0, b = 0] = channels(color).map((value) => {
       const part = value / 255;
       return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
     });
@@ -18,13 +18,13 @@
   };
   const background = (element) => {
     for (let at = element; at !== null; at = at.parentElement) {
-      const colour = getComputedStyle(at).backgroundColor;
-      if ((channels(colour)[3] ?? 1) === 1) return colour;
+      const color = getComputedStyle(at).backgroundColor;
+      if ((channels(color)[3] ?? 1) === 1) return color;
     }
     return 'rgb(255, 255, 255)';
   };
 
-  // 1.4.3: text stands out from its background.
+  // 1.4.3: contrast of text.
   for (const element of document.body.querySelectorAll('*')) {
     const hasText = [...element.childNodes].some(
       (node) => node.nodeType === Node.TEXT_NODE && (node.textContent ?? '').trim() !== '',
@@ -37,12 +37,12 @@
     if (ratio < (isLarge ? 3 : 4.5)) faults.push(`contrast ${ratio.toFixed(2)} of ${name(element)}`);
     if (size < 14) faults.push(`text of ${size} px in ${name(element)}`);
   }
-  // 1.4.11: so do the edges of controls.
+  // 1.4.11: contrast of the borders of controls.
   for (const button of document.querySelectorAll('button')) {
     const ratio = contrast(getComputedStyle(button).borderTopColor, background(button.parentElement));
-    if (ratio < 3) faults.push(`contrast ${ratio.toFixed(2)} of the edge of ${name(button)}`);
+    if (ratio < 3) faults.push(`contrast ${ratio.toFixed(2)} of the border of ${name(button)}`);
   }
-  // 1.3.1, 4.1.2: every control has a name, every group of choices as well.
+  // 1.3.1, 4.1.2: every control and every group of radio buttons has a name.
   for (const input of document.querySelectorAll('input:not([type=hidden])')) {
     const label = [...(input.labels ?? [])].map((each) => each.textContent ?? '').join('').trim();
     if (label === '') faults.push(`no label for ${input.outerHTML}`);
@@ -52,21 +52,21 @@
   for (const button of document.querySelectorAll('button')) {
     if ((button.textContent ?? '').trim() === '') faults.push(`no name for ${button.outerHTML}`);
   }
-  // 2.5.8: what is to be touched is large enough.
+  // 2.5.8: size of touch targets.
   for (const target of document.querySelectorAll('button, label')) {
     const { width, height } = target.getBoundingClientRect();
     if (width < 44 || height < 44) faults.push(`${name(target)} is ${width} x ${height} px`);
   }
-  // 2.4.2, 3.1.1, 1.3.1: what the page is, its language, its parts.
+  // 2.4.2, 3.1.1, 1.3.1: title, language and structure.
   if (document.title.trim() === '') faults.push('no title');
   if (document.documentElement.lang === '') faults.push('no language');
   if (document.querySelectorAll('main').length !== 1) faults.push('not one main part');
   if (document.querySelectorAll('h1').length !== 1) faults.push('not one heading');
-  // 1.4.4, 1.4.10: it can be enlarged, and nothing is beside the window.
+  // 1.4.4, 1.4.10: the page can be zoomed and does not scroll horizontally.
   const viewport = document.querySelector('meta[name=viewport]')?.getAttribute('content') ?? '';
   if (!viewport.includes('width=device-width') || /user-scalable=no|maximum-scale/.test(viewport))
     faults.push(`viewport "${viewport}"`);
   const { scrollWidth, clientWidth } = document.documentElement;
-  if (scrollWidth > clientWidth) faults.push(`${scrollWidth - clientWidth} px beside the window`);
+  if (scrollWidth > clientWidth) faults.push(`${scrollWidth - clientWidth} px wider than the window`);
   return faults;
 })();

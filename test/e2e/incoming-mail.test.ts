@@ -12,15 +12,15 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * What a recipient's side does with a mail, by nothing but what stands in the mail.
+ * Incoming mail: the addresses and ids come from the delivered message alone.
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink: Return-Path, CFBL-Address, List-Unsubscribe, X-Postrider-Id
  *                      ▲                 │
- *                      └──── SMTP ───────┘ test, as the recipient's server or mail program
+ *                      └──── SMTP ───────┘ test, as the recipient's server or mail client
  */
 type SinkMessage = Sink['messages'][number];
 
-describe('mail that comes back', () => {
+describe('incoming mail', () => {
   let dns: DnsServer;
   let sink: Sink;
   let daemon: RunningDaemon;
@@ -51,42 +51,42 @@ describe('mail that comes back', () => {
     from: 'a@kunde.example',
     to: `${user}@empfang.example`,
   });
-  /** Sends, and returns the message's id and the mail as it arrived. */
+  /** Sends; returns the message's id and the delivered message. */
   const send = async (user: string): Promise<{ id: string; mail: SinkMessage }> => {
     const { data } = await daemon.api.send(mailTo(user), { Prefer: 'wait=20' });
     const mail = sink.messages.find(({ to }) => to.includes(`${user}@empfang.example`));
-    if (mail === undefined) throw new Error('it did not arrive');
+    if (mail === undefined) throw new Error(`no mail for ${user} arrived`);
     return { id: data.messageId, mail };
   };
-  /** The server's answer to the final dot. */
-  const comeBack = async (to: string, content: string, from = '') => {
+  /** Sends a message to the daemon; returns the reply to the final dot. */
+  const deliver = async (to: string, content: string, from = '') => {
     const client = await smtpClient(mxPort);
     await client.say('EHLO mx.empfang.example');
-    const answer = await client.mail(from, to, content);
+    const reply = await client.mail(from, to, content);
     client.destroy();
-    return answer;
+    return reply;
   };
-  const kinds = async (id: string) =>
+  const eventsOf = async (id: string) =>
     (await daemon.api.message(id)).timeline.flatMap(({ event }) => event ?? []);
   const field = ({ raw }: SinkMessage, name: string) =>
     new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)`, 'im').exec(raw)?.[1]?.replaceAll(/\r\n[ \t]+/g, ' ') ??
     '';
 
-  it('a complaint without a signature suppresses the marketing stream only', async () => {
+  it('suppresses only the marketing stream after an unsigned complaint', async () => {
     const { id, mail } = await send('unsigned');
     const [, to = ''] = /^(\S+@\S+); report=arf$/.exec(field(mail, 'CFBL-Address')) ?? [];
-    expect(await comeBack(to, arf('abuse'), 'fbl@empfang.example')).toMatch(/^250 /);
+    expect(await deliver(to, arf('abuse'), 'fbl@empfang.example')).toMatch(/^250 /);
     const { timeline } = await daemon.api.message(id);
     expect(timeline.at(-1)).toMatchObject({ event: 'email_complained', verified: false, suppressed: true });
     expect((await daemon.api.send(mailTo('unsigned'))).status).toBe(200);
   });
 
-  it('a complaint, sent where CFBL-Address says and signed by the recipient’s provider', async () => {
+  it('suppresses the recipient after a complaint to CFBL-Address that their provider signed', async () => {
     dns.set('s1._domainkey.empfang.example', 'TXT', [SIGNING_RECORD.match(/.{1,255}/g) ?? []]);
     const { id, mail } = await send('cfbl');
     const [, to = ''] = /^(\S+@\S+); report=arf$/.exec(field(mail, 'CFBL-Address')) ?? [];
     const report = signMail(arf('abuse'), 'fbl@empfang.example', 'empfang.example');
-    expect(await comeBack(to, report, 'fbl@empfang.example')).toMatch(/^250 /);
+    expect(await deliver(to, report, 'fbl@empfang.example')).toMatch(/^250 /);
     const message = await daemon.api.message(id);
     expect(message.status).toBe('complained');
     expect(message.timeline.at(-1)).toMatchObject({
@@ -100,11 +100,11 @@ describe('mail that comes back', () => {
     expect(again.error).toMatchObject({ code: 'RECIPIENT_SUPPRESSED', details: [{ reason: 'complaint' }] });
   });
 
-  it('an opt-out, mailed where List-Unsubscribe says', async () => {
+  it('unsubscribes the recipient after a message to the mailto URL of List-Unsubscribe, once', async () => {
     const { id, mail } = await send('leaver');
     const [, to = ''] = /<mailto:([^>?]+)/.exec(field(mail, 'List-Unsubscribe')) ?? [];
     for (let n = 0; n < 2; n++)
-      expect(await comeBack(to, PLAIN_MAIL, 'leaver@empfang.example')).toMatch(/^250 /);
+      expect(await deliver(to, PLAIN_MAIL, 'leaver@empfang.example')).toMatch(/^250 /);
     const { timeline } = await daemon.api.message(id);
     const events = timeline.filter(({ event }) => event === 'email_unsubscribed');
     expect(events).toMatchObject([{ method: 'mailto' }]);
@@ -112,44 +112,44 @@ describe('mail that comes back', () => {
     expect(again.error.code).toBe('RECIPIENT_UNSUBSCRIBED');
   });
 
-  it('a bounce to the postmaster, with our signed id in it', async () => {
-    const { id, mail } = await send('mislaid');
+  it('records a bounce to the postmaster by the signed id in the returned message', async () => {
+    const { id, mail } = await send('misdirected');
     const returned = `X-Postrider-Id: ${field(mail, 'X-Postrider-Id')}`;
-    const report = dsn({ recipient: 'mislaid@empfang.example', returned });
-    expect(await comeBack(`postmaster@${HOSTNAME}`, report)).toMatch(/^250 /);
-    expect(await kinds(id)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
+    const report = dsn({ recipient: 'misdirected@empfang.example', returned });
+    expect(await deliver(`postmaster@${HOSTNAME}`, report)).toMatch(/^250 /);
+    expect(await eventsOf(id)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
   });
 
-  it('a bounce that overtakes the answer to its mail', async () => {
-    sink.program({ script: { dot: { reply: '250 2.0.0 taken at last', delayMs: 1500 } } });
+  it('records a bounce that arrives before the reply to its message', async () => {
+    sink.program({ script: { dot: { reply: '250 2.0.0 OK', delayMs: 1500 } } });
     const { data } = await daemon.api.send(mailTo('hasty'));
     const verp = await eventually('the transaction to begin', () => {
       const all = sink.sessions.flatMap(({ commands }) => commands);
       const at = all.findIndex((command) => command.includes('hasty@empfang.example'));
       return at < 0 ? null : (/<(b-[^>]+)>/.exec(all[at - 1] ?? '')?.[1] ?? null);
     });
-    expect(await comeBack(verp, dsn({ recipient: 'hasty@empfang.example' }))).toMatch(/^250 /);
+    expect(await deliver(verp, dsn({ recipient: 'hasty@empfang.example' }))).toMatch(/^250 /);
     expect((await daemon.api.message(data.messageId)).status).toBe('bounced');
     await sink.waitFor(sink.count + 1);
     sink.program({ script: {} });
-    // What the late 250 says is kept as an attempt, and is no delivery any more.
+    // The late 250 is stored as an attempt, but not as a delivery.
     await eventually('the attempt', async () => {
       const { timeline } = await daemon.api.message(data.messageId);
       return timeline.some(({ type }) => type === 'attempt');
     });
-    expect(await kinds(data.messageId)).toEqual(['email_sent', 'email_bounced']);
+    expect(await eventsOf(data.messageId)).toEqual(['email_sent', 'email_bounced']);
     expect(await daemon.metric('postrider_queue_messages')).toBe(0);
     await send('after');
   });
 
-  it('an automatic answer changes nothing', async () => {
+  it('ignores an automatic reply', async () => {
     const { id, mail } = await send('away');
-    expect(await comeBack(mail.from, AUTO_REPLY, 'away@empfang.example')).toMatch(/^250 /);
-    expect(await kinds(id)).toEqual(['email_sent', 'email_delivered']);
+    expect(await deliver(mail.from, AUTO_REPLY, 'away@empfang.example')).toMatch(/^250 /);
+    expect(await eventsOf(id)).toEqual(['email_sent', 'email_delivered']);
   });
 
-  it('a DMARC report is shown with the domain', async () => {
-    expect(await comeBack('dmarc@return-a.kunde.example', aggregateReport('kunde.example'))).toMatch(/^250 /);
+  it('stores a DMARC report for its domain', async () => {
+    expect(await deliver('dmarc@return-a.kunde.example', aggregateReport('kunde.example'))).toMatch(/^250 /);
     const { data } = await daemon.api.get(
       `/web-setup/domains/${domain.domainId}/reports?from=2026-01-01T00:00:00Z&to=2027-01-01T00:00:00Z`,
     );
@@ -158,7 +158,7 @@ describe('mail that comes back', () => {
     });
   });
 
-  it('is counted by what it was for', async () => {
+  it('counts messages by purpose and result', async () => {
     const metrics = await (await fetch(`${daemon.baseUrl}/metrics`)).text();
     expect(metrics).toContain('postrider_mail_in_total{purpose="feedback",result="recorded"} 2');
     expect(metrics).toContain('postrider_mail_in_total{purpose="unsubscribe",result="opted-out"} 2');

@@ -4,35 +4,35 @@ import type { DnsServer } from '../support/dns-server.ts';
 import { freePort } from '../support/free-port.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
 import { publishMailHost } from '../support/recipients.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 
 /*
- * Mail that can go nowhere: no connection is made, and the sender is told why.
+ * Messages to domains without a usable host: no connection is opened, and the outcome states the reason.
  *
- *   test ──HTTP──▶ postrider ──DNS──▶ programmable server, which has no way to offer
+ *   test ──HTTP──▶ postrider ──DNS──▶ programmable name server
  *                      └──(never)──▶ sink
  */
-let scene: Scene;
+let setup: SendingSetup;
 let accepted = 0;
 const outcomes: Record<string, number> = { bounced: 0, failed: 0, deferred: 0 };
 
 beforeAll(async () => {
-  // As it is installed: private networks are not delivered to.
-  scene = await startScene({ 'delivery.allowPrivateNetworks': false, 'dns.timeoutMs': 500 });
+  // The default: no delivery to private networks.
+  setup = await startSendingSetup({ 'delivery.allowPrivateNetworks': false, 'dns.timeoutMs': 500 });
 });
-afterAll(() => scene?.stop());
+afterAll(() => setup?.stop());
 
-/** Sends to a domain and returns the last event once there is an outcome. */
+/** Sends to a domain; waits for the status and returns the last event. */
 async function lastEvent(domain: string, status: string) {
-  const messageId = await scene.send('a', domain);
+  const messageId = await setup.send('a', domain);
   accepted++;
-  const { timeline } = await scene.until(messageId, status);
+  const { timeline } = await setup.waitForStatus(messageId, status);
   outcomes[status] = (outcomes[status] ?? 0) + 1;
   expect(timeline.find(({ type }) => type === 'attempt')).toMatchObject({ sessions: [] });
   return timeline.at(-1);
 }
 
-describe('a domain', () => {
+describe('a message to a domain', () => {
   const BOUNCED = { event: 'email_bounced', source: 'local' };
   const DELAYED = { event: 'email_delayed', enhancedCode: '4.4.3', classification: 'network-error' };
 
@@ -54,21 +54,21 @@ describe('a domain', () => {
       { ...BOUNCED, enhancedCode: '5.4.4' },
     ],
     [
-      'whose MX is ourselves',
+      'whose MX is this server',
       (dns, domain) => dns.set(domain, 'MX', [`10 ${HOSTNAME}`]),
       'failed',
       { event: 'email_failed', reason: 'loop', enhancedCode: '5.4.6' },
     ],
     [
-      'whose hosts before us are ourselves again, and behind us others',
+      'whose most preferred MX is this server',
       (dns, domain) => dns.set(domain, 'MX', [`10 ${HOSTNAME}`, `20 mx.empfang.example`]),
       'failed',
       { event: 'email_failed', reason: 'loop', enhancedCode: '5.4.6' },
     ],
-    ['that DNS breaks down over', (dns, domain) => dns.set(domain, '*', 'SERVFAIL'), 'deferred', DELAYED],
-    ['that DNS says nothing about', (dns, domain) => dns.set(domain, '*', 'silent'), 'deferred', DELAYED],
+    ['answered with SERVFAIL', (dns, domain) => dns.set(domain, '*', 'SERVFAIL'), 'deferred', DELAYED],
+    ['whose queries time out', (dns, domain) => dns.set(domain, '*', 'silent'), 'deferred', DELAYED],
     [
-      'whose MX host DNS says nothing about',
+      'whose queries for the MX host time out',
       (dns, domain) => {
         dns.set(domain, 'MX', [`10 mx.${domain}`]);
         dns.set(`mx.${domain}`, '*', 'silent');
@@ -78,13 +78,13 @@ describe('a domain', () => {
     ],
   ])('%s', async (what, publish, status, last) => {
     const domain = `${what.replaceAll(/[^a-z]/gi, '').slice(-50)}.example`;
-    publish(scene.dns, domain);
+    publish(setup.dns, domain);
     expect(await lastEvent(domain, status)).toMatchObject(last);
   });
 });
 
-describe('a public name that leads to', () => {
-  const TRAPPED = { event: 'email_bounced', enhancedCode: '5.4.4', source: 'local', suppressed: false };
+describe('a domain that resolves to a reserved address', () => {
+  const UNREACHABLE = { event: 'email_bounced', enhancedCode: '5.4.4', source: 'local', suppressed: false };
 
   it.each([
     '127.0.0.1',
@@ -97,45 +97,46 @@ describe('a public name that leads to', () => {
     '0.0.0.0',
     '255.255.255.255',
     '224.0.0.1',
-  ])('%s is a permanent failure, and nobody is suppressed for it', async (address) => {
+  ])('bounces without a suppression: %s', async (address) => {
     const domain = `to-${address.replaceAll('.', '-')}.example`;
-    publishMailHost(scene.dns, domain, address);
-    expect(await lastEvent(domain, 'bounced')).toMatchObject(TRAPPED);
+    publishMailHost(setup.dns, domain, address);
+    expect(await lastEvent(domain, 'bounced')).toMatchObject(UNREACHABLE);
   });
 
-  it('127.0.0.1, written into the MX record itself, is one as well', async () => {
-    scene.dns.set('literal.example', 'MX', ['10 127.0.0.1']);
-    expect(await lastEvent('literal.example', 'bounced')).toMatchObject(TRAPPED);
+  it('bounces when the MX record contains the address', async () => {
+    setup.dns.set('literal.example', 'MX', ['10 127.0.0.1']);
+    expect(await lastEvent('literal.example', 'bounced')).toMatchObject(UNREACHABLE);
   });
 
-  it('127.0.0.1 without any MX record is one as well', async () => {
-    scene.dns.set('bare.example', 'A', ['127.0.0.1']);
-    expect(await lastEvent('bare.example', 'bounced')).toMatchObject(TRAPPED);
+  it('bounces when the domain has an A record only', async () => {
+    setup.dns.set('bare.example', 'A', ['127.0.0.1']);
+    expect(await lastEvent('bare.example', 'bounced')).toMatchObject(UNREACHABLE);
   });
 });
 
-describe('our own SMTP listener', () => {
-  it('is a loop, even where private networks are allowed', async () => {
+describe('the SMTP listener of the daemon as destination', () => {
+  it('is a loop, also when private networks are allowed', async () => {
     const port = await freePort();
-    const open = await startScene({ 'delivery.port': port, 'mx.listen': `127.0.0.1:${port}` });
-    onTestFinished(() => open.stop());
-    publishMailHost(open.dns, 'trap.example');
-    const { timeline } = await open.until(await open.send('a', 'trap.example'), 'failed');
+    const looping = await startSendingSetup({ 'delivery.port': port, 'mx.listen': `127.0.0.1:${port}` });
+    onTestFinished(() => looping.stop());
+    publishMailHost(looping.dns, 'loop.example');
+    const messageId = await looping.send('a', 'loop.example');
+    const { timeline } = await looping.waitForStatus(messageId, 'failed');
     expect(timeline.at(-1)).toMatchObject({ event: 'email_failed', reason: 'loop', enhancedCode: '5.4.6' });
   });
 });
 
-describe('in the end', () => {
-  it('every message has its outcome, and nobody was connected to', async () => {
+describe('after all messages', () => {
+  it('every message has its outcome, and no connection was opened', async () => {
     const { bounced, failed, deferred } = outcomes;
-    expect(await readLedger(scene.daemon.api)).toEqual({
+    expect(await readLedger(setup.daemon.api)).toEqual({
       accepted,
       delivered: 0,
       bounced,
       failed,
       queued: deferred,
     });
-    expect(await faultsInEvents(scene.daemon.api)).toEqual([]);
-    expect(scene.sink.sessions).toEqual([]);
+    expect(await faultsInEvents(setup.daemon.api)).toEqual([]);
+    expect(setup.sink.sessions).toEqual([]);
   });
 });

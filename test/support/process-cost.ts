@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What a process cost so far, from Linux's /proc. Reading it costs the process nothing. */
+/** The resources that a process has used so far, read from Linux's /proc. */
 export interface ProcessCost {
-  /** Seconds of CPU, user and system, of all its threads. */
+  /** CPU time of all threads, user and system, in seconds. */
   cpu: number;
-  /** Of which its first thread: Node's event loop. */
+  /** CPU time of the main thread, which runs Node's event loop, in seconds. */
   mainThread: number;
-  /** The most memory it held at once, in MiB. */
+  /** Peak resident memory, in MiB. */
   peakMiB: number;
 }
 
@@ -22,7 +22,7 @@ export function processCost(pid: number): ProcessCost {
   };
 }
 
-/** Seconds of CPU of a process and all that came of it, those that ended as well. */
+/** CPU time of a process and all its descendants, also those that exited, in seconds. */
 export function familyCpu(pid: number): number {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -30,7 +30,7 @@ export function familyCpu(pid: number): number {
       try {
         return [readStat(`/proc/${name}/stat`)];
       } catch {
-        // It ended since the folder was read; its parent's account holds what it cost.
+        // It exited after the directory was read; its parent's counters include its CPU time.
         return [];
       }
     });
@@ -42,12 +42,12 @@ export function familyCpu(pid: number): number {
   return first === undefined ? 0 : total(first);
 }
 
-/** Seconds of CPU of this process's children that ended. */
+/** CPU time of this process's children that exited, in seconds. */
 export function endedChildrenCpu(): number {
   return readStat('/proc/self/stat').reaped;
 }
 
-/** A child of this process whose command line holds all these words. */
+/** The child of this process that has an argument ending with each of the words. */
 export function findChild(...words: string[]): number {
   const pids = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ').map(Number);
   const found = pids.find((pid) => {
@@ -63,11 +63,11 @@ interface Stat {
   parent: number;
   /** Seconds. */
   cpu: number;
-  /** Seconds, of children that ended and were waited for. */
+  /** Seconds, of children that exited and were waited for. */
   reaped: number;
 }
 
-/** proc(5): the name in brackets may hold anything, so fields count from behind the last bracket. */
+/** Parses proc(5)'s stat: the process name may contain any character, so fields are counted after the last bracket. */
 function readStat(file: string): Stat {
   const text = readFileSync(file, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');

@@ -4,28 +4,27 @@ import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { eventually } from './eventually.ts';
-import { freePort } from './free-port.ts';
-import { findProgram } from './missing-parts.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { findProgram } from '../support/required-programs.ts';
 
 /**
- * A real Postfix as what we are compared with: takes mail on loopback, has a milter sign it, keeps it durably
- * and hands it on to one next hop. Its configuration and queue are in a temporary folder on the disk that the
- * benchmark uses; it is tuned for this work as its own documents say, and nothing that makes mail safe is
- * turned off.
+ * Postfix as the reference of the benchmark: accepts mail on loopback, stores it durably, has a milter sign it, and
+ * relays it to one next hop. Its configuration and queue are in a temporary directory on the disk that the benchmark
+ * uses; it is tuned as its documentation recommends, without any loss of durability.
  */
 export interface PostfixReference {
   port: number;
-  /** Of its master process. */
+  /** The pid of its master process. */
   pid: number;
-  /** What `mail_version` says. */
+  /** `mail_version`. */
   version: string;
   stop(): Promise<void>;
 }
 
 const run = promisify(execFile);
 
-/** Why it cannot run here, null when it can. */
+/** Why the reference cannot run on this machine; null when it can. */
 export function postfixReferenceFault(): string | null {
   const missing = ['postfix', 'postconf', 'smtp-source', 'opendkim'].filter(
     (name) => findProgram(name) === null,
@@ -34,32 +33,32 @@ export function postfixReferenceFault(): string | null {
   return process.getuid?.() === 0 ? null : 'Postfix can be started by root only';
 }
 
-export async function startPostfixReference(settings: {
+export async function startPostfixReference(options: {
   nextHop: { host: string; port: number };
   /** Connections to the next hop. */
   connections: number;
-  /** Callers at once. */
+  /** Concurrent clients. */
   sessions: number;
   milter: string;
 }): Promise<PostfixReference> {
   const port = await freePort();
   const dir = await mkdtemp(join(tmpdir(), 'postrider-reference-'));
-  // Its user must get through to its folders; mkdtemp lets nobody.
+  // Postfix runs under its own user; mkdtemp creates the directory for the owner only.
   await chmod(dir, 0o755);
   const config = join(dir, 'etc');
   for (const folder of ['etc', 'queue', 'data']) await mkdir(join(dir, folder));
   const { stdout: user } = await run('id', ['-u', 'postfix']);
   await chown(join(dir, 'data'), Number(user), 0);
-  const { nextHop, connections, sessions, milter } = settings;
+  const { nextHop, connections, sessions, milter } = options;
   const hop = `[${nextHop.host}]:${nextHop.port}`;
   await writeFile(join(config, 'main.cf'), mainCf({ dir, hop, connections, milter }));
   await writeFile(join(config, 'master.cf'), masterCf({ port, connections, sessions }));
 
   const postfix = findProgram('postfix') ?? 'postfix';
-  // It is a daemon of its own, so it would outlive a benchmark that forgot it.
-  const stopWithUs = () => execFileSync(postfix, ['-c', config, 'abort'], { stdio: 'ignore' });
+  // Postfix detaches itself and would outlive the benchmark.
+  const abortOnExit = () => execFileSync(postfix, ['-c', config, 'abort'], { stdio: 'ignore' });
   await run(postfix, ['-c', config, 'start']);
-  process.once('exit', stopWithUs);
+  process.once('exit', abortOnExit);
   const { stdout: version } = await run('postconf', ['-c', config, '-h', 'mail_version']);
   const pid = Number(await readFile(join(dir, 'queue/pid/master.pid'), 'utf8'));
   return {
@@ -67,7 +66,7 @@ export async function startPostfixReference(settings: {
     pid,
     version: version.trim(),
     stop: async () => {
-      process.off('exit', stopWithUs);
+      process.off('exit', abortOnExit);
       await run(postfix, ['-c', config, 'abort']);
       await eventually('the end of Postfix', () => !existsSync(`/proc/${pid}`));
       await rm(dir, { recursive: true, force: true });
@@ -75,7 +74,7 @@ export async function startPostfixReference(settings: {
   };
 }
 
-/** No host is looked up and nothing is logged to a file: what is left is the work that is compared. */
+/** Without DNS queries and log files, which the comparison does not include. */
 function mainCf(settings: { dir: string; hop: string; connections: number; milter: string }): string {
   const { dir, hop, connections, milter } = settings;
   return `

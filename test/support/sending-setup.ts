@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest';
 import type { MessageData } from './api-client.ts';
 import { type RunningDaemon, type Settings, startDaemon } from './daemon.ts';
 import { type DnsServer, startDnsServer } from './dns-server.ts';
@@ -7,25 +8,28 @@ import { type Sink, type SinkOptions, startSink } from './smtp-sink.ts';
 import { verifiedDomain } from './verified-domain.ts';
 
 /**
- * The usual scene: a daemon that may send from kunde.example, a name server that says what the test wants, and
- * a sink that takes the mail of empfang.example, willingly unless told otherwise.
+ * The usual setup: a daemon with the verified domain kunde.example, a programmable name server, and a sink that
+ * receives the mail of empfang.example and accepts everything unless `SinkOptions` change that.
  */
-export interface Scene {
+export interface SendingSetup {
   dns: DnsServer;
   sink: Sink;
   daemon: RunningDaemon;
   /** Sends to a user of empfang.example, or of another domain; returns the message id. */
   send(user: string, domain?: string): Promise<string>;
-  /** Waits for a message to come to a state. */
-  until(messageId: string, status: string): Promise<MessageData>;
+  /** Waits until the message has the status. */
+  waitForStatus(messageId: string, status: string): Promise<MessageData>;
   /** Waits until nothing is left to deliver. */
-  untilDone(): Promise<void>;
+  waitForEmptyQueue(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startScene(settings: Settings = {}, behaviour: SinkOptions = {}): Promise<Scene> {
+export async function startSendingSetup(
+  settings: Settings = {},
+  sinkOptions: SinkOptions = {},
+): Promise<SendingSetup> {
   const dns = await startDnsServer();
-  const sink = await startSink(behaviour);
+  const sink = await startSink(sinkOptions);
   const daemon = await startDaemon({
     'dns.resolvers': [dns.address],
     'delivery.port': sink.port,
@@ -42,14 +46,14 @@ export async function startScene(settings: Settings = {}, behaviour: SinkOptions
       const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@${domain}` };
       return (await daemon.api.send(mail)).data.messageId;
     },
-    until: (messageId, status) =>
+    waitForStatus: (messageId, status) =>
       eventually(`${messageId} to be ${status}`, async () => {
         const message = await daemon.api.message(messageId);
         return message.status === status ? message : null;
       }),
-    untilDone: async () => {
-      const waiting = () => daemon.metric('postrider_queue_messages');
-      await eventually('the queue to be empty', async () => (await waiting()) === 0, {
+    waitForEmptyQueue: async () => {
+      const queued = () => daemon.metric('postrider_queue_messages');
+      await eventually('the queue to be empty', async () => (await queued()) === 0, {
         ms: 90_000,
         everyMs: 100,
       });
@@ -60,4 +64,13 @@ export async function startScene(settings: Settings = {}, behaviour: SinkOptions
       await dns.close();
     },
   };
+}
+
+/** `startSendingSetup` for one test: stopped when the test has finished. */
+export async function startSetupForTest(
+  ...options: Parameters<typeof startSendingSetup>
+): Promise<SendingSetup> {
+  const setup = await startSendingSetup(...options);
+  onTestFinished(() => setup.stop());
+  return setup;
 }

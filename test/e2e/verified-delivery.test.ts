@@ -6,13 +6,13 @@ import { verifyDkim } from '../support/dkimpy.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Knot, startKnot } from '../support/knot.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { needParts } from '../support/missing-parts.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
 import { checkSpf } from '../support/pyspf.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
- * The main job, with nobody's own parts on the other side: a customer publishes what the API printed, and a
- * stranger's server takes the mail.
+ * Verifies a domain and delivers mail with independent software on the other side: a customer publishes the printed
+ * records in Knot, and Postfix receives the messages.
  *
  *   test ──HTTP──▶ postrider ──DNS──▶ Knot    kunde.example         what the API printed
  *                      │                      mx.postrider.example  what `postrider zone` printed
@@ -21,9 +21,9 @@ import { checkSpf } from '../support/pyspf.ts';
  *                      ▼
  *                   Postfix ──▶ maildirs of ada and bob ──▶ dkimpy, pyspf (keys and policies from Knot)
  */
-const parts = needParts('knot', 'postfix', 'dkimpy', 'pyspf');
+const required = requirePrograms('knot', 'postfix', 'dkimpy', 'pyspf');
 
-/** Contract §11. */
+/** The header fields that the DKIM signature covers. */
 const SIGNED_FIELDS =
   'from to subject cc date message-id reply-to list-unsubscribe list-unsubscribe-post feedback-id mime-version content-type cfbl-address'.split(
     ' ',
@@ -31,7 +31,7 @@ const SIGNED_FIELDS =
 
 const ADA = 'ada@empfang.example';
 const BOB = 'bob@empfang.example';
-const STRANGER = '192.0.2.99';
+const OTHER_ADDRESS = '192.0.2.99';
 
 const PDF = Buffer.from('%PDF-1.4\n\u0000\u0001 not really a document \r\n.\r\n'.repeat(500), 'latin1');
 const SUBJECT = 'Ihre Bestellung № 10042 – schöne Grüße aus Köln, und noch viele weitere Wörter 🚚';
@@ -50,12 +50,12 @@ const ORDER = {
   headers: { 'X-Order': 'zwölf' },
 };
 
-describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
+describe.skipIf(required.missing)(`verification and delivery${required.reason}`, () => {
   let knot: Knot;
   let postfix: Postfix;
   let daemon: RunningDaemon;
   let domain: CreatedDomain;
-  /** As Postfix stored the order for Ada. */
+  /** The order for Ada as Postfix stored it. */
   let stored: Buffer = Buffer.alloc(0);
   let accepted = 0;
 
@@ -84,7 +84,7 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     await postfix?.stop();
   });
 
-  /** `postrider zone`, in the form in which an operator publishes it. */
+  /** Publishes the output of `postrider zone`, as an operator does. */
   const publishPlatform = async () => knot.serveLines(HOSTNAME, (await daemon.cli('zone')).split('\n'));
 
   const printedRecords = async () =>
@@ -95,12 +95,12 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
 
   /** Sends and waits for the outcome. */
   const send = async (body: Record<string, unknown>) => {
-    const answer = await daemon.api.send(body, { Prefer: 'wait=20' });
-    accepted += answer.data.totalRecipients;
-    return answer.data;
+    const { data } = await daemon.api.send(body, { Prefer: 'wait=20' });
+    accepted += data.totalRecipients;
+    return data;
   };
 
-  it('answers PENDING and names all four checks while the zone is empty', async () => {
+  it('reports PENDING and four failed checks while the zone is empty', async () => {
     const created = await daemon.api.put<CreatedDomain>('/web-setup/domains', {
       domain: 'Kunde.Example.',
       useCaseId: 'tx-local',
@@ -121,8 +121,8 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     expect([refused.status, refused.error.code]).toEqual([403, 'DOMAIN_NOT_VERIFIED']);
   });
 
-  it('prints six records, the last of them once the second lane is set up', async () => {
-    const records = await eventually('the record of the second lane', async () => {
+  it('prints six records, the last one when the secondary lane is provisioned', async () => {
+    const records = await eventually('the record of the secondary lane', async () => {
       const { dnsRecords } = await printedRecords();
       return dnsRecords.at(-1)?.value === 'Creation in progress' ? null : dnsRecords;
     });
@@ -137,7 +137,7 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     await publishPlatform();
   });
 
-  it('turns to SUCCESS once a name server of another make serves exactly those records', async () => {
+  it('reports SUCCESS when Knot serves exactly those records', async () => {
     await knot.serve('kunde.example', (await printedRecords()).dnsRecords);
     expect(await verify()).toMatchObject({
       status: 'SUCCESS',
@@ -150,7 +150,7 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     });
   });
 
-  it('sends over the MX to Postfix, which stores what was meant', async () => {
+  it('delivers the message unchanged to the MX', async () => {
     const sent = await send(ORDER);
     expect(sent).toMatchObject({
       status: 'sent',
@@ -186,13 +186,13 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     expect(returnPath(copy)).not.toBe(returnPath(stored));
   });
 
-  it('encrypts with STARTTLS although nobody vouches for the certificate', () => {
+  it('encrypts with STARTTLS although the certificate is self-signed', () => {
     expect(headerText(stored)).toMatch(
       /^Received: from mx\.postrider\.example .*\(using TLSv1\.3 with cipher /m,
     );
   });
 
-  it('passes DKIM in dkimpy, signed by the From domain, every signed field once more than it occurs', () => {
+  it('passes DKIM in dkimpy with the From domain, and signs every field once more than it occurs', () => {
     const [signature, ...others] = verifyDkim(stored, knot);
     expect(others).toEqual([]);
     expect(signature).toMatchObject({ domain: 'kunde.example', valid: true, fault: '' });
@@ -208,11 +208,11 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     'From: Attacker <a@evil.example>',
     'To: x@evil.example',
     'Cc: x@evil.example',
-  ])('loses its signature when somebody puts "%s" above it', (field) => {
+  ])('fails DKIM after "%s" is prepended', (field) => {
     expect(validity(insertAbove(stored, field))).toEqual([false]);
   });
 
-  it.each(SIGNED_FIELDS.slice(4))('loses its signature to a second %s', (name) => {
+  it.each(SIGNED_FIELDS.slice(4))('fails DKIM with a second %s', (name) => {
     expect(validity(insertAbove(stored, `${name}: forged`))).toEqual([false]);
   });
 
@@ -220,30 +220,30 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     ['the sender', (text: string) => text.replace('bestellung@kunde.example', 'chef@kunde.example')],
     ['the subject', (text: string) => text.replace(/^Subject: /m, 'Subject: Re: ')],
     [
-      'the unsubscribe address',
+      'the unsubscribe URL',
       (text: string) => text.replace('List-Unsubscribe: <http', 'List-Unsubscribe: <HTTP'),
     ],
     ['the body', (text: string) => text.replace('Guten Tag', 'Guten Tog')],
-    ['what follows the body', (text: string) => `${text}one more line\n`],
-  ])('loses its signature when %s is altered', (_, alter) => {
+    ['the end of the body', (text: string) => `${text}one more line\n`],
+  ])('fails DKIM after a change of %s', (_, alter) => {
     const altered = alter(stored.toString('latin1'));
     expect(altered).not.toBe(stored.toString('latin1'));
     expect(validity(Buffer.from(altered, 'latin1'))).toEqual([false]);
   });
 
-  it('keeps its signature when a server on the way adds a field of its own', () => {
+  it('passes DKIM after a server in transit adds a field', () => {
     expect(validity(insertAbove(stored, 'X-Spam-Status: No'))).toEqual([true]);
   });
 
-  it('comes back to the platform while the return path has no SPF, and passes SPF there', () => {
+  it('uses the return path of the platform, which passes SPF, until the one of the domain has SPF', () => {
     const sender = returnPath(stored);
     expect(sender).toMatch(/^b-[a-z0-9]+@mx\.postrider\.example$/);
     expect(spf(sender, PUBLIC_ADDRESS)).toBe('pass');
-    expect(spf(sender, STRANGER)).toBe('softfail');
+    expect(spf(sender, OTHER_ADDRESS)).toBe('softfail');
     expect(spf('bestellung@kunde.example', PUBLIC_ADDRESS)).toBe('pass');
   });
 
-  it("comes back to the customer's return path once its recommended SPF record stands, and passes there", async () => {
+  it('uses the return path of the domain, which passes SPF, after its SPF record is published', async () => {
     const { dnsRecords, recommendedDnsRecords } = await printedRecords();
     await knot.serve('kunde.example', [...dnsRecords, ...recommendedDnsRecords.filter(isReturnPathSpf)]);
     const { status, checks } = await verify();
@@ -256,17 +256,17 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     const sender = returnPath(second);
     expect(sender).toMatch(/^b-[a-z0-9]+@return-a\.kunde\.example$/);
     expect(spf(sender, PUBLIC_ADDRESS)).toBe('pass');
-    expect(spf(sender, STRANGER)).toBe('softfail');
+    expect(spf(sender, OTHER_ADDRESS)).toBe('softfail');
     expect(verifyDkim(second ?? '', knot)).toMatchObject([{ domain: 'kunde.example', valid: true }]);
   });
 
-  it('passes DKIM for a mail of one line of ASCII as well', async () => {
+  it('passes DKIM for a message of one line of ASCII', async () => {
     const html = '{{company_address_html}} {{unsubscribe_email_html}}';
     await send({ to: ADA, from: 'a@kunde.example', subject: 'x', html });
     for (const mail of await postfix.waitForMail(ADA, 3)) expect(validity(mail)).toEqual([true]);
   });
 
-  it('learns from a refused recipient: a hard bounce, and no second try', async () => {
+  it('records a hard bounce for a rejected recipient, and suppresses the address', async () => {
     const nobody = { ...ORDER, to: 'niemand@empfang.example', cc: undefined };
     const sent = await send(nobody);
     expect(sent.delivery).toMatchObject({
@@ -285,15 +285,15 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
       suppressed: true,
     });
 
-    const refused = await daemon.api.send(nobody);
-    expect(refused.status).toBe(403);
-    expect(refused.error).toMatchObject({
+    const rejected = await daemon.api.send(nobody);
+    expect(rejected.status).toBe(403);
+    expect(rejected.error).toMatchObject({
       code: 'RECIPIENT_SUPPRESSED',
       details: [{ field: 'to', recipient: 'niemand@empfang.example', reason: 'hard_bounce' }],
     });
   });
 
-  it('shows in the timeline which host said what, and how the way there was encrypted', async () => {
+  it('shows host, reply and TLS parameters in the timeline', async () => {
     const messages = await daemon.api.allMessages();
     const first = messages.find(({ subject, recipient }) => subject === SUBJECT && recipient === ADA);
     const { timeline } = await daemon.api.message(first?.messageId ?? '');
@@ -314,7 +314,7 @@ describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
     });
   });
 
-  it('accounts for every message at both ends', async () => {
+  it('agrees with Postfix on the number of delivered messages', async () => {
     const ledger = await readLedger(daemon.api);
     expect(ledger).toEqual({ accepted, delivered: accepted - 1, bounced: 1, failed: 0, queued: 0 });
     const [adas, bobs] = await Promise.all([postfix.mail(ADA), postfix.mail(BOB)]);
@@ -330,7 +330,7 @@ function isReturnPathSpf({ name, type, value }: DomainRecord): boolean {
   return name === 'return-a.kunde.example' && type === 'TXT' && value.startsWith('v=spf1');
 }
 
-/** Unfolded, one field a line. */
+/** The unfolded header, one field per line. */
 function headerText(message: Buffer): string {
   const text = message.toString('latin1');
   return text.slice(0, text.indexOf('\n\n') + 1).replace(/\n[ \t]+/g, ' ');
@@ -340,7 +340,7 @@ function fieldsNamed(message: Buffer, name: string): number {
   return headerText(message).match(new RegExp(`^${name}:`, 'gim'))?.length ?? 0;
 }
 
-/** The envelope sender, which Postfix writes down. */
+/** The envelope sender, which Postfix stores in Return-Path. */
 function returnPath(message: Buffer | undefined): string {
   return /^Return-Path: <(.*)>$/m.exec(message === undefined ? '' : headerText(message))?.[1] ?? '';
 }

@@ -1,22 +1,19 @@
-import { type IncomingHttpHeaders, request as plainRequest } from 'node:http';
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { createServer, request, type Server } from 'node:https';
 import { isIP } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import type { Certificate } from './certificates.ts';
 
-/**
- * How a stranger meets the public pages over HTTPS, by any name that leads there, with no cookies, following
- * nothing: and what an operator may put before them to end TLS.
- */
-export interface Visit {
+/** A response over HTTPS, with the certificate of the server. */
+export interface HttpsResponse {
   status: number;
   headers: IncomingHttpHeaders;
   body: string;
   certificate: PeerCertificate;
 }
 
-export interface VisitOptions {
-  /** Trusted in place of the usual authorities, PEM. */
+export interface HttpsRequestOptions {
+  /** Trusted instead of the system's authorities, PEM. */
   ca: string | string[];
   /** Default: the port of the URL. */
   port?: number;
@@ -25,14 +22,17 @@ export interface VisitOptions {
   body?: string;
 }
 
-/** Asks this machine for a URL, whatever host it names; rejects unless the certificate is good for that name. */
-export function visitHttps(url: string, options: VisitOptions): Promise<Visit> {
+/**
+ * Requests a URL from this machine, whatever host it names, without cookies and without following redirects.
+ * Rejects unless the certificate is valid for the host.
+ */
+export function requestHttps(url: string, options: HttpsRequestOptions): Promise<HttpsResponse> {
   const { hostname, host, port, pathname, search, protocol } = new URL(url);
   if (protocol !== 'https:') return Promise.reject(new Error(`${url} is not https`));
   const { ca, body, method = 'GET' } = options;
   const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
   return new Promise((resolve, reject) => {
-    const asked = request({
+    const sent = request({
       host: '127.0.0.1',
       servername: isIP(hostname) === 0 ? hostname : '',
       port: options.port ?? (port || 443),
@@ -42,9 +42,9 @@ export function visitHttps(url: string, options: VisitOptions): Promise<Visit> {
       agent: false,
       headers: { Host: host, ...(body === undefined ? {} : form) },
     });
-    asked.on('error', reject);
-    asked.on('response', (response) => {
-      // Sound: this is what https gives.
+    sent.on('error', reject);
+    sent.on('response', (response) => {
+      // The socket of an https response is a TLSSocket.
       const certificate = (response.socket as TLSSocket).getPeerCertificate();
       let text = '';
       response.setEncoding('utf8');
@@ -55,20 +55,23 @@ export function visitHttps(url: string, options: VisitOptions): Promise<Visit> {
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text, certificate }),
       );
     });
-    asked.end(body);
+    sent.end(body);
   });
 }
 
-/** Ends TLS and hands everything on to a port of this machine. */
-export async function startTlsProxy(certificate: Certificate, to: number): Promise<Server> {
+/** A reverse proxy that terminates TLS and forwards requests to a port of this machine. */
+export async function startTlsProxy(certificate: Certificate, targetPort: number): Promise<Server> {
   const server = createServer(certificate, (req, res) => {
     const { method, url, headers } = req;
-    const onward = plainRequest({ host: '127.0.0.1', port: to, method, path: url, headers }, (answer) => {
-      res.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(res);
-    });
-    onward.on('error', () => res.destroy());
-    req.pipe(onward);
+    const forwarded = httpRequest(
+      { host: '127.0.0.1', port: targetPort, method, path: url, headers },
+      (response) => {
+        res.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(res);
+      },
+    );
+    forwarded.on('error', () => res.destroy());
+    req.pipe(forwarded);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return server;

@@ -7,24 +7,24 @@ import { eventually } from '../support/eventually.ts';
 import { type Exim, eximFault, startExim } from '../support/exim.ts';
 import { freePort } from '../support/free-port.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { needParts, withoutFaults } from '../support/missing-parts.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
+import { requirementsOf, requirePrograms } from '../support/required-programs.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * A server that takes everything, and changes its mind later: what most of the world's bounces are.
+ * Asynchronous bounces: a server accepts every message and reports failures by DSN (RFC 3464).
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ Postfix at 127.0.0.2
- *                      ▲                  │ knows ada; everybody else is unknown, full@ over quota, slow@ not to
- *                      └── DSN, STARTTLS ─┘ be reached for now
+ *                      ▲                  │ ada@ exists, full@ is over quota, slow@ cannot be reached for now,
+ *                      └── DSN, STARTTLS ─┘ other users do not exist
  */
-const parts = needParts('postfix');
-const eximParts = withoutFaults([eximFault()].filter((fault) => fault !== null));
+const required = requirePrograms('postfix');
+const eximRequired = requirementsOf([eximFault()].filter((fault) => fault !== null));
 
-describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}`, () => {
+describe.skipIf(required.missing)(`bounces from Postfix${required.reason}`, () => {
   let dns: DnsServer;
   let postfix: Postfix;
   let daemon: RunningDaemon;
@@ -64,22 +64,22 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
     const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@empfang.example` };
     return (await daemon.api.send(mail, { Prefer: 'wait=20' })).data.messageId;
   };
-  const untilEvent = (messageId: string, kind: string, count = 1): Promise<MessageData> =>
+  const waitForEvent = (messageId: string, kind: string): Promise<MessageData> =>
     eventually(
-      `${kind} of ${messageId}; Postfix logged what follows`,
+      `${kind} of ${messageId}`,
       async () => {
         const message = await daemon.api.message(messageId);
-        return message.timeline.filter(({ event }) => event === kind).length >= count ? message : null;
+        return message.timeline.some(({ event }) => event === kind) ? message : null;
       },
       { everyMs: 100 },
     ).catch(async (error: unknown) => {
-      throw new Error(await postfix.log(), { cause: error });
+      throw new Error(`Postfix logged: ${await postfix.log()}`, { cause: error });
     });
   const last = (message: MessageData, kind: string) =>
     message.timeline.findLast(({ event }) => event === kind);
 
-  it('an unknown user, reported after the mail was taken', async () => {
-    const message = await untilEvent(await send('niemand'), 'email_bounced');
+  it('records a hard bounce for an unknown user after the delivery', async () => {
+    const message = await waitForEvent(await send('niemand'), 'email_bounced');
     expect(message.status).toBe('bounced');
     expect(message.timeline.map(({ event }) => event)).toEqual([
       'email_sent',
@@ -103,14 +103,14 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
     expect([again.status, again.error.code]).toEqual([403, 'RECIPIENT_SUPPRESSED']);
   });
 
-  it('came over TLS, with a certificate that nobody vouches for', async () => {
+  it('receives reports over TLS with its self-signed certificate', async () => {
     expect(await postfix.log()).toMatch(/Untrusted TLS connection established to 127\.0\.0\.1.*TLSv1\.3/);
   });
 
-  it('a mailbox over quota: soft, until it was five times', async () => {
+  it('records soft bounces for a mailbox over quota, and suppresses it after five', async () => {
     const suppressed: unknown[] = [];
     for (let n = 0; n < 5; n++) {
-      const message = await untilEvent(await send('full'), 'email_bounced');
+      const message = await waitForEvent(await send('full'), 'email_bounced');
       const bounce = last(message, 'email_bounced');
       expect(bounce).toMatchObject({
         bounceType: 'soft',
@@ -132,21 +132,21 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
     });
   });
 
-  it('a warning of delay, and the end of it', async () => {
+  it('records a delay report and the bounce after it', async () => {
     const id = await send('slow');
-    const delayed = await untilEvent(id, 'email_delayed');
+    const delayed = await waitForEvent(id, 'email_delayed');
     expect(delayed.status).toBe('delivered');
     expect(last(delayed, 'email_delayed')).toMatchObject({
       source: 'dsn',
       classification: 'network-error',
       enhancedCode: '4.4.1',
     });
-    const bounced = await untilEvent(id, 'email_bounced');
+    const bounced = await waitForEvent(id, 'email_bounced');
     expect(last(bounced, 'email_bounced')).toMatchObject({ bounceType: 'soft', suppressed: false });
     expect(bounced.timeline.filter(({ event }) => event === 'email_delayed')).toHaveLength(1);
   });
 
-  it('the same report twice is one event', async () => {
+  it('records a repeated report once', async () => {
     const id = await send('ada');
     const [verp] = [...(await postfix.log()).matchAll(/from=<(b-[a-z0-9]+@[^>]+)>/g)].slice(-1);
     const to = verp?.[1] ?? '';
@@ -160,7 +160,7 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
     expect(timeline.filter(({ event }) => event === 'email_bounced')).toHaveLength(1);
   });
 
-  it('leaves both ends in agreement', async () => {
+  it('agrees with Postfix on the outcome of every message', async () => {
     const ledger = await readLedger(daemon.api);
     expect(ledger).toEqual({ accepted: 8, delivered: 0, bounced: 8, failed: 0, queued: 0 });
     const bounces = await daemon.api.allEvents({ event: 'email_bounced' });
@@ -172,32 +172,33 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
 });
 
 /*
- * The same, told in Exim's words: they name a recipient in a field of their own, and have codes for nothing. And
- * all of it twice, as when the answer to the final dot is lost:
+ * Reports of Exim name the recipient in X-Failed-Recipients and have no status codes. A repeater sends each of them
+ * twice, as a server does when the reply to the final dot is lost:
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ Exim at 127.0.0.3
  *                      ▲                  │
  *                      └═══ repeater ◀────┘
  */
-describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${eximParts.reason}`, () => {
+describe.skipIf(eximRequired.missing)(`bounces from Exim, each sent twice${eximRequired.reason}`, () => {
   let dns: DnsServer;
   let server: Exim;
   let repeater: Sink;
   let daemon: RunningDaemon;
-  const answers: Promise<string[]>[] = [];
+  /** The replies to both copies of each report. */
+  const replies: Promise<string[]>[] = [];
 
   beforeAll(async () => {
     const mxPort = await freePort();
-    const twice = async ({ from, to, raw }: Sink['messages'][number]) => {
+    const sendTwice = async ({ from, to, raw }: Sink['messages'][number]) => {
       const client = await smtpClient(mxPort);
       await client.say('EHLO mx.empfang.example');
-      const said: string[] = [];
-      for (let n = 0; n < 2; n++) said.push(await client.mail(from, to, raw));
+      const both: string[] = [];
+      for (let n = 0; n < 2; n++) both.push(await client.mail(from, to, raw));
       client.destroy();
-      return said;
+      return both;
     };
     dns = await startDnsServer();
-    repeater = await startSink({ onMessage: (report) => void answers.push(twice(report)) });
+    repeater = await startSink({ onMessage: (report) => void replies.push(sendTwice(report)) });
     server = await startExim({
       hostname: 'mx.empfang.example',
       domain: 'empfang.example',
@@ -215,9 +216,9 @@ describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${
     await verifiedDomain(daemon, dns, 'kunde.example');
   });
   afterAll(async () => {
-    // Whoever may still have something to say ends first; Exim waits for the daemon's idle connections.
+    // Senders of reports stop before the daemon; Exim waits for the daemon's idle connections.
     await repeater?.close();
-    await Promise.allSettled(answers);
+    await Promise.allSettled(replies);
     await daemon?.stop();
     await server?.stop();
     await dns?.close();
@@ -230,24 +231,24 @@ describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${
   });
   const send = async (user: string) =>
     (await daemon.api.send(mailTo(user), { Prefer: 'wait=20' })).data.messageId;
-  /** The message, once that happened and the second copy of the report was answered, too. */
-  const untilTwice = async (messageId: string, kind: string): Promise<MessageData> => {
+  /** Waits for the event and for the replies to both copies of the report. */
+  const waitForBoth = async (messageId: string, kind: string): Promise<MessageData> => {
     await eventually(`${kind} of ${messageId}`, async () => {
       const { timeline } = await daemon.api.message(messageId);
       return timeline.some(({ event }) => event === kind);
     }).catch(async (error: unknown) => {
-      throw new Error(await server.log(), { cause: error });
+      throw new Error(`Exim logged: ${await server.log()}`, { cause: error });
     });
-    await Promise.all(answers);
+    await Promise.all(replies);
     return daemon.api.message(messageId);
   };
-  const told = ({ timeline }: MessageData) => timeline.flatMap(({ event }) => event ?? []);
+  const eventsOf = ({ timeline }: MessageData) => timeline.flatMap(({ event }) => event ?? []);
   const last = ({ timeline }: MessageData) => timeline.at(-1);
 
-  it('an unknown user: hard, and suppressed', async () => {
-    const message = await untilTwice(await send('niemand'), 'email_bounced');
+  it('records a hard bounce for an unknown user, and suppresses the address', async () => {
+    const message = await waitForBoth(await send('niemand'), 'email_bounced');
     expect(message.status).toBe('bounced');
-    expect(told(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
+    expect(eventsOf(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
     expect(last(message)).toMatchObject({
       bounceType: 'hard',
       classification: 'invalid-recipient',
@@ -256,14 +257,21 @@ describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${
       suppressed: true,
     });
     const again = await daemon.api.send(mailTo('niemand'));
-    expect(again.error).toMatchObject({ code: 'RECIPIENT_SUPPRESSED', details: [{ reason: 'hard_bounce' }] });
+    expect(again.error).toMatchObject({
+      code: 'RECIPIENT_SUPPRESSED',
+      details: [{ reason: 'hard_bounce' }],
+    });
   });
 
-  it('a mailbox over quota: soft, and each report counts once', async () => {
+  it('counts each report of a mailbox over quota once', async () => {
     for (const suppressed of [false, false, false, false, true]) {
-      const message = await untilTwice(await send('full'), 'email_bounced');
-      expect(told(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
-      expect(last(message)).toMatchObject({ bounceType: 'soft', classification: 'mailbox-full', suppressed });
+      const message = await waitForBoth(await send('full'), 'email_bounced');
+      expect(eventsOf(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
+      expect(last(message)).toMatchObject({
+        bounceType: 'soft',
+        classification: 'mailbox-full',
+        suppressed,
+      });
     }
     const again = await daemon.api.send(mailTo('full'));
     expect(again.error).toMatchObject({
@@ -272,20 +280,20 @@ describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${
     });
   });
 
-  it('a warning of delay, and the end of it', async () => {
+  it('records one delay and the bounce after it', async () => {
     const id = await send('slow');
-    const delayed = await untilTwice(id, 'email_delayed');
-    expect(told(delayed).filter((kind) => kind === 'email_delayed')).toHaveLength(1);
-    const bounced = await untilTwice(id, 'email_bounced');
-    expect(told(bounced)).toEqual(['email_sent', 'email_delivered', 'email_delayed', 'email_bounced']);
+    const delayed = await waitForBoth(id, 'email_delayed');
+    expect(eventsOf(delayed).filter((kind) => kind === 'email_delayed')).toHaveLength(1);
+    const bounced = await waitForBoth(id, 'email_bounced');
+    expect(eventsOf(bounced)).toEqual(['email_sent', 'email_delivered', 'email_delayed', 'email_bounced']);
     expect(last(bounced)).toMatchObject({ bounceType: 'soft', source: 'dsn', suppressed: false });
   });
 
-  it('leaves both ends in agreement', async () => {
-    const said = await Promise.all(answers);
-    expect(said.flat().filter((answer) => !answer.startsWith('250'))).toEqual([]);
-    // Six bounces and the end of the slow one, and one warning.
-    expect(said.length).toBeGreaterThanOrEqual(8);
+  it('has accepted every report and recorded each once', async () => {
+    const all = await Promise.all(replies);
+    expect(all.flat().filter((reply) => !reply.startsWith('250'))).toEqual([]);
+    // Seven bounces and one delay.
+    expect(all.length).toBeGreaterThanOrEqual(8);
     expect(await daemon.api.allEvents({ event: 'email_bounced' })).toHaveLength(7);
     expect(await daemon.api.allEvents({ event: 'email_delayed' })).toHaveLength(1);
     expect(await faultsInEvents(daemon.api)).toEqual([]);

@@ -5,16 +5,16 @@ import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { verifyDkim } from '../support/dkimpy.ts';
 import { type Knot, startKnot } from '../support/knot.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { needParts } from '../support/missing-parts.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
- * Mail that is hard to carry: what a stranger's server stores is what was meant, and its signature holds.
+ * Messages that are easily altered in transit: Postfix stores what the caller sent, with a valid DKIM signature.
  *
  *   test ──HTTP──▶ postrider ──SMTP + STARTTLS──▶ Postfix ──▶ maildirs ──▶ mailparser, dkimpy
  *                      └──DNS──▶ Knot
  */
-const parts = needParts('knot', 'postfix', 'dkimpy');
+const required = requirePrograms('knot', 'postfix', 'dkimpy');
 
 const ADA = 'ada@empfang.example';
 const JOERG = 'jörg@empfang.example';
@@ -22,7 +22,7 @@ const IDN = 'ada@xn--mller-kva.example';
 const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
 const MIB = 1024 * 1024;
 
-describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
+describe.skipIf(required.missing)(`message fidelity${required.reason}`, () => {
   let knot: Knot;
   let postfix: Postfix;
   let daemon: RunningDaemon;
@@ -49,8 +49,11 @@ describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
     ]);
     await knot.serve('xn--mller-kva.example', [toPostfix('xn--mller-kva.example')]);
 
-    const wish = { domain: 'kunde.example', useCaseId: 'tx-local' };
-    const { dnsRecords, domainId } = (await daemon.api.put<CreatedDomain>('/web-setup/domains', wish)).data;
+    const created = await daemon.api.put<CreatedDomain>('/web-setup/domains', {
+      domain: 'kunde.example',
+      useCaseId: 'tx-local',
+    });
+    const { dnsRecords, domainId } = created.data;
     await knot.serve(
       'kunde.example',
       dnsRecords.filter(({ value }) => value !== 'Creation in progress'),
@@ -73,8 +76,8 @@ describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
     return data;
   }
 
-  /** Sends and returns the mail as stored, once as octets and once as a reader sees it; it must be signed well. */
-  async function carry(change: object, to = ADA): Promise<{ raw: string; mail: ParsedMail }> {
+  /** Sends; returns the stored message, raw and parsed, after checking its signature. */
+  async function deliver(change: object, to = ADA): Promise<{ raw: string; mail: ParsedMail }> {
     const before = await postfix.mail(to);
     const { delivery } = await send(to, change);
     expect(delivery).toMatchObject({ status: 'delivered' });
@@ -84,56 +87,56 @@ describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
     return { raw: stored.toString('latin1'), mail: await simpleParser(stored) };
   }
 
-  const text = async (given: string) => (await carry({ text: given })).mail.text?.replace(/\n+$/, '');
+  const deliverText = async (text: string) => (await deliver({ text })).mail.text?.replace(/\n+$/, '');
 
-  it.each<[what: string, given: string]>([
+  it.each<[what: string, text: string]>([
     ['lines of dots', '.\n..\n...\n.hidden\n\n.'],
-    ['lines that begin like a mailbox', 'From here on\n>From there\nFrom: me'],
-    ['blanks and tabs at the ends of lines', 'a  \n\tb\t\n  c'],
-    ['blank lines in a row', 'a\n\n\n\nb'],
+    ['lines that begin with From', 'From here on\n>From there\nFrom: me'],
+    ['trailing spaces and tabs', 'a  \n\tb\t\n  c'],
+    ['several empty lines', 'a\n\n\n\nb'],
     ['a line of 5,000 characters', 'word '.repeat(1000).trim()],
-    ['a line of 5,000 characters without a blank', 'x'.repeat(5000)],
-    ['what is not ASCII', 'Zwölf Boxkämpfer jagen Viktor – 東京 – 🚚 – نص'],
-    ['what looks like an encoded word', '=?utf-8?q?no?= =C3=BC ='],
-    ['what looks like the end of a part', '--\n----=_Part\n--boundary--'],
-  ])('carries a text with %s', async (_, given) => {
-    expect(await text(given)).toBe(given);
+    ['a line of 5,000 characters without a space', 'x'.repeat(5000)],
+    ['non-ASCII characters', 'Zwölf Boxkämpfer jagen Viktor – 東京 – 🚚 – نص'],
+    ['text in the form of an encoded word', '=?utf-8?q?no?= =C3=BC ='],
+    ['text in the form of a MIME boundary', '--\n----=_Part\n--boundary--'],
+  ])('delivers a text with %s', async (_, text) => {
+    expect(await deliverText(text)).toBe(text);
   });
 
-  it.each<[what: string, given: string]>([
-    ['of the old Macintosh', 'a\rb\rc'],
-    ['of DOS', 'a\r\nb\r\nc'],
-    ['of all kinds', 'a\nb\r\nc'],
-  ])('carries line ends %s as lines', async (_, given) => {
-    expect(await text(given)).toBe('a\nb\nc');
+  it.each<[what: string, text: string]>([
+    ['CR', 'a\rb\rc'],
+    ['CRLF', 'a\r\nb\r\nc'],
+    ['mixed', 'a\nb\r\nc'],
+  ])('normalizes %s line ends', async (_, text) => {
+    expect(await deliverText(text)).toBe('a\nb\nc');
   });
 
-  it('carries html in one line of 200 KB', async () => {
+  it('delivers html of one line of 200 KB', async () => {
     const html = `<p>${'<b>fett</b> und weiter, '.repeat(8000)}</p>`;
-    const { mail, raw } = await carry({ html: html + COMPLIANCE });
+    const { mail, raw } = await deliver({ html: html + COMPLIANCE });
     expect(mail.html).toContain(html);
     expect(Math.max(...raw.split('\n').map((line) => line.length))).toBeLessThanOrEqual(998);
   });
 
   it.each<[what: string, subject: string]>([
-    ['as long as it may be', 'Wort '.repeat(199).trim()],
-    ['as long as it may be, without a blank', 'x'.repeat(998)],
-    ['of 300 signs beyond ASCII', '東京都庁'.repeat(75)],
-    ['with blanks around it', '  Hello   there  '],
-    ['that looks encoded', '=?utf-8?q?Hello?='],
+    ['of the maximum length', 'Wort '.repeat(199).trim()],
+    ['of the maximum length without a space', 'x'.repeat(998)],
+    ['of 300 non-ASCII characters', '東京都庁'.repeat(75)],
+    ['with leading and trailing spaces', '  Hello   there  '],
+    ['in the form of an encoded word', '=?utf-8?q?Hello?='],
     ['with quotes, brackets and a colon', 'Re: "Hello" <there> (you)'],
-  ])('carries a subject %s', async (_, subject) => {
-    const { mail, raw } = await carry({ subject });
-    // Blanks around a header's value are not part of it (RFC 5322 §3.6.5).
+  ])('delivers a subject %s', async (_, subject) => {
+    const { mail, raw } = await deliver({ subject });
+    // Spaces around the body of a field do not belong to it (RFC 5322 §3.6.5).
     expect(mail.subject?.trim()).toBe(subject.trim());
     expect(Math.max(...raw.split('\n').map((line) => line.length))).toBeLessThanOrEqual(998);
   });
 
-  it('carries ten attachments of 2 MB together, byte for byte', async () => {
+  it('delivers ten attachments of 2 MB in total, byte for byte', async () => {
     const contents = Array.from({ length: 10 }, (_, n) =>
       Buffer.from(Array.from({ length: n === 0 ? 2 * MIB - 9 : 1 }, (_, at) => (at * 7 + n) % 256)),
     );
-    const { mail } = await carry({
+    const { mail } = await deliver({
       attachments: contents.map((content, n) => ({
         name: `Anhang ${n} – „schön“.bin`,
         contentType: 'application/octet-stream',
@@ -148,9 +151,9 @@ describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
     );
   });
 
-  it('carries an image that stands in the html', async () => {
+  it('delivers an inline image', async () => {
     const png = Buffer.from('iVBORw0KGgo=', 'base64');
-    const { mail } = await carry({
+    const { mail } = await deliver({
       html: `<img src="cid:logo@kunde">${COMPLIANCE}`,
       attachments: [
         {
@@ -166,26 +169,26 @@ describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
     ]);
   });
 
-  it('carries a caller’s own way to unsubscribe, and then none of ours beside it', async () => {
-    const { raw } = await carry({ headers: { 'List-Unsubscribe': '<mailto:raus@kunde.example>' } });
+  it('delivers the List-Unsubscribe of the caller instead of the one of the platform', async () => {
+    const { raw } = await deliver({ headers: { 'List-Unsubscribe': '<mailto:raus@kunde.example>' } });
     expect(raw.match(/^List-Unsubscribe:.*$/gim)).toEqual(['List-Unsubscribe: <mailto:raus@kunde.example>']);
     expect(raw).not.toMatch(/^List-Unsubscribe-Post:/im);
   });
 
-  it('reaches an address beyond ASCII with SMTPUTF8', async () => {
-    const { mail, raw } = await carry({ subject: 'Grüße' }, JOERG);
+  it('delivers to a non-ASCII local part with SMTPUTF8', async () => {
+    const { mail, raw } = await deliver({ subject: 'Grüße' }, JOERG);
     expect(Buffer.from(raw, 'latin1').toString()).toMatch(/^To: jörg@empfang\.example$/m);
     expect(mail.subject).toBe('Grüße');
     expect(raw).toMatch(/\bwith UTF8SMTPS?\b/);
   });
 
-  it('reaches a domain beyond ASCII', async () => {
+  it('delivers to an internationalized domain', async () => {
     const before = (await postfix.mail(IDN)).length;
     expect((await send('ada@müller.example', {})).delivery).toMatchObject({ status: 'delivered' });
     await postfix.waitForMail(IDN, before + 1);
   });
 
-  it('waits, and does not bounce, where the name server refuses to answer', async () => {
+  it('defers a message when the name server refuses the query', async () => {
     const { messageId, delivery } = await send('ada@elsewhere.test', {});
     expect(delivery).toMatchObject({ status: 'deferred' });
     expect((await daemon.api.message(messageId)).timeline.at(-1)).toMatchObject({
@@ -194,7 +197,7 @@ describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
     });
   });
 
-  it('accounts for every message at both ends', async () => {
+  it('agrees with Postfix on the number of delivered messages', async () => {
     expect(await readLedger(daemon.api)).toEqual({ accepted, delivered, bounced: 0, failed: 0, queued: 1 });
     const stored = await Promise.all([ADA, JOERG, IDN].map((mailbox) => postfix.mail(mailbox)));
     expect(stored.flat()).toHaveLength(delivered);

@@ -1,0 +1,87 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/**
+ * External programs that an end-to-end test needs. On a developer's machine a test whose programs are missing is
+ * skipped and states the reason; in CI (`CI` is set) a missing program is an error, so that no test is lost.
+ *
+ *     const required = requirePrograms('knot', 'postfix');
+ *     describe.skipIf(required.missing)(`delivery to Postfix${required.reason}`, () => { … });
+ */
+export type Program =
+  | 'knot'
+  | 'postfix'
+  | 'dkimpy'
+  | 'pyspf'
+  | 'chromium'
+  | 'swaks'
+  | 'pebble'
+  | 'curl'
+  | 'spamassassin'
+  | 'rspamd';
+
+export interface Requirements {
+  missing: boolean;
+  /** ` [skipped: …]` for the title of the test, '' when nothing is missing. */
+  reason: string;
+}
+
+/** Debian's Python finds Debian's modules; another Python earlier in PATH may not. */
+export const PYTHON = '/usr/bin/python3';
+
+const ADMIN_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
+
+/** Throws in CI when a program is missing. */
+export function requirePrograms(...programs: Program[]): Requirements {
+  return requirementsOf(programs.flatMap((program) => FAULTS[program]() ?? []));
+}
+
+/** `requirePrograms` for faults that the caller found itself. */
+export function requirementsOf(faults: string[]): Requirements {
+  if (faults.length === 0) return { missing: false, reason: '' };
+  const why = faults.join('; ');
+  if (process.env['CI']) throw new Error(`this test must run in CI, but ${why}`);
+  console.log(`skipped: ${why}`);
+  return { missing: true, reason: ` [skipped: ${why}]` };
+}
+
+/** The path of a program in PATH or in one of the administrators' folders; null when there is none. */
+export function findProgram(name: string): string | null {
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...ADMIN_FOLDERS];
+  return folders.map((folder) => join(folder, name)).find((file) => existsSync(file)) ?? null;
+}
+
+/** Debian's Chromium, or Chrome. */
+export function findBrowser(): string | null {
+  return findProgram('chromium') ?? findProgram('google-chrome');
+}
+
+const FAULTS: Record<Program, () => string | null> = {
+  knot: () => findPrograms('Knot DNS (package knot)', ['knotd', 'knotc']),
+  postfix: () =>
+    findPrograms('Postfix (package postfix)', ['postfix', 'postconf']) ??
+    (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),
+  dkimpy: () => importModules('dkimpy (package python3-dkim)', ['dkim', 'dns']),
+  chromium: () => (findBrowser() === null ? 'Chromium (package chromium) is not installed' : null),
+  pebble: () => findPrograms('Pebble (package pebble)', ['pebble']),
+  swaks: () => findPrograms('swaks (package swaks)', ['swaks']),
+  curl: () => findPrograms('curl', ['curl']),
+  spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
+  rspamd: () => findPrograms('Rspamd (package rspamd)', ['rspamd']),
+  pyspf: () => importModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
+};
+
+function findPrograms(title: string, names: string[]): string | null {
+  return names.every((name) => findProgram(name) !== null) ? null : `${title} is not installed`;
+}
+
+function importModules(title: string, modules: string[]): string | null {
+  try {
+    execFileSync(PYTHON, ['-c', `import ${modules.join(', ')}`], { stdio: 'ignore' });
+    return null;
+  } catch {
+    // Python itself or one of the modules is missing.
+    return `${title} is not installed`;
+  }
+}
