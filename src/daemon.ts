@@ -51,26 +51,26 @@ import { createUnsubscribing } from './suppression/unsubscribe.ts';
 import { createWebhookSystem } from './webhooks/system.ts';
 
 /**
- * The composition root: the only place that knows all parts and how they hang together. `serve`, `demo` and
- * the tests start a daemon here; what the world outside is (time, chance, names) is handed in.
+ * The composition root: the only file that knows all parts. `serve`, `demo` and the tests start a daemon here. `DaemonEnv`
+ * is what surrounds it: time, randomness, DNS, programs of its threads.
  */
-export interface World {
+export interface DaemonEnv {
   clock: Clock;
   /** Default: the process's own. */
   monotonic?: Clock;
   random: Random;
   log: Log;
-  /** Hashes addresses in the log; gets its key here. */
+  /** Hashes addresses in the log; receives its key from the daemon. */
   addresses?: AddressHasher;
   /** Default: our own resolver over `dns.resolvers`. */
   resolver?: Resolver;
-  /** The delivery worker's program; default: the one beside this file. */
+  /** The delivery worker's program; default: the compiled one. */
   workerScript?: URL;
   /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
   flushScript?: URL;
-  /** The program of the threads that read the database; default: the compiled one beside this file. */
+  /** The program of the threads that read the database; default: the compiled one. */
   storeReaderScript?: URL;
-  /** The program of the thread that clears unused space of the database; default: the one beside this file. */
+  /** The program of the thread that clears unused space of the database; default: the compiled one. */
   slackScript?: URL;
   /** The program of the thread that migrates a large database; default: the compiled one. */
   migrationScript?: URL;
@@ -98,8 +98,8 @@ export interface Daemon {
 const GRACE_MS = 30 * SECOND;
 
 /** Starts a daemon; rejects, leaving nothing running, when it cannot do its work. */
-export async function startDaemon(config: Config, world: World): Promise<Daemon> {
-  const { clock, random, log } = world;
+export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemon> {
+  const { clock, random, log } = env;
   const undo: (() => Promise<void> | void)[] = [];
   let unrecorded = 0;
   const stop = async () => {
@@ -115,9 +115,9 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       listen: config.api.listen,
       ids,
       log,
-      monotonic: world.monotonic ?? monotonicClock,
-      script: world.migrationScript,
-      signal: world.startSignal,
+      monotonic: env.monotonic ?? monotonicClock,
+      script: env.migrationScript,
+      signal: env.startSignal,
     });
     const registry = new Registry();
     const storage = await createStorage(
@@ -126,8 +126,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         dataDir: config.data.dir,
         readerThreads: config.readers.threads,
         readBudgetMs: config.readers.budget,
-        readerScript: world.storeReaderScript ?? new URL('./reader.js', import.meta.url),
-        logScript: world.flushScript,
+        readerScript: env.storeReaderScript ?? new URL('./reader.js', import.meta.url),
+        logScript: env.flushScript,
       },
     );
     undo.push(() => storage.close());
@@ -141,12 +141,12 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
     });
-    world.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
+    env.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
     const tokens = createTokens(seal);
     const resolver =
-      world.resolver ??
+      env.resolver ??
       createResolver({ resolvers: config.dns.resolvers, timeoutMs: config.dns.timeoutMs, clock, random });
-    if (world.resolver === undefined) undo.push(() => resolver.close());
+    if (env.resolver === undefined) undo.push(() => resolver.close());
 
     const webhookCalls = new Counter({
       name: 'postrider_webhook_calls_total',
@@ -204,7 +204,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
       erasureWaitMs: 5 * SECOND,
-      slackScript: world.slackScript ?? new URL('./store/maintenance/slack-thread.js', import.meta.url),
+      slackScript: env.slackScript ?? new URL('./store/maintenance/slack-thread.js', import.meta.url),
     });
     audience.background.start();
     undo.push(() => audience.background.stop());
@@ -274,7 +274,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const delivery = createDelivery({
       config,
       clock,
-      monotonic: world.monotonic ?? monotonicClock,
+      monotonic: env.monotonic ?? monotonicClock,
       random,
       log,
       tables,
@@ -286,7 +286,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       stillAllowed,
       generation,
       observe: (outcome) => outcomes.inc({ outcome }),
-      workerScript: world.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
+      workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
       unrecorded = await delivery.stop();
@@ -499,7 +499,7 @@ function registerGauges(registry: Registry, delivery: Delivery): void {
   );
   const parked = new Gauge({
     name: 'postrider_delivery_parked',
-    help: 'Domains and accounts whose mail cannot be prepared and is left alone for a while.',
+    help: 'Domains and accounts whose mail cannot be prepared and is not tried for a while.',
     labelNames: ['kind'],
     registers: [],
     collect() {

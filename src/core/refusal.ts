@@ -53,6 +53,10 @@ export const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS;
 
+export function isRefusalCode(text: string): text is RefusalCode {
+  return Object.hasOwn(REFUSALS, text);
+}
+
 /** One invalid part of a request; `field` is a path such as `attachments[2].content`. */
 export interface RefusalDetail {
   field: string;

@@ -39,8 +39,8 @@ describe('custom fields are refused by name', () => {
   it.each([
     ['no object', 'x', '', 'must be an object'],
     ['a list', [], '', 'must be an object'],
-    ['too many', many(1001), '', 'holds more than 1000 values'],
-    ['too many inside', { list: Array.from({ length: 1001 }, () => 1) }, '', 'holds more than 1000 values'],
+    ['too many', many(1001), '', 'has more than 1000 values'],
+    ['too many inside', { list: Array.from({ length: 1001 }, () => 1) }, '', 'has more than 1000 values'],
     ['too deep', nested(6), 'in.in.in.in.in', 'is nested more than 5 levels deep'],
     ['too large', { a: 'x'.repeat(65_536) }, '', 'is larger than 65536 bytes of JSON'],
     ['NUL', { a: { b: ['x', 'a\u0000b'] } }, 'a.b[1]', 'must not contain the character U+0000'],

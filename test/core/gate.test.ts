@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createGate } from '../../src/core/gate.ts';
 
-/** Work that lasts until it is told to end. */
+/** Work that lasts until the test ends it. */
 function jobs() {
   const running: string[] = [];
   const ends = new Map<string, (error?: Error) => void>();

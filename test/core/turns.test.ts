@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createTurns, type Work } from '../../src/core/turns.ts';
 
-/** Turns over a clock that only the work itself moves: each piece of work takes as long as it says. */
+/** Turns with a clock that only the work moves: each piece of work takes a given time. */
 function start() {
   let time = 0;
   const turns = createTurns(() => time);

@@ -33,7 +33,7 @@ import { findChild } from '../support/process-cost.ts';
  */
 const MESSAGES = 100_000;
 const PAGE_BYTES = 4096;
-/** The rows that one page of a list looks at are neighbors, several in a page of the file. */
+/** The rows that one page of a list examines are neighbors, several per database page. */
 const MAX_PAGES = MAX_SCANNED_ROWS / 2;
 /** Reading, clearing and logging: 1.25 were counted. A walk through the history in each portion would be hundreds. */
 const MAX_PAGES_PER_DELETED_ROW = 5;

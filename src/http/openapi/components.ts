@@ -67,7 +67,10 @@ function errorResponse(
   { responses }: Components,
 ): OpenApiReference {
   const response = {
-    description: codes.map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`).join('\n'),
+    description:
+      codes.length > MAX_CODES_IN_NAME
+        ? codes.map((code) => `\`${code}\``).join(', ')
+        : codes.map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`).join('\n'),
     content: {
       'application/json': {
         schema: referenceTo('Error'),

@@ -242,7 +242,7 @@ function exampleContent(
   if (name === own) return { example: value };
   const shared = (examples[name] ??= { value });
   return isDeepStrictEqual(shared.value, value)
-    ? { examples: { [name]: { $ref: `#/components/examples/${name}` } } }
+    ? { examples: { success: { $ref: `#/components/examples/${name}` } } }
     : { example: value };
 }
 

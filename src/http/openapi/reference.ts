@@ -1,8 +1,11 @@
+import { isRefusalCode } from '../../core/refusal.ts';
 import { alternativesOf, isRecord, type JsonSchema } from '../json-schema.ts';
+import { ERROR_DESCRIPTIONS } from './descriptions.ts';
 import {
   examplesOf,
   type OpenApiDocument,
   type OpenApiOperation,
+  type OpenApiResponse,
   resolveParameters,
   resolveResponse,
 } from './document.ts';
@@ -107,8 +110,14 @@ function operationOf(
       }),
     errors: responses
       .filter(({ status }) => Number(status) >= 400)
-      .map(({ status, response }) => ({ status, codes: response.description.split('\n') })),
+      .map(({ status, response }) => ({ status, codes: codesOf(response) })),
   };
+}
+
+/** Each error code of a response with its description. */
+function codesOf(response: OpenApiResponse): string[] {
+  const codes = Object.values(response.content ?? {}).flatMap(({ examples = {} }) => Object.keys(examples));
+  return codes.map((code) => `\`${code}\`: ${isRefusalCode(code) ? ERROR_DESCRIPTIONS[code] : ''}`);
 }
 
 type Schemas = OpenApiDocument['components']['schemas'];

@@ -225,7 +225,7 @@ describe('a marketing send', () => {
     expect(body.data.message).toBe('Email scheduled');
     const message = daemon.tables.messages.byId(body.data.recipients[0].messageId);
     expect(daemon.tables.queue.get(message?.seq ?? 0)).toMatchObject({
-      lane: 1,
+      priority: 1,
       ready: 0,
       due_at: Date.parse(at),
     });

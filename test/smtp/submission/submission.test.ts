@@ -33,7 +33,7 @@ describe('a submitted mail', () => {
       },
     });
     expect(message?.content.html).toContain('Example Ltd');
-    expect(setup.tables.queue.get(message?.seq ?? 0)).toMatchObject({ lane: 0, ready: 1 });
+    expect(setup.tables.queue.get(message?.seq ?? 0)).toMatchObject({ priority: 0, ready: 1 });
   });
 
   it('is one message for each recipient of the envelope', async () => {

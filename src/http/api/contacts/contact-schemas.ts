@@ -67,18 +67,24 @@ export const identifier = z
 const evidence = {
   consentIpAddress: parsedString(readIpAddress, 45)
     .nullable()
-    .optional()
-    .describe(
-      'Address from which the person consented. The address of the API request is recorded for `implicit_api` only.',
-    ),
+    .meta({
+      id: 'ConsentIpAddress',
+      description:
+        'Address from which the person consented. The address of the API request is recorded for `implicit_api` only.',
+    })
+    .optional(),
   consentUserAgent: parsedString(readUserAgent, MAX_USER_AGENT)
     .nullable()
-    .optional()
-    .describe('Browser of the person. The client of the API request is recorded for `implicit_api` only.'),
+    .meta({
+      id: 'ConsentUserAgent',
+      description:
+        'Browser of the person. The client of the API request is recorded for `implicit_api` only.',
+    })
+    .optional(),
   consentTimestamp: parsedString(readMoment, 40)
     .nullable()
-    .optional()
-    .describe('When the person consented, ISO 8601.'),
+    .meta({ id: 'ConsentTimestamp', description: 'When the person consented, ISO 8601.' })
+    .optional(),
   source: parsedString(readSource, MAX_SOURCE)
     .nullable()
     .transform((value) => value ?? undefined)

@@ -67,7 +67,7 @@ function collectionRoutes(domains: Domains): Route[] {
       example: { domain: 'example.com', useCaseId: 'tx-local' },
       responses: {
         200: {
-          description: 'The domain was registered before.',
+          description: 'The domain was already registered.',
           data: registered,
           example: EXAMPLES.registered,
         },
@@ -83,7 +83,7 @@ function collectionRoutes(domains: Domains): Route[] {
           data: {
             message: created
               ? `${domain.name} is registered. Publish its DNS records, then verify it.`
-              : `${domain.name} was registered before.`,
+              : `${domain.name} is already registered.`,
             ...namesOf(domain),
             groupId: domain.group_id,
             status: domain.status,

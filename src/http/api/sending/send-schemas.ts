@@ -41,23 +41,29 @@ export const commonSendFields = {
   html: z
     .string()
     .min(1)
-    .optional()
-    .describe(
-      'Must contain `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required unless `text` or `templateId` is given.',
-    ),
+    .meta({
+      id: 'MessageHtml',
+      description:
+        'Must contain `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required unless `text` or `templateId` is given.',
+    })
+    .optional(),
   text: z
     .string()
-    .optional()
-    .describe(
-      'Plain text version; derived from the html if absent. Without html the message is text only, and the text must contain both variables, which insert text here (or their aliases `{{company_address_text}}` and `{{unsubscribe_email_text}}`).',
-    ),
+    .meta({
+      id: 'MessageText',
+      description:
+        'Plain text version; derived from the html if absent. Without html the message is text only, and the text must contain both variables, which insert text here (or their aliases `{{company_address_text}}` and `{{unsubscribe_email_text}}`).',
+    })
+    .optional(),
   templateId: z
     .string()
     .max(100)
-    .optional()
-    .describe(
-      'A stored template in place of subject, html and text. `subject` overrides that of the template.',
-    ),
+    .meta({
+      id: 'MessageTemplateId',
+      description:
+        'A stored template in place of subject, html and text. `subject` overrides that of the template.',
+    })
+    .optional(),
   replyTo: z.string().optional(),
   headers: atMost(z.record(z.string(), z.string()), MAX_HEADERS)
     .optional()
