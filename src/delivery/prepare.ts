@@ -1,11 +1,12 @@
 import type { Config } from '../config/schema.ts';
 import { returnPathHost } from '../domains/names.ts';
 import type { CopyDetails, MailKind, Tracking } from '../mail/content.ts';
+import type { DkimSigner } from '../mail/dkim.ts';
 import { sentMailOf } from '../mail/sent-mail.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
-import type { DeliveryJob, DkimSigner } from './worker/protocol.ts';
+import type { DeliveryJob } from './worker/protocol.ts';
 
 /** What of a domain appears in its mail. */
 type SendingDomain = Pick<DomainRow, 'name' | 'return_path' | 'tracking_host'>;

@@ -47,7 +47,7 @@ export interface DkimSigner {
   domain: string;
   /** `s=` */
   selector: string;
-  /** RSA private key, parsed once. */
+  /** RSA private key, parsed once; a KeyObject is passed to another thread without a copy. */
   key: KeyObject;
 }
 

@@ -6,7 +6,7 @@ import type { CallResult } from './call.ts';
 import { retryAfterMs, waitAfter } from './schedule.ts';
 
 /** The effect of a call on the delivery, on the pace of the endpoint and on the webhook. */
-export interface DeliveryOutcome {
+export interface CallOutcome {
   row: WebhookDeliveryRow;
   succeeded: boolean;
   /** The endpoint replied that it does not exist any more (410). */
@@ -24,7 +24,7 @@ export function outcomeOf(
   row: WebhookDeliveryRow,
   result: CallResult,
   { now, random }: { now: number; random: Random },
-): DeliveryOutcome {
+): CallOutcome {
   const response = result.kind === 'response' ? result : null;
   const attempted = {
     ...row,

@@ -9,7 +9,7 @@ import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
-import { type DeliveryOutcome, outcomeOf, withoutErased } from './outcome.ts';
+import { type CallOutcome, outcomeOf, withoutErased } from './outcome.ts';
 import { createPace, type EndpointPace } from './pace.ts';
 import { signatureHeaders, webhookPayload } from './payload.ts';
 import type { WebhookSecrets } from './secrets.ts';
@@ -178,7 +178,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
   }
 
   /** Commits an outcome; `event` is the one that was sent. */
-  async function record(outcome: DeliveryOutcome, event: EventRow | null): Promise<void> {
+  async function record(outcome: CallOutcome, event: EventRow | null): Promise<void> {
     const committed = await commitWithRetries(writer, (all) => recordIn(all, outcome, event), {
       firstRetryMs: RECORD_RETRY_MS,
       maxRetryMs: RECORD_RETRY_MS,
@@ -195,7 +195,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
   /** In a unit of work; returns the webhook if this outcome disabled it. */
   function recordIn(
     all: Tables,
-    { row, succeeded, gone }: DeliveryOutcome,
+    { row, succeeded, gone }: CallOutcome,
     event: EventRow | null,
   ): WebhookRow | null {
     const stored = event === null ? row : withoutErased(row, event, all.events.bySeq(row.event_seq));

@@ -5,7 +5,7 @@ import type { WebhookReceiver } from './servers/webhook-receiver.ts';
 
 /** Servers and output of the demo; all steps call the API over HTTP, as any client does. */
 export interface DemoEnv {
-  call: Call;
+  call: ApiCall;
   output: Output;
   receiver: Receiver;
   webhooks: WebhookReceiver;
@@ -14,7 +14,7 @@ export interface DemoEnv {
 }
 
 /** Calls the API and prints the request; throws if the status differs from `status`. */
-export type Call = (
+export type ApiCall = (
   method: string,
   path: string,
   status: number,
@@ -43,14 +43,14 @@ interface Data {
   events: { eventId: string }[];
 }
 
-export interface ClientOptions {
+export interface ApiClientOptions {
   apiUrl: string;
   accountId: string;
   keys: Record<ApiScope, string>;
   output: Output;
 }
 
-export function createClient({ apiUrl, accountId, keys, output }: ClientOptions): Call {
+export function createClient({ apiUrl, accountId, keys, output }: ApiClientOptions): ApiCall {
   const keyFor = (path: string) => {
     if (path.startsWith('/transactional/')) return keys.transactional;
     return path.startsWith('/marketing/') ? keys.marketing : keys.setup;

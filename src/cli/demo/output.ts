@@ -1,5 +1,5 @@
-import type { ReceivedMail } from './servers/receiver.ts';
-import type { WebhookCall } from './servers/webhook-receiver.ts';
+import type { DeliveredMail } from './servers/receiver.ts';
+import type { ReceivedCall } from './servers/webhook-receiver.ts';
 
 /** A DNS record of an API response. */
 export interface DnsRecordOutput {
@@ -18,9 +18,9 @@ export interface Output {
   request(method: string, path: string, status: number): void;
   records(records: readonly DnsRecordOutput[]): void;
   timeline(entries: readonly Record<string, unknown>[]): void;
-  mail(mail: ReceivedMail): void;
+  mail(mail: DeliveredMail): void;
   /** Webhook calls in order of arrival, with the recipients or domains they concern. */
-  webhook(calls: readonly WebhookCall[]): void;
+  webhook(calls: readonly ReceivedCall[]): void;
 }
 
 const WIDTH = 76;

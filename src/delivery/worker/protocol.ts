@@ -1,5 +1,5 @@
-import type { KeyObject } from 'node:crypto';
 import type { CopyDetails } from '../../mail/content.ts';
+import type { DkimSigner } from '../../mail/dkim.ts';
 import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
 import type { CopyIdentity } from '../../mail/shared-content.ts';
 import type { EncodedContent } from '../../mail/stored-content.ts';
@@ -21,15 +21,6 @@ export interface TargetHost {
  * certificate must be valid for the host's name.
  */
 export type TlsMode = 'none' | 'opportunistic' | 'required' | 'verified';
-
-export interface DkimSigner {
-  /** `d=` */
-  domain: string;
-  /** `s=` */
-  selector: string;
-  /** RSA private key; a KeyObject is passed to another thread without a copy, and is not parsed again. */
-  key: KeyObject;
-}
 
 /** The part of a content that is the same in other jobs: each worker decodes it once and caches it by its id. */
 export interface SharedReference extends EncodedContent<SharedArrayBuffer> {

@@ -5,13 +5,13 @@ import type { IncomingMessage } from 'node:http';
  * `multipart/form-data`, which mailbox providers may send (RFC 8058 §3.1). Limits the size and is otherwise lenient: an
  * unsubscribe request must not fail because of its format.
  */
-export type Fields = ReadonlyMap<string, string>;
+export type FormFields = ReadonlyMap<string, string>;
 
 /** More than any form of these pages sends. */
 const MAX_BYTES = 16 * 1024;
 
 /** Names in lower case; the first value of each. Null when the client disconnected. */
-export async function readFields(req: IncomingMessage): Promise<Fields | 'too-large' | null> {
+export async function readFields(req: IncomingMessage): Promise<FormFields | 'too-large' | null> {
   const bytes = await collect(req);
   if (!Buffer.isBuffer(bytes)) return bytes;
   const [, quoted, plain] =

@@ -1,4 +1,4 @@
-import type { Fields } from './form-body.ts';
+import type { FormFields } from './form-body.ts';
 import type { Visitor } from './visitor.ts';
 
 /**
@@ -14,8 +14,8 @@ export interface PublicRequest {
   /** The last part of the path. */
   token: string;
   visitor: Visitor;
-  /** Fields of a POST, with names in lower case; empty for GET. */
-  fields: Fields;
+  /** FormFields of a POST, with names in lower case; empty for GET. */
+  fields: FormFields;
 }
 
 export interface PublicResponse {

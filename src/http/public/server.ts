@@ -8,7 +8,7 @@ import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ContextFor, createListener, type HttpConnectionLimits } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
-import { type Fields, readFields } from './form-body.ts';
+import { type FormFields, readFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 import { visitorOf } from './visitor.ts';
@@ -49,7 +49,7 @@ const LIMITS: Omit<HttpConnectionLimits, 'ofOneCaller'> = {
   writeStallMs: 30_000,
 };
 const CONNECTIONS_PER_CLIENT = 256;
-const NO_FIELDS: Fields = new Map();
+const NO_FIELDS: FormFields = new Map();
 
 export function createPublicServer(options: PublicServerOptions): PublicServer {
   const { config } = options;

@@ -9,13 +9,13 @@ import { GONE_USER, LOOPBACK, NAMES, UNKNOWN_USER } from './names.ts';
 export interface Receiver {
   port: number;
   /** The first message not returned yet, or the next one. */
-  next(): Promise<ReceivedMail>;
+  next(): Promise<DeliveredMail>;
   /** Calls `listener` with every further message. */
-  onMail(listener: (mail: ReceivedMail) => void): void;
+  onMail(listener: (mail: DeliveredMail) => void): void;
   close(): Promise<void>;
 }
 
-export interface ReceivedMail {
+export interface DeliveredMail {
   /** Envelope sender. */
   from: string;
   to: string;
@@ -28,17 +28,17 @@ export interface ReceiverOptions {
   /** For DKIM keys. */
   resolver: Resolver;
   /** Bounces an accepted message. */
-  sendBack(mail: ReceivedMail): Promise<void>;
+  sendBack(mail: DeliveredMail): Promise<void>;
 }
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
 export async function startReceiver({ resolver, sendBack }: ReceiverOptions): Promise<Receiver> {
-  const waiting: ((mail: ReceivedMail) => void)[] = [];
-  const arrived: ReceivedMail[] = [];
-  let listener: ((mail: ReceivedMail) => void) | null = null;
+  const waiting: ((mail: DeliveredMail) => void)[] = [];
+  const arrived: DeliveredMail[] = [];
+  let listener: ((mail: DeliveredMail) => void) | null = null;
 
-  function deliver(mail: ReceivedMail): void {
+  function deliver(mail: DeliveredMail): void {
     const waiter = waiting.shift();
     if (waiter) waiter(mail);
     else if (listener) listener(mail);

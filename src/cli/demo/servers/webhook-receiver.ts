@@ -12,16 +12,16 @@ export interface WebhookReceiver {
   /** Sets the webhook's secret; all calls are rejected before. */
   trust(secret: string): void;
   /** Resolves with one call of each type, in order of arrival; each call is returned once. */
-  received(...types: string[]): Promise<WebhookCall[]>;
+  received(...types: string[]): Promise<ReceivedCall[]>;
   /** Ids of all received events. */
   eventIds(): ReadonlySet<string>;
   /** Calls `listener` with every further call. */
-  onCall(listener: (call: WebhookCall) => void): void;
+  onCall(listener: (call: ReceivedCall) => void): void;
   close(): Promise<void>;
 }
 
 /** The fields of a call that the demo reads; `object` is a message or a domain. */
-export interface WebhookCall {
+export interface ReceivedCall {
   id: string;
   type: string;
   data: { object: { recipient?: string; domain?: string } };
@@ -33,12 +33,12 @@ const MAX_AGE_S = 5 * 60;
 
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const eventIds = new Set<string>();
-  const arrived: WebhookCall[] = [];
+  const arrived: ReceivedCall[] = [];
   let key: Buffer | null = null;
-  let listener: ((call: WebhookCall) => void) | null = null;
+  let listener: ((call: ReceivedCall) => void) | null = null;
   let check = () => {};
 
-  function accept(call: WebhookCall): void {
+  function accept(call: ReceivedCall): void {
     if (eventIds.has(call.id)) return;
     eventIds.add(call.id);
     if (listener) return listener(call);
@@ -52,7 +52,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString();
       if (key === null || !isSigned(key, request.headers, body)) return response.writeHead(401).end();
-      accept(JSON.parse(body) as WebhookCall);
+      accept(JSON.parse(body) as ReceivedCall);
       return response.writeHead(204).end();
     });
   });
@@ -109,7 +109,7 @@ function isSigned(key: Buffer, headers: IncomingHttpHeaders, body: string): bool
 }
 
 /** One call of each type, in order of arrival; null while one is missing. */
-function pick(calls: readonly WebhookCall[], types: readonly string[]): WebhookCall[] | null {
+function pick(calls: readonly ReceivedCall[], types: readonly string[]): ReceivedCall[] | null {
   const missing = [...types];
   const found = calls.filter(({ type }) => {
     const at = missing.indexOf(type);
