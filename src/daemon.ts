@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createAccountLimits } from './accounts/limits.ts';
@@ -15,19 +15,16 @@ import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
-import { createDelivery, type Delivery } from './delivery/delivery.ts';
+import { createDelivery } from './delivery/delivery.ts';
+import { registerDeliveryGauges, registerOutcomeCounter } from './delivery/metrics.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
 import { createLinkHosts } from './domains/platform/link-hosts.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { createRecorder, dropQueued } from './events/record.ts';
-import {
-  createRetention,
-  PURGED_KINDS,
-  type RetentionDeps,
-  type RetentionProgress,
-} from './events/retention.ts';
+import { createRetention } from './events/retention.ts';
+import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { createProbe, readinessChecks } from './http/health.ts';
@@ -44,7 +41,6 @@ import { stillAllowed } from './sending/still-allowed.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
 import { lockDaemon } from './store/database.ts';
-import type { FilePages } from './store/maintenance/free-space.ts';
 import { openSeal } from './store/master-key.ts';
 import { createStorage } from './store/storage.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
@@ -79,17 +75,17 @@ export interface DaemonEnv {
 }
 
 export interface Daemon {
-  /** Where the API answers: `http://127.0.0.1:8080`. */
+  /** Base URL of the API: `http://127.0.0.1:8080`. */
   apiUrl: string;
-  /** Where the public pages answer; `public.url` unless that is for the system to choose. */
+  /** Base URL of the public pages: `public.url`, or the bound address if the port is 0. */
   publicUrl: string;
-  /** Where mail in is taken; null: that listener is off. */
+  /** Port of the MX listener; null: it is off. */
   mxPort: number | null;
-  /** For `demo`, which plays the operator's part too. */
+  /** For `demo`, which also does what an operator does. */
   accounts: Accounts;
   domains: Domains;
   /**
-   * Ends what is under way (30 s at most), closes everything. Resolves with the number of delivery outcomes that
+   * Completes work in progress (30 s at most) and closes everything. Resolves with the number of delivery outcomes that
    * could not be recorded: those messages will be sent again.
    */
   stop(): Promise<number>;
@@ -97,7 +93,7 @@ export interface Daemon {
 
 const GRACE_MS = 30 * SECOND;
 
-/** Starts a daemon; rejects, leaving nothing running, when it cannot do its work. */
+/** Starts a daemon. If that fails, everything already started is stopped. */
 export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemon> {
   const { clock, random, log } = env;
   const undo: (() => Promise<void> | void)[] = [];
@@ -150,7 +146,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
 
     const webhookCalls = new Counter({
       name: 'postrider_webhook_calls_total',
-      help: 'Calls of webhooks.',
+      help: 'Webhook calls by outcome.',
       labelNames: ['outcome'],
       registers: [registry],
     });
@@ -212,7 +208,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     const linkHosts = createLinkHosts({ config, tables, resolver, clock });
     const orders = new Counter({
       name: 'postrider_certificate_orders_total',
-      help: 'Certificates asked for, by what became of it.',
+      help: 'Certificate orders by outcome.',
       labelNames: ['outcome'],
       registers: [registry],
     });
@@ -252,22 +248,16 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       isCustomerHost: (host) => linkHosts.standingOf(host) === 'proven',
       certificates,
     });
-    // Before anything is sent: its links must lead somewhere.
+    // Before anything is sent: links in messages must work.
     await publicSide.listen();
     undo.push(() => publicSide.close(GRACE_MS));
     logListener(log, 'public', publicSide.address());
     logListener(log, 'public.tls', publicSide.secureAddress());
     certificates?.start();
 
-    const outcomes = new Counter({
-      name: 'postrider_delivery_outcomes_total',
-      help: 'Outcomes of delivery attempts.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    });
     const mailIn = new Counter({
       name: 'postrider_mail_in_total',
-      help: 'Mail that came in, by what it came for and what became of it.',
+      help: 'Received mail by purpose and result.',
       labelNames: ['purpose', 'result'],
       registers: [registry],
     });
@@ -285,7 +275,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
-      observe: (outcome) => outcomes.inc({ outcome }),
+      observe: registerOutcomeCounter(registry),
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
@@ -344,7 +334,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
-    registerGauges(registry, delivery);
+    collectDefaultMetrics({ register: registry });
+    registerDeliveryGauges(registry, delivery);
     const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
@@ -445,7 +436,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     const apiUrl = `http://${formatListen(bound)}`;
     log.info(
       { apiUrl, dataDir: config.data.dir, generation, queued: tables.queue.count() },
-      'postrider is up',
+      'postrider started',
     );
     const mxPort = mx?.address()?.port ?? null;
     return { apiUrl, publicUrl: publicSide.url(), mxPort, accounts, domains, stop };
@@ -457,121 +448,4 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
 
 function logListener(log: Log, listener: string, address: ListenAddress | null | undefined): void {
   if (address) log.info({ listener, address: formatListen(address) }, 'listening');
-}
-
-/** Returns a function that registers a gauge whose value is read when it is collected. */
-function gaugesOf(
-  registry: Registry,
-): (name: string, help: string, value: () => number | Promise<number>) => void {
-  return (name, help, value) => {
-    const gauge = new Gauge({
-      name,
-      help,
-      registers: [],
-      async collect() {
-        this.set(await value());
-      },
-    });
-    registry.registerMetric(gauge);
-  };
-}
-
-function registerGauges(registry: Registry, delivery: Delivery): void {
-  collectDefaultMetrics({ register: registry });
-  const gauge = gaugesOf(registry);
-  gauge(
-    'postrider_deliveries_in_flight',
-    'Messages with a delivery worker at the moment.',
-    delivery.inFlight,
-  );
-  gauge(
-    'postrider_delivery_bytes_in_flight',
-    'Contents of those messages, in bytes, without the first 64 KB of each.',
-    delivery.bytesInFlight,
-  );
-  gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
-    delivery.unrecorded() === null ? 0 : 1,
-  );
-  gauge(
-    'postrider_delivery_unreadable',
-    'Queues and rows that cannot be read and are tried again later.',
-    delivery.unreadable,
-  );
-  const parked = new Gauge({
-    name: 'postrider_delivery_parked',
-    help: 'Domains and accounts whose mail cannot be prepared and is not tried for a while.',
-    labelNames: ['kind'],
-    registers: [],
-    collect() {
-      for (const kind of ['domain', 'account'] as const) this.set({ kind }, delivery.parkedCount(kind));
-    },
-  });
-  registry.registerMetric(parked);
-}
-
-function registerRetentionMetrics(
-  registry: Registry,
-  progress: () => RetentionProgress,
-  pages: () => FilePages,
-): NonNullable<RetentionDeps['onPortion']> {
-  const registers = [registry];
-  const deleted = new Counter({
-    name: 'postrider_retention_deleted_total',
-    help: 'Rows deleted because they were past their time, by kind; freePages: pages returned to the file system.',
-    labelNames: ['kind'],
-    registers,
-  });
-  const portions = new Histogram({
-    name: 'postrider_retention_portion_seconds',
-    help: 'How long one portion of a retention pass held the event loop.',
-    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5],
-    registers,
-  });
-  const running = new Gauge({
-    name: 'postrider_retention_running',
-    help: '1 for the kind that the retention pass under way is deleting.',
-    labelNames: ['kind'],
-    registers: [],
-    collect() {
-      const { current } = progress();
-      for (const kind of PURGED_KINDS) this.set({ kind }, kind === current ? 1 : 0);
-    },
-  });
-  registry.registerMetric(running);
-  const remaining = new Gauge({
-    name: 'postrider_retention_remaining_rows',
-    help: 'Rows that the retention pass under way still has to delete of that kind, an estimate; absent while unknown.',
-    registers: [],
-    collect() {
-      const { current, remaining: rows } = progress();
-      if (rows !== null) this.set(rows);
-      else if (current === null) this.set(0);
-      else this.remove();
-    },
-  });
-  registry.registerMetric(remaining);
-  const gauge = gaugesOf(registry);
-  gauge(
-    'postrider_retention_completed_timestamp_seconds',
-    'When the last retention pass was completed; 0: none since the start.',
-    () => (progress().completedAt ?? 0) / 1000,
-  );
-  const bytes = (count: (given: FilePages) => number) => () => {
-    const given = pages();
-    return count(given) * given.pageSize;
-  };
-  gauge(
-    'postrider_database_bytes',
-    'Size of the database file, without its write-ahead log.',
-    bytes(({ total }) => total),
-  );
-  gauge(
-    'postrider_database_free_bytes',
-    'Of the database file, bytes that hold nothing and are reused.',
-    bytes(({ free }) => free),
-  );
-  return (kind, count, durationMs) => {
-    deleted.inc({ kind }, count);
-    portions.observe(durationMs / 1000);
-  };
 }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Log } from '../core/log.ts';
+import { gaugesOf } from '../core/metrics.ts';
 import { type DaemonLock, openDatabase } from './database.ts';
 import { ReadRejected } from './failure.ts';
 import {
@@ -182,17 +183,7 @@ function createStepObserver(registry: Registry): (step: string, rows: number) =>
 }
 
 function registerGauges(registry: Registry, pool: ReaderPool, backgroundSteps: BackgroundSteps): void {
-  const gauge = (name: string, help: string, value: () => number | Promise<number>): void => {
-    const metric = new Gauge({
-      name,
-      help,
-      registers: [],
-      async collect() {
-        this.set(await value());
-      },
-    });
-    registry.registerMetric(metric);
-  };
+  const gauge = gaugesOf(registry);
   let queued = 0;
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', async () => {
     queued = await pool.table(NO_ACCOUNT, 'queue', 'count').catch((error: unknown) => {

@@ -97,7 +97,7 @@ const linesOf = (child: Child) =>
     .filter((line) => line.startsWith('{'))
     .map((line): Record<string, unknown> => JSON.parse(line));
 
-const isUp = (child: Child) => () => child.output.includes('postrider is up');
+const isUp = (child: Child) => () => child.output.includes('postrider started');
 
 describe('locations of files', () => {
   it('are relative to the configuration file; without one nothing is created', async () => {

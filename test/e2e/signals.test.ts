@@ -44,12 +44,12 @@ describe('serve', () => {
     await eventually('the early handlers', () => handles(child, 'SIGHUP') && handles(child, 'SIGUSR2'), {
       everyMs: 1,
     });
-    expect(child.output).not.toContain('postrider is up');
+    expect(child.output).not.toContain('postrider started');
     for (const signal of IGNORED) child.signal(signal);
-    await eventually('the daemon to be up', () => child.output.includes('postrider is up'));
+    await eventually('the daemon to be up', () => child.output.includes('postrider started'));
     for (const signal of IGNORED) child.signal(signal);
     await eventually('the configuration to be read again', () =>
-      child.output.includes('configuration read again'),
+      child.output.includes('configuration reloaded'),
     );
     await eventually(
       'the other signals to be logged',
@@ -64,7 +64,7 @@ describe('serve', () => {
     await eventually('the start to be under way', () => existsSync(join(dir, 'data', 'daemon.lock')), {
       everyMs: 1,
     });
-    expect(child.output).not.toContain('postrider is up');
+    expect(child.output).not.toContain('postrider started');
     expect(await child.kill('SIGTERM')).toEqual({ code: 0, signal: null });
     expect(child.output).toContain('"msg":"stopped"');
   });

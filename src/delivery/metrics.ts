@@ -1,0 +1,47 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { gaugesOf } from '../core/metrics.ts';
+import type { Delivery, DeliveryDeps } from './delivery.ts';
+
+/** Registers the counter of outcomes; returns the function that counts one. */
+export function registerOutcomeCounter(registry: Registry): NonNullable<DeliveryDeps['observe']> {
+  const outcomes = new Counter({
+    name: 'postrider_delivery_outcomes_total',
+    help: 'Outcomes of delivery attempts.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  return (outcome) => outcomes.inc({ outcome });
+}
+
+/** Registers the gauges of messages in delivery and of what stops them. */
+export function registerDeliveryGauges(registry: Registry, delivery: Delivery): void {
+  const gauge = gaugesOf(registry);
+  gauge(
+    'postrider_deliveries_in_flight',
+    'Messages with a delivery worker at the moment.',
+    delivery.inFlight,
+  );
+  gauge(
+    'postrider_delivery_bytes_in_flight',
+    'Contents of those messages, in bytes, without the first 64 KB of each.',
+    delivery.bytesInFlight,
+  );
+  gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
+    delivery.unrecorded() === null ? 0 : 1,
+  );
+  gauge(
+    'postrider_delivery_unreadable',
+    'Queues and rows that cannot be read and are tried again later.',
+    delivery.unreadable,
+  );
+  const parked = new Gauge({
+    name: 'postrider_delivery_parked',
+    help: 'Domains and accounts whose mail cannot be prepared and is not tried for a while.',
+    labelNames: ['kind'],
+    registers: [],
+    collect() {
+      for (const kind of ['domain', 'account'] as const) this.set({ kind }, delivery.parkedCount(kind));
+    },
+  });
+  registry.registerMetric(parked);
+}
