@@ -148,7 +148,7 @@ describe('startup', () => {
     const withDefaults = startChild(process.execPath, [PROGRAM, 'serve'], { cwd: elsewhere, env });
     onTestFinished(async () => void (await withDefaults.kill('SIGKILL')));
     await eventually('the daemon to be up', isUp(withDefaults), { ms: 30_000 });
-    expect(withDefaults.output).toContain('no configuration file was found: running on built-in defaults');
+    expect(withDefaults.output).toContain('no configuration file found: using built-in defaults');
     expect(await withDefaults.kill('SIGTERM')).toMatchObject({ code: 0 });
   });
 
