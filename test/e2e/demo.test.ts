@@ -33,7 +33,7 @@ beforeAll(async () => {
   });
   await eventually('the steps to run', () => {
     if (!demo.running) throw new Error(`the demo ended: ${demo.output}`);
-    return demo.output.includes('Ctrl-C ends the demo');
+    return demo.output.includes('Press Ctrl-C to end the demo');
   });
 });
 afterAll(async () => {

@@ -267,7 +267,7 @@ describe('the queue and log commands', () => {
     ]);
     const retried = await run(['queue', 'retry', held.message_id]);
     expect(retried).toMatchObject({ code: 1, stdout: '' });
-    expect(retried.stderr).toContain('the message stays held');
+    expect(retried.stderr).toContain('The message is held because its campaign is paused');
     const unconfirmed = await run(['queue', 'retry', '--destination', 'example.org']);
     expect(unconfirmed).toMatchObject({ code: 1, stdout: '' });
     expect(unconfirmed.stderr).toContain('Retry 1 deferred message to example.org? Confirm with --yes.');

@@ -95,7 +95,7 @@ describe.skipIf(required.missing)(`the public pages${required.reason}`, () => {
       const window = await open(report, size);
       await window.screenshot(`report-${device}`);
       expect(await accessibilityFaults(window.page)).toEqual([]);
-      await window.page.getByLabel('It is a fraud').check();
+      await window.page.getByLabel('It is fraud').check();
       await window.page.getByRole('button', { name: 'Report this mail' }).click();
       expect(await heading(window)).toBe('Thank you');
       expect(await accessibilityFaults(window.page)).toEqual([]);
