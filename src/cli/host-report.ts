@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts';
+import { abortAfter } from '../core/abort.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
@@ -20,7 +21,7 @@ export function reportHost(config: Config, deps: { clock: Clock; random: Random;
   warn(checkHostConfig(config));
   const cancel = new AbortController();
   const resolver = createResolver({ ...config.dns, ...deps });
-  const signal = AbortSignal.any([cancel.signal, AbortSignal.timeout(MAX_DURATION_MS)]);
+  const signal = abortAfter(MAX_DURATION_MS, cancel.signal);
   checkHostDns(createDnsView(resolver, { signal }), config)
     .then(
       (warnings) => {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { abortAfter } from '../../core/abort.ts';
 import { type Clock, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import { createGate, type Gate } from '../../core/gate.ts';
 import { addressesOf, createDnsView, type LookupResult } from '../../dns/dns-view.ts';
@@ -99,7 +100,7 @@ export function createHostLocator(deps: HostLocatorDeps): HostLocator {
     if (state.pausedUntil > clock.now()) return 'unknown';
     if (state.count >= MAX_PER_WINDOW) return 'busy';
     state.count++;
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(timeoutMs)]);
+    const signal = abortAfter(timeoutMs, closing.signal);
     const ours = createDnsView(resolver, { signal });
     const theirs = createDnsView(resolver, { signal, fresh: true });
     const own = Promise.all(ownHosts.map((name) => addressesOf(ours, name)));

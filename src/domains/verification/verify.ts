@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { LRUCache } from 'lru-cache';
+import { abortAfter } from '../../core/abort.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
@@ -97,10 +98,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
   return async (domainId, { fresh, automatic, signal }) => {
     const domain = tables.domains.byId(domainId);
     if (domain === null) return null;
-    const limit = AbortSignal.any([
-      AbortSignal.timeout(VERIFICATION_TIMEOUT_MS),
-      ...(signal === undefined ? [] : [signal]),
-    ]);
+    const limit = abortAfter(VERIFICATION_TIMEOUT_MS, signal ?? new AbortController().signal);
     // Every query in progress adds a listener: that is not a leak.
     setMaxListeners(0, limit);
     const view = createDnsView(resolver, { fresh, signal: limit });

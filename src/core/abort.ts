@@ -1,0 +1,19 @@
+/**
+ * A signal that aborts when `parent` does, or after `ms`. Replaces `AbortSignal.any([parent, AbortSignal.timeout(ms)])`:
+ * Node may garbage-collect a timeout signal that only the combined signal refers to, which then never aborts.
+ */
+export function abortAfter(ms: number, parent: AbortSignal): AbortSignal {
+  const controller = new AbortController();
+  if (parent.aborted) {
+    controller.abort(parent.reason);
+    return controller.signal;
+  }
+  // The timer holds the controller.
+  const timer = setTimeout(() => controller.abort(new DOMException('timed out', 'TimeoutError')), ms).unref();
+  const abort = () => {
+    clearTimeout(timer);
+    controller.abort(parent.reason);
+  };
+  parent.addEventListener('abort', abort, { once: true, signal: controller.signal });
+  return controller.signal;
+}
