@@ -18,7 +18,10 @@ export function startBenchmarkProcess<Request extends object, Response>(
   program: URL,
   args: readonly string[] = [],
 ): BenchmarkProcess<Request, Response> {
-  const child = fork(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const child = fork(program, args, {
+    execArgv: ['--import', 'tsx'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   const exited = new Promise<never>((_, reject) => {
     child.once('error', reject);
     child.once('exit', (code, signal) => reject(new Error(`${program.pathname} exited: ${signal ?? code}`)));

@@ -15,7 +15,7 @@ import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 import { listCases } from '../bench/large/filters.ts';
-import { buildHistory, DAYS, personAddress } from '../bench/large/history.ts';
+import { buildHistory, DAYS, membersOf, personAddress } from '../bench/large/history.ts';
 import {
   prepareInstallation,
   type RunningInstallation,
@@ -23,6 +23,7 @@ import {
   startInstallation,
 } from '../bench/large/installation.ts';
 import { createRequester, type Requester } from '../bench/large/requests.ts';
+import { type Receiver, startReceiver } from '../bench/receiver.ts';
 import { createApiClient } from '../support/api-client.ts';
 import { findChild } from '../support/process-cost.ts';
 
@@ -40,11 +41,14 @@ const MAX_PAGES_PER_DELETED_ROW = 5;
 /** Between 20 and 185 were counted, for people with five messages each. */
 const MAX_PAGES_PER_PERSON = 1000;
 const ERASED = 20;
+/** Creating and delivering a message of a campaign, sockets included: 5.2 were counted. */
+const MAX_PAGES_PER_MEMBER = 20;
 
 const root = mkdtempSync(join(tmpdir(), 'postrider-large-'));
 const dataDir = join(root, 'large');
 let running: RunningInstallation;
 let requester: Requester;
+let receiver: Receiver;
 let pid: number;
 let isRunning = false;
 
@@ -52,7 +56,8 @@ beforeAll(async () => {
   const prepared = join(root, 'prepared');
   const installation = await prepareInstallation(prepared);
   buildHistory(prepared, dataDir, installation, { messages: MESSAGES, now: Date.now() });
-  running = await startInstallation(dataDir, 25);
+  receiver = await startReceiver();
+  running = await startInstallation(dataDir, receiver.port);
   const [owner] = running.accounts;
   if (owner === undefined) throw new Error('the installation has no account');
   requester = createRequester(running.daemon.baseUrl, createApiClient(running.daemon.baseUrl, owner));
@@ -63,11 +68,16 @@ beforeAll(async () => {
 afterAll(async () => {
   requester?.close();
   if (isRunning) await running.stop();
+  await receiver?.stop();
   rmSync(root, { recursive: true, force: true });
 });
 
 function bytesRead(): number {
   return ioOf(`/proc/${pid}/io`, 'rchar');
+}
+
+function bytesReadAndWritten(): number {
+  return bytesRead() + ioOf(`/proc/${pid}/io`, 'wchar');
 }
 
 /** Bytes that this thread has read and written. */
@@ -113,6 +123,28 @@ it('reads a bounded part of a long history for every filter of every list', {
     if (pages > MAX_PAGES) tooMany[`${list} by ${filter}, ${page} page`] = pages;
   }
   expect(tooMany).toEqual({});
+});
+
+it('sends a campaign with few pages per member, whatever the size of the history', async () => {
+  const [owner] = running.accounts;
+  if (owner === undefined) throw new Error('the installation has no account');
+  const api = createApiClient(running.daemon.baseUrl, owner);
+  const created = await api.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+    name: 'Counted',
+  });
+  const path = `/web-setup/campaigns/${created.data.campaign.campaignId}`;
+  const before = bytesReadAndWritten();
+  const sent = await api.post(`${path}/send`, {
+    from: 'News <news@news.example>',
+    subject: 'News for {{firstName}}',
+    html: '<p>Hello {{firstName}}</p><p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>',
+    subscriptionGroupId: running.group.subscriptionGroupId,
+  });
+  expect(sent.status).toBe(202);
+  const status = async () => (await api.get<{ campaign: { status: string } }>(path)).data.campaign.status;
+  await expect.poll(status, { timeout: 100_000, interval: 200 }).toBe('sent');
+  const pages = (bytesReadAndWritten() - before) / PAGE_BYTES;
+  expect(pages / membersOf(MESSAGES)).toBeLessThan(MAX_PAGES_PER_MEMBER);
 });
 
 it('deletes the oldest day of a long history with few pages per row', async () => {
