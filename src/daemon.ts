@@ -28,7 +28,7 @@ import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { createProbe, readinessChecks } from './http/health.ts';
-import { createPublicSide } from './http/public/public.ts';
+import { createPublicPages } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
@@ -47,8 +47,8 @@ import { createUnsubscribing } from './suppression/unsubscribe.ts';
 import { createWebhookSystem } from './webhooks/system.ts';
 
 /**
- * The composition root: the only file that knows all parts. `serve`, `demo` and the tests start a daemon here. `DaemonEnv`
- * is what surrounds it: time, randomness, DNS, programs of its threads.
+ * The composition root: the only file that knows all parts. `serve`, `demo` and the tests start a daemon here.
+ * `DaemonEnv` has its dependencies: time, randomness, DNS, and the programs of its threads.
  */
 export interface DaemonEnv {
   clock: Clock;
@@ -81,7 +81,7 @@ export interface Daemon {
   publicUrl: string;
   /** Port of the MX listener; null: it is off. */
   mxPort: number | null;
-  /** For `demo`, which also does what an operator does. */
+  /** For `demo`, which also performs the steps of an operator. */
   accounts: Accounts;
   domains: Domains;
   /**
@@ -230,11 +230,11 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
             observe: (outcome) => orders.inc({ outcome }),
           });
     if (certificates !== null) undo.push(() => certificates.stop());
-    // Runs before the step above, which would otherwise wait for lookups.
+    // Runs before the step above, which would otherwise wait for DNS lookups.
     undo.push(() => linkHosts.close());
 
     const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
-    const publicSide = createPublicSide({
+    const publicPages = createPublicPages({
       config,
       clock,
       log,
@@ -248,11 +248,11 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       isCustomerHost: (host) => linkHosts.standingOf(host) === 'proven',
       certificates,
     });
-    // Before anything is sent: links in messages must work.
-    await publicSide.listen();
-    undo.push(() => publicSide.close(GRACE_MS));
-    logListener(log, 'public', publicSide.address());
-    logListener(log, 'public.tls', publicSide.secureAddress());
+    // Before the first delivery: links in messages must work.
+    await publicPages.listen();
+    undo.push(() => publicPages.close(GRACE_MS));
+    logListener(log, 'public', publicPages.address());
+    logListener(log, 'public.tls', publicPages.secureAddress());
     certificates?.start();
 
     const mailIn = new Counter({
@@ -271,7 +271,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       writer,
       recorder,
       resolver,
-      prepare: createPrepare({ config, tokens, publicUrl: publicSide.url() }),
+      prepare: createPrepare({ config, tokens, publicUrl: publicPages.url() }),
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
@@ -303,14 +303,14 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
       announce: delivery.announce,
     };
-    const oneClick = createOneClickNotice({ publicUrl: publicSide.url(), log });
+    const oneClick = createOneClickNotice({ publicUrl: publicPages.url(), log });
     const acceptance = createAcceptance({
       ...intoQueue,
-      publicUrl: publicSide.url(),
+      publicUrl: publicPages.url(),
       oneClick,
       keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
     });
-    const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl: publicSide.url() });
+    const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl: publicPages.url() });
     undo.push(() => campaignSystem.runner.stop());
 
     const mx =
@@ -399,7 +399,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         database: databaseProbe,
         pressure,
         delivery,
-        public: publicSide,
+        public: publicPages,
         mx,
         submission,
       }),
@@ -439,7 +439,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       'postrider started',
     );
     const mxPort = mx?.address()?.port ?? null;
-    return { apiUrl, publicUrl: publicSide.url(), mxPort, accounts, domains, stop };
+    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, stop };
   } catch (error) {
     await stop();
     throw error;

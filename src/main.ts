@@ -2,8 +2,8 @@
 import { ignoreSignals } from './cli/signals.ts';
 
 /*
- * The program. Nothing but the signals is imported statically: loading the rest takes a part of a second, and the
- * handlers have to be installed before.
+ * The program. Only the signal handlers are imported statically: loading the rest takes a fraction of a second, and the
+ * handlers must be installed before that.
  */
 const args = process.argv.slice(2);
 ignoreSignals(args);

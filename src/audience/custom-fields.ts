@@ -1,3 +1,5 @@
+import { textFault } from '../mail/text-fault.ts';
+
 /**
  * Custom fields of a contact: any names and JSON values. They are stored unchanged or refused, never truncated or
  * rounded.
@@ -68,12 +70,6 @@ function valueFault(
   if (typeof value !== 'number') return null;
   const exact = Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
   return exact ? null : { path, message: 'is a number too large to be stored exactly; send it as a string' };
-}
-
-/** Why a text cannot be stored unchanged, or null. */
-export function textFault(text: string): string | null {
-  if (text.includes('\u0000')) return 'must not contain the character U+0000';
-  return text.isWellFormed() ? null : 'contains an unpaired surrogate';
 }
 
 /** Merges fields on the first level; null removes a field (RFC 7396). */

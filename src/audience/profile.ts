@@ -2,8 +2,9 @@ import { isIP } from 'node:net';
 import { parseMoment } from '../core/clock.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { parsePhone } from '../mail/identifier.ts';
+import { textFault } from '../mail/text-fault.ts';
 import { CONSENT_METHODS, type ConsentMethod } from '../store/contacts/consent.ts';
-import { type CustomFields, textFault } from './custom-fields.ts';
+import type { CustomFields } from './custom-fields.ts';
 
 /**
  * A parsed field of a profile. The API and imports use the same parsers, so that both accept the same values. `fault`:

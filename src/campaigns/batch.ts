@@ -12,7 +12,7 @@ import type { OwnContent } from '../mail/shared-content.ts';
 import { packContent } from '../mail/stored-content.ts';
 import { isSimulated, type StoreOptions, storeMessage } from '../sending/draft.ts';
 import type { HtmlReader } from '../sending/html-reader.ts';
-import { type CopyRendering, fillCopy } from '../sending/render.ts';
+import { type CopyRendering, fillCopy } from '../sending/render-shared.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 import { type CampaignContent, type SharedBody, stateOf } from './content.ts';
@@ -20,8 +20,8 @@ import { contactVariables, mailboxOf } from './fields.ts';
 import { type ReadyCampaign, recheckCampaign } from './mail.ts';
 
 /**
- * The next batch of a campaign in one unit of work: the eligibility of the members after the cursor is checked, their
- * messages and queue rows are stored, the cursor and the counts are moved. After a crash no member is skipped and none
+ * The next batch of a campaign in one unit of work: it checks the eligibility of the members after the cursor, stores
+ * their messages and queue rows, and advances the cursor and the counts. After a crash no member is skipped and none
  * receives the campaign twice.
  */
 export interface BatchDeps extends StoreOptions {
@@ -41,16 +41,16 @@ export function isComplete({ at_seq, last_seq }: CampaignSend): boolean {
 export const MEMBER_BATCH_SIZE = 25;
 /** A unit of work ends early after this number of characters, rendered or checked; it processes at least one member. */
 const MAX_BATCH_CHARACTERS = 256 * 1024;
-/** Characters that a message which could not be rendered counts for: its values can be long. */
-const FAILED_RENDERING = MAX_BATCH_CHARACTERS / 4;
-/** Characters that a hole of the shared text counts for. */
+/** Characters for which a message that could not be rendered counts: its values can be long. */
+const FAILED_RENDERING_CHARACTERS = MAX_BATCH_CHARACTERS / 4;
+/** Characters for which a hole of the shared text counts. */
 const HOLE_CHARACTERS = 8;
 /** Minimum for a campaign with `perHour`: one batch every fifteen seconds. */
 const BATCHES_PER_HOUR = 240;
 
 /**
  * Stores at most `capacity` messages within the account's message limits and returns their destinations. A refusal: the
- * campaign cannot be sent any more, and nothing was stored. Stores nothing if `content`, which was prepared ahead, is
+ * campaign can no longer be sent, and nothing was stored. Stores nothing if `content`, which was prepared ahead, is
  * outdated.
  */
 export function queueBatch(
@@ -63,8 +63,9 @@ export function queueBatch(
   const ready = recheckCampaign(tables, send, deps.html, isRefusal(content) ? undefined : content.mail);
   if (isRefusal(ready)) return ready;
   if (isRefusal(content) || content.state !== stateOf(ready)) return NO_DESTINATIONS;
+  const now = deps.clock.now();
   const pace = paceOf(send.per_hour);
-  const allowed = deps.limits.allowance(tables, send.account_id, deps.clock.now()).left;
+  const allowed = deps.limits.allowance(tables, send.account_id, now).left;
   const limit = Math.min(capacity, pace.batchSize, allowed);
   const members = tables.campaignSends.members({
     groupSeq: ready.group.seq,
@@ -72,7 +73,7 @@ export function queueBatch(
     upTo: send.last_seq ?? 0,
     limit: MEMBER_BATCH_SIZE,
   });
-  const copier = createCopier(tables, send, ready, content, deps);
+  const copier = createCopier(tables, send, ready, content, now, deps);
   const after = { ...send };
   const destinations = new Set<string>();
   let counted = 0;
@@ -91,13 +92,13 @@ export function queueBatch(
     if (!isSimulated(address, deps)) counted++;
   }
   copier.finish();
-  // They were the last members.
+  // There are no further members.
   if (!stopped && members.length < MEMBER_BATCH_SIZE) after.at_seq = send.last_seq ?? 0;
-  const now = deps.clock.now();
   after.next_at = now + Math.ceil((after.queued - send.queued) * pace.intervalMs);
   if (counted > 0) {
     const limited = deps.limits.takeMessages(tables, send.account_id, counted, now);
-    if (limited !== null) return limited;
+    // Thrown, so that the unit of work is rolled back: the messages are stored already.
+    if (limited !== null) throw new Error(`${limited.message}, although the allowance was not used up`);
   }
   tables.campaignSends.update(after);
   countQueued(tables, send.campaign_id, counted, now);
@@ -118,22 +119,24 @@ export function paceOf(perHour: number | null): { batchSize: number; intervalMs:
 
 type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
 
-/** Creates the messages of one batch. */
+/** Creates the messages of one batch. `now`: epoch ms. */
 function createCopier(
   tables: Tables,
   send: CampaignSend,
   { domain, prepared }: ReadyCampaign,
   { mail, shared }: CampaignContent,
+  now: number,
   deps: BatchDeps,
 ) {
   const optional = new Set(mail.optional);
-  const now = deps.clock.now();
   const holes = isRefusal(shared)
     ? 0
     : shared.rendering.parts.reduce((n, { template }) => n + template.holes.length, 0);
   const html = isRefusal(shared) ? undefined : shared.rendering.parts.find(({ field }) => field === 'html');
   // With a raw variable the html is rendered and parsed for each member.
-  const checked = prepared.parts.some(({ field, template }) => field === 'html' && hasRawVariables(template))
+  const checkedPerMember = prepared.parts.some(
+    ({ field, template }) => field === 'html' && hasRawVariables(template),
+  )
     ? 4 * Math.max(mail.wording.html.length, html?.template.length ?? 0)
     : 0;
   let work = 0;
@@ -153,10 +156,10 @@ function createCopier(
     member: CampaignMember,
     { name }: Mailbox,
   ): { contentId: number; subject: string } | Refusal {
-    work += checked + holes * HOLE_CHARACTERS;
+    work += checkedPerMember + holes * HOLE_CHARACTERS;
     const filled = fill(member);
     if (isRefusal(filled)) {
-      work += FAILED_RENDERING;
+      work += FAILED_RENDERING_CHARACTERS;
       return filled;
     }
     const { subject, values, packed, digest } = filled;

@@ -4,9 +4,10 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { inSlices, type Work } from '../core/slices.ts';
 import type { SharedContent, SharedPart } from '../mail/shared-content.ts';
 import { type PackedContent, packContent, packLongContent } from '../mail/stored-content.ts';
-import { encodingString } from '../sending/draft.ts';
+import { encodingString } from '../sending/encode.ts';
 import type { HtmlReader } from '../sending/html-reader.ts';
-import { parsingTemplate, type SharedRendering, sharedParts, sharingPrepared } from '../sending/render.ts';
+import { parsingContent } from '../sending/render.ts';
+import { type SharedRendering, sharedParts, sharingPrepared } from '../sending/render-shared.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 import { isContactField } from './fields.ts';
@@ -50,7 +51,7 @@ export function createCampaignContents(html: HtmlReader): CampaignContents {
     prepare: async (tables, send) => {
       const known = cache.get(send.campaign_seq);
       const mail = known?.mail ?? storedMail(tables, send);
-      await inSlices(parsingTemplate(mail.wording, html), send.account_id);
+      await inSlices(parsingContent(mail.wording, html), send.account_id);
       const ready = recheckCampaign(tables, send, html, mail);
       if (isRefusal(ready)) return ready;
       const state = stateOf(ready);
@@ -70,7 +71,7 @@ export function createCampaignContents(html: HtmlReader): CampaignContents {
   };
 }
 
-/** The input of the copies that can change between two batches. Text values derive from those of html. */
+/** Identifies the input of the copies that can change between two batches. Text values derive from those of html. */
 export function stateOf({ prepared, group }: ReadyCampaign): string {
   return JSON.stringify([prepared.service.html, group.subscription_group_id, group.name]);
 }

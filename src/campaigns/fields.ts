@@ -44,27 +44,25 @@ export function mailboxOf({ first_name, last_name }: CampaignMember, address: st
   return { name: [first_name, last_name].filter(Boolean).join(' '), address };
 }
 
-/** Contacts that are read without a pause: a contact has up to a thousand fields. */
+/** Contacts that are read between two turns of the event loop: a contact has up to a thousand fields. */
 const CONTACT_BATCH_SIZE = 200;
-/** Custom fields that a campaign can use. */
-const MAX_NAMES = 200;
+/** Custom fields that a campaign can use: each is work for every member. */
+const MAX_CUSTOM_FIELDS = 200;
 
-/** Refuses a campaign that uses too many custom fields: they are work for each member. */
+/** Refuses a campaign that uses too many custom fields. */
 export function tooManyFields(parts: PreparedTemplate['parts']): Refusal | null {
   const names = new Set<string>();
   for (const { field, template } of parts) {
     for (const name of template.names) if (fieldOf(name) !== null) names.add(name);
-    if (names.size > MAX_NAMES) {
-      const message = `uses more than ${MAX_NAMES} custom fields of contacts, the maximum of a campaign`;
-      return invalid(field, message);
-    }
+    if (names.size > MAX_CUSTOM_FIELDS)
+      return invalid(field, `must use at most ${MAX_CUSTOM_FIELDS} custom fields of contacts`);
   }
   return null;
 }
 
 /**
- * Returns those template variables that are custom fields which at least one contact of the account has; for
- * `customFields.a.b` that is `a`. In the worst case it reads all contacts, in batches and each once.
+ * Returns those of `names` whose custom field at least one contact of the account has; the field of `customFields.a.b` is
+ * `a`. In the worst case it reads every contact once, in batches.
  */
 export async function knownCustomFields(
   tables: Tables,

@@ -2,9 +2,10 @@ import { findSubscriptionGroup } from '../audience/groups.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices } from '../core/slices.ts';
 import { checkDomain, type Sender } from '../sending/checks.ts';
+import { collectFaults } from '../sending/faults.ts';
 import type { HtmlReader } from '../sending/html-reader.ts';
-import { type PreparedTemplate, parsingTemplate, prepareTemplate } from '../sending/render.ts';
-import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
+import { type PreparedTemplate, parsingContent, prepareTemplate } from '../sending/render.ts';
+import { type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
@@ -13,7 +14,7 @@ import type { TemplateContent } from '../templates/source.ts';
 import { CONTACT_FIELDS } from './fields.ts';
 
 /**
- * The mail of a campaign and the checks that depend on no recipient. They are made when it is accepted and again for each
+ * The mail of a campaign and the checks that depend on no recipient. They run when it is accepted and again for each
  * batch, because a domain or a group can be deleted, or the account disabled, while it is being sent.
  */
 export interface CampaignRequest extends MailRequest {
@@ -38,9 +39,9 @@ export interface CampaignMail
 }
 
 /** Characters of a campaign's variables as JSON, which are inserted for each member. */
-const MAX_VARIABLES = 64 * 1024;
+const MAX_VARIABLES_LENGTH = 64 * 1024;
 
-/** The request in narrow types, or a VALIDATION_ERROR with every fault. */
+/** Parses a request into narrow types; refuses it with a VALIDATION_ERROR that lists the faults. */
 export function parseCampaign(request: CampaignRequest, now: number): ParsedCampaign | Refusal {
   return collectFaults((fault) => {
     const mail = parseMail(request, now, fault);
@@ -51,8 +52,11 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
           'is a field of each contact in a campaign and cannot be set for all',
         );
     }
-    if (JSON.stringify(request.templateVariables ?? {}).length > MAX_VARIABLES)
-      fault('templateVariables', `must be at most ${MAX_VARIABLES} characters of JSON in a campaign`);
+    if (JSON.stringify(request.templateVariables ?? {}).length > MAX_VARIABLES_LENGTH)
+      fault(
+        'templateVariables',
+        `must have at most ${MAX_VARIABLES_LENGTH} characters as JSON in a campaign`,
+      );
     if (mail === null) return null;
     return { ...mail, groupId: request.subscriptionGroupId, perHour: request.perHour ?? null };
   });
@@ -64,7 +68,7 @@ export interface ReadyCampaign {
   prepared: PreparedTemplate;
 }
 
-/** Makes the checks in the contract's order (§13.1). */
+/** Checks account, group, From domain and compliance, in the order of the checks of a send (sending/checks.ts). */
 export function readyCampaign(
   tables: Tables,
   sender: Sender,
@@ -92,6 +96,7 @@ export function readyCampaign(
   return isRefusal(prepared) ? prepared : { domain, group, prepared };
 }
 
+/** Reads the mail of an accepted campaign. */
 export function storedMail(
   tables: Tables,
   { campaign_seq }: Pick<CampaignSend, 'campaign_seq'>,
@@ -106,10 +111,10 @@ export async function readAhead(
   send: Pick<CampaignSend, 'campaign_seq' | 'account_id'>,
   html: HtmlReader,
 ): Promise<void> {
-  await inSlices(parsingTemplate(storedMail(tables, send).wording, html), send.account_id);
+  await inSlices(parsingContent(storedMail(tables, send).wording, html), send.account_id);
 }
 
-/** Repeats the checks for an accepted campaign. Those of the API key were made when it was accepted. */
+/** Repeats the checks for an accepted campaign, without those of the API key. */
 export function recheckCampaign(
   tables: Tables,
   send: CampaignSend,
@@ -117,7 +122,7 @@ export function recheckCampaign(
   mail: CampaignMail = storedMail(tables, send),
 ): (ReadyCampaign & { mail: CampaignMail }) | Refusal {
   const account = tables.accounts.get(send.account_id);
-  if (account === null) throw new Error(`the account of ${send.campaign_id} is gone`);
+  if (account === null) throw new Error(`the account of campaign ${send.campaign_id} does not exist`);
   const sender: Sender = { account, useCase: 'mk', allowFrom: [], allowEssential: false };
   const ready = readyCampaign(tables, sender, send.subscription_group_id, mail, html);
   return isRefusal(ready) ? ready : { ...ready, mail };

@@ -20,7 +20,7 @@ import { createCampaignContents } from './content.ts';
  */
 export interface CampaignRunner {
   start(): void;
-  /** Something was changed and committed: begins a round now. */
+  /** Starts a round now, after a committed change of a campaign. */
   wake(): void;
   /** Resolves after the unit of work in progress. */
   stop(): Promise<void>;
@@ -74,7 +74,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       if (waitMs === 0) await setTimeout((performance.now() - startedAt) * PAUSE_SHARE);
       return waitMs;
     } catch (error) {
-      log.error({ err: error, campaign: seq }, 'campaign could not continue; trying again later');
+      log.error({ err: error, campaignSeq: seq }, 'campaign could not continue; trying again later');
       failed.set(seq, clock.now() + FAULT_RETRY_MS);
       return ROUND_INTERVAL_MS;
     }
@@ -151,7 +151,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     if (hasWaiting(tables)) return ROUND_INTERVAL_MS / 2;
     await writer.run((all) => {
       const current = all.campaignSends.get(send.campaign_seq);
-      // It can have been paused and resumed in the meantime.
+      // The campaign can have been paused or cancelled in the meantime.
       if (current?.status !== 'sending' || hasWaiting(all)) return;
       const now = clock.now();
       all.campaigns.setStatus(current.campaign_seq, 'sent', now);
@@ -196,7 +196,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
   };
 }
 
-/** In a unit of work: fixes the members that receive the campaign. */
+/** Starts a campaign in a unit of work: determines the members that receive it. */
 export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending', now: number): void {
   const send = tables.campaignSends.get(seq);
   if (send?.status !== from || send.started_at !== null) return;
@@ -211,7 +211,7 @@ export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending'
   });
 }
 
-/** In a unit of work; `reason` null: paused by the account. */
+/** Pauses a campaign in a unit of work. `reason` null: by request of the account. */
 export function pauseSend(tables: Tables, send: CampaignSend, reason: string | null, now: number): void {
   tables.campaigns.setStatus(send.campaign_seq, 'paused', now);
   tables.campaignSends.update({ ...send, paused_reason: reason });

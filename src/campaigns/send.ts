@@ -8,7 +8,7 @@ import type { Sender } from '../sending/checks.ts';
 import { clippingWarnings } from '../sending/clipping.ts';
 import { createHtmlReader } from '../sending/html-reader.ts';
 import type { Pressure } from '../sending/pressure.ts';
-import { namesOf, type PreparedTemplate, parsingTemplate, renderingPrepared } from '../sending/render.ts';
+import { namesOf, type PreparedTemplate, parsingContent, renderingPrepared } from '../sending/render.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Tables } from '../store/tables.ts';
@@ -29,8 +29,8 @@ import {
 import { begin, pauseSend } from './run.ts';
 
 /**
- * Accepts a campaign that is sent to a group, and pauses, resumes and cancels it. All checks that need no recipient are
- * made here, once; the runner sends it. Pausing holds queued messages and cancelling cancels them; messages that are
+ * Accepts a campaign that is sent to a group, and pauses, resumes and cancels it. All checks that need no recipient run
+ * here, before the response; the runner sends the campaign. Pausing holds queued messages and cancelling cancels them; messages that are
  * being sent are not affected.
  */
 export interface CampaignSending {
@@ -65,7 +65,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
   const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
   const html = createHtmlReader();
 
-  /** The mail in its stored form with warnings, or the reason why it cannot be sent. */
+  /** Returns the mail in its stored form with warnings, or the reason for which it cannot be sent. */
   async function checkedMail(
     sender: Sender,
     campaignId: string,
@@ -80,7 +80,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     if (isRefusal(template)) return template;
     const sentBefore = checkDraft(campaign);
     if (sentBefore !== null) return sentBefore;
-    await inSlices(parsingTemplate(template, html), account_id);
+    await inSlices(parsingContent(template, html), account_id);
     const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording: template }, html);
     if (isRefusal(ready)) return ready;
     const tooMany = tooManyFields(ready.prepared.parts);
@@ -171,8 +171,8 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
       }),
     resume: async (accountId, campaignId) => {
       const campaign = findCampaign(tables, accountId, campaignId);
-      const kept = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
-      if (kept !== null && !isComplete(kept)) await readAhead(tables, kept, html);
+      const paused = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
+      if (paused !== null && !isComplete(paused)) await readAhead(tables, paused, html);
       return change(accountId, campaignId, 'resumed', ['paused'], (all, send, now) => {
         // When all members were processed, the held messages can be sent whatever has changed since.
         const ready = isComplete(send) ? null : recheckCampaign(all, send, html);
@@ -210,14 +210,14 @@ const MAX_RAW_HTML = 256 * 1024;
 function rawInLongHtml(parts: PreparedTemplate['parts'], html: string): Refusal | null {
   const isRaw = parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
   if (!isRaw || html.length <= MAX_RAW_HTML) return null;
-  const message = `must be at most ${MAX_RAW_HTML} characters long in a campaign with {{{raw}}} variables`;
+  const message = `must have at most ${MAX_RAW_HTML} characters in a campaign with {{{raw}}} variables`;
   return invalid('html', message);
 }
 
 /** A second send would reach recipients twice and mix the counts of two mails. */
 function checkDraft({ status }: CampaignRow): Refusal | null {
   if (status === 'draft') return null;
-  const message = `The campaign is ${status} and can be sent once only: create a new one to send again`;
+  const message = `The campaign is ${status} and can be sent only once: create a new one to send again`;
   return refuse('INVALID_STATE', message);
 }
 

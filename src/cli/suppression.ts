@@ -2,18 +2,14 @@ import { Command, Option } from 'commander';
 import { createStatusFollower } from '../audience/standing.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { createRecorder } from '../events/record.ts';
+import { recipientIdentifier } from '../mail/identifier.ts';
 import {
   SUPPRESSION_REASONS,
   SUPPRESSION_STREAMS,
   type SuppressionReason,
   type SuppressionStream,
 } from '../store/suppressions.ts';
-import {
-  createSuppressionList,
-  identifierOf,
-  presentSuppression,
-  type SuppressionList,
-} from '../suppression/list.ts';
+import { createSuppressionList, presentSuppression, type SuppressionList } from '../suppression/list.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 
@@ -94,7 +90,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       accountId: account,
       beforeSeq: null,
       limit,
-      ...(email === undefined ? {} : { recipientHash: identifierOf(email) }),
+      ...(email === undefined ? {} : { recipientHash: recipientIdentifier(email) }),
       ...(stream === undefined ? {} : { stream }),
       ...(reason === undefined ? {} : { reason }),
     });

@@ -6,7 +6,7 @@ import { templateInput } from '../http/api/templates.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import type { TemplateRow } from '../store/templates.ts';
 import {
-  contentFault,
+  contentRefusal,
   createTemplates,
   presentTemplate,
   type Templates,
@@ -101,7 +101,7 @@ async function create(context: CliContext, options: ContentOptions): Promise<voi
   if (isRefusal(input)) return context.usage(input.message);
   const { type = null, subject = null, text = null, name } = input;
   const html = input.html ?? '';
-  const empty = contentFault({ html, text });
+  const empty = contentRefusal({ html, text });
   if (empty !== null) return context.usage(empty.message);
   await one(context, options, (templates) =>
     templates.create(options.account, { type, subject, text, name, html }),

@@ -40,6 +40,7 @@ const CHUNK_BYTES = 64 * 1024;
 export function createFront(deps: FrontDeps): Middleware {
   const { log, metrics } = deps;
   const logError = createErrorLog(log);
+  const warnHost = createHostWarnings(log);
   return async (ctx, next) => {
     const started = performance.now();
     const { req } = ctx;
@@ -54,7 +55,7 @@ export function createFront(deps: FrontDeps): Middleware {
     };
     ctx.state = state;
     try {
-      const refusal = earlyRefusal(req, deps);
+      const refusal = earlyRefusal(req, deps, warnHost);
       if (refusal === null) await next();
       else respond(ctx, refusalResponse(refusal, state.requestId));
     } catch (error) {
@@ -92,7 +93,7 @@ export function respond(ctx: Context, reply: HttpResponse | null): void {
   ctx.length = bytes.length;
 }
 
-/** A large body is written as fast as the client reads it: bytes that wait in the socket show a stalled client. */
+/** A large body is written as fast as the client reads it, so that bytes that wait in the socket indicate a stalled client. */
 function* chunksOf(bytes: Buffer): Generator<Buffer> {
   for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
     yield bytes.subarray(start, start + CHUNK_BYTES);
@@ -103,30 +104,38 @@ function requestIdOf(req: IncomingMessage): string | null {
   return typeof sent === 'string' && VALID_REQUEST_ID.test(sent) ? sent : null;
 }
 
-function earlyRefusal(req: IncomingMessage, deps: FrontDeps): Refusal | null {
-  if (deps.isStopping()) return refuse('UNAVAILABLE', 'the service is shutting down');
+/** Refuses a request before it is routed; null: it is not refused. */
+function earlyRefusal(
+  req: IncomingMessage,
+  deps: FrontDeps,
+  warnHost: (host: string) => void,
+): Refusal | null {
+  if (deps.isStopping()) return refuse('UNAVAILABLE', 'The service is shutting down');
   // RFC 9112 §3.2: a request of HTTP/1.1 without Host is answered 400.
   if (req.headers.host === undefined && req.httpVersion === '1.1') {
     return invalid('Host', 'is required');
   }
   const host = hostNotAllowed(req, deps);
   if (host !== null) {
-    warnOnce(deps.log, host);
+    warnHost(host);
     return refuse(
       'HOST_NOT_ALLOWED',
-      `the API is not served under the host name "${host}": add it to api.hosts, or the proxy that forwards it to api.trustedProxies, in the configuration`,
+      `The API is not served under the host name "${host}": add it to api.hosts, or the proxy that forwards it to api.trustedProxies, in the configuration`,
     );
   }
   return originForm(req) ? null : invalid('path', 'is not a path');
 }
 
 const MAX_HOST_WARNINGS = 100;
-const warnedHosts = new Set<string>();
 
-function warnOnce(log: Log, host: string): void {
-  if (warnedHosts.has(host) || warnedHosts.size >= MAX_HOST_WARNINGS) return;
-  warnedHosts.add(host);
-  log.warn({ host, setting: 'api.hosts' }, 'request for an unknown host name refused');
+/** Logs each refused host name once, up to a limit. */
+function createHostWarnings(log: Log): (host: string) => void {
+  const warned = new Set<string>();
+  return (host) => {
+    if (warned.has(host) || warned.size >= MAX_HOST_WARNINGS) return;
+    warned.add(host);
+    log.warn({ host, setting: 'api.hosts' }, 'request for an unknown host name refused');
+  };
 }
 
 /** The requested host name, truncated, if the API is not served under it; else null. */
@@ -153,7 +162,7 @@ function faultOf(error: unknown, state: RequestState, logError: LogError): Refus
   const failure = storageFailure(error);
   logError(failure?.kind ?? null, { err: error, requestId, operationId }, 'request failed');
   if (failure !== null) return refuse('UNAVAILABLE', `The request was not processed: ${failure.reason}`);
-  return refuse('INTERNAL_ERROR', 'internal error; the log has it under this request id');
+  return refuse('INTERNAL_ERROR', 'Internal error; the log has the details under this request id');
 }
 
 function discardRest(ctx: Context): void {

@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import type { Turns } from '../core/turns.ts';
 import { ReadRejected } from '../store/failure.ts';
-import { type BodyReader, HungUp, TooSlow, tooSlow } from './body/body.ts';
+import { type BodyReader, tooSlow, UploadAborted, UploadTooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
@@ -15,8 +15,7 @@ import { parseInput } from './validation/parse.ts';
 import type { ReadOnlyCheck } from './validation/read-only.ts';
 
 /**
- * The checks of every request that requires a key, in the order of contract §13.1: key, account, scope, rate limit,
- * body, validation. The body is not read before the key is verified. Parsing and everything after it wait for the turn
+ * The checks of every request that requires a key, in this order: key, account, scope, rate limit, body, validation. The body is not read before the key is verified. Parsing and everything after it wait for the turn
  * of the account.
  */
 export interface GuardDeps {
@@ -86,8 +85,8 @@ async function responseOf(
   try {
     return await route.handle(call);
   } catch (error) {
-    if (error instanceof HungUp) return null;
-    if (error instanceof TooSlow) return tooSlow();
+    if (error instanceof UploadAborted) return null;
+    if (error instanceof UploadTooSlow) return tooSlow();
     if (error instanceof ReadRejected) return readRefusal(error, unsetOf(route.narrowBy ?? [], query));
     throw error;
   }
@@ -96,7 +95,7 @@ async function responseOf(
 /** `Retry-After`, in seconds, of a read for which no thread was free. */
 const READ_RETRY_SECONDS = 1;
 
-/** The parameters that still can make a query smaller: filters that are not set, and the limit, which has a default. */
+/** The parameters that can narrow a query further: filters that are not set, and the limit, which has a default. */
 function unsetOf(narrowBy: readonly string[], query: Record<string, unknown>): string[] {
   return narrowBy.filter((name) => name === 'limit' || query[name] === undefined);
 }
@@ -108,7 +107,7 @@ function readRefusal({ reason, message }: ReadRejected, narrowBy: readonly strin
   if (narrowBy.length === 0) return refuse('QUERY_TOO_BROAD', sentence);
   const advice = `narrow it with ${narrowBy.map((name) => `\`${name}\``).join(', ')}`;
   return refuse('QUERY_TOO_BROAD', `${sentence}: ${advice}`, {
-    details: narrowBy.map((field) => ({ field, message: 'makes the query smaller' })),
+    details: narrowBy.map((field) => ({ field, message: 'narrows the query' })),
   });
 }
 
@@ -121,7 +120,7 @@ function rateRefusal(
   if (ofKey?.allowed === false) {
     return refuse(
       'RATE_LIMITED',
-      `this key has reached its limit of ${ofKey.rate.perSecond} requests per second`,
+      `This key has reached its limit of ${ofKey.rate.perSecond} requests per second`,
       {
         retryAfter: ofKey.retryAfterSeconds,
       },
@@ -130,7 +129,7 @@ function rateRefusal(
   const ofAccount = rateLimits.takeOfAccount(accountId, rateClass);
   if (ofAccount?.allowed !== false) return null;
   const { burst, perSecond } = ofAccount.rate;
-  return refuse('RATE_LIMITED', `this account has reached its limit of ${perSecond} requests per second`, {
+  return refuse('RATE_LIMITED', `This account has reached its limit of ${perSecond} requests per second`, {
     retryAfter: ofAccount.retryAfterSeconds,
     limit: { name: `${rateClass}-account`, calls: burst, seconds: Math.max(1, Math.ceil(burst / perSecond)) },
   });
@@ -144,7 +143,7 @@ function authenticate(incoming: RoutedRequest, route: Route, deps: GuardDeps): C
   );
 }
 
-/** A field that was sent twice is invalid: Node joins both values, and no key has that form. */
+/** A header that was sent twice is invalid: Node joins both values, and no key has that form. */
 function text(value: string | string[] | undefined): string {
   return typeof value === 'string' ? value : '';
 }
@@ -175,7 +174,7 @@ async function readInput(
     const read = await bodies.readJson(incoming.req, incoming.res, { limit, owner, turn, list });
     if (read === null || isRefusal(read)) return read;
     if (read.value === undefined && !route.body.safeParse(undefined).success) {
-      return refuse('INVALID_JSON', 'the body is empty; JSON was expected');
+      return refuse('INVALID_JSON', 'The body is empty; JSON is required');
     }
     sent = read.value;
   }

@@ -164,7 +164,7 @@ export function notReady(
   failed: ReadinessResult[],
   requestId: string,
 ): OpenResponse {
-  const refusal = refuse('UNAVAILABLE', `not ready: ${failed.map(({ check }) => check).join(', ')}`, {
+  const refusal = refuse('UNAVAILABLE', `Not ready: ${failed.map(({ check }) => check).join(', ')}`, {
     details: failed.map(({ check, message = '' }) => ({ field: check, message })),
   });
   const { status, contentType, headers } = refusalResponse(refusal, requestId);

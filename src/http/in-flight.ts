@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
 
-/** Counts the requests of each account in progress, from authentication to the last byte of the response. */
+/** Counts the concurrent requests of each account, from authentication to the last byte of the response. */
 export interface InFlight {
   /** Counts one request until `release` is called. Refuses when `limit` requests of the account are in progress. */
   enter(accountId: string, limit: number | null): { release(): void } | Refusal;
@@ -28,7 +28,7 @@ export function createInFlight(): InFlight {
 }
 
 function tooMany(limit: number): Refusal {
-  return refuse('RATE_LIMITED', `this account has reached its limit of ${limit} concurrent requests`, {
+  return refuse('RATE_LIMITED', `This account has reached its limit of ${limit} concurrent requests`, {
     details: [
       {
         field: 'X-Id',

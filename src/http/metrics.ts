@@ -46,7 +46,7 @@ export function metricsRoute(registry: Registry, metricsKey: string | undefined)
     refusals: ['UNAUTHENTICATED'],
     handle: async (request) => {
       if (!mayReadMetrics(request, metricsKey)) {
-        return refuse('UNAUTHENTICATED', 'metrics require the bearer token in api.metricsKey');
+        return refuse('UNAUTHENTICATED', 'Metrics require the bearer token in api.metricsKey');
       }
       return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
     },

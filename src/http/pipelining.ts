@@ -11,8 +11,8 @@ interface Pipeline {
 /** More than any client pipelines: a connection that sends more without reading responses is abandoned. */
 const MAX_WAITING = 32;
 /**
- * An abandoned connection is neither read nor answered for this time, and then closed. If it was closed immediately,
- * the client would connect again and send the next hundreds of requests, which are parsed before they are counted.
+ * An abandoned connection is neither read nor answered for this time, and then closed. If it were closed immediately, the
+ * client would connect again and send further hundreds of requests, which are parsed before they are counted.
  */
 const ABANDONED_MS = 10_000;
 /** Requests on the abandoned connections of a listener, which Node retains until they are closed: 1.5 KB each. */
@@ -65,7 +65,7 @@ export function oneAtATime(
     if (socket.parser?.onIncoming) socket.parser.onIncoming = () => STOP_PARSING;
     pipelines.set(socket, 'abandoned');
     abandoned.set(socket, 0);
-    // Those that wait, the one in work and the one that was too many.
+    // The waiting requests, the one in progress, and the one above the limit.
     retain(socket, pipeline.waiting.length + 2);
     pipeline.waiting = [];
     socket.pause();
@@ -80,7 +80,7 @@ export function oneAtATime(
 
   function retain(socket: Socket, requests: number): void {
     const count = abandoned.get(socket);
-    // Already closed, in the middle of a read.
+    // The socket was closed during the read.
     if (count === undefined) return;
     abandoned.set(socket, count + requests);
     retained += requests;

@@ -3,7 +3,7 @@ import { type Refusal, type RefusalCode, type RefusalDetail, shortened } from '.
 import type { RateReading } from '../core/token-bucket.ts';
 import type { ApiResponse, OpenResponse } from './route.ts';
 
-/** Responses as they are sent. All responses of the API get the envelopes of contract §3 here. */
+/** Responses as they are sent: the envelopes and header fields of all responses of the API. */
 export interface HttpResponse {
   status: number;
   contentType: string;

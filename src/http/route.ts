@@ -40,7 +40,7 @@ export interface Call<Params, Query, Body> {
 export interface Upload {
   /** One of the media types of the operation, without parameters. */
   type: string;
-  /** Throws `HungUp` when the client disconnects. Readable once. */
+  /** Throws `UploadAborted` when the client disconnects, `UploadTooSlow` when it sends too slowly. Readable once. */
   bytes: AsyncIterable<Buffer>;
 }
 

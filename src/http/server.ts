@@ -104,7 +104,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   app.use(createRouter(operationsOf(options, signals, bodies), respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
-    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'this path does not exist'), requestId));
+    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
   });
 
   const limits: HttpConnectionLimits = {
@@ -198,7 +198,7 @@ function boundedHandler(route: OpenRoute): Operation['handler'] {
   let open = 0;
   return async (incoming) => {
     if (open >= MAX_LARGE_PAGES) {
-      const busy = refuse('UNAVAILABLE', 'too many clients are reading this page', { retryAfter: 1 });
+      const busy = refuse('UNAVAILABLE', 'Too many clients are reading this page', { retryAfter: 1 });
       return refusalResponse(busy, incoming.requestId);
     }
     open++;
@@ -236,10 +236,10 @@ function respondToInvalid(
 ): void {
   const [status, message] =
     code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', `request line and header fields exceed ${headerBytes} bytes`]
+      ? ['431 Request Header Fields Too Large', `Request line and header fields exceed ${headerBytes} bytes`]
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', 'the request did not arrive in time']
-        : ['400 Bad Request', 'not a valid HTTP/1.1 request'];
+        ? ['408 Request Timeout', 'The request did not arrive in time']
+        : ['400 Bad Request', 'Not a valid HTTP/1.1 request'];
   const body = refusalBody(refuse('VALIDATION_ERROR', message), requestId);
   socket.end(
     [

@@ -64,7 +64,7 @@ function replyTo(url: string, message: string, requestId: string): HttpResponse 
     return { headers: {}, ...notReady([check], [check], requestId) };
   }
   const retryAfter = RETRY_AFTER_SECONDS;
-  return refusalResponse(refuse('UNAVAILABLE', `not ready: ${message}`, { retryAfter }), requestId);
+  return refusalResponse(refuse('UNAVAILABLE', `Not ready: ${message}`, { retryAfter }), requestId);
 }
 
 export interface StartupMigrationDeps {

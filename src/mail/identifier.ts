@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { parseMailbox } from './address.ts';
 
 /**
  * Channel identifiers: pseudonyms of recipients, as the API defines them. `email_` and the MD5 of the trimmed
@@ -10,6 +11,13 @@ export const IDENTIFIER = /^(?:email|phone)_[0-9a-f]{32}$/;
 /** The identifier of a mail address. */
 export function emailIdentifier(address: string): string {
   return `email_${md5(address.trim().toLowerCase())}`;
+}
+
+/** The identifier of a recipient: an address, plain or with display name, or the identifier itself. */
+export function recipientIdentifier(text: string): string {
+  if (/^email_[0-9a-f]{32}$/.test(text)) return text;
+  const mailbox = parseMailbox(text);
+  return emailIdentifier(typeof mailbox === 'string' ? text : mailbox.address);
 }
 
 /** The identifier of a number that `parsePhone` returned. */

@@ -19,11 +19,11 @@ import {
   countedCopies,
   createDraft,
   type Draft,
-  encodeContents,
-  PRIORITIES,
+  PRIORITY_OF_STREAM,
   type SendResult,
   storeDraft,
 } from './draft.ts';
+import { encodeContents } from './encode.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
@@ -99,8 +99,8 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     reservation: Reservation | null,
   ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
     const { sender } = request;
-    const busy = pressure.refusal() ?? checkNames(sender, send);
-    if (busy !== null) return busy;
+    const refusal = pressure.refusal() ?? checkGroupAndCampaign(sender, send);
+    if (refusal !== null) return refusal;
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;
     const size = sizeOf(send, content);
@@ -152,8 +152,8 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     return { draft, warnings, body, firstSeq };
   }
 
-  /** Requires that the group and the campaign of the request exist; templates are resolved separately. */
-  function checkNames({ account }: Sender, send: ParsedSend): Refusal | null {
+  /** Requires that the group and the campaign of the request exist. */
+  function checkGroupAndCampaign({ account }: Sender, send: ParsedSend): Refusal | null {
     const { campaignId, groupId } = send;
     if (groupId !== null && tables.subscriptionGroups.get(account.account_id, groupId) === null) {
       return refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `There is no subscription group ${groupId}`);
@@ -197,7 +197,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     if (dueAt > now) return;
     for (const destination of new Set(send.recipients.map(({ mailbox }) => domainOf(mailbox.address)))) {
       deps.announce({
-        priority: PRIORITIES[sender.useCase],
+        priority: PRIORITY_OF_STREAM[sender.useCase],
         account_id: sender.account.account_id,
         destination,
       });
@@ -240,7 +240,7 @@ function fingerprinted(body: SendRequest): SendRequest {
   return { ...body, messageId: undefined };
 }
 
-/** Estimates the characters that are rendered and encoded: each variable counts like the longest one. */
+/** An upper bound of the characters that are rendered and encoded: each variable counts like the longest one. */
 function sizeOf({ attachments, variables }: ParsedSend, { html, text }: TemplateContent): number {
   const attached = attachments.reduce((sum, { content }) => sum + content.length, 0);
   const source = html.length + (text?.length ?? 0);

@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { type Attachment, CONTENT_ID, MEDIA_TYPE } from '../mail/content.ts';
+import type { Fault } from './faults.ts';
 
 export const MAX_ATTACHMENTS = 10;
 /** Decoded bytes of all attachments of a message. */
@@ -20,17 +21,13 @@ export function tooManyAttachments(attachments: readonly Attachment[]): Refusal 
  * Reports malformed attachments; returns a refusal when they are too large together, which applies only when none is
  * malformed. `otherBytes`: bytes of other parts that count as attachments.
  */
-export function checkAttachments(
-  attachments: Attachment[],
-  fault: (field: string, message: string) => void,
-  otherBytes = 0,
-): Refusal | null {
+export function checkAttachments(attachments: Attachment[], fault: Fault, otherBytes = 0): Refusal | null {
   const ids = new Set<string>();
   let total = otherBytes;
   for (const [index, attachment] of attachments.entries()) {
     const field = `attachments[${index}]`;
     const { name, contentType, content, contentId } = attachment;
-    if (name.length < 1 || name.length > 255) fault(`${field}.name`, 'must be 1 to 255 characters long');
+    if (name.length < 1 || name.length > 255) fault(`${field}.name`, 'must have 1 to 255 characters');
     else if (BAD_NAME.test(name) || !name.isWellFormed())
       fault(`${field}.name`, 'must not contain path separators or control characters');
     if (!MEDIA_TYPE.test(contentType))
@@ -45,7 +42,7 @@ export function checkAttachments(
       fault(`${field}.content`, 'must be base64 without line breaks');
     else total += decodedLength(content);
     if (contentId !== undefined && !CONTENT_ID.test(contentId)) {
-      fault(`${field}.contentId`, 'must be 1 to 250 visible ASCII characters without angle brackets');
+      fault(`${field}.contentId`, 'must have 1 to 250 visible ASCII characters and no angle brackets');
     } else if (contentId !== undefined && ids.has(contentId)) fault(`${field}.contentId`, 'is used twice');
     if (contentId !== undefined) ids.add(contentId);
   }

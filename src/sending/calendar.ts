@@ -1,7 +1,8 @@
 import type { Alternative, Attachment } from '../mail/content.ts';
-import { textFault } from '../templates/text.ts';
+import { textFault } from '../mail/text-fault.ts';
+import type { Fault } from './faults.ts';
 
-/** An iCalendar object of a request: what it is in the message that is sent (RFC 6047). */
+/** An iCalendar object of a request, and the parts of the message that it becomes (RFC 6047). */
 export interface CalendarInput {
   method: string;
   content: string;
@@ -9,11 +10,11 @@ export interface CalendarInput {
 
 export interface CalendarParts {
   alternative: Alternative;
-  /** For readers that offer to open or import a file. */
+  /** For mail programs that offer to open or import a file. */
   file: Attachment;
   /** Octets of the object, which is counted once. */
   bytes: number;
-  /** In words, what makes readers show no invitation. */
+  /** Sentences about what keeps mail programs from showing an invitation. */
   warnings: string[];
 }
 
@@ -33,11 +34,8 @@ export const CALENDAR_METHODS = [
 const OBJECT = /^BEGIN:VCALENDAR\r\n[\s\S]*\r\nEND:VCALENDAR\r\n$/i;
 const METHOD_PROPERTY = /^METHOD(?:;[^:\r\n]*)?:([^\r\n]*)\r$/im;
 
-/** Null after a fault. */
-export function parseCalendar(
-  calendar: CalendarInput,
-  fault: (field: string, message: string) => void,
-): CalendarParts | null {
+/** Reports each fault; null without a valid method. */
+export function parseCalendar(calendar: CalendarInput, fault: Fault): CalendarParts | null {
   const method = CALENDAR_METHODS.find((known) => known === calendar.method.trim().toUpperCase());
   if (method === undefined) fault('calendar.method', `must be one of ${CALENDAR_METHODS.join(', ')}`);
   const content = `${calendar.content
@@ -50,7 +48,7 @@ export function parseCalendar(
     fault('calendar.content', 'must be an iCalendar object, from BEGIN:VCALENDAR to END:VCALENDAR');
   const property = METHOD_PROPERTY.exec(content)?.[1]?.trim();
   if (method !== undefined && property !== undefined && property.toUpperCase() !== method)
-    fault('calendar.method', `must be the METHOD property of calendar.content, which is "${property}"`);
+    fault('calendar.method', `must equal the METHOD property of calendar.content, which is "${property}"`);
   if (method === undefined) return null;
   const octets = Buffer.from(content);
   const encoded = octets.toString('base64');
@@ -60,7 +58,7 @@ export function parseCalendar(
       contentType: `text/calendar; charset=utf-8; method=${method}`,
       content: encoded,
     },
-    // A second part of the type text/calendar would be a second invitation to some readers.
+    // Some mail programs would show a second text/calendar part as a second invitation.
     file: { name: 'invite.ics', contentType: 'application/ics', content: encoded },
     bytes: octets.length,
     warnings:

@@ -16,7 +16,10 @@ import type { HtmlReader } from './html-reader.ts';
 import { type Rendered, renderingSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
 
-/** The checks of a send in the contract's order (§13.1). They only read. */
+/**
+ * The checks of a send, in this order: From domain, compliance, variables, suppression, and consent for marketing mail.
+ * They only read.
+ */
 export interface Sender {
   account: AccountRow;
   useCase: UseCase;
@@ -32,7 +35,7 @@ export interface Checked {
   list: MailingList | null;
 }
 
-/** In steps. `content`: the resolved template. */
+/** Checks and renders a send, in steps. `content`: the resolved template. */
 export function* checkingSend(
   tables: Tables,
   sender: Sender,
@@ -55,6 +58,7 @@ export function* checkingSend(
   return refusal ?? { domain, rendered, list: listOf(tables, sender, send) };
 }
 
+/** What a check needs in addition to the tables. */
 export interface CheckDeps {
   html: HtmlReader;
   /** Append compliance variables that the content lacks instead of refusing it. */

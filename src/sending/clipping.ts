@@ -20,7 +20,7 @@ export interface LinkOptions {
   linkBase: string;
 }
 
-/** Sentences; none when the HTML is not clipped. `html` contains marks (content.ts). */
+/** Returns a warning if Gmail clips the HTML. `html` contains marks (mail/content.ts). */
 export function clippingWarnings(html: string, options: LinkOptions): string[] {
   const bytes = finalSize(html, options);
   if (bytes <= MAX_DISPLAYED_BYTES) return [];

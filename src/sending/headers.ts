@@ -1,11 +1,12 @@
-import { textFault } from '../templates/text.ts';
+import { textFault } from '../mail/text-fault.ts';
+import type { Fault } from './faults.ts';
 
-/** Header fields of a request. Fields that the service sets, that identify the sender or that are traces are refused. */
+/** Custom header fields. Those that the service sets, that identify the sender or that are traces are refused. */
 const NAME = /^[A-Za-z0-9-]{1,76}$/;
 export const MAX_HEADERS = 50;
 const MAX_BYTES = 8 * 1024;
 
-const REFUSED = new Set([
+const SERVICE_FIELDS: ReadonlySet<string> = new Set([
   'from',
   'sender',
   'to',
@@ -20,19 +21,21 @@ const REFUSED = new Set([
   'mime-version',
   'feedback-id',
 ]);
-const REFUSED_PREFIXES = ['received', 'dkim-', 'arc-', 'content-', 'x-postrider-', 'cfbl-', 'resent-'];
+const SERVICE_PREFIXES = ['received', 'dkim-', 'arc-', 'content-', 'x-postrider-', 'cfbl-', 'resent-'];
+
+/** Whether a caller cannot set the field. `name`: in lower case. */
+export function isServiceField(name: string): boolean {
+  return SERVICE_FIELDS.has(name) || SERVICE_PREFIXES.some((prefix) => name.startsWith(prefix));
+}
 
 /** Returns the fields in order and reports each fault. */
-export function checkHeaders(
-  headers: Record<string, string>,
-  fault: (field: string, message: string) => void,
-): [string, string][] {
+export function checkHeaders(headers: Record<string, string>, fault: Fault): [string, string][] {
   const entries = Object.entries(headers);
   if (entries.length > MAX_HEADERS)
     fault('headers', `must have at most ${MAX_HEADERS} fields; it has ${entries.length}`);
   const bytes = entries.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0);
   if (bytes > MAX_BYTES) {
-    // The contents are not checked: they can have megabytes.
+    // The values are not checked: they can have megabytes.
     fault('headers', `must have at most ${MAX_BYTES} bytes; it has ${bytes}`);
     return entries;
   }
@@ -47,9 +50,8 @@ export function checkHeaders(
 
 function headerFault(name: string, value: string, seen: ReadonlySet<string>): string | null {
   const lower = name.toLowerCase();
-  if (!NAME.test(name)) return 'must have a name of 1 to 76 characters A-Z, a-z, 0-9 or "-"';
-  if (REFUSED.has(lower) || REFUSED_PREFIXES.some((prefix) => lower.startsWith(prefix)))
-    return 'is set by the service and cannot be given here';
+  if (!NAME.test(name)) return 'must have a name of 1 to 76 characters from A-Z, a-z, 0-9 and "-"';
+  if (isServiceField(lower)) return 'is set by the service and cannot be given here';
   if (seen.has(lower)) return 'is given twice';
   if (/[\r\n]/.test(value)) return 'must not contain a line break';
   if (lower === 'list-unsubscribe' && !/^\s*<[^<>\s]+>(\s*,\s*<[^<>\s]+>)*\s*$/.test(value)) {

@@ -32,12 +32,12 @@ export interface StoredResponse {
 
 export interface Reservation {
   kind: 'reserved';
-  /** In the unit of work that accepts. Throws when another process used the key, so that the unit is rolled back. */
+  /** Called in the unit of work that accepts. Throws if another process has used the key, so that the unit is rolled back. */
   store(tables: Tables, status: number, body: string): void;
   release(): void;
 }
 
-/** 1 to 255 printable characters; the quoted form of the IETF draft is the same key. Null when malformed. */
+/** Parses the key: 1 to 255 printable characters; the quoted form of the IETF draft is the same key. Null when malformed. */
 export function parseIdempotencyKey(header: string): string | null {
   const key = /^"(.*)"$/.exec(header)?.[1] ?? header;
   return /^[\x20-\x7e]{1,255}$/.test(key) ? key : null;
@@ -54,7 +54,7 @@ export function createIdempotencyKeys(deps: {
   return {
     begin: ({ accountId, endpoint, key, body }) => {
       const name = `${accountId} ${endpoint} ${key}`;
-      // Before the table: its row of a request in progress may not be on disk yet.
+      // Checked before the table: the row of a request in progress may not be on disk yet.
       if (reserved.has(name)) {
         return refuse('IDEMPOTENCY_IN_PROGRESS', 'A request with this Idempotency-Key is in progress', {
           retryAfter: 1,

@@ -101,7 +101,7 @@ function findWaiting(tables: Tables, accountId: string | null, messageId: string
   if (isRefusal(message)) return message;
   const queued = tables.queue.get(message.seq);
   if (queued === null) {
-    return refuse('INVALID_STATE', `The message is ${message.status} and not queued any more`);
+    return refuse('INVALID_STATE', `The message is ${message.status} and no longer queued`);
   }
   return queued.lease === null ? { message, queued } : refuse('INVALID_STATE', 'The message is being sent');
 }

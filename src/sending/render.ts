@@ -10,8 +10,6 @@ import {
   requiredVariables,
 } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
-import type { SharedContent, SharedPart } from '../mail/shared-content.ts';
-import { fillingShared, joinShared, type SharedTemplate, sharingTemplate } from '../mail/shared-template.ts';
 import {
   isServiceVariable,
   MAX_PROBLEMS,
@@ -26,21 +24,24 @@ import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from '../templates/compliance-templates.ts';
 import type { TemplateContent } from '../templates/source.ts';
-import { subjectTemplateFault } from '../templates/text.ts';
+import { subjectTemplateFault } from '../templates/templates.ts';
 import type { HtmlReader } from './html-reader.ts';
-import { type ParsedSend, subjectFault } from './request.ts';
+import { type ParsedSend, subjectRefusal } from './request.ts';
 
-/** Renders templates: checks compliance in the template, then inserts the variables. Parts that differ between copies are marks. */
+/**
+ * Renders templates: checks compliance in the template, then inserts the variables. What differs between copies is a
+ * mark (mail/content.ts).
+ */
 export type Rendered = Pick<MessageContent, 'subject' | 'html' | 'text'>;
 
 /** Characters of a rendered part. */
 export const MAX_RENDERED = 8 * 1024 * 1024;
 const COMPANY_VARIABLES = ['company_address_html', 'company_address_text', 'company_address'];
 
-/** Determines which compliance variables a template needs and what they insert. */
+/** The fields of a send that determine which compliance variables a template needs and what they insert. */
 export type TemplateContext = Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'essential'>;
 
-interface Part {
+export interface TemplatePart {
   field: 'subject' | 'html' | 'text';
   kind: TemplateKind;
   template: Template;
@@ -48,7 +49,7 @@ interface Part {
 
 /** A parsed template with the values of the service's variables, for any number of copies. */
 export interface PreparedTemplate {
-  parts: Part[];
+  parts: TemplatePart[];
   service: ComplianceVariables;
   /** Compliance variables that the rendered html must show. */
   required: readonly RequiredVariable[];
@@ -65,7 +66,7 @@ export function prepareTemplate(
   return withoutPause(preparingTemplate(tables, account, send, content, html));
 }
 
-/** The same in steps. */
+/** `prepareTemplate` in steps. */
 function* preparingTemplate(
   tables: Tables,
   account: AccountRow,
@@ -83,7 +84,7 @@ function* preparingTemplate(
   const missing = read === null ? missingInText(text ?? { names: [] }) : read.missing;
   const lacking = required.filter((name) => missing.includes(name));
   if (lacking.length > 0) return complianceMissing(lacking, read === null ? 'text' : 'html');
-  const parts: Part[] = [
+  const parts: TemplatePart[] = [
     { field: 'subject', kind: 'subject', template: parseTemplate(content.subject) },
     ...(read === null ? [] : [{ field: 'html', kind: 'html', template: read.template } as const]),
     ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
@@ -108,17 +109,17 @@ function tooManySlots(field: string): Refusal {
 }
 
 /** The variables of all parts; one that several parts use is repeated. */
-export function namesOf(parts: readonly Part[]): string[] {
+export function namesOf(parts: readonly TemplatePart[]): string[] {
   return parts.flatMap(({ template }) => template.names);
 }
 
 /** Parses a template in steps ahead of `prepareTemplate`, which then finds it in the cache of the reader. */
-export function* parsingTemplate({ html, text }: TemplateContent, reader: HtmlReader): Work<void> {
+export function* parsingContent({ html, text }: TemplateContent, reader: HtmlReader): Work<void> {
   if (html !== '') yield* reader.reading(html);
   if (text !== null) yield* reader.readingText(text);
 }
 
-/** `optional`: variables that are empty when they are missing. */
+/** Inserts the variables into all parts. `optional`: those that are empty when they are missing. */
 export function renderPrepared(
   prepared: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
@@ -127,14 +128,14 @@ export function renderPrepared(
   return withoutPause(renderingPrepared(prepared, variables, optional));
 }
 
-/** The same in steps. */
+/** `renderPrepared` in steps. */
 export function* renderingPrepared(
   { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
 ): Work<Rendered | Refusal> {
   const rendered: Rendered = { subject: '', html: '', text: null };
-  const problems: { field: string; problem: TemplateProblem }[] = [];
+  const problems: FieldProblem[] = [];
   for (const { field, kind, template } of parts) {
     const own = kind === 'html' ? service.html : service.text;
     const result = yield* renderingTemplate(template, kind, variables, own, {
@@ -145,13 +146,13 @@ export function* renderingPrepared(
     else problems.push(...result.map((problem) => ({ field, problem })));
   }
   if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
-  const fault = subjectFault(rendered.subject);
-  if (fault !== null) return fault;
+  const refusal = subjectRefusal(rendered.subject);
+  if (refusal !== null) return refusal;
   return (yield* findingHiddenCompliance({ parts, service, required }, variables, optional)) ?? rendered;
 }
 
 /** Refuses when values of raw variables hide required parts of the html. */
-function* findingHiddenCompliance(
+export function* findingHiddenCompliance(
   { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
@@ -164,80 +165,7 @@ function* findingHiddenCompliance(
   return hidden.length > 0 ? complianceHidden(hidden, html) : null;
 }
 
-/** A template into which the values that are equal for all recipients were inserted. */
-export interface SharedRendering {
-  prepared: PreparedTemplate;
-  parts: { field: Part['field']; first: number; template: SharedTemplate }[];
-}
-
-/**
- * Inserts the values that are equal for all recipients, in steps. `isOwn`: variables whose values differ. A refusal: the
- * template cannot be rendered for any recipient.
- */
-export function* sharingPrepared(
-  prepared: PreparedTemplate,
-  variables: Readonly<Record<string, unknown>>,
-  isOwn: (name: string) => boolean,
-): Work<SharedRendering | Refusal> {
-  const problems: { field: string; problem: TemplateProblem }[] = [];
-  const shared: SharedRendering = { prepared, parts: [] };
-  let first = 0;
-  for (const { field, kind, template } of prepared.parts) {
-    const service = kind === 'html' ? prepared.service.html : prepared.service.text;
-    const result = yield* sharingTemplate(template, kind, variables, service, { limit: MAX_RENDERED, isOwn });
-    if (Array.isArray(result)) problems.push(...result.map((problem) => ({ field, problem })));
-    else {
-      shared.parts.push({ field, first, template: result });
-      first += result.values.length;
-    }
-  }
-  return problems.length > 0 ? variableRefusal(problems, true) : shared;
-}
-
-/** The part of a shared rendering that differs for a recipient. */
-export interface CopyRendering {
-  subject: string;
-  /** Of all parts, in their order. */
-  values: string[];
-}
-
-/** Renders the part of one recipient; `variables` are all variables. */
-export function fillCopy(
-  { prepared, parts }: SharedRendering,
-  variables: Readonly<Record<string, unknown>>,
-  optional: ReadonlySet<string>,
-): CopyRendering | Refusal {
-  const problems: { field: string; problem: TemplateProblem }[] = [];
-  const values: string[] = [];
-  let subject = '';
-  for (const { field, template } of parts) {
-    const filled = withoutPause(fillingShared(template, variables, { limit: MAX_RENDERED, optional }));
-    if ('problems' in filled) problems.push(...filled.problems.map((problem) => ({ field, problem })));
-    else {
-      values.push(...filled.values);
-      if (field === 'subject') subject = joinShared(template, filled.values);
-    }
-  }
-  if (problems.length > 0) return variableRefusal(problems, true);
-  const fault = subjectFault(subject) ?? withoutPause(findingHiddenCompliance(prepared, variables, optional));
-  return fault ?? { subject, values };
-}
-
-/** The parts in their stored form. */
-export function sharedParts({ parts }: SharedRendering): Pick<SharedContent, 'subject' | 'html' | 'text'> {
-  const part = (wanted: Part['field']): SharedPart | null => {
-    const found = parts.find(({ field }) => field === wanted);
-    return found === undefined
-      ? null
-      : { first: found.first, holes: found.template.holes, texts: found.template.texts };
-  };
-  return {
-    subject: part('subject') ?? { first: 0, holes: [], texts: [''] },
-    html: part('html'),
-    text: part('text'),
-  };
-}
-
+/** Prepares and renders the template of a send, in steps. */
 export function* renderingSend(
   tables: Tables,
   account: AccountRow,
@@ -280,7 +208,7 @@ function complianceHidden(names: string[], template: Template): Refusal {
 
 const PROBLEM_TEXTS: Record<TemplateProblem['reason'], string> = {
   missing: 'has no value in templateVariables',
-  'not-text': 'is an object or a list in templateVariables; it must be a text, number or boolean',
+  'not-text': 'is an object or an array in templateVariables; it must be a string, a number or a boolean',
   'line-break': 'contains a line break, which a subject cannot have',
   nul: 'contains the character U+0000',
   'too-long': 'makes the message too large',
@@ -291,11 +219,14 @@ const NO_FIELD = ', and no contact has a field of that name';
 /** Problems that a response lists. */
 const MAX_NAMED = 50;
 
-/** Missing values are one kind of refusal; values that cannot be used are faults of their fields. */
-function variableRefusal(
-  problems: { field: string; problem: TemplateProblem }[],
-  ofContacts: boolean,
-): Refusal {
+/** A value that cannot be inserted of a variable in a part. */
+export interface FieldProblem {
+  field: string;
+  problem: TemplateProblem;
+}
+
+/** Missing values are one kind of refusal; values that cannot be inserted are invalid fields. */
+export function variableRefusal(problems: readonly FieldProblem[], ofContacts: boolean): Refusal {
   const unusable = problems.filter(({ problem }) => problem.reason !== 'missing');
   const chosen = unusable.length > 0 ? unusable : problems;
   const details = chosen.slice(0, MAX_NAMED).map(({ field, problem }): RefusalDetail => {

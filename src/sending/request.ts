@@ -1,13 +1,14 @@
 import { DAY, parseMoment } from '../core/clock.ts';
-import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { isServiceVariable } from '../mail/template.ts';
+import { textFault } from '../mail/text-fault.ts';
 import type { Role } from '../store/messages/messages.ts';
 import type { TemplateSource } from '../templates/source.ts';
-import { textFault } from '../templates/text.ts';
 import { checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
 import { type CalendarInput, parseCalendar } from './calendar.ts';
+import { collectFaults, type Fault } from './faults.ts';
 import { checkHeaders } from './headers.ts';
 
 /**
@@ -39,7 +40,7 @@ export interface SendRequest extends MailRequest {
   calendar?: CalendarInput | undefined;
   /** Ignores a transactional opt-out and has no unsubscribe link. Transactional only. */
   essential?: boolean | undefined;
-  /** Other forms of the text. Like `messageId` only for mail submitted over SMTP. */
+  /** Further alternatives of the body. Only for mail submitted over SMTP, like `messageId`. */
   alternatives?: Alternative[] | undefined;
   /** Without angle brackets. */
   messageId?: string | undefined;
@@ -117,33 +118,6 @@ export function parseSend(request: SendRequest, now: number): ParsedSend | Refus
   };
 }
 
-export type Fault = (field: string, message: string) => void;
-
-/** Faults that a response lists; the rest are counted. */
-const MAX_FAULTS = 50;
-/** Characters of the path of a field and of a message, which can quote the request. */
-const MAX_FIELD_LENGTH = 128;
-const MAX_MESSAGE_LENGTH = 300;
-
-/** Returns the result of `parse`, or a VALIDATION_ERROR with the faults that it reported. */
-export function collectFaults<Parsed>(parse: (fault: Fault) => Parsed | null): Parsed | Refusal {
-  const faults: RefusalDetail[] = [];
-  let count = 0;
-  const parsed = parse((field, message) => {
-    count++;
-    if (faults.length === MAX_FAULTS) return;
-    faults.push({
-      field: shortened(field, MAX_FIELD_LENGTH),
-      message: shortened(message, MAX_MESSAGE_LENGTH),
-    });
-  });
-  const [first] = faults;
-  if (first === undefined && parsed !== null) return parsed;
-  const sentence = first ? `${first.field}: ${first.message}` : 'the request is not valid';
-  const more = count > 1 ? ` (and ${count - 1} more)` : '';
-  return refuse('VALIDATION_ERROR', `${sentence}${more}`, { details: faults });
-}
-
 /** Parses the part of a request that does not depend on the recipients; null after a fault in `from`. */
 export function parseMail(request: MailRequest, now: number, fault: Fault): ParsedMail | null {
   const from = oneMailbox('from', request.from, fault);
@@ -200,7 +174,7 @@ function oneMailbox(field: string, text: string, fault: Fault): Mailbox | null {
 
 function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
   const byAddress = new Map<string, Recipient>();
-  let named = 0;
+  let count = 0;
   for (const role of ['to', 'cc', 'bcc'] as const) {
     const value = request[role];
     const mailboxes = value === undefined ? [] : parseMailboxList(value);
@@ -208,7 +182,7 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
       fault(role, mailboxes);
       continue;
     }
-    named += mailboxes.length;
+    count += mailboxes.length;
     for (const mailbox of mailboxes) {
       // An address that is given twice is one recipient.
       const key = mailbox.address.toLowerCase();
@@ -217,12 +191,13 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
   }
   const recipients = [...byAddress.values()];
   const roles = new Set(recipients.map(({ role }) => role));
-  if (named > MAX_RECIPIENTS)
-    fault('to', `must have at most ${MAX_RECIPIENTS} recipients in a request; it has ${named}`);
-  if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')) && request.to === undefined)
-    fault('to', 'is required');
-  else if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')))
-    fault('to', 'must name at least one recipient');
+  if (count > MAX_RECIPIENTS)
+    fault(
+      'to',
+      `must have at most ${MAX_RECIPIENTS} recipients, cc and bcc included; the request has ${count}`,
+    );
+  if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')))
+    fault('to', request.to === undefined ? 'is required' : 'must name at least one recipient');
   return recipients;
 }
 
@@ -234,9 +209,9 @@ function parseSource(request: MailRequest, fault: Fault): TemplateSource {
   }
   if (subject !== undefined && /[\r\n]/.test(subject)) fault('subject', 'must not contain a line break');
   if (subject !== undefined && subject.length > MAX_SUBJECT_LENGTH)
-    fault('subject', `must be at most ${MAX_SUBJECT_LENGTH} characters long`);
+    fault('subject', `must have at most ${MAX_SUBJECT_LENGTH} characters`);
   if (templateId !== undefined) {
-    // Parts of both would be two mails in one.
+    // A template and content in the request would be two different messages.
     if (html !== undefined) fault('html', 'cannot be given together with templateId');
     if (text !== undefined) fault('text', 'cannot be given together with templateId');
     return { templateId, subject: subject ?? null };
@@ -253,17 +228,17 @@ function checkVariables(variables: Record<string, unknown>, fault: Fault): void 
     if (isServiceVariable(name))
       fault(`templateVariables.${name}`, 'is set by the service and cannot be given');
   }
-  if (deeperThan(variables, MAX_VARIABLE_DEPTH))
-    fault('templateVariables', `must not be nested deeper than ${MAX_VARIABLE_DEPTH} levels`);
+  if (isDeeperThan(variables, MAX_VARIABLE_DEPTH))
+    fault('templateVariables', `must not be nested more than ${MAX_VARIABLE_DEPTH} levels deep`);
 }
 
-function deeperThan(value: unknown, depth: number): boolean {
+function isDeeperThan(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  return depth === 0 || Object.values(value).some((inner) => deeperThan(inner, depth - 1));
+  return depth === 0 || Object.values(value).some((inner) => isDeeperThan(inner, depth - 1));
 }
 
 /** Refuses a rendered subject that is too long. */
-export function subjectFault(subject: string): Refusal | null {
+export function subjectRefusal(subject: string): Refusal | null {
   return subject.length > MAX_SUBJECT_LENGTH
     ? invalid('subject', `is longer than ${MAX_SUBJECT_LENGTH} characters after rendering`)
     : null;

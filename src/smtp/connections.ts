@@ -4,9 +4,10 @@ import { type SmtpCaller, smtpCaller } from './caller.ts';
 import { SmtpRejection } from './reply.ts';
 
 /**
- * The open connections of a listener, and which one ends when all slots are taken. What counts is the last completed
- * message of a connection, never its last command: a client that repeats MAIL and RSET, or sends a mail byte by byte,
- * keeps its slot only while no other client needs it. A connection whose message is being processed is never ended.
+ * The open connections of a listener, and the choice of the one that ends when all slots are taken. The choice depends on
+ * the last completed message of a connection, not on its last command: a client that repeats MAIL and RSET, or sends a
+ * mail byte by byte, keeps its slot only while no other client needs it. A connection whose message is being processed is
+ * never ended.
  */
 export interface SmtpConnectionLimits {
   connections: number;
@@ -60,7 +61,7 @@ interface Entry {
   rejectedRecipients: number;
 }
 
-/** For this long after a completed message a connection keeps its slot, even when its network has too many. */
+/** Time after a completed message in which a connection keeps its slot, even when its network has too many. */
 const PATIENCE_MS = 5 * SECOND;
 /** The same when its network has no more than its fair share. */
 const FAIR_PATIENCE_MS = 30 * SECOND;
@@ -105,7 +106,7 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
     };
     const victim = fromAbove(unproductive(PATIENCE_MS));
     if (victim !== null || own > fairShare) return victim;
-    // Clients that reconnect all the time are never old: without any completed message they are candidates immediately.
+    // Clients that reconnect often are never old: without a completed message they are candidates immediately.
     const fresh = [...entries].filter(
       ([, { phase, completed }]) => phase !== 'processing' && completed === 0,
     );
@@ -189,7 +190,7 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
           (phase !== 'processing' && now - since > limits.connectionMs);
         if (!late) continue;
         remove(session);
-        disconnect(session, 'This takes too long');
+        disconnect(session, 'Time limit exceeded');
       }
     },
     drain: () => {

@@ -62,11 +62,11 @@ export interface SmtpListenerDeps {
   onMail?(session: SMTPServerSession): SmtpRejection | null;
   /** Decides on RCPT; null: accepted. */
   onRecipient(address: string, session: SMTPServerSession): SmtpRejection | null;
-  /** To whose share of the budget the memory for the session's next mail is charged. */
+  /** The share of the budget to which the memory for the session's next mail is charged. */
   uploader(session: SMTPServerSession): Omit<MailUploadOptions, 'evict'>;
   /**
-   * Processes a mail. Resolves with the text of the 250 when its effects are durable, or with a rejection. Any error
-   * it throws is a fault of this server and answered with 451.
+   * Processes a mail. Resolves with the text of the 250 when its effects are durable, or with a rejection. An error is a
+   * fault of this server and answered with 451.
    */
   onData(mail: Buffer, session: SMTPServerSession): Promise<string | SmtpRejection>;
   /** Whether a mail that was rejected after DATA counts as completed, too. */
@@ -122,7 +122,7 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
     },
     onMailFrom: (_address, session, callback) =>
       callback(attempt(() => connections.begin(session) ?? deps.onMail?.(session) ?? null)),
-    onRcptTo: ({ address }, session, callback) => callback(attempt(() => recipient(address, session))),
+    onRcptTo: ({ address }, session, callback) => callback(attempt(() => checkRecipient(address, session))),
     onData: (stream, session, callback) => void answerMail(stream, session, callback),
     onClose: (session) => connections.remove(session),
   };
@@ -141,8 +141,13 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
   const removeClosedSockets = boundSockets(server.server, limits.perAddress, deps.proxies);
 
   function disconnect(session: SMTPServerSession, text: string): void {
+    send421(session, `4.7.0 ${text}`);
+  }
+
+  /** The server closes the connection after the reply. */
+  function send421(session: SMTPServerSession, text: string): void {
     for (const connection of server.connections)
-      if (connection.session === session) connection.send(421, `4.7.0 ${text}`);
+      if (connection.session === session) connection.send(421, text);
   }
 
   function onRejected(remoteAddress: string, { message }: SmtpRejection): void {
@@ -150,10 +155,9 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
   }
 
   function evict(session: SMTPServerSession, reason: EvictionReason): void {
-    const rejection = new SmtpRejection(421, '4.3.2', EVICTIONS[reason]);
+    const rejection = new SmtpRejection(421, '4.3.2', EVICTION_TEXTS[reason]);
     onRejected(session.remoteAddress, rejection);
-    for (const connection of server.connections)
-      if (connection.session === session) connection.send(421, rejection.message);
+    send421(session, rejection.message);
   }
 
   function sweep(): void {
@@ -180,7 +184,7 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
     }
   }
 
-  function recipient(address: string, session: SMTPServerSession): SmtpRejection | null {
+  function checkRecipient(address: string, session: SMTPServerSession): SmtpRejection | null {
     const rejection = deps.onRecipient(address, session);
     return rejection === null ? null : (connections.rejectedRecipient(session) ?? rejection);
   }
@@ -271,8 +275,8 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
   };
 }
 
-/** Reply texts. */
-const EVICTIONS: Record<EvictionReason, string> = {
+/** Texts of the replies to clients whose mail is evicted from memory. */
+const EVICTION_TEXTS: Record<EvictionReason, string> = {
   'memory-needed': 'Other clients need this memory; please try again later',
   'too-slow': 'The mail arrives too slowly; please try again later',
 };

@@ -2,7 +2,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { parseMailbox } from '../mail/address.ts';
-import { emailIdentifier } from '../mail/identifier.ts';
+import { emailIdentifier, recipientIdentifier } from '../mail/identifier.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
 import type {
@@ -34,12 +34,12 @@ export interface SuppressionTarget {
 export interface SuppressionList {
   /** Newest first. */
   list(filter: SuppressionFilter): Promise<Page<SuppressionRow>>;
-  /** An equal suppression that exists is not changed. An opt-out is recorded as an event. */
+  /** Does not change an equal suppression that exists. Records an opt-out as an event. */
   add(
     accountId: string,
     input: SuppressionInput,
   ): Promise<{ row: SuppressionRow; created: boolean } | Refusal>;
-  /** Returns the removed rows; refused when there are none. Counting of bounces restarts from zero. */
+  /** Returns the removed rows; refused when there are none. The bounce count of the address is reset. */
   remove(accountId: string, target: SuppressionTarget): Promise<SuppressionRow[] | Refusal>;
 }
 
@@ -85,11 +85,11 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
     },
     remove: (accountId, { email, stream, reason }) =>
       writer.run((all): SuppressionRow[] | Refusal => {
-        const hash = identifierOf(email);
+        const hash = recipientIdentifier(email);
         const rows = all.suppressions
           .of(accountId, hash)
           .filter((row) => (stream ?? row.stream) === row.stream && (reason ?? row.reason) === row.reason);
-        if (rows.length === 0) return refuse('NOT_FOUND', `There is no such suppression of ${email}`);
+        if (rows.length === 0) return refuse('NOT_FOUND', `There is no matching suppression of ${email}`);
         for (const { seq } of rows) all.suppressions.remove(seq);
         all.suppressions.clearStrikes(accountId, hash);
         onSuppressionChange?.(all, accountId, hash);
@@ -104,17 +104,6 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
       fields: { method: 'api', stream: row.stream, recipient, contactIdentifier: row.recipient_hash },
     });
   }
-}
-
-/** The identifier of an address; an identifier is returned unchanged. */
-export function identifierOf(email: string): string {
-  return /^email_[0-9a-f]{32}$/.test(email) ? email : emailIdentifier(plainAddress(email));
-}
-
-/** Without the display name; text that is not an address is returned unchanged. */
-function plainAddress(text: string): string {
-  const mailbox = parseMailbox(text);
-  return typeof mailbox === 'string' ? text : mailbox.address;
 }
 
 export interface Suppression {

@@ -5,7 +5,7 @@ import type { SentMail } from '../mail/sent-mail.ts';
 import type { Tables } from '../store/tables.ts';
 import { withoutMessage } from './unsubscribe.ts';
 
-/** A recipient reported a mail by the link in it. */
+/** A report that a recipient sends with the link in a mail. */
 export interface AbuseReport {
   reason: AbuseReportReason;
   ip: string;
@@ -19,8 +19,8 @@ export interface ReportAbuseDeps {
 }
 
 /**
- * Records a complaint and ends the account's marketing mail to the recipient; transactional mail continues (contract
- * §13.10). Call inside a unit of work. Returns false, and records nothing, when the mail was reported before.
+ * Records a complaint and ends the account's marketing mail to the recipient; transactional mail continues. Called in a
+ * unit of work. Returns false, and records nothing, when the mail was reported before.
  */
 export type ReportAbuse = (tables: Tables, mail: SentMail, report: AbuseReport) => boolean;
 

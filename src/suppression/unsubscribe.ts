@@ -10,8 +10,8 @@ import type { Tables } from '../store/tables.ts';
 /**
  * Opt-outs of recipients, by one click, the page or mail. An opt-out of mail to a subscription group stops mail to that
  * group; an opt-out of other mail stops its stream. The choice `all` stops the whole stream, and for transactional mail
- * both streams. Opt-outs are stored by the hash of the recipient, so they work when the message and the contact were
- * purged. One that is stored already changes nothing and records no event.
+ * both streams. Opt-outs are stored by the hash of the recipient, so that they work after the message and the contact
+ * were deleted. A repeated opt-out changes nothing and records no event.
  */
 export type Choice = 'list' | 'all';
 
@@ -26,7 +26,7 @@ export interface OptOutSource {
 }
 
 export interface OptOutState {
-  /** Of the group that the mail was sent to; null: of none, or it was deleted. */
+  /** The name of the group that the mail was sent to; null: there is none, or it was deleted. */
   groupName: string | null;
   /** What each choice would stop. */
   choices: Record<Choice, readonly OptOutPart[]>;
@@ -135,7 +135,7 @@ export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
   };
 }
 
-/** An event about a mail whose message was purged. */
+/** An event about a mail whose message was deleted. */
 export function withoutMessage<Kind extends MessageEventKind>(
   mail: SentMail,
   fields: EventFields[Kind],

@@ -29,7 +29,7 @@ export interface ComplianceTemplates {
     accountId: string,
     fields: ComplianceFields & { isDefault?: boolean },
   ): Promise<ComplianceTemplateRow | Refusal>;
-  /** A default whose type or domain changes is the default there. */
+  /** A default that gets another type or domain becomes the default there. */
   update(
     accountId: string,
     templateId: string,
@@ -56,8 +56,8 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
     create: async (accountId, { name, type, domain, htmlContent, isDefault }) =>
       contentRefusal(type, htmlContent) ??
       writer.run((all): ComplianceTemplateRow | Refusal => {
-        const limit = mayAdd(all, accountId);
-        if (limit !== null) return limit;
+        const refusal = mayAdd(all, accountId);
+        if (refusal !== null) return refusal;
         const now = clock.now();
         const chosen = isDefault ?? all.complianceTemplates.defaultOf(accountId, type, domain) === null;
         const row = {
@@ -120,7 +120,7 @@ function contentRefusal(type: ComplianceKind, htmlContent: string): Refusal | nu
   return refuse('VALIDATION_ERROR', `htmlContent: ${problems.join('; ')}`, { details });
 }
 
-/** The templates of a subscription group; null: none. */
+/** The templates that a request names for a subscription group; null: none. */
 export type GroupTemplates = Partial<
   Record<'unsubscribeTemplateId' | 'reportAbuseTemplateId' | 'companyAddressTemplateId', string | null>
 >;

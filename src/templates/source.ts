@@ -17,7 +17,7 @@ export interface TemplateContent {
 
 export interface TemplateReference {
   templateId: string;
-  /** In place of the subject of the template; null: none is given. */
+  /** Replaces the subject of the template; null: the template's is used. */
   subject: string | null;
 }
 

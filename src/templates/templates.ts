@@ -2,7 +2,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
-import { parseTemplate } from '../mail/template.ts';
+import { isServiceVariable, parseTemplate } from '../mail/template.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
@@ -10,8 +10,8 @@ import type { TemplateRow, TemplateType } from '../store/templates.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * Stored templates that a send can name. Their form is checked when they are stored; a template that lacks compliance
- * variables causes a warning here and a refusal when it is sent.
+ * Stored templates that a send can name. A template that lacks compliance variables causes a warning here and a refusal
+ * when it is sent.
  */
 export interface TemplateFields {
   name: string;
@@ -58,8 +58,8 @@ export function createTemplates(deps: TemplatesDeps): Templates {
     get: (accountId, templateId) => findTemplate(tables, accountId, templateId),
     create: (accountId, fields) =>
       writer.run((all): TemplateRow | Refusal => {
-        const limit = mayAdd(all, accountId);
-        if (limit !== null) return limit;
+        const refusal = contentRefusal(fields) ?? mayAdd(all, accountId);
+        if (refusal !== null) return refusal;
         const now = clock.now();
         const row = {
           ...fields,
@@ -75,8 +75,8 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         const template = findTemplate(all, accountId, templateId);
         if (isRefusal(template)) return template;
         const changed = { ...template, ...fields, updated_at: clock.now() };
-        const empty = contentFault(changed);
-        if (empty !== null) return empty;
+        const refusal = contentRefusal(changed);
+        if (refusal !== null) return refusal;
         all.templates.update(changed);
         return changed;
       }),
@@ -89,11 +89,20 @@ export function createTemplates(deps: TemplatesDeps): Templates {
   };
 }
 
-/** A template has html, text, or both. */
-export function contentFault({ html, text }: Pick<TemplateFields, 'html' | 'text'>): Refusal | null {
+/** Refuses a template with neither html nor text. */
+export function contentRefusal({ html, text }: Pick<TemplateFields, 'html' | 'text'>): Refusal | null {
   return html === '' && (text === null || text === '')
     ? invalid('html', 'is required, unless text is given')
     : null;
+}
+
+/**
+ * Why a subject cannot be stored, as the rest of a sentence: it uses variables that insert links or blocks of html. Null:
+ * it can.
+ */
+export function subjectTemplateFault(subject: string): string | null {
+  const name = parseTemplate(subject).names.find(isServiceVariable);
+  return name === undefined ? null : `must not contain {{${name}}}, which is for html and text only`;
 }
 
 /** Returns the same refusal for an unknown template and for one of another account. */

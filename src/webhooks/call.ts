@@ -24,7 +24,7 @@ export interface WebhookCaller {
 
 export interface WebhookCallerOptions extends Omit<ConnectorOptions, 'timeoutMs'> {
   userAgent: string;
-  /** For a whole call. Default: 15 s (contract §7). */
+  /** For a whole call. Default: 15 s. */
   timeoutMs?: number;
 }
 

@@ -47,8 +47,8 @@ export interface ReplayInput {
   /** Epoch ms, exclusive. */
   to: number;
   /**
-   * `undelivered`: events of kinds that the webhook takes now and that did not succeed, because calls failed, are
-   * pending, or were not made while it was disabled. `all`: also those that succeeded.
+   * Which events of the kinds that the webhook takes now. `undelivered`: those without a successful call, because calls
+   * failed, are pending, or were not made while the webhook was disabled. `all`: also those that succeeded.
    */
   which: 'undelivered' | 'all';
 }

@@ -46,7 +46,7 @@ const REASONS: readonly [codes: RegExp, reason: string][] = [
   [/^ECONNREFUSED$/, 'the connection was refused'],
   [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'the connection timed out'],
   [/^E(HOST|NET)(UNREACH|DOWN)$/, 'the host cannot be reached'],
-  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'the connection was closed before a response came'],
+  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'the connection was closed before a response arrived'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'the certificate is not valid for the host name'],
   [/^CERT_HAS_EXPIRED$/, 'the certificate has expired'],
   [/CERT|SIGNATURE/, 'the certificate is not trusted'],

@@ -4,7 +4,7 @@ import { isForbidden, isPublic } from '../dns/address-kinds.ts';
 import { EVENT_KINDS, isEventKind } from '../events/event-types.ts';
 import type { WebhookFields } from './resource.ts';
 
-/** In place of the kinds of events: all kinds. */
+/** Subscribes to all kinds of events. */
 export const EVERY_EVENT = '*';
 
 export const MAX_URL_LENGTH = 2048;
@@ -54,9 +54,10 @@ export function webhookUrl(text: string, allowPrivateNetworks: boolean): string 
   const url = text.trim();
   if (url.length > MAX_URL_LENGTH) return invalid('url', `must have at most ${MAX_URL_LENGTH} characters`);
   if (/[\s\p{Cc}]/u.test(url) || !URL.canParse(url))
-    return invalid('url', 'must be an address such as https://example.com/hooks');
+    return invalid('url', 'must be a URL such as https://example.com/hooks');
   const { protocol, username, password, hostname } = new URL(url);
-  if (protocol !== 'https:' && protocol !== 'http:') return invalid('url', 'must begin with https or http');
+  if (protocol !== 'https:' && protocol !== 'http:')
+    return invalid('url', 'must begin with https:// or http://');
   if (username !== '' || password !== '')
     return invalid(
       'url',
@@ -64,7 +65,7 @@ export function webhookUrl(text: string, allowPrivateNetworks: boolean): string 
     );
   const address = literalAddress(hostname);
   if (address !== null && !isCallable(address, allowPrivateNetworks))
-    return invalid('url', `${address} may not be called`);
+    return invalid('url', `must not have the address ${address}, which may not be called`);
   return url;
 }
 
@@ -79,16 +80,16 @@ export function isCallable(address: string, allowPrivateNetworks: boolean): bool
   return !isForbidden(address) && (allowPrivateNetworks || isPublic(address));
 }
 
-/** The kinds without duplicates; only `*` when it is among them. */
+/** Returns the kinds without duplicates; only `*` when it is among them. */
 export function webhookEvents(input: string | readonly string[]): string[] | Refusal {
   const kinds = [...new Set(typeof input === 'string' ? [input] : input)];
-  if (kinds.length === 0) return invalid('events', 'must contain at least one kind of event, or "*"');
+  if (kinds.length === 0) return invalid('events', 'must contain at least one type of event, or "*"');
   const unknown = kinds.findIndex((kind) => kind !== EVERY_EVENT && !isEventKind(kind));
   if (unknown !== -1) return invalid(`events[${unknown}]`, `must be "*" or one of ${EVENT_KINDS.join(', ')}`);
   return kinds.includes(EVERY_EVENT) ? [EVERY_EVENT] : kinds;
 }
 
-/** The default is the description, else the host. */
+/** Returns the name; by default the description, else the host of the URL. */
 export function webhookName(name: string | undefined, description: string | null, url: string): string {
   return (
     name ??

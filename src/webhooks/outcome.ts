@@ -9,7 +9,7 @@ import { retryAfterMs, waitAfter } from './schedule.ts';
 export interface CallOutcome {
   row: WebhookDeliveryRow;
   succeeded: boolean;
-  /** The endpoint replied that it does not exist any more (410). */
+  /** The endpoint replied that it no longer exists (410). */
   gone: boolean;
   /** The endpoint replied that it is overloaded. */
   overloaded: boolean;
@@ -77,7 +77,7 @@ export function withoutErased(
   return hasPerson ? row : { ...row, response_body: null };
 }
 
-/** Why a call failed, a sentence; null: it succeeded, which is a 2xx status. */
+/** Why a call failed, as a clause; null: it succeeded with a 2xx status. */
 export function errorOf(result: CallResult): string | null {
   if (result.kind === 'no-response') return result.reason.slice(0, MAX_ERROR_LENGTH);
   const { status } = result;

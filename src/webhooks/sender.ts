@@ -22,9 +22,9 @@ import type { WebhookSecrets } from './secrets.ts';
  */
 export interface WebhookSender {
   start(): void;
-  /** A unit of work that is being committed made a delivery of this webhook ready. */
+  /** Called in a unit of work that makes a delivery of this webhook ready. */
   due(webhook: number): void;
-  /** The webhook was changed or deleted: calls of one that is disabled or deleted are aborted. */
+  /** Called after a webhook was changed or deleted: aborts its calls if it is disabled or deleted. */
   changed(webhook: number): void;
   /** Starts calls for everything that is due; `start` does so every second. */
   round(): Promise<void>;
@@ -115,7 +115,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     if (queue.ready.length === 0) queue.ready = readAhead(queue);
     if (queue.ready.length > 0) {
       const keys = secrets.keys(tables, webhook, clock.now());
-      for (const row of queue.ready.splice(0, free)) begin(queue, webhook, row, keys);
+      for (const row of queue.ready.splice(0, free)) startCall(queue, webhook, row, keys);
     } else if (queue.inFlight.size === 0 && queue.pace.isInitial(clock.now())) queues.delete(number);
   }
 
@@ -125,7 +125,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
       .filter((row) => !inFlight.has(row.event_seq));
   }
 
-  function begin(
+  function startCall(
     queue: EndpointQueue,
     webhook: WebhookRow,
     row: WebhookDeliveryRow,
@@ -159,7 +159,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
       await writer.run((all) => all.webhookDeliveries.record({ ...row, state: 'failed', error }));
       return;
     }
-    // An event is sent only when it is on disk: a power failure must not undo what a receiver knows.
+    // An event is sent only when it is on disk: a power failure must not undo an event that a receiver has.
     await writer.settled();
     const body = JSON.stringify(webhookPayload(event));
     const headers = signatureHeaders(keys, { id: event.event_id, body, now: clock.now() });
@@ -189,7 +189,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     });
     if (committed === null) return;
     deps.observe?.(outcome.succeeded ? 'succeeded' : 'failed');
-    if (committed.result !== null) disabled(committed.result);
+    if (committed.result !== null) onDisabled(committed.result);
   }
 
   /** In a unit of work; returns the webhook if this outcome disabled it. */
@@ -211,7 +211,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
       : null;
   }
 
-  function disabled({
+  function onDisabled({
     number,
     webhook_id: webhookId,
     account_id: accountId,

@@ -44,7 +44,7 @@ describe('custom fields are refused by name', () => {
     ['too deep', nested(6), 'in.in.in.in.in', 'is nested more than 5 levels deep'],
     ['too large', { a: 'x'.repeat(65_536) }, '', 'is larger than 65536 bytes of JSON'],
     ['NUL', { a: { b: ['x', 'a\u0000b'] } }, 'a.b[1]', 'must not contain the character U+0000'],
-    ['half a character', { a: '\ud83d' }, 'a', 'contains an unpaired surrogate'],
+    ['half a character', { a: '\ud83d' }, 'a', 'must not contain an unpaired surrogate (half a character)'],
     ['a number that is not exact', { a: JSON.parse('9007199254740993') }, 'a', undefined],
     ['a number that is no number', JSON.parse('{"a":1e400}'), 'a', undefined],
     [

@@ -22,7 +22,7 @@ const PEOPLE: [email: string, profile: object][] = [
   ['nobody@example.com', {}],
 ];
 
-/** One message in the form in which every copy would be stored on its own. */
+/** The content of a message if every copy were stored separately. */
 function wholeContent(setting: CampaignSetting, row: { seq: number }, message: MessageRow): MessageContent {
   const { tables, groupId } = setting;
   const send = tables.campaignSends.get(row.seq);
@@ -139,7 +139,7 @@ describe('a campaign', () => {
     expect(new Set(contents.map((content) => content?.shared_id)).size).toBe(1);
     for (const content of contents) {
       expect(content?.octets.byteLength).toBeLessThan(100);
-      // What counts towards the octets in flight is the whole message.
+      // The whole message counts toward the octets in flight.
       expect(content?.size).toBeGreaterThan(10_000);
     }
   });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { changeLimits } from '../../src/accounts/limits.ts';
 import { paceOf } from '../../src/campaigns/batch.ts';
 import { knownCustomFields } from '../../src/campaigns/fields.ts';
@@ -11,8 +11,8 @@ import { HELD } from '../../src/store/messages/queue.ts';
 import { eventually } from '../support/eventually.ts';
 import { BODY, type CampaignSetting, granted, startCampaigns } from './setup.ts';
 
-/** So many members, put there as an import would. */
-async function crowd(setting: CampaignSetting, count: number, fields = (_n: number): object => ({})) {
+/** Inserts members, as an import does. */
+async function addMembers(setting: CampaignSetting, count: number, fields = (_n: number): object => ({})) {
   const { tables, writer, ids, clock, groupId } = setting;
   const group = tables.subscriptionGroups.get('acct_one', groupId);
   if (group === null) throw new Error('no group');
@@ -63,13 +63,13 @@ describe('sending a campaign', () => {
   it('continues just ahead of delivery until each member has one message', async () => {
     const setting = await startCampaigns();
     const { send, runner, progress, deliverAll, tables, until, messages } = setting;
-    await crowd(setting, 4500);
+    await addMembers(setting, 4500);
     const row = granted(await send());
     runner.start();
     for (let round = 0; progress(row.campaign_id).queued < 4500; round++) {
       await queued(setting, row.campaign_id, Math.min(4500, 1901 + round * 1900));
       await pause(30);
-      // What is due at any time is bounded, whatever the number of members.
+      // The number of messages that are due is limited, whatever the number of members.
       expect(tables.queue.count()).toBeLessThanOrEqual(2000);
       await deliverAll();
     }
@@ -84,11 +84,11 @@ describe('sending a campaign', () => {
   it('continues after a restart from the last commit', async () => {
     const setting = await startCampaigns();
     const { send, progress, messages, tables } = setting;
-    await crowd(setting, 700);
+    await addMembers(setting, 700);
     const row = granted(await send());
     let fail = true;
     const insert = tables.queue.insert;
-    // A crash in the middle of a portion: nothing of it is left.
+    // A crash during a batch leaves nothing of it.
     tables.queue.insert = (entry) => {
       if (fail && tables.queue.count() === 260) throw new Error('power failure');
       insert(entry);
@@ -108,7 +108,7 @@ describe('sending a campaign', () => {
 
   it('does not wait for a destination that is slow or down', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 4500);
+    await addMembers(setting, 4500);
     const row = granted(await setting.send());
     setting.runner.start();
     await queued(setting, row.campaign_id, 2000);
@@ -120,7 +120,7 @@ describe('sending a campaign', () => {
 
   it('alternates between campaigns of any size', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 1500);
+    await addMembers(setting, 1500);
     const small = await setting.makeGroup('Small');
     await setting.member('ada@example.net', {}, small);
     const large = granted(await setting.send());
@@ -132,7 +132,7 @@ describe('sending a campaign', () => {
 
   it('stops while the queue is full', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 10);
+    await addMembers(setting, 10);
     const row = granted(await setting.send());
     setting.press(refuse('UNAVAILABLE', 'the disk is nearly full'));
     setting.runner.start();
@@ -162,7 +162,7 @@ describe('sending a campaign', () => {
 
   it('skips members who joined after the start', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 10);
+    await addMembers(setting, 10);
     const row = granted(await setting.send());
     await setting.member('late@example.net');
     setting.runner.start();
@@ -176,7 +176,7 @@ describe('sending a campaign', () => {
 describe('the queue', () => {
   it('never exceeds its limit, whatever the number of members and campaigns', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 200);
+    await addMembers(setting, 200);
     setting.limitQueue(60);
     const first = granted(await setting.send());
     const second = granted(await setting.send());
@@ -193,12 +193,12 @@ describe('the queue', () => {
   });
 
   it.each([
-    ['is over its bound', true],
-    ['has capacity, and members are left', false],
-  ])('releases held messages while it is full: it %s', async (_, isComplete) => {
+    ['after the last member', true],
+    ['before the last member', false],
+  ])('releases held messages while it is full, %s', async (_, isComplete) => {
     const setting = await startCampaigns();
     const { sending, tables, writer } = setting;
-    await crowd(setting, isComplete ? 50 : 80);
+    await addMembers(setting, isComplete ? 50 : 80);
     setting.limitQueue(50);
     const row = granted(await setting.send());
     setting.runner.start();
@@ -221,26 +221,26 @@ describe('a batch of a campaign', () => {
   const KB = 1024;
   const distinct = Array.from({ length: 2800 }, (_, n) => `{{customFields.none|${n}}}`).join('');
 
-  async function portionsOf(slots: string, bio: string): Promise<number[]> {
+  async function batchSizesOf(slots: string, bio: string): Promise<number[]> {
     const setting = await startCampaigns();
-    await crowd(setting, 12, (n) => ({ bio, ...(n === 0 ? { none: '' } : {}) }));
+    await addMembers(setting, 12, (n) => ({ bio, ...(n === 0 ? { none: '' } : {}) }));
     const row = granted(await setting.send({ html: `${BODY.html}{{customFields.bio}}${slots}` }));
-    const portions: number[] = [];
+    const sizes: number[] = [];
     const update = setting.tables.campaignSends.update;
     setting.tables.campaignSends.update = (send) => {
-      portions.push(send.queued - portions.reduce((sum, one) => sum + one, 0));
+      sizes.push(send.queued - sizes.reduce((sum, one) => sum + one, 0));
       update(send);
     };
     setting.runner.start();
     await queued(setting, row.campaign_id, 12);
     expect(new Set(setting.messages(row).map(({ recipient }) => recipient)).size).toBe(12);
     expect(setting.messages(row)).toHaveLength(12);
-    return portions;
+    return sizes;
   }
 
   it.each([
     [
-      'html that a raw variable has checked for everybody',
+      'html with a raw variable, which is checked for each member',
       '',
       2,
       `{{{customFields.bio}}}${'x'.repeat(60 * KB)}`,
@@ -248,16 +248,16 @@ describe('a batch of a campaign', () => {
     ['long values', 'x'.repeat(60 * KB), 5, ''],
     ['many values', '', 7, distinct],
   ])('ends sooner with %s, and the campaign reaches each member once', async (_, bio, most, slots) => {
-    expect(Math.max(...(await portionsOf(slots, bio)))).toBeLessThanOrEqual(most);
+    expect(Math.max(...(await batchSizesOf(slots, bio)))).toBeLessThanOrEqual(most);
   });
 
   it('does not end sooner with a long template, which is rendered once', async () => {
-    expect(Math.max(...(await portionsOf('x'.repeat(300 * KB), '')))).toBe(12);
+    expect(Math.max(...(await batchSizesOf('x'.repeat(300 * KB), '')))).toBe(12);
   });
 
   it('ends sooner with messages that become too long', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 12, () => ({ bio: 'x'.repeat(60 * KB) }));
+    await addMembers(setting, 12, () => ({ bio: 'x'.repeat(60 * KB) }));
     const row = granted(await setting.send({ html: `${BODY.html}${'{{customFields.bio}}'.repeat(150)}` }));
     const skipped: number[] = [];
     const update = setting.tables.campaignSends.update;
@@ -272,10 +272,10 @@ describe('a batch of a campaign', () => {
 });
 
 describe('queued messages of a campaign', () => {
-  /** Ten messages, of which one was put off. */
+  /** Ten messages, of which one is deferred. */
   async function waiting() {
     const setting = await startCampaigns();
-    await crowd(setting, 10);
+    await addMembers(setting, 10);
     const row = granted(await setting.send());
     setting.runner.start();
     await queued(setting, row.campaign_id, 10);
@@ -292,7 +292,7 @@ describe('queued messages of a campaign', () => {
   it('are held when it is paused and due when it is resumed, with a new expiry', async () => {
     const { sending, row, all, tables, clock, until, writer, deferred } = await waiting();
     granted(await sending.pause('acct_one', row.campaign_id));
-    // As the scheduler does with what leaves the queue.
+    // As the scheduler does with messages that leave the queue.
     const due = all.filter(({ seq }) => seq !== deferred.seq);
     await writer.run((rows) => {
       for (const message of due) {
@@ -307,7 +307,7 @@ describe('queued messages of a campaign', () => {
       expect(tables.queue.get(seq)?.due_at).toBe(clock.now());
       expect(tables.messages.bySeq(seq)).toMatchObject({ attempts: 0, expires_at: clock.now() + 4 * DAY });
     }
-    // Its own time is none of the campaign's business.
+    // A deferred message keeps its due time.
     expect(tables.queue.get(deferred.seq)).toMatchObject({ ready: 0, due_at: clock.now() - 5 * DAY + HOUR });
     expect(stillAllowed(tables, deferred)).toBeNull();
     await until(row.campaign_id, 'sending');
@@ -388,23 +388,23 @@ describe('a change during sending', () => {
       (s) => account(s, 'active'),
     ],
     ['the domain fails', 'DOMAIN_NOT_VERIFIED', (s) => domain(s, 'FAILED'), (s) => domain(s, 'SUCCESS')],
-    ['the group is switched off', 'INVALID_STATE', (s) => group(s, false), (s) => group(s, true)],
+    ['the group becomes inactive', 'INVALID_STATE', (s) => group(s, false), (s) => group(s, true)],
     [
       'the group is deleted',
       'SUBSCRIPTION_GROUP_NOT_FOUND',
       (s) => s.audience.groups.remove('acct_one', s.groupId),
       null,
     ],
-  ])('%s: pauses the campaign with a reason until it is corrected', async (_, code, harm, correct) => {
+  ])('%s: pauses the campaign with a reason until it is corrected', async (_, code, damage, correct) => {
     const setting = await startCampaigns();
     const { send, sending, runner, until, progress, clock } = setting;
-    await crowd(setting, 2500);
+    await addMembers(setting, 2500);
     const row = granted(await send());
     const id = row.campaign_id;
     runner.start();
     await queued(setting, id, 2000);
-    await harm(setting);
-    // What waits counts no more after a while: the next portion is due.
+    await damage(setting);
+    // Messages that have waited for five minutes no longer count: the next batch is due.
     clock.advance(5 * MINUTE);
     await until(id, 'paused');
     expect(progress(id).pausedReason).toMatch(new RegExp(`^${code}: `));
@@ -423,7 +423,7 @@ describe('a change during sending', () => {
 
   it('does not delay other campaigns when one fails', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 10);
+    await addMembers(setting, 10);
     const broken = granted(await setting.send());
     setting.db.prepare('UPDATE campaign_mails SET mail = ?').run('{');
     const sound = granted(await setting.send());
@@ -437,7 +437,7 @@ describe('a change during sending', () => {
 describe('a campaign with perHour', () => {
   it('sends evenly, also over a restart', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 30);
+    await addMembers(setting, 30);
     const row = granted(await setting.send({ perHour: 480 }));
     setting.runner.start();
     // Two every fifteen seconds.
@@ -502,7 +502,7 @@ describe('a campaign with perHour', () => {
 describe('a custom field is known', () => {
   it('when any contact of the account has it', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 2500, (n) =>
+    await addMembers(setting, 2500, (n) =>
       n === 2499 ? { rare: 1, nothing: null } : n % 2 === 0 ? { plan: 'x' } : {},
     );
     const names = [
@@ -520,10 +520,10 @@ describe('a custom field is known', () => {
 
   it('by reading each batch of contacts once for all names', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 1000, () => ({ plan: 'x' }));
+    await addMembers(setting, 1000, () => ({ plan: 'x' }));
     const { campaignSends } = setting.tables;
     const fieldsAmong = campaignSends.fieldsAmong;
-    const looks = async (count: number) => {
+    const callsFor = async (count: number) => {
       let calls = 0;
       campaignSends.fieldsAmong = (...asked) => {
         calls++;
@@ -533,21 +533,21 @@ describe('a custom field is known', () => {
       expect((await knownCustomFields(setting.tables, 'acct_one', names)).size).toBe(0);
       return calls;
     };
-    expect(await looks(150)).toBe(await looks(1));
+    expect(await callsFor(150)).toBe(await callsFor(1));
   });
 
   it('without blocking the event loop', async () => {
     const setting = await startCampaigns();
-    await crowd(setting, 1000);
+    await addMembers(setting, 1000);
     let turns = 0;
-    let looking = true;
+    let running = true;
     const count = () => {
       turns++;
-      if (looking) setImmediate(count);
+      if (running) setImmediate(count);
     };
     setImmediate(count);
     await knownCustomFields(setting.tables, 'acct_one', ['customFields.typo']);
-    looking = false;
+    running = false;
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 });
@@ -555,7 +555,7 @@ describe('a custom field is known', () => {
 describe("an account's message limits", () => {
   it('make a campaign wait until they permit more', async () => {
     const setting = await startCampaigns({ messagesPerHour: 30 });
-    await crowd(setting, 70);
+    await addMembers(setting, 70);
     const row = granted(await setting.send());
     const sent = (count: number) =>
       eventually(`${count} messages`, () => (setting.messages(row).length === count ? true : null));
@@ -565,12 +565,32 @@ describe("an account's message limits", () => {
     setting.clock.advance(HOUR + 5 * MINUTE);
     await sent(60);
     expect(setting.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
-    // A limit that the operator raises is seen without a restart.
+    // A limit that the operator raises applies without a restart.
     await changeLimits(setting, 'acct_one', { messagesPerHour: null });
     await sent(70);
     await setting.deliverAll();
     await setting.until(row.campaign_id, 'sent');
     const addresses = setting.messages(row).map(({ recipient }) => recipient);
     expect(new Set(addresses).size).toBe(70);
+  });
+
+  it('roll back a batch that they refuse, which is repeated', async () => {
+    const setting = await startCampaigns({ messagesPerHour: 30 });
+    await addMembers(setting, 3);
+    const refusing = vi
+      .spyOn(setting.limits, 'takeMessages')
+      .mockReturnValue(refuse('RATE_LIMITED', 'refused in a test'));
+    const row = granted(await setting.send());
+    setting.runner.start();
+    await eventually('a refused batch', () => refusing.mock.calls.length > 0);
+    expect(setting.messages(row)).toEqual([]);
+    refusing.mockRestore();
+    await eventually('the repeated batch', () => {
+      setting.clock.advance(MINUTE);
+      setting.runner.wake();
+      return setting.progress(row.campaign_id).queued === 3;
+    });
+    expect(setting.messages(row)).toHaveLength(3);
+    expect(setting.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
   });
 });

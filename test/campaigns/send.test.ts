@@ -32,7 +32,7 @@ describe('a campaign that cannot be sent', () => {
     ['no subject', { subject: undefined }, 'VALIDATION_ERROR', ['subject']],
     ['a time too far away', { scheduledAt: '2027-01-01T00:00:00Z' }, 'VALIDATION_ERROR', ['scheduledAt']],
     [
-      'contact fields given for all',
+      'values for contact fields',
       { templateVariables: { email: 'x', customFields: {}, month: 'May' } },
       'VALIDATION_ERROR',
       ['templateVariables.email', 'templateVariables.customFields'],
@@ -43,7 +43,7 @@ describe('a campaign that cannot be sent', () => {
       'VALIDATION_ERROR',
       ['templateVariables.company_address'],
     ],
-    ['a name that nobody knows', { subject: '{{fristName}}' }, 'TEMPLATE_VARIABLE_MISSING', ['fristName']],
+    ['an unknown variable', { subject: '{{fristName}}' }, 'TEMPLATE_VARIABLE_MISSING', ['fristName']],
     [
       'a custom field that no contact has',
       { text: '{{customFields.city}}' },
@@ -51,19 +51,19 @@ describe('a campaign that cannot be sent', () => {
       ['customFields.city'],
     ],
     [
-      'more custom fields than a campaign may name',
+      'more custom fields than a campaign can use',
       { text: 'x', html: `${COMPLIANCE}${customFields(0, 201)}` },
       'VALIDATION_ERROR',
       ['html'],
     ],
     [
-      'more of them in all its parts',
+      'more custom fields in all parts together',
       { text: customFields(101, 201), html: `${COMPLIANCE}${customFields(0, 101)}` },
       'VALIDATION_ERROR',
       ['text'],
     ],
     [
-      'a part of a field that has none',
+      'a property of a field that is a string',
       { text: '{{email.local}}' },
       'TEMPLATE_VARIABLE_MISSING',
       ['email.local'],
@@ -121,7 +121,7 @@ describe('a campaign that cannot be sent', () => {
     const again = await send({}, { id });
     expect(again).toMatchObject({
       code: 'INVALID_STATE',
-      message: 'The campaign is sending and can be sent once only: create a new one to send again',
+      message: 'The campaign is sending and can be sent only once: create a new one to send again',
     });
     granted(await sending.cancel('acct_one', id));
     expect(refusal(await send({}, { id }))[0]).toBe('INVALID_STATE');
@@ -266,7 +266,7 @@ describe('a campaign that is sent', () => {
     await until(row.campaign_id, 'sent');
     expect(messages(row).map(({ recipient }) => recipient)).toEqual([ADA]);
     expect(progress(row.campaign_id)).toMatchObject({
-      // Active ones: who left is none of them.
+      // Active members only.
       members: 5,
       queued: 1,
       skipped: { withoutEmail: 1, notEligible: 2, notRenderable: 1 },
@@ -342,7 +342,7 @@ describe('actions that are allowed for a campaign that is', () => {
     ['scheduled', ['paused', null, 'cancelled']],
     ['sending', ['paused', null, 'cancelled']],
     ['paused', [null, 'sending', 'cancelled']],
-    // Nothing of it waits.
+    // None of its messages is queued.
     ['sent', [null, null, null]],
     ['cancelled', [null, null, null]],
   ])('%s', async (status, expected) => {

@@ -142,7 +142,7 @@ it('campaign send, pause, resume and cancel', async () => {
   expect(out).toMatch(/^notEligible +0$/m);
   expect(await shell.run(...SEND, ...MAIL, '--html', html)).toMatchObject({
     status: 1,
-    err: 'postrider: The campaign is cancelled and can be sent once only: create a new one to send again',
+    err: 'postrider: The campaign is cancelled and can be sent only once: create a new one to send again',
   });
 });
 

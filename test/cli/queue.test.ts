@@ -217,7 +217,7 @@ describe('queue cancel', () => {
     expect(await shell.run('queue', 'cancel', id)).toMatchObject({
       status: 1,
       out: '',
-      err: `postrider: ${id}: The message is cancelled and not queued any more`,
+      err: `postrider: ${id}: The message is cancelled and no longer queued`,
     });
     const { rows: events } = store((tables) =>
       tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 }),

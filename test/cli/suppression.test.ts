@@ -63,7 +63,12 @@ describe('suppression', () => {
     ['too many rows', ['list', '--account', 'shop', '--limit', '5000'], 2, 'from 1 to 1000'],
     ['no account', ['list'], 2, "required option '--account <id>'"],
     ['no such account', ['list', '--account', 'nobody'], 1, 'there is no account nobody'],
-    ['nothing to lift', ['remove', 'a@example.net', '--account', 'shop'], 1, 'There is no such suppression'],
+    [
+      'nothing to lift',
+      ['remove', 'a@example.net', '--account', 'shop'],
+      1,
+      'There is no matching suppression',
+    ],
   ])('rejects %s', async (_, args, status, message) => {
     const outcome = await shell.run('suppression', ...args);
     expect(outcome.status).toBe(status);

@@ -77,11 +77,11 @@ describe('PUT /web-setup/account', () => {
   });
 
   it.each<[string, unknown, string, string]>([
-    ['a name of nothing', { name: ' ' }, 'name', 'must not be empty'],
+    ['a blank name', { name: ' ' }, 'name', 'must not be empty'],
     ['no name', { name: null }, 'name', 'must be a string'],
     ['two lines', { companyName: 'a\nb' }, 'companyName', 'must be one line without control characters'],
     ['a NUL', { companyName: 'a\u0000b' }, 'companyName', 'must be one line without control characters'],
-    ['an address as a text', { companyAddress: '1 Main St' }, 'companyAddress', 'must be an object'],
+    ['an address that is a string', { companyAddress: '1 Main St' }, 'companyAddress', 'must be an object'],
     [
       'an address without a city',
       { companyAddress: { ...ADDRESS, city: undefined } },
@@ -100,7 +100,7 @@ describe('PUT /web-setup/account', () => {
       'companyAddress.postalCode',
       'must be a string',
     ],
-    ['no address of mail', { abuseEmail: 'abuse' }, 'abuseEmail', 'must be an email address'],
+    ['an invalid email address', { abuseEmail: 'abuse' }, 'abuseEmail', 'must be an email address'],
     [
       'a logo that is a script',
       { logoUrl: 'javascript:alert(1)' },

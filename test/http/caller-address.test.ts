@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createCallerAddresses, isLocal } from '../../src/http/caller-address.ts';
 
-/** What the server makes of a peer and the fields it sent. */
+/** The address and the forwarded flag for a peer and its header fields. */
 function seen(peer: string | undefined, headers: Record<string, string>, trusted: string[]) {
   // Of the socket only its address is read.
   const socket = { remoteAddress: peer } as never;
@@ -13,7 +13,7 @@ const PROXIES = ['10.0.0.0/8', '127.0.0.1'];
 
 describe('createCallerAddresses', () => {
   it.each<[string, string | undefined, Record<string, string>, string, boolean]>([
-    ['nobody in between', '203.0.113.9', {}, '203.0.113.9', false],
+    ['no proxy', '203.0.113.9', {}, '203.0.113.9', false],
     ['IPv4 on a dual-stack listener', '::ffff:203.0.113.9', {}, '203.0.113.9', false],
     ['the machine itself', '127.0.0.1', {}, '127.0.0.1', true],
     ['the machine itself, IPv6', '::1', {}, '::1', true],
@@ -21,7 +21,7 @@ describe('createCallerAddresses', () => {
     ['a named proxy on the machine', '127.0.0.1', { 'x-forwarded-for': '203.0.113.9' }, '203.0.113.9', false],
     ['two named proxies', '10.0.0.1', { 'x-forwarded-for': '203.0.113.9, 10.9.9.9' }, '203.0.113.9', false],
     [
-      'a caller who invents what is left of it',
+      'a caller who sends invented addresses',
       '10.0.0.1',
       { 'x-forwarded-for': '1.1.1.1, 203.0.113.9' },
       '203.0.113.9',
@@ -51,7 +51,7 @@ describe('createCallerAddresses', () => {
     ],
     ['IPv6', '10.0.0.1', { 'x-forwarded-for': '2001:DB8::0:7' }, '2001:db8::7', false],
     [
-      'a hop that is no address',
+      'an entry that is not an address',
       '10.0.0.1',
       { 'x-forwarded-for': '203.0.113.9, unknown' },
       '10.0.0.1',
@@ -59,14 +59,14 @@ describe('createCallerAddresses', () => {
     ],
     ['an empty field', '10.0.0.1', { 'x-forwarded-for': '' }, '10.0.0.1', false],
     [
-      'a peer that is no named proxy',
+      'a peer that is not a configured proxy',
       '203.0.113.9',
       { 'x-forwarded-for': '127.0.0.1' },
       '203.0.113.9',
       false,
     ],
     ['another field than X-Forwarded-For', '127.0.0.1', { forwarded: 'for=203.0.113.9' }, '127.0.0.1', false],
-    ['an unwilling proxy', '127.0.0.1', { via: '1.1 squid' }, '127.0.0.1', false],
+    ['a local proxy without X-Forwarded-For', '127.0.0.1', { via: '1.1 squid' }, '127.0.0.1', false],
     ['a connection that is gone', undefined, {}, '', false],
   ])('%s', (_, peer, headers, address, local) => {
     expect(seen(peer, headers, PROXIES)).toMatchObject({ address, local });

@@ -8,7 +8,7 @@ import { sampleRoutes } from './sample-routes.ts';
 let api: Api;
 afterEach(() => api.stop());
 
-/** A promise that the test opens from outside. */
+/** A promise that the test resolves. */
 function gate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -44,7 +44,7 @@ function waitingRoute() {
 
 describe('invalid requests', () => {
   it.each([
-    ['noise', 'hello\r\n\r\n', '400'],
+    ['text that is not HTTP', 'hello\r\n\r\n', '400'],
     ['TLS', Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]), '400'],
     ['a request without Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', '400'],
     ['two lengths', 'POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', '400'],
@@ -53,8 +53,8 @@ describe('invalid requests', () => {
       'POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       '400',
     ],
-    ['a header without end', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}`, '431'],
-    ['an address without end', `GET /${'x'.repeat(20_000)}`, '431'],
+    ['an endless header', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}`, '431'],
+    ['an endless request target', `GET /${'x'.repeat(20_000)}`, '431'],
   ])('%s', async (_, sent, status) => {
     api = await startApi();
     const answer = await exchange(api.port, sent);
@@ -90,7 +90,7 @@ describe('a slow client', () => {
       });
     });
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-    expect(answer).toContain('the request did not arrive in time');
+    expect(answer).toContain('The request did not arrive in time');
   });
 
   it('is disconnected over the limit of connections', async () => {

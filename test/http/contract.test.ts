@@ -172,7 +172,7 @@ function find(value: unknown, name: string): string | null {
   return null;
 }
 
-interface Ready {
+interface PreparedRequest {
   path: string;
   body: Record<string, unknown> | undefined;
   /** Body and media type of an upload. */
@@ -180,7 +180,7 @@ interface Ready {
 }
 
 /** Path and body of a request that succeeds. */
-async function readied(operation: Operation): Promise<Ready> {
+async function prepare(operation: Operation): Promise<PreparedRequest> {
   const { before, body, params } = OVERRIDES[operation.spec.operationId] ?? {};
   await before?.();
   const overridden = params?.() ?? {};
@@ -200,7 +200,7 @@ const deviations: string[] = [];
 
 async function call(
   operation: Operation,
-  { path, body, upload }: Ready,
+  { path, body, upload }: PreparedRequest,
   options: {
     query?: Record<string, string>;
     raw?: string;
@@ -347,7 +347,7 @@ it('reports deviations of a response from the document', () => {
   expect(faults(200, { name: undefined })[0]).toMatch(/required property 'name'/);
   expect(faults(200, { more: 1 })[0]).toMatch(/must NOT have unevaluated properties/);
   expect(faults(200, { createdAt: '2026-01-31' })[0]).toMatch(/^\/data\/campaign\/createdAt /);
-  expect(faults(200, { createdAt: '2026-01-31T12:00:00Z' })[0]).toMatch(/is no time in UTC/);
+  expect(faults(200, { createdAt: '2026-01-31T12:00:00Z' })[0]).toMatch(/is not a time in UTC/);
 });
 
 describe('every operation', () => {
@@ -358,7 +358,7 @@ describe('every operation', () => {
   it('succeeds', async () => {
     const statuses = await table(others, async (operation) => {
       const { query = {} } = OVERRIDES[operation.spec.operationId] ?? {};
-      const answer = await call(operation, await readied(operation), { query });
+      const answer = await call(operation, await prepare(operation), { query });
       if (answer.status >= 300) return answer.text;
       if (operation.method !== 'GET' && !made.has(operation.path))
         made.set(operation.path, JSON.parse(answer.text).data);
@@ -374,7 +374,7 @@ describe('every operation', () => {
       { 'X-Id': other.accountId },
     ];
     const results = await table(keyed, async (operation) => {
-      const ready = await readied(operation);
+      const ready = await prepare(operation);
       // Failures are limited by address: each operation uses another one.
       const from = { 'X-Forwarded-For': `192.0.2.${keyed.indexOf(operation)}` };
       const codes: string[] = [];
@@ -393,15 +393,15 @@ describe('every operation', () => {
   it('requires a key with its scope', async () => {
     const results = await table(keyed, async (operation) => {
       const key = operation.spec['x-scope'] === 'setup' ? api.keys.marketing : api.keys.setup;
-      return outcome(await call(operation, await readied(operation), { headers: { 'X-Api-Key': key } }));
+      return outcome(await call(operation, await prepare(operation), { headers: { 'X-Api-Key': key } }));
     });
     expect(results).toEqual(same(keyed, '403 INSUFFICIENT_SCOPE'));
   });
 
-  it('rejects invalid JSON and other types', async () => {
+  it('rejects invalid JSON and other media types', async () => {
     const withJson = keyed.filter(({ spec }) => spec.requestBody?.content['application/json'] !== undefined);
     const results = await table(withJson, async (operation) => {
-      const ready = await readied(operation);
+      const ready = await prepare(operation);
       const code = async (raw: string, headers = {}) =>
         refusalIn(await call(operation, ready, { raw, headers })).code;
       return [
@@ -420,7 +420,7 @@ describe('every operation', () => {
     const expected: unknown[] = [];
     const actual: unknown[] = [];
     for (const operation of keyed) {
-      const ready = await readied(operation);
+      const ready = await prepare(operation);
       for (const { what, field, body, query } of described.brokenRequests(operation, ready.body ?? {})) {
         const sent = body === undefined ? ready : { ...ready, body: body as Record<string, unknown> };
         const answer = await call(operation, sent, query === undefined ? {} : { query });
@@ -437,7 +437,7 @@ describe('every operation', () => {
   it('responds the same to an unknown id and to that of another account', async () => {
     const withIds = keyed.filter(({ path }) => path.includes('{'));
     const results = await table(withIds, async (operation) => {
-      const ready = await readied(operation);
+      const ready = await prepare(operation);
       const ids = idsIn(operation, ready.path);
       const statuses = new Set<number>();
       for (const id of ids) {
@@ -467,7 +467,7 @@ describe('every operation', () => {
     const lists = keyed.filter(({ method, path }) => method === 'GET' && !path.includes('{'));
     const ids = [...made.values()].flatMap((data) => JSON.stringify(data).match(/\w+_\d{13}_\w{12}/g) ?? []);
     const results = await table(lists, async (operation) => {
-      const { text } = await call(operation, await readied(operation), { by: other });
+      const { text } = await call(operation, await prepare(operation), { by: other });
       return [api.accountId, ...ids].filter((id) => text.includes(id));
     });
     expect(ids.length).toBeGreaterThan(10);
@@ -480,7 +480,7 @@ describe('every operation', () => {
       ...operations.filter((operation) => deleting(operation) && last(operation)),
     ];
     const results = await table(deletions, async (operation) => {
-      const ready = await readied(operation);
+      const ready = await prepare(operation);
       return [(await call(operation, ready)).status, (await call(operation, ready)).status];
     });
     expect(results).toEqual(same(deletions, [200, 404]));

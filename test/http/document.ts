@@ -52,17 +52,17 @@ export async function readDocument(url: string) {
     return validate;
   }
 
-  const place = ({ method, path }: Operation) => ['paths', path, method.toLowerCase()];
+  const stepsTo = ({ method, path }: Operation) => ['paths', path, method.toLowerCase()];
   const responseAt = (operation: Operation, status: string) => {
     const response = operation.spec.responses[status];
     const steps =
       response !== undefined && '$ref' in response
         ? stepsOf(response.$ref)
-        : [...place(operation), 'responses', status];
+        : [...stepsTo(operation), 'responses', status];
     return schemaAt(...steps, 'content', JSON_TYPE, 'schema');
   };
   const bodyAt = (operation: Operation) =>
-    schemaAt(...place(operation), 'requestBody', 'content', JSON_TYPE, 'schema');
+    schemaAt(...stepsTo(operation), 'requestBody', 'content', JSON_TYPE, 'schema');
   const responseOf = (operation: Operation, status: string): OpenApiResponse | null => {
     const response = operation.spec.responses[status];
     return response === undefined ? null : resolveResponse(document, response);
@@ -91,12 +91,12 @@ export async function readDocument(url: string) {
     },
     /** Deviations of a response from the document. */
     faultsOfAnswer: (operation: Operation, { status, headers, text }: Answered): string[] => {
-      const promised = responseOf(operation, String(status));
-      if (promised === null) return [`status ${status} is not in the document`];
+      const described = responseOf(operation, String(status));
+      if (described === null) return [`status ${status} is not in the document`];
       const type = headers.get('content-type')?.split(';')[0] ?? '';
-      if (promised.content?.[type] === undefined) return [`content type ${type} is not in the document`];
+      if (described.content?.[type] === undefined) return [`content type ${type} is not in the document`];
       if (type !== JSON_TYPE) return [];
-      return [...faultsOf(responseAt(operation, String(status)), JSON.parse(text)), ...oddTimes(text)];
+      return [...faultsOf(responseAt(operation, String(status)), JSON.parse(text)), ...invalidTimes(text)];
     },
     /** Examples of the operation that its own schemas reject. */
     faultsOfExamples: (operation: Operation): string[] => {
@@ -155,18 +155,18 @@ export async function readDocument(url: string) {
   }
 }
 
-/** Callers may write a time in any of RFC 3339's forms; answers have one. */
+/** Requests may have a time in any form of RFC 3339; responses have one form. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
-const OUR_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const RESPONSE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-function oddTimes(text: string): string[] {
+function invalidTimes(text: string): string[] {
   const texts = [...text.matchAll(/"([^"\\]*)"/g)].map((match) => match[1] ?? '');
   return texts
-    .filter((one) => TIME.test(one) && !OUR_TIME.test(one))
-    .map((one) => `${one} is no time in UTC with milliseconds`);
+    .filter((one) => TIME.test(one) && !RESPONSE_TIME.test(one))
+    .map((one) => `${one} is not a time in UTC with milliseconds`);
 }
 
-/** A value that a query parameter's own schema refuses; null where it takes any text. */
+/** A value that the schema of a query parameter refuses; null if it allows any text. */
 function wrongText(name: string, schema: Record<string, unknown>): string | null {
   if (name === 'lastKey') return 'not-a-key';
   if (schema['type'] === 'integer' || schema['type'] === 'number') return 'many';

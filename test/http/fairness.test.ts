@@ -17,7 +17,7 @@ async function another(name: string): Promise<Record<string, string>> {
   return { 'X-Api-Key': made.keys.setup, 'X-Id': made.account.accountId };
 }
 
-/** An operation that keeps the event loop busy for a while, and one that waits until it is let go. */
+/** An operation that occupies the event loop for 4 ms, and one that waits until it is released. */
 function routes() {
   const handled: string[] = [];
   const waiting: (() => void)[] = [];
@@ -27,7 +27,7 @@ function routes() {
     ...common,
     path: '/web-setup/busy',
     operationId: 'busy',
-    summary: 'Burns time',
+    summary: 'Occupies the event loop',
     responses,
     handle: ({ caller }) => {
       handled.push(caller.accountId);
@@ -102,13 +102,13 @@ describe('concurrent requests', () => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"concurrent-requests";q=3;w=1');
     expect(await jsonOf(refused)).toMatchObject({
       reasonCode: 'RATE_LIMITED',
-      message: 'this account has reached its limit of 3 concurrent requests',
+      message: 'This account has reached its limit of 3 concurrent requests',
       error: { details: [{ name: 'concurrentRequests' }] },
     });
     const fine = post('/web-setup/hold', other);
     await expect.poll(() => waiting.length).toBe(4);
 
-    for (const letGo of waiting.splice(0)) letGo();
+    for (const release of waiting.splice(0)) release();
     for (const response of await Promise.all([...held, fine])) expect(response.status).toBe(200);
     const next = post('/web-setup/hold', api.as('setup'));
     await expect.poll(() => waiting.length).toBe(1);
@@ -153,7 +153,7 @@ describe('the request rate of an account', () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     expect(refused.headers.get('ratelimit-policy')).toBe('"setup-account";q=3;w=3');
     expect((await jsonOf(refused))['message']).toBe(
-      'this account has reached its limit of 1 requests per second',
+      'This account has reached its limit of 1 requests per second',
     );
     expect((await get(await another('other'))).status).toBe(200);
   });

@@ -22,7 +22,7 @@ describe('authentication', () => {
     ['no account id', (api) => ({ 'X-Api-Key': api.secrets.setup }), 401, 'UNAUTHENTICATED'],
     ['an unknown key', (api) => ({ ...api.as('setup'), 'X-Api-Key': 'pr_x' }), 401, 'UNAUTHENTICATED'],
     ['another account id', (api) => ({ ...api.as('setup'), 'X-Id': 'acct_other' }), 401, 'UNAUTHENTICATED'],
-    ['a key for something else', (api) => api.as('marketing'), 403, 'INSUFFICIENT_SCOPE'],
+    ['a key with another scope', (api) => api.as('marketing'), 403, 'INSUFFICIENT_SCOPE'],
     ['the right key', (api) => api.as('setup'), 200, ''],
   ])('%s', async (_, headers, status, code) => {
     const response = await fetch(`${api.base}/web-setup/things/one`, { headers: headers(api) });
@@ -93,8 +93,8 @@ describe('the order of checks', () => {
       '{'.repeat(5000),
       'PAYLOAD_TOO_LARGE',
     ],
-    ['JSON before form', (api) => ({ ...api.as('setup'), ...JSON_BODY }), '{', 'INVALID_JSON'],
-    ['form last', (api) => ({ ...api.as('setup'), ...JSON_BODY }), '{}', 'VALIDATION_ERROR'],
+    ['JSON before schema', (api) => ({ ...api.as('setup'), ...JSON_BODY }), '{', 'INVALID_JSON'],
+    ['schema last', (api) => ({ ...api.as('setup'), ...JSON_BODY }), '{}', 'VALIDATION_ERROR'],
   ])('%s', async (_, headers, body, code) => {
     const response = await post('/web-setup/things', headers(api), body);
     expect((await jsonOf(response))['reasonCode']).toBe(code);

@@ -3,8 +3,8 @@ import type { CallOptions, DomainRecord } from '../support/api-client.ts';
 import { PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 
 /**
- * The interface as it was given to us, walked from its first endpoint to its last, in its own order: every
- * field is present with its documented type. Fields that the contract adds are allowed.
+ * Calls each endpoint of the required interface, in its order: every field is present with its documented type.
+ * Additional fields are allowed.
  */
 vi.setConfig({ testTimeout: 30_000 });
 

@@ -20,7 +20,7 @@ async function listening(limits: Partial<HttpConnectionLimits>) {
   return listener.address()?.port ?? 0;
 }
 
-/** A connection that asks and stays: whether it was answered. */
+/** Sends a request and keeps the connection open. Returns whether there was a response. */
 function tryConnection(port: number): Promise<{ answered: boolean; socket: Socket }> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));

@@ -60,7 +60,7 @@ describe('/readyz', () => {
     expect(await jsonOf(response)).toMatchObject({
       reasonCode: 'UNAVAILABLE',
       error: {
-        message: 'not ready: listeners, queue',
+        message: 'Not ready: listeners, queue',
         details: [
           { field: 'listeners', message: 'mx.listen is not bound' },
           { field: 'queue', message: 'the check itself failed; see the log' },
@@ -88,8 +88,8 @@ describe('/readyz', () => {
   });
 
   it.each<[string, Record<string, string>, object]>([
-    ['shows details that fail no check to callers on the machine', {}, { details: { parked: 2 } }],
-    ['hides details from others', { 'X-Forwarded-For': '203.0.113.9' }, {}],
+    ['shows details of passing checks to local clients', {}, { details: { parked: 2 } }],
+    ['hides details from other clients', { 'X-Forwarded-For': '203.0.113.9' }, {}],
   ])('%s', async (_, headers, shown) => {
     const queue = { name: 'queue', check: () => null, details: () => ({ parked: 2 }) };
     await start({ options: { health: [queue, { ...well, details: () => null }] } });
@@ -159,14 +159,19 @@ describe('/metrics', () => {
   const FORWARDED = { 'X-Forwarded-For': '203.0.113.9' };
 
   it.each<[string, string | undefined, Record<string, string>, number]>([
-    ['the machine itself', undefined, {}, 200],
-    ['the machine itself without the key that is configured', KEY, {}, 401],
-    ['the machine itself with the key', KEY, { Authorization: `Bearer ${KEY}` }, 200],
-    ['another with the key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}` }, 200],
-    ['another with a wrong key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}x` }, 401],
-    ['another without', KEY, FORWARDED, 401],
-    ['another where there is no key', undefined, { ...FORWARDED, Authorization: 'Bearer undefined' }, 401],
-    ['one who pretends to be the machine', KEY, { 'X-Forwarded-For': '127.0.0.1' }, 401],
+    ['a local client', undefined, {}, 200],
+    ['a local client without the configured key', KEY, {}, 401],
+    ['a local client with the key', KEY, { Authorization: `Bearer ${KEY}` }, 200],
+    ['another client with the key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}` }, 200],
+    ['another client with a wrong key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}x` }, 401],
+    ['another client without a key', KEY, FORWARDED, 401],
+    [
+      'another client when no key is configured',
+      undefined,
+      { ...FORWARDED, Authorization: 'Bearer undefined' },
+      401,
+    ],
+    ['a client that claims a local address', KEY, { 'X-Forwarded-For': '127.0.0.1' }, 401],
   ])('for %s', async (_, metricsKey, headers, status) => {
     await start({ api: { metricsKey } });
     expect((await fetch(`${api.base}/metrics`, { headers })).status).toBe(status);
@@ -188,7 +193,7 @@ describe('/metrics', () => {
   });
 });
 
-it('serves open routes of other modules, which may refuse', async () => {
+it('serves open routes of other modules, which may return a refusal', async () => {
   const page = {
     path: '/tls-check',
     operationId: 'tlsCheck',

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { oneAtATime } from '../../src/http/pipelining.ts';
 
-/** A listener that answers nothing, and what it does with requests that arrive in one read. */
+/** A handler without responses, for requests that arrive in one read. */
 function listener(maxRetained: number) {
   let handled = 0;
   const handle = oneAtATime(() => void handled++, { maxRetained });
@@ -34,7 +34,7 @@ it('closes the oldest abandoned connections when Node retains too many requests 
   expect(handled()).toBe(4);
 });
 
-it('closes a connection that alone exceeds the bound, and counts nothing more of it', () => {
+it('closes a connection that alone exceeds the bound, and no longer counts it', () => {
   const { pipeline } = listener(1000);
   const first = pipeline(3600);
   expect(first.destroyed).toBe(true);
@@ -55,7 +55,7 @@ it('releases the count of an abandoned connection when it is closed', async () =
   expect(closed(sockets)).toEqual([true, false, false]);
 });
 
-it('counts nothing of connections that are not abandoned', () => {
+it('does not count connections that are not abandoned', () => {
   const { pipeline } = listener(100);
   const sockets = Array.from({ length: 20 }, () => pipeline(33));
   sockets.push(pipeline(100));
@@ -72,7 +72,7 @@ it('stops parsing when a connection has pipelined too many requests', async () =
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // a TCP server's
-  // All of it fits into one read of the server.
+  // The server gets all requests in one read.
   const client = connect(port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\n\r\n'.repeat(3600)));
   onTestFinished(() => {
     client.destroy();

@@ -46,11 +46,11 @@ describe('a read that a reader thread did not finish', () => {
       code: 'QUERY_TOO_BROAD',
       message: 'No rows: narrow it with `color`, `limit`',
       details: [
-        { field: 'color', message: 'makes the query smaller' },
-        { field: 'limit', message: 'makes the query smaller' },
+        { field: 'color', message: 'narrows the query' },
+        { field: 'limit', message: 'narrows the query' },
       ],
     });
-    // The same query would fare the same.
+    // A repeated query would fail, too.
     expect(response.headers.has('retry-after')).toBe(false);
   });
 
@@ -59,7 +59,7 @@ describe('a read that a reader thread did not finish', () => {
     expect(body['error']).toEqual({
       code: 'QUERY_TOO_BROAD',
       message: 'No rows: narrow it with `limit`',
-      details: [{ field: 'limit', message: 'makes the query smaller' }],
+      details: [{ field: 'limit', message: 'narrows the query' }],
     });
   });
 
@@ -101,8 +101,8 @@ describe('every list', { timeout: 60_000 }, () => {
     list: string;
     path: string;
     body?: () => object;
-    /** Found in the list after the write. */
-    sign: string;
+    /** Text in the list after the write. */
+    marker: string;
   }
 
   const CONTACTS = '/web-setup/contacts';
@@ -112,21 +112,21 @@ describe('every list', { timeout: 60_000 }, () => {
       list: '/web-setup/suppressions',
       path: '',
       body: () => ({ email: 'a@example.net', reason: 'manual', stream: 'tx' }),
-      sign: 'a@example.net',
+      marker: 'a@example.net',
     },
     {
       list: '/web-setup/suppressions?stream=tx&reason=manual',
       path: '',
       body: () => ({ email: 'b@example.net', reason: 'manual', stream: 'tx' }),
-      sign: 'b@example.net',
+      marker: 'b@example.net',
     },
     {
       list: '/web-setup/templates',
       path: '',
       body: () => ({ name: 'Shipped', html: '<p>Hi</p>' }),
-      sign: 'Shipped',
+      marker: 'Shipped',
     },
-    { list: '/web-setup/campaigns', path: '', body: () => ({ name: 'Spring' }), sign: 'Spring' },
+    { list: '/web-setup/campaigns', path: '', body: () => ({ name: 'Spring' }), marker: 'Spring' },
     {
       list: '/web-setup/compliance-templates',
       path: '',
@@ -135,21 +135,21 @@ describe('every list', { timeout: 60_000 }, () => {
         type: 'unsubscribe',
         htmlContent: '<a href="{{unsubscribe_url}}">x</a>',
       }),
-      sign: 'Leave',
+      marker: 'Leave',
     },
-    { list: CONTACTS, path: '', body: () => ({ email: 'ada@example.net' }), sign: 'ada@example.net' },
+    { list: CONTACTS, path: '', body: () => ({ email: 'ada@example.net' }), marker: 'ada@example.net' },
     {
       list: `${CONTACTS}?search=grace`,
       path: CONTACTS,
       body: () => ({ email: 'grace@example.net' }),
-      sign: 'grace@example.net',
+      marker: 'grace@example.net',
     },
-    { list: `${CONTACTS}/subscription-groups`, path: '', body: () => ({ name: 'News' }), sign: 'News' },
-  ])('has rows that were written before: $list', async ({ list, path, body, sign }) => {
+    { list: `${CONTACTS}/subscription-groups`, path: '', body: () => ({ name: 'News' }), marker: 'News' },
+  ])('has rows that were written before: $list', async ({ list, path, body, marker }) => {
     const bare = list.replace(/\?.*/, '');
-    expect((await api.get(list)).text).not.toContain(sign);
+    expect((await api.get(list)).text).not.toContain(marker);
     expect((await api.post(path || bare, body?.())).status).toBeLessThan(300);
-    expect((await api.get(list)).text).toContain(sign);
+    expect((await api.get(list)).text).toContain(marker);
   });
 
   it('has a new membership in the group and in the contact', async () => {

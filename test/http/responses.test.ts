@@ -169,7 +169,7 @@ describe('unknown fields', () => {
 
   it('are counted if there are many', async () => {
     const body: Record<string, unknown> = { to: 'a' };
-    for (let at = 0; at < 50; at++) body[`unheard${at}`] = 1;
+    for (let at = 0; at < 50; at++) body[`unknown${at}`] = 1;
     const { data } = await jsonOf(await send(body));
     const warnings = (data as Record<string, string[]>)['warnings'];
     expect(warnings).toHaveLength(21);

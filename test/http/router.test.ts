@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-/** The first line of what comes back for a request target that fetch would mend. */
+/** The response to a request target that fetch would normalize. */
 async function raw(target: string, method = 'GET', more = ''): Promise<string> {
   return exchange(
     api.port,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { refuse } from '../../src/core/refusal.ts';
 import { type Route, route } from '../../src/http/route.ts';
 
-/** A few operations that do nothing but show what reached them. */
+/** Operations that return their input. */
 export const sampleBody = z.object({
   to: z.string().min(1),
   subject: z.string().max(20).optional(),
@@ -20,7 +20,7 @@ export const sampleRoutes: Route[] = [
     path: '/web-setup/things',
     operationId: 'createThing',
     tag: 'Things',
-    summary: 'Makes a thing',
+    summary: 'Create a thing',
     scope: 'setup',
     body: sampleBody,
     example: { to: 'ann@example.net' },
@@ -35,7 +35,7 @@ export const sampleRoutes: Route[] = [
     path: '/web-setup/things/{thingId}',
     operationId: 'getThing',
     tag: 'Things',
-    summary: 'One thing',
+    summary: 'Get a thing',
     scope: 'setup',
     params: z.object({ thingId: z.string().max(20) }),
     query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
@@ -53,7 +53,7 @@ export const sampleRoutes: Route[] = [
     path: '/web-setup/things/{thingId}',
     operationId: 'deleteThing',
     tag: 'Things',
-    summary: 'Removes a thing',
+    summary: 'Delete a thing',
     scope: 'setup',
     params: z.object({ thingId: z.string() }),
     responses: { 200: { description: 'Gone.', data: z.object({ message: z.string() }) } },
@@ -65,7 +65,7 @@ export const sampleRoutes: Route[] = [
     path: '/web-setup/things/special',
     operationId: 'getSpecialThing',
     tag: 'Things',
-    summary: 'The special thing',
+    summary: 'Get the special thing',
     scope: 'setup',
     responses: { 200: { description: 'It.', data: z.object({ special: z.boolean() }) } },
     refusals: [],
@@ -76,7 +76,7 @@ export const sampleRoutes: Route[] = [
     path: '/transactional/send',
     operationId: 'sendTransactional',
     tag: 'Sending',
-    summary: 'Sends',
+    summary: 'Send',
     scope: 'transactional',
     limit: 'send',
     body: sampleBody,

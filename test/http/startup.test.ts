@@ -17,7 +17,7 @@ async function start({ signal, large = true }: { signal?: AbortSignal; large?: b
   const file = createOldDatabase(dataDir, { large });
   const port = await freePort();
   const lines: Record<string, unknown>[] = [];
-  // Another process that has the database open: the migration waits for it.
+  // The migration waits for a connection of another process.
   const other = openConnection(file, {});
   other.exec('SELECT count(*) FROM accounts');
   const migrated = migrateAtStart({

@@ -27,7 +27,7 @@ async function start() {
   return { check, clock, lookups };
 }
 
-it('answers by the standing of the host, with a lookup only for registered ones, without a key', async () => {
+it('responds by the standing of the host, with a lookup for registered hosts only, without a key', async () => {
   const { check, lookups } = await start();
   const expected = [
     ['?domain=track.mail.example', 200, []],
@@ -43,7 +43,7 @@ it('answers by the standing of the host, with a lookup only for registered ones,
   expect(actual).toEqual(expected);
 });
 
-it('limits the lookups of a caller, and answers for names without a lookup beyond the limit', async () => {
+it('limits the lookups of a caller, but not requests without a lookup', async () => {
   const { check, clock, lookups } = await start();
   const statuses = [];
   for (let n = 0; n < 62; n++) statuses.push((await check('?domain=link.here.example')).status);

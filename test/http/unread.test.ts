@@ -9,7 +9,7 @@ import { type Api, exchange, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
 let api: Api;
-/** The server's ends of all connections. */
+/** The sockets of the server. */
 let accepted: Socket[] = [];
 const accept = (message: unknown) => {
   if (
@@ -51,15 +51,15 @@ function largeRoute(bytes: number) {
   return { calls, large };
 }
 
-/** A connection that sends and reads nothing; whether the server has closed it. */
-function deaf(text: string): { socket: Socket; isClosed(): boolean } {
+/** A connection that sends but does not read. */
+function sendOnly(text: string): { socket: Socket; isClosed(): boolean } {
   let closed = false;
   const socket = connect(api.port, '127.0.0.1', () => socket.write(text));
   socket.pause();
   socket.on('close', () => {
     closed = true;
   });
-  // A reset while something is written shows as an error first.
+  // A reset during a write causes an error before the close.
   socket.on('error', () => undefined);
   onTestFinished(() => void socket.destroy());
   return { socket, isClosed: () => closed };
@@ -72,7 +72,7 @@ describe('a client that reads no responses', () => {
   it('occupies memory for one response when it pipelines requests', async () => {
     const { calls, large } = largeRoute(8_000_000);
     api = await startApi({ routes: [large] });
-    const { socket } = deaf(get('/web-setup/large').repeat(20));
+    const { socket } = sendOnly(get('/web-setup/large').repeat(20));
     await expect.poll(() => calls.length).toBe(1);
     for (let n = 0; n < 20; n++) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(calls).toHaveLength(1);
@@ -85,9 +85,9 @@ describe('a client that reads no responses', () => {
     const { large } = largeRoute(40_000_000);
     const connectionLimits = { checkMs: 50, writeStallMs: 1000 };
     api = await startApi({ routes: [large], options: { connectionLimits } });
-    deaf(get('/web-setup/large'));
+    sendOnly(get('/web-setup/large'));
     await expect.poll(() => open().length).toBe(1);
-    const slow = deaf(get('/web-setup/large'));
+    const slow = sendOnly(get('/web-setup/large'));
     await expect.poll(() => open().length).toBe(2);
     const [stalled, read] = open();
     slow.socket.on('readable', () => undefined);
@@ -99,13 +99,13 @@ describe('a client that reads no responses', () => {
     expect(read?.destroyed).toBe(false);
   });
 
-  it('is neither read nor answered when it pipelines more than any client does, and closed later', async () => {
+  it('is neither read nor answered when it pipelines too many requests, and is disconnected later', async () => {
     const { calls, large } = largeRoute(8_000_000);
     api = await startApi({ routes: [large], options: { pipelining: { abandonedMs: 500 } } });
-    const { socket } = deaf(get('/web-setup/large').repeat(100));
+    const { socket } = sendOnly(get('/web-setup/large').repeat(100));
     await expect.poll(() => calls.length).toBe(1);
     const [abandoned] = open();
-    // The response under way is written as far as the client reads, but nothing more of the requests is read.
+    // The current response is written as the client reads it, but no further request is read.
     const sent = abandoned?.bytesRead ?? 0;
     expect(sent).toBeGreaterThan(0);
     socket.write(get('/web-setup/large').repeat(100));
@@ -158,33 +158,33 @@ describe('the documents', () => {
 
   it('are one buffer for all responses', () => {
     const visit = staticPage('text/plain', 'text '.repeat(1000));
-    const asked = (encoding: string) =>
+    const bodyFor = (encoding: string) =>
       visit({
         from: { address: '127.0.0.1', forwarded: false },
         query: new URLSearchParams(),
         headers: { 'accept-encoding': encoding },
         requestId: 'r',
       }).body;
-    expect(asked('gzip')).toBe(asked('gzip, br'));
-    expect(asked('identity')).toBe(asked('gzip;q=0'));
-    expect(asked('identity')).not.toBe(asked('*'));
+    expect(bodyFor('gzip')).toBe(bodyFor('gzip, br'));
+    expect(bodyFor('identity')).toBe(bodyFor('gzip;q=0'));
+    expect(bodyFor('identity')).not.toBe(bodyFor('*'));
   });
 });
 
 describe('connections of one address', () => {
   it('have a higher limit for local clients', async () => {
     api = await startApi({ routes: sampleRoutes, api: { connectionsPerAddress: 2 } });
-    for (let n = 0; n < 5; n++) deaf('');
+    for (let n = 0; n < 5; n++) sendOnly('');
     await expect.poll(() => open().length).toBe(5);
   });
 
   it('are limited, except for trusted proxies', async () => {
-    // 127.0.0.1 counts as a local program; the limit is that of the listener in its own test.
+    // 127.0.0.1 is a local client, so the test sets the limit of the listener.
     api = await startApi({
       routes: sampleRoutes,
       options: { connectionLimits: { ofOneCaller: () => 2 } },
     });
-    for (let n = 0; n < 5; n++) deaf('');
+    for (let n = 0; n < 5; n++) sendOnly('');
     await expect.poll(() => open().length).toBe(2);
   });
 });
@@ -193,7 +193,7 @@ it('limits concurrent responses of a large page without a key', async () => {
   // The document is larger than the buffers of a connection.
   api = await startApi({ routes: [{ ...largeRoute(1).large, description: 'x'.repeat(8_000_000) }] });
   const readers = Array.from({ length: 16 }, () =>
-    deaf('GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'.repeat(30)),
+    sendOnly('GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'.repeat(30)),
   );
   const page = () => fetch(`http://127.0.0.1:${api.port}/openapi.json`);
   await expect.poll(async () => (await page()).status).toBe(503);

@@ -2,16 +2,16 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { refuse } from '../../src/core/refusal.ts';
-import { HungUp } from '../../src/http/body/body.ts';
+import { UploadAborted } from '../../src/http/body/body.ts';
 import { route } from '../../src/http/route.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 
 let api: Api;
 afterEach(() => api.stop());
 
-/** An operation that takes text by the stream, and shows what came to it. */
+/** An operation that reads an upload as a stream, and what it has read. */
 function uploadRoute() {
-  const seen = { chunks: 0, bytes: 0, hungUp: false };
+  const seen = { chunks: 0, bytes: 0, aborted: false };
   let pace: (() => Promise<void>) | null = null;
   let enough = Number.POSITIVE_INFINITY;
   const upload = route({
@@ -34,7 +34,7 @@ function uploadRoute() {
           await pace?.();
         }
       } catch (error) {
-        seen.hungUp = error instanceof HungUp;
+        seen.aborted = error instanceof UploadAborted;
         throw error;
       }
       return { status: 200, data: { type: upload.type, bytes: seen.bytes } };
@@ -111,14 +111,14 @@ describe('an upload', () => {
     give();
     await expect.poll(() => seen.chunks).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    // The system's own buffers hold some; nothing of the rest has come over.
+    // The buffers of the operating system contain a part; no more was transferred.
     expect(seen.chunks).toBe(1);
     expect(given).toBeLessThan(total / 2);
     socket.destroy();
     release();
   });
 
-  it('gets a response if its reader refuses it early', async () => {
+  it('gets a response if the handler refuses it early', async () => {
     const { upload, refuseAfter } = uploadRoute();
     api = await startApi({ routes: [upload] });
     refuseAfter(100_000);
@@ -129,14 +129,14 @@ describe('an upload', () => {
     ]);
   });
 
-  it('ends its reader when the client disconnects, without an error', async () => {
+  it('stops its handler when the client disconnects, without a logged error', async () => {
     const { upload, seen } = uploadRoute();
     api = await startApi({ routes: [upload] });
     const socket = connect(api.port, '127.0.0.1').on('error', () => {});
     socket.write(`${head('Content-Length: 1000')}abc`);
     await expect.poll(() => seen.bytes).toBe(3);
     socket.destroy();
-    await expect.poll(() => seen.hungUp).toBe(true);
+    await expect.poll(() => seen.aborted).toBe(true);
     expect(api.logged.filter(({ msg }) => msg === 'request failed')).toEqual([]);
   });
 

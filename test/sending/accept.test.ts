@@ -98,7 +98,7 @@ describe('a refused send', () => {
     ['no compliance variables', { html: '<p>Hi</p>' }, 'COMPLIANCE_TEMPLATE_MISSING', 'html'],
     ['an unresolved variable', { templateVariables: {} }, 'TEMPLATE_VARIABLE_MISSING', 'subject'],
     [
-      'a variable that is no text',
+      'a variable that is an array',
       { templateVariables: { name: [], order: { number: 1 } } },
       'VALIDATION_ERROR',
       'templateVariables.name',
@@ -118,9 +118,9 @@ describe('a refused send', () => {
     ],
     ['a line break in the subject', { subject: 'a\nb' }, 'VALIDATION_ERROR', 'subject'],
     ['a NUL in the html', { html: `${HTML}\u0000` }, 'VALIDATION_ERROR', 'html'],
-    ['half a character', { text: '\ud800' }, 'VALIDATION_ERROR', 'text'],
+    ['an unpaired surrogate', { text: '\ud800' }, 'VALIDATION_ERROR', 'text'],
     ['no recipient', { to: [] }, 'VALIDATION_ERROR', 'to'],
-    ['a broken recipient', { cc: 'nobody' }, 'VALIDATION_ERROR', 'cc'],
+    ['a malformed recipient', { cc: 'nobody' }, 'VALIDATION_ERROR', 'cc'],
     [
       '51 recipients',
       { to: Array.from({ length: 51 }, (_, n) => `a${n}@example.net`) },
@@ -128,9 +128,14 @@ describe('a refused send', () => {
       'to',
     ],
     ['two senders', { from: 'a@example.com, b@example.com' }, 'VALIDATION_ERROR', 'from'],
-    ['a header of ours', { headers: { 'Message-Id': 'x' } }, 'VALIDATION_ERROR', 'headers.Message-Id'],
     [
-      'a header that belongs to nobody but us',
+      'a header that the service sets',
+      { headers: { 'Message-Id': 'x' } },
+      'VALIDATION_ERROR',
+      'headers.Message-Id',
+    ],
+    [
+      'a header with a prefix of the service',
       { headers: { 'X-Postrider-Id': 'x' } },
       'VALIDATION_ERROR',
       'headers.X-Postrider-Id',
@@ -288,7 +293,7 @@ describe('suppressed recipients', () => {
     ['complaint', 'all', 'RECIPIENT_SUPPRESSED', 'complained'],
     ['manual', 'tx', 'RECIPIENT_SUPPRESSED', 'suppressed'],
     ['unsubscribe', 'tx', 'RECIPIENT_UNSUBSCRIBED', 'unsubscribed'],
-  ] as const)('%s for %s', async (reason, stream, code, status) => {
+  ] as const)('are refused: %s for %s', async (reason, stream, code, status) => {
     const setting = startAcceptance();
     suppress(setting, 'ada@example.net', reason, stream);
     const refusal = refused(await setting.send({ to: 'Ada <ADA@Example.net>' }));
@@ -433,7 +438,7 @@ describe('the message limits of an account', () => {
     expect(await send({}, { idempotency })).toMatchObject({ kind: 'replayed' });
     const other = { endpoint: 'transactional/send', key: 'other' };
     expect(refused(await send({}, { idempotency: other })).code).toBe('RATE_LIMITED');
-    // The refusal is not kept as the key's answer.
+    // The refusal is not stored as the response of the key.
     expect(refused(await send({}, { idempotency: other })).code).toBe('RATE_LIMITED');
   });
 

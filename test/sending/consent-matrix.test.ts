@@ -8,17 +8,17 @@ import { type InProcess, startInProcess } from '../support/in-process-daemon.ts'
 import { enqueue, insertDomain } from '../support/store.ts';
 
 /*
- * Whether a recipient is eligible: every combination of what an account can know about a person with every kind of
- * send, checked by the whole daemon at acceptance (`POST …/send`) and when a message leaves the queue.
+ * Whether a recipient is eligible: every combination of what an account can know about a person with every kind of send,
+ * checked by the whole daemon at acceptance (`POST …/send`) and when a message leaves the queue.
  */
 
 /** What is known of a person. */
 interface Person {
-  /** 'withdrawn': a contact who took the consent back. */
+  /** 'withdrawn': a contact who withdrew the consent. */
   contact: 'missing' | 'consenting' | 'withdrawn';
   /** In the groups that a send may name. */
   member: 'no' | 'active' | 'inactive';
-  /** In the order in which they came: `hard_bounce for all`. */
+  /** In the order in which they were created: `hard_bounce for all`. */
   suppressions: readonly Suppression[];
 }
 
@@ -26,56 +26,56 @@ type Reason = (typeof SUPPRESSION_REASONS)[number];
 type Stream = (typeof SUPPRESSION_STREAMS)[number];
 type Suppression = `${Reason} for ${Stream}`;
 
-const ASKED = [
+const SEND_KINDS = [
   'marketing',
   'marketing to a group',
-  'marketing to a group that is off',
+  'marketing to an inactive group',
   'transactional',
 ] as const;
-type Asked = (typeof ASKED)[number];
+type SendKind = (typeof SEND_KINDS)[number];
 
 type Verdict =
-  | 'may go'
+  | 'allowed'
   | `${'CONSENT_REQUIRED' | 'RECIPIENT_UNSUBSCRIBED' | 'RECIPIENT_SUPPRESSED'} ${string}`;
 
 /**
- * The rule, from the contract alone (§3, §5, §6, §13.1, §13.9, §13.10): the first line that applies decides. Of
- * suppressions only those of the stream or of all streams count, and an opt-out has the lowest rank.
+ * The expected result, written without the code under test: the first rule that applies decides. Only suppressions of the
+ * stream or of all streams count, and an opt-out has the lowest rank.
  */
-function allowed(person: Person, asked: Asked): Verdict {
-  const marketing = asked !== 'transactional';
+function allowed(person: Person, kind: SendKind): Verdict {
+  const marketing = kind !== 'transactional';
   const counting = person.suppressions
     .map((text) => text.split(' for '))
     .filter(([, stream]) => stream === 'all' || stream === (marketing ? 'mk' : 'tx'))
     .map(([reason]) => reason);
-  const grave = counting.find((reason) => reason !== 'unsubscribe');
+  const severe = counting.find((reason) => reason !== 'unsubscribe');
   const lines: [applies: boolean, verdict: Verdict][] = [
-    [grave === 'hard_bounce' || grave === 'soft_bounces', 'RECIPIENT_SUPPRESSED bounced'],
-    [grave === 'complaint', 'RECIPIENT_SUPPRESSED complained'],
-    [grave === 'manual', 'RECIPIENT_SUPPRESSED suppressed'],
+    [severe === 'hard_bounce' || severe === 'soft_bounces', 'RECIPIENT_SUPPRESSED bounced'],
+    [severe === 'complaint', 'RECIPIENT_SUPPRESSED complained'],
+    [severe === 'manual', 'RECIPIENT_SUPPRESSED suppressed'],
     [counting.includes('unsubscribe'), 'RECIPIENT_UNSUBSCRIBED unsubscribed'],
-    [!marketing, 'may go'],
+    [!marketing, 'allowed'],
     [person.contact === 'missing', 'CONSENT_REQUIRED not_subscribed'],
-    [asked === 'marketing to a group that is off', 'CONSENT_REQUIRED not_subscribed'],
-    [asked === 'marketing to a group' && person.member === 'no', 'CONSENT_REQUIRED not_subscribed'],
-    [asked === 'marketing to a group' && person.member === 'inactive', 'RECIPIENT_UNSUBSCRIBED unsubscribed'],
+    [kind === 'marketing to an inactive group', 'CONSENT_REQUIRED not_subscribed'],
+    [kind === 'marketing to a group' && person.member === 'no', 'CONSENT_REQUIRED not_subscribed'],
+    [kind === 'marketing to a group' && person.member === 'inactive', 'RECIPIENT_UNSUBSCRIBED unsubscribed'],
     [person.contact === 'withdrawn', 'CONSENT_REQUIRED not_subscribed'],
   ];
-  return lines.find(([applies]) => applies)?.[1] ?? 'may go';
+  return lines.find(([applies]) => applies)?.[1] ?? 'allowed';
 }
 
-/** The contact's status, which opt-outs of transactional mail do not change (§13.10). */
+/** The expected status of the contact, which opt-outs of transactional mail do not change. */
 function globalStatus({ suppressions }: Person): string {
   const reasons = suppressions.filter((text) => !text.endsWith(' tx')).map((text) => text.split(' for ')[0]);
   const deciding = reasons.find((reason) => reason !== 'unsubscribe') ?? reasons[0];
-  const words: Record<string, string> = {
+  const statuses: Record<string, string> = {
     hard_bounce: 'bounced',
     soft_bounces: 'bounced',
     complaint: 'complained',
     manual: 'suppressed',
     unsubscribe: 'unsubscribed',
   };
-  return deciding === undefined ? 'active' : (words[deciding] ?? '');
+  return deciding === undefined ? 'active' : (statuses[deciding] ?? '');
 }
 
 const WHO: Pick<Person, 'contact' | 'member'>[] = [
@@ -108,12 +108,12 @@ const NAMED = PEOPLE.map((person, index): [name: string, person: Person, index: 
 ]);
 
 const HTML = '<p>News</p>{{company_address_html}}{{unsubscribe_email_html}}';
-/** One address for each question, so that no answer can change another. */
-const addressOf = (index: number, asked: Asked) => `p${index}-${ASKED.indexOf(asked)}@reader.test`;
+/** One address for each person and kind of send, so that no send affects another. */
+const addressOf = (index: number, kind: SendKind) => `p${index}-${SEND_KINDS.indexOf(kind)}@reader.test`;
 
 let env: InProcess;
 let client: ApiClient;
-let groups: Record<Asked, string | null>;
+let groups: Record<SendKind, string | null>;
 
 beforeAll(async () => {
   env = await startInProcess();
@@ -130,15 +130,15 @@ beforeAll(async () => {
   groups = {
     marketing: null,
     'marketing to a group': await newGroup(),
-    'marketing to a group that is off': await newGroup(),
+    'marketing to an inactive group': await newGroup(),
     transactional: null,
   };
   await inPortions(
     NAMED.flatMap(([, person, index]) =>
-      ASKED.map((asked) => () => bringAbout(person, addressOf(index, asked))),
+      SEND_KINDS.map((kind) => () => createPerson(person, addressOf(index, kind))),
     ),
   );
-  await done('PATCH', `${GROUPS}/${groups['marketing to a group that is off']}`, { isActive: false });
+  await request('PATCH', `${GROUPS}/${groups['marketing to an inactive group']}`, { isActive: false });
 }, 120_000);
 afterAll(() => env.stop());
 
@@ -149,28 +149,28 @@ async function newGroup(): Promise<string> {
   return data.group.subscriptionGroupId;
 }
 
-/** Through the API alone, as an account does. */
-async function bringAbout({ contact, member, suppressions }: Person, email: string): Promise<void> {
-  if (contact !== 'missing') await done('POST', '/web-setup/contacts', { email });
+/** Creates a person through the API, as an account does. */
+async function createPerson({ contact, member, suppressions }: Person, email: string): Promise<void> {
+  if (contact !== 'missing') await request('POST', '/web-setup/contacts', { email });
   if (member !== 'no') {
-    for (const asked of ['marketing to a group', 'marketing to a group that is off'] as const) {
-      await done('POST', `${GROUPS}/${groups[asked]}/subscriptions`, { email });
+    for (const kind of ['marketing to a group', 'marketing to an inactive group'] as const) {
+      await request('POST', `${GROUPS}/${groups[kind]}/subscriptions`, { email });
       if (member === 'inactive') {
-        const path = `${GROUPS}/${groups[asked]}/subscriptions/${emailIdentifier(email)}`;
-        await done('PATCH', path, { isActive: false });
+        const path = `${GROUPS}/${groups[kind]}/subscriptions/${emailIdentifier(email)}`;
+        await request('PATCH', path, { isActive: false });
       }
     }
   }
   if (contact === 'withdrawn')
-    await done('PATCH', `/web-setup/contacts/${emailIdentifier(email)}`, { consentMethod: null });
+    await request('PATCH', `/web-setup/contacts/${emailIdentifier(email)}`, { consentMethod: null });
   for (const text of suppressions) {
     const [reason, stream] = text.split(' for ');
-    await done('POST', '/web-setup/suppressions', { email, reason, stream });
+    await request('POST', '/web-setup/suppressions', { email, reason, stream });
   }
 }
 
-/** A call that must succeed. */
-async function done(method: string, path: string, body: object): Promise<void> {
+/** Sends a request that must succeed. */
+async function request(method: string, path: string, body: object): Promise<void> {
   const { status, text } = await client.call(method, path, { body });
   if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`);
 }
@@ -182,7 +182,7 @@ async function inPortions(steps: (() => Promise<void>)[]): Promise<void> {
 
 it('covers every combination', () => {
   expect(PEOPLE).toHaveLength(7 * (1 + 5 * 3 + 12));
-  const verdicts = PEOPLE.flatMap((person) => ASKED.map((asked) => allowed(person, asked)));
+  const verdicts = PEOPLE.flatMap((person) => SEND_KINDS.map((kind) => allowed(person, kind)));
   expect(new Set(verdicts).size).toBe(6);
 });
 
@@ -213,18 +213,18 @@ async function collect<Result>(
 describe('at acceptance', () => {
   it('refuses and accepts sends in every combination', async () => {
     const actual = await collect(NAMED, (_person, index) =>
-      Promise.all(ASKED.map(async (asked) => [asked, await ask(index, asked)])),
+      Promise.all(SEND_KINDS.map(async (kind) => [kind, await sendTo(index, kind)])),
     );
     expect(actual).toEqual(
-      await collect(NAMED, (person) => ASKED.map((asked) => [asked, allowed(person, asked)])),
+      await collect(NAMED, (person) => SEND_KINDS.map((kind) => [kind, allowed(person, kind)])),
     );
   }, 120_000);
 
-  async function ask(index: number, asked: Asked): Promise<string> {
-    const transactional = asked === 'transactional';
-    const group = groups[asked];
+  async function sendTo(index: number, kind: SendKind): Promise<string> {
+    const transactional = kind === 'transactional';
+    const group = groups[kind];
     const body = {
-      to: addressOf(index, asked),
+      to: addressOf(index, kind),
       from: transactional ? 'a@shop.test' : 'a@news.test',
       subject: 'News',
       html: HTML,
@@ -237,7 +237,7 @@ describe('at acceptance', () => {
         body,
       },
     );
-    if (status === (transactional ? 200 : 202)) return 'may go';
+    if (status === (transactional ? 200 : 202)) return 'allowed';
     expect(status).toBe(403);
     const refusal: { reasonCode: string; subscriptionStatus: string } = JSON.parse(text);
     return `${refusal.reasonCode} ${refusal.subscriptionStatus}`;
@@ -245,29 +245,29 @@ describe('at acceptance', () => {
 });
 
 describe('when it leaves the queue', () => {
-  /** Message ids; queued as if all had been well when they were accepted. */
+  /** Ids of messages that are queued although not all of them would be accepted. */
   const queued = new Map<string, string>();
-  const keyOf = (index: number, asked: Asked) => `${index} ${asked}`;
+  const keyOf = (index: number, kind: SendKind) => `${index} ${kind}`;
   let recorded: Map<string, { event: string; reasonCode?: string; reason?: string }>;
 
   beforeAll(async () => {
     const now = Date.now();
     for (const [, , index] of NAMED) {
-      for (const asked of ASKED) {
-        const stream = asked === 'transactional' ? 'tx' : 'mk';
+      for (const kind of SEND_KINDS) {
+        const stream = kind === 'transactional' ? 'tx' : 'mk';
         const message = enqueue(env.tables, now, {
           account_id: client.accountId,
           domain_id: `domain_1_${stream}`,
           priority: stream === 'tx' ? 0 : 1,
           from_address: stream === 'tx' ? 'a@shop.test' : 'a@news.test',
-          recipient: addressOf(index, asked),
-          subscription_group_id: groups[asked],
+          recipient: addressOf(index, kind),
+          subscription_group_id: groups[kind],
         });
-        queued.set(keyOf(index, asked), message.message_id);
+        queued.set(keyOf(index, kind), message.message_id);
       }
     }
     const waiting = new Set(queued.values());
-    // Nobody's mail host exists, so those that may go fail right after they have left.
+    // No recipient domain has a mail host, so messages that are sent fail immediately.
     recorded = await eventually(
       'every message to have left the queue',
       async () => {
@@ -285,24 +285,24 @@ describe('when it leaves the queue', () => {
 
   it('sends and drops messages in every combination', async () => {
     const actual = await collect(NAMED, (_person, index) =>
-      ASKED.map((asked) => {
-        const { event, reasonCode, reason } = recorded.get(queued.get(keyOf(index, asked)) ?? '') ?? {
+      SEND_KINDS.map((kind) => {
+        const { event, reasonCode, reason } = recorded.get(queued.get(keyOf(index, kind)) ?? '') ?? {
           event: 'none',
         };
-        return [asked, event, reasonCode, reason];
+        return [kind, event, reasonCode, reason];
       }),
     );
     expect(actual).toEqual(
-      await collect(NAMED, (person) => ASKED.map((asked) => [asked, ...leaving(person, asked)])),
+      await collect(NAMED, (person) => SEND_KINDS.map((kind) => [kind, ...leaving(person, kind)])),
     );
   });
 
-  /** §5: messages that are not allowed any more are dropped; for marketing mail the reason is withdrawn consent. */
-  function leaving(person: Person, asked: Asked): (string | undefined)[] {
-    const verdict = allowed(person, asked);
-    if (verdict === 'may go') return ['email_sent', undefined, undefined];
+  /** Messages that are no longer allowed are dropped; for marketing mail the reason is withdrawn consent. */
+  function leaving(person: Person, kind: SendKind): (string | undefined)[] {
+    const verdict = allowed(person, kind);
+    if (verdict === 'allowed') return ['email_sent', undefined, undefined];
     const [code, status] = verdict.split(' ');
-    if (asked !== 'transactional') return ['email_suppressed', 'CONSENT_WITHDRAWN', status];
+    if (kind !== 'transactional') return ['email_suppressed', 'CONSENT_WITHDRAWN', status];
     return ['email_suppressed', code, expect.any(String)];
   }
 });

@@ -16,7 +16,7 @@ describe('sends', () => {
     fault = 'outcomes cannot be recorded since 3 s: database disk image is malformed';
     expect(pressure.refusal()).toMatchObject({
       code: 'UNAVAILABLE',
-      // The database's own words are not for callers.
+      // Callers do not see the message of the database.
       message: 'Nothing was accepted: outcomes of deliveries cannot be recorded',
       extras: { retryAfter: 30 },
     });

@@ -138,7 +138,7 @@ describe('the report of a retry', () => {
     ['queued', 'The message is due already and waits for its first attempt'],
     ['queued for later', 'The message is due at 2026-01-15T13:00:00.000Z and waits for its first attempt'],
     ['held', 'The message is held because its campaign is paused: resume the campaign to send it'],
-    ['delivered', 'The message is delivered and not queued any more'],
+    ['delivered', 'The message is delivered and no longer queued'],
   ])('when it is refused: %s', async (state, message) => {
     const { mail, inState, tables } = start();
     const { seq, message_id } = inState(state === 'held' ? 'queued' : state);

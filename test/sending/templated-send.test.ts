@@ -73,7 +73,7 @@ describe('a send that names a template', () => {
     ['a text in addition', {}, { text: 'Hello' }, 'VALIDATION_ERROR', 'text'],
     ['no subject anywhere', { subject: null }, {}, 'VALIDATION_ERROR', 'subject'],
     ['one for the other stream', { type: 'marketing' }, {}, 'VALIDATION_ERROR', 'templateId'],
-    ['one without what the law wants', { html: '<p>Hi</p>' }, {}, 'COMPLIANCE_TEMPLATE_MISSING', 'html'],
+    ['one without compliance variables', { html: '<p>Hi</p>' }, {}, 'COMPLIANCE_TEMPLATE_MISSING', 'html'],
     ['a variable without a value', { html: `${HTML}{{who}}` }, {}, 'TEMPLATE_VARIABLE_MISSING', 'html'],
   ])('is refused for %s', async (_, template, changes, code, field) => {
     const { templates, send, stored } = start();
@@ -233,8 +233,8 @@ describe('compliance templates', () => {
 
   it.each([
     ['an unknown variable', { htmlContent: '{{unsubscribe_url}} {{first_name}}' }],
-    ['no use for its type', { type: 'report_abuse' as const }],
-    ['a link that nobody sees', { htmlContent: '<!-- {{unsubscribe_url}} -->' }],
+    ['no variable of its type', { type: 'report_abuse' as const }],
+    ['a link that is not displayed', { htmlContent: '<!-- {{unsubscribe_url}} -->' }],
   ])('are refused with %s when created and when updated', async (_, changes) => {
     const setting = start();
     const { complianceTemplates: all } = setting;

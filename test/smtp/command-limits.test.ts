@@ -64,7 +64,7 @@ describe('commands', () => {
     expect(Math.max(...delays)).toBeLessThanOrEqual(MAX_DELAY_MS + SECOND);
     expect(verdicts.at(-1)).toMatchObject({ responseCode: 421 });
     expect(limits.connect(session())).toMatchObject({ responseCode: 421 });
-    // The last refusals add nothing: the address is back as soon as what ran has drained.
+    // Refused commands are not charged: the address can send again when the tokens of the others have returned.
     clock.advance(12 * SECOND);
     expect(limits.command(session(), 'RCPT')).toBe(0);
   });

@@ -31,7 +31,7 @@ function setUp() {
 }
 
 describe('connections', () => {
-  it('of one address are bounded while all of them are fresh', () => {
+  it('of one address are limited while all of them are new', () => {
     const { connections, admit, disconnected } = setUp();
     for (const id of ['a', 'b', 'c']) expect(admit(id).refusal).toBeNull();
     expect(admit('d').refusal).toMatchObject({ responseCode: 421 });
@@ -170,11 +170,11 @@ describe('connections', () => {
 describe('the sweep', () => {
   it.each([
     ['a mail that takes too long', 'mail', 11 * MINUTE, true],
-    ['a mail that goes on', 'mail', 9 * MINUTE, false],
-    ['our own slowness', 'processing', 3 * HOUR, false],
-    ['a connection without end', 'idle', 2 * HOUR + SECOND, true],
+    ['a mail within its time limit', 'mail', 9 * MINUTE, false],
+    ['a mail that is being processed', 'processing', 3 * HOUR, false],
+    ['a connection that takes too long', 'idle', 2 * HOUR + SECOND, true],
     ['an idle connection', 'idle', HOUR, false],
-  ] as const)('%s', (_, phase, ms, swept) => {
+  ] as const)('checks %s (%s for %i ms): ended %s', (_, phase, ms, swept) => {
     const { clock, connections, admit, disconnected } = setUp();
     const { session } = admit('a');
     if (phase === 'mail') connections.begin(session);

@@ -45,13 +45,13 @@ describe('a binary PROXY header', () => {
     ['of another version', header('31', TCP4, FROM_IPV4)],
     ['with an unknown command', header('22', TCP4, FROM_IPV4)],
     ['too short for its addresses', header(PROXIED, TCP4, FROM_IPV4.slice(2))],
-    ['longer than any', Buffer.from(`${SIGNATURE}2111ffff`, 'hex')],
+    ['longer than the maximum', Buffer.from(`${SIGNATURE}2111ffff`, 'hex')],
   ])('is malformed: %s', (_, bytes) => {
     expect(readProxyHeader(bytes)).toBe('malformed');
   });
 
   it.each([
-    ['words', 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'],
+    ['version 1', 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'],
     ['a greeting', 'EHLO mta.example\r\n'],
     ['empty lines', '\r\n\r\nEHLO'],
   ])('is absent in %s', (_, text) => {
@@ -85,7 +85,7 @@ describe('a connection through a known proxy', () => {
     ['version 1', Buffer.from('PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'), '203.0.113.7'],
     ['version 2', header(PROXIED, TCP4, FROM_IPV4), '203.0.113.7'],
     ['version 2 over IPv6', header(PROXIED, TCP6, FROM_IPV6), '2001:db8::7'],
-    ['version 2, a check of the proxy itself', header(LOCAL, '00', ''), '127.0.0.1'],
+    ['version 2, a health check of the proxy', header(LOCAL, '00', ''), '127.0.0.1'],
   ])('has the address in the header: %s', async (_, first, address) => {
     const setup = await proxied();
     const client = await setup.client({ first });
@@ -111,7 +111,7 @@ describe('a connection through a known proxy', () => {
     });
     const { secret } = await setup.key({ allowIps: ['203.0.113.7'] });
     const raw = connect(setup.port, '127.0.0.1');
-    // One packet for the header and what comes behind it.
+    // One packet for the header and the TLS handshake.
     raw.cork();
     raw.write(first);
     const socket = connectTls({ socket: raw, rejectUnauthorized: false });
@@ -134,7 +134,7 @@ describe('a connection through a known proxy', () => {
   });
 
   it.each([
-    ['a header that is bad', header('31', TCP4, FROM_IPV4)],
+    ['a malformed header', header('31', TCP4, FROM_IPV4)],
     ['no header', Buffer.from('EHLO mta.example\r\n')],
   ])('%s ends the connection', async (_, first) => {
     const setup = await proxied();

@@ -9,7 +9,7 @@ async function start(proxies: string[]) {
   const accepted: Socket[] = [];
   const server = createServer((socket) => {
     accepted.push(socket);
-    // As the package does at STARTTLS.
+    // As smtp-server does at STARTTLS.
     socket.removeAllListeners();
     socket.on('error', () => {});
     socket.resume();

@@ -112,8 +112,8 @@ describe('removing suppressions', () => {
     ['all of an address', {}, ['all hard_bounce', 'mk unsubscribe', 'mk manual'], 0],
     ['one stream', { stream: 'mk' }, ['mk unsubscribe', 'mk manual'], 1],
     ['one reason', { reason: 'hard_bounce' }, ['all hard_bounce'], 2],
-    ['one of both', { stream: 'mk', reason: 'manual' }, ['mk manual'], 2],
-    ['a stream that is not there', { stream: 'tx' }, 'NOT_FOUND', 3],
+    ['one stream and reason', { stream: 'mk', reason: 'manual' }, ['mk manual'], 2],
+    ['a stream without suppressions', { stream: 'tx' }, 'NOT_FOUND', 3],
   ])('%s', async (_, target, expected, left) => {
     const { add, remove, listed } = start();
     await add(ADA, { reason: 'hard_bounce' });

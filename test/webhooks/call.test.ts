@@ -39,7 +39,7 @@ async function start({ allowPrivateNetworks = true, timeoutMs = 5000, trusted }:
   return { dns, call };
 }
 
-function why(result: CallResult | null): string {
+function reasonOf(result: CallResult | null): string {
   if (result?.kind !== 'no-response') throw new Error(`there was a response: ${JSON.stringify(result)}`);
   return result.reason;
 }
@@ -90,7 +90,7 @@ describe('a call', () => {
     ['more', `${'x'.repeat(1024)}and more`, 'x'.repeat(1024)],
     ['a character across the cut', `${'x'.repeat(1023)}é`, 'x'.repeat(1023)],
     ['megabytes', 'x'.repeat(5_000_000), 'x'.repeat(1024)],
-    ['bytes that are no text', '\u0000\u0001', '\u0000\u0001'],
+    ['control characters', '\u0000\u0001', '\u0000\u0001'],
   ])('stores the beginning of the response: %s', async (_, body, kept) => {
     const endpoint = await startEndpoint(() => ({ status: 200, body }));
     const { call } = await start();
@@ -136,7 +136,7 @@ describe('a call', () => {
   it('times out without a response', async () => {
     const endpoint = await startEndpoint(() => 'nothing');
     const { call } = await start({ timeoutMs: 100 });
-    expect(why(await call(endpoint.url))).toBe('no response within 0.1 s');
+    expect(reasonOf(await call(endpoint.url))).toBe('no response within 0.1 s');
     expect(endpoint.received).toHaveLength(1);
   });
 
@@ -155,19 +155,19 @@ describe('a call', () => {
   it('fails where nothing listens, and where the server does not use HTTP', async () => {
     const endpoint = await startEndpoint();
     const { call } = await start();
-    expect(why(await call(`http://127.0.0.1:1/`))).toBe('the connection was refused');
-    expect(why(await call(`https://127.0.0.1:${endpoint.port}/`))).toBe('the TLS handshake failed');
+    expect(reasonOf(await call(`http://127.0.0.1:1/`))).toBe('the connection was refused');
+    expect(reasonOf(await call(`https://127.0.0.1:${endpoint.port}/`))).toBe('the TLS handshake failed');
     const notHttp = createServer((socket) => socket.end('220 mail.example ESMTP\r\n'));
     await new Promise<void>((resolve) => notHttp.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void notHttp.close());
     const { port } = notHttp.address() as { port: number };
-    expect(why(await call(`http://127.0.0.1:${port}/`))).toBe('the response is not valid HTTP');
+    expect(reasonOf(await call(`http://127.0.0.1:${port}/`))).toBe('the response is not valid HTTP');
   });
 
   it('limits the header of a response', async () => {
     const endpoint = await startEndpoint(() => ({ status: 200, headers: { 'x-long': 'x'.repeat(20_000) } }));
     const { call } = await start();
-    expect(why(await call(endpoint.url))).toBe('the header of the response is too large');
+    expect(reasonOf(await call(endpoint.url))).toBe('the header of the response is too large');
   });
 });
 
@@ -196,7 +196,7 @@ describe('a name', () => {
   ] as const)('%s gets no response', async (_, behavior, reason) => {
     const { call, dns } = await start();
     dns.set('receiver.test', '*', behavior);
-    expect(why(await call('http://receiver.test/'))).toBe(reason);
+    expect(reasonOf(await call('http://receiver.test/'))).toBe(reason);
   });
 });
 
@@ -214,7 +214,7 @@ describe('a forbidden address', () => {
     async (address, allowPrivateNetworks) => {
       const { call, dns } = await start({ allowPrivateNetworks });
       dns.set('receiver.test', address.includes(':') ? 'AAAA' : 'A', [address]);
-      expect(why(await call('http://receiver.test:1/'))).toMatch(
+      expect(reasonOf(await call('http://receiver.test:1/'))).toMatch(
         /^receiver\.test has no (public )?address that webhooks may call$/,
       );
     },
@@ -236,7 +236,7 @@ describe('a forbidden address', () => {
     ['http://0:1/', false],
   ])('%s (private networks allowed: %s)', async (url, allowPrivateNetworks) => {
     const { call } = await start({ allowPrivateNetworks });
-    expect(why(await call(url))).toMatch(/has no (public )?address that webhooks may call$/);
+    expect(reasonOf(await call(url))).toMatch(/has no (public )?address that webhooks may call$/);
   });
 
   it('is skipped where a name has other addresses', async () => {
@@ -270,16 +270,16 @@ describe('the error that an account reads', () => {
 
   it('is the same for all ports, names and addresses of private networks', async () => {
     const { resultOf, dns, open, port, received } = await outcomes(false);
-    const words = 'receiver.test has no public address that webhooks may call';
-    expect(await resultOf(`http://receiver.test:${open}/`)).toBe(words);
-    expect(await resultOf(`http://receiver.test:${port}/`)).toBe(words);
+    const reason = 'receiver.test has no public address that webhooks may call';
+    expect(await resultOf(`http://receiver.test:${open}/`)).toBe(reason);
+    expect(await resultOf(`http://receiver.test:${port}/`)).toBe(reason);
     for (const address of ['10.0.0.1', '169.254.169.254', '100.64.0.1']) {
       dns.set('receiver.test', 'A', [address]);
-      expect(await resultOf('http://receiver.test/')).toBe(words);
+      expect(await resultOf('http://receiver.test/')).toBe(reason);
     }
     for (const behavior of ['NXDOMAIN', 'NODATA'] as const) {
       dns.set('receiver.test', '*', behavior);
-      expect(await resultOf('http://receiver.test/')).toBe(words);
+      expect(await resultOf('http://receiver.test/')).toBe(reason);
     }
     expect(await resultOf(`http://127.0.0.1:${open}/`)).toBe(
       '127.0.0.1 has no public address that webhooks may call',
@@ -300,7 +300,7 @@ describe('the error that an account reads', () => {
     for (const behavior of ['SERVFAIL', 'REFUSED', 'silent'] as const) {
       dns.set('receiver.test', '*', behavior);
       const result = await call('http://receiver.test/');
-      expect(why(result)).toBe('receiver.test could not be looked up in DNS');
+      expect(reasonOf(result)).toBe('receiver.test could not be looked up in DNS');
       expect(result).toMatchObject({ detail: expect.stringContaining('receiver.test') });
     }
   });
@@ -324,11 +324,11 @@ describe('TLS', () => {
       dns.set('receiver.test', 'A', ['127.0.0.1']);
       dns.set('other.test', 'A', ['127.0.0.1']);
     }
-    expect(why(await untrusting.call(`https://receiver.test:${endpoint.port}/`))).toBe(
+    expect(reasonOf(await untrusting.call(`https://receiver.test:${endpoint.port}/`))).toBe(
       'the certificate is not trusted',
     );
     expect(await trusting.call(`https://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
-    expect(why(await trusting.call(`https://other.test:${endpoint.port}/`))).toBe(
+    expect(reasonOf(await trusting.call(`https://other.test:${endpoint.port}/`))).toBe(
       'the certificate is not valid for the host name',
     );
     expect(endpoint.received).toHaveLength(1);

@@ -37,13 +37,13 @@ describe('the URL of a webhook', () => {
     ['http://0xa9.0xfe.0xa9.0xfe/', 'may not be called'],
     ['http://0251.0376.0251.0376/', 'may not be called'],
     ['http://100.100.100.200/', 'may not be called'],
-  ])('cannot be %s', (url, why) => {
+  ])('cannot be %s', (url, reason) => {
     const refused = webhookUrl(url, true);
-    expect(isRefusal(refused) && refused.message).toContain(why);
+    expect(isRefusal(refused) && refused.message).toContain(reason);
   });
 
   it.each(['http://10.0.0.5/', 'http://127.0.0.1/', 'http://2130706433/', 'http://[::1]/', 'http://0/'])(
-    'may not be %s where private networks are off limits',
+    'cannot be %s where private networks are not allowed',
     (url) => {
       expect(isRefusal(webhookUrl(url, false))).toBe(true);
       expect(isRefusal(webhookUrl(url, true))).toBe(false);
@@ -62,11 +62,11 @@ describe('the events that a webhook takes', () => {
     ],
     [['email_sent', 'email_sent'], ['email_sent']],
     [['email_sent', '*'], ['*']],
-  ])('%j', (input, events) => {
+  ])('are parsed from %j', (input, events) => {
     expect(webhookEvents(input)).toEqual(events);
   });
 
-  it.each([[[]], [['email_sent', 'email_read']], ['everything'], [['']]])('not %j', (input) => {
+  it.each([[[]], [['email_sent', 'email_read']], ['everything'], [['']]])('cannot be %j', (input) => {
     expect(isRefusal(webhookEvents(input))).toBe(true);
   });
 });

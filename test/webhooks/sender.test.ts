@@ -5,7 +5,7 @@ import { DOMAIN_EVENT_FIELDS } from '../support/events.ts';
 import { type Answering, type Received, startEndpoint } from '../support/webhook-endpoint.ts';
 import { granted, NO_RESPONSE, startWebhooks, type WebhookEnv } from './setup.ts';
 
-/** Rows of one webhook as its account sees them. */
+/** The deliveries of a webhook as its account lists them. */
 async function deliveriesOf(env: WebhookEnv, webhookId: string, accountId = 'acct_one') {
   return granted(await env.webhooks.deliveries(accountId, webhookId, { beforeSeq: null, limit: 1000 }))
     .deliveries;
@@ -17,7 +17,7 @@ async function statuses(env: WebhookEnv, webhookId: string): Promise<Record<stri
   return counts;
 }
 
-/** Goes on in steps until that much time has passed. */
+/** Advances the clock in steps, and sends what is due after each. */
 async function pass(env: WebhookEnv, time: number, step: number): Promise<void> {
   for (let passed = 0; passed < time; passed += step) {
     env.clock.advance(step);
@@ -29,7 +29,7 @@ function idOf({ headers }: Received): string {
   return String(headers['webhook-id']);
 }
 
-/** Waits for something that another party does; the test's own time-out bounds it. */
+/** Waits for a condition; the timeout of the test limits it. */
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
 }
@@ -214,7 +214,7 @@ describe('a failure', () => {
     [429, 'slows the endpoint down', 3],
     [502, 'slows the endpoint down', 3],
     [504, 'slows the endpoint down', 3],
-    [500, 'may be about the event and slows nothing', 6],
+    [500, 'does not slow the endpoint down', 6],
   ])('%i %s', async (status, _, calls) => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint(status);
@@ -263,7 +263,7 @@ describe('a failure', () => {
 });
 
 describe('an endpoint that is down for 20 hours', () => {
-  const troubles: Record<string, Answering | number> = {
+  const failures: Record<string, Answering | number> = {
     'answers 500': 500,
     'sends Retry-After': () => ({ status: 503, headers: { 'retry-after': '60' } }),
     'breaks connections': (_, response) => {
@@ -272,11 +272,11 @@ describe('an endpoint that is down for 20 hours', () => {
     },
   };
 
-  it.each(Object.entries(troubles))('and %s receives everything later', async (_, trouble) => {
+  it.each(Object.entries(failures))('and %s receives everything later', async (_, failure) => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint();
     const { webhookId } = await env.hook(endpoint.url);
-    endpoint.answer(trouble);
+    endpoint.answer(failure);
     const sent: number[] = [];
     for (let hour = 0; hour < 20; hour++) {
       sent.push(...(await env.sentTogether(3)).map(({ seq }) => seq));
@@ -314,7 +314,7 @@ describe('an endpoint that does not answer', () => {
     expect(await statuses(env, slowHook.webhookId)).toEqual({ succeeded: 50 });
   });
 
-  it('leaves one call for each other endpoint', async () => {
+  it('leaves at least one call for each other endpoint', async () => {
     const env = await startWebhooks();
     const slow = await startEndpoint(() => new Promise(() => {}));
     const quick = await startEndpoint();

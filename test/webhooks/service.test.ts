@@ -96,7 +96,7 @@ describe('updating a webhook', () => {
 });
 
 describe('the list', () => {
-  it('contains inactive webhooks on request only', async () => {
+  it('contains disabled webhooks on request only', async () => {
     const { webhooks } = await startWebhooks();
     const one = granted(await webhooks.create('acct_one', { url: URL_, events: '*' }));
     const two = granted(await webhooks.create('acct_one', { url: URL_, events: '*', isActive: false }));
@@ -335,7 +335,7 @@ describe('a replay', () => {
     expect(code(await env.webhooks.replay('acct_one', webhookId, range))).toBe('INVALID_STATE');
   });
 
-  it('of more events than a slice holds misses none', async () => {
+  it('of more events than one batch misses none', async () => {
     const { writer, ids, clock, webhooks, hook, db } = await startWebhooks({ caller: NO_RESPONSE });
     await writer.run((all) => {
       for (let n = 0; n < 1234; n++) {

@@ -61,7 +61,7 @@ export function presentWithProgress(
   return progress === null ? campaign : { ...campaign, progress };
 }
 
-export const EXAMPLE: z.output<typeof campaignSchema> = {
+export const CAMPAIGN_EXAMPLE: z.output<typeof campaignSchema> = {
   campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
   name: 'Spring sale',
   description: 'For customers of last year',
@@ -83,8 +83,8 @@ const PROGRESS_EXAMPLE: z.output<typeof progress> = {
   finishedAt: null,
 };
 
-export const SENDING_EXAMPLE = {
-  ...EXAMPLE,
+export const SENDING_CAMPAIGN_EXAMPLE = {
+  ...CAMPAIGN_EXAMPLE,
   status: 'sending' as const,
   updatedAt: '2026-01-31T12:30:00.000Z',
   progress: PROGRESS_EXAMPLE,

@@ -6,7 +6,7 @@ import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { successBody } from '../responses.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { campaignResult, presentWithProgress, SENDING_EXAMPLE } from './campaign-schemas.ts';
+import { campaignResult, presentWithProgress, SENDING_CAMPAIGN_EXAMPLE } from './campaign-schemas.ts';
 import { commonSendFields } from './sending/send-schemas.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
@@ -29,7 +29,7 @@ export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
         200: {
           description: 'The updated campaign.',
           data: campaignResult,
-          example: { campaign: { ...SENDING_EXAMPLE, status: texts.status } },
+          example: { campaign: { ...SENDING_CAMPAIGN_EXAMPLE, status: texts.status } },
         },
       },
       refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE', ...refusals],
@@ -113,12 +113,16 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
           .describe('Maximum number of messages per hour, spread evenly. Default: no limit.'),
       })
       .meta({ id: 'CampaignSendInput' }),
-    example: BODY_EXAMPLE,
+    example: SEND_EXAMPLE,
     responses: {
       202: {
         description: 'Accepted.',
         data: campaignResult.extend({ message: z.string(), jobId: z.string() }),
-        example: { message: SENT, jobId: SENDING_EXAMPLE.progress.jobId, campaign: SENDING_EXAMPLE },
+        example: {
+          message: SENT,
+          jobId: SENDING_CAMPAIGN_EXAMPLE.progress.jobId,
+          campaign: SENDING_CAMPAIGN_EXAMPLE,
+        },
       },
     },
     refusals: [
@@ -154,7 +158,7 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
 
 const SENT = 'The campaign is being sent.';
 
-const BODY_EXAMPLE = {
+const SEND_EXAMPLE = {
   subscriptionGroupId: 'sgroup_1769860800000_5t7y9u1i3o5p',
   from: 'Example Shop <news@example.com>',
   subject: 'Spring is here, {{firstName|dear reader}}',

@@ -6,7 +6,7 @@ import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaigns/campaign-counts.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { campaignResult, campaignSchema, EXAMPLE, presentWithProgress } from './campaign-schemas.ts';
+import { CAMPAIGN_EXAMPLE, campaignResult, campaignSchema, presentWithProgress } from './campaign-schemas.ts';
 import { campaignSendingRoutes } from './campaign-sending.ts';
 import { definedFields, line, lines, requestTime } from './fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
@@ -47,7 +47,7 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
         200: {
           description: 'A page of campaigns.',
           data: z.object({ campaigns: z.array(campaignSchema), ...pageEndFields }),
-          example: { campaigns: [EXAMPLE], count: 1 },
+          example: { campaigns: [CAMPAIGN_EXAMPLE], count: 1 },
         },
       },
       refusals: [],
@@ -72,9 +72,13 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       operationId: 'createCampaign',
       summary: 'Create a campaign',
       body: z.object({ name, description }).meta({ id: 'CampaignInput' }),
-      example: { name: EXAMPLE.name, description: EXAMPLE.description },
+      example: { name: CAMPAIGN_EXAMPLE.name, description: CAMPAIGN_EXAMPLE.description },
       responses: {
-        201: { description: 'The created campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
+        201: {
+          description: 'The created campaign.',
+          data: campaignResult,
+          example: { campaign: CAMPAIGN_EXAMPLE },
+        },
       },
       refusals: [],
       handle: async ({ caller, body }) => {
@@ -97,9 +101,13 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       description: 'Replaces the fields that are given; `null` clears a field.',
       params,
       body: z.object({ name: name.optional(), description }).meta({ id: 'CampaignPatch' }),
-      example: { name: EXAMPLE.name },
+      example: { name: CAMPAIGN_EXAMPLE.name },
       responses: {
-        200: { description: 'The updated campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
+        200: {
+          description: 'The updated campaign.',
+          data: campaignResult,
+          example: { campaign: CAMPAIGN_EXAMPLE },
+        },
       },
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
@@ -118,7 +126,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       summary: 'Get a campaign',
       params,
       responses: {
-        200: { description: 'The campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
+        200: { description: 'The campaign.', data: campaignResult, example: { campaign: CAMPAIGN_EXAMPLE } },
       },
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: ({ caller, params }) => {
@@ -142,7 +150,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
         200: {
           description: 'The campaign was deleted.',
           data: z.object({ message: z.string(), campaignId: z.string() }),
-          example: { message: 'The campaign has been deleted.', campaignId: EXAMPLE.campaignId },
+          example: { message: 'The campaign has been deleted.', campaignId: CAMPAIGN_EXAMPLE.campaignId },
         },
       },
       refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
@@ -226,7 +234,7 @@ const EXAMPLE_COUNTS = {
   failed: 6,
 };
 const EXAMPLE_ANALYTICS = {
-  campaignId: EXAMPLE.campaignId,
+  campaignId: CAMPAIGN_EXAMPLE.campaignId,
   totals: EXAMPLE_COUNTS,
   series: [{ timestamp: '2026-01-31T00:00:00.000Z', ...EXAMPLE_COUNTS }],
   links: [{ url: 'https://shop.example.com/spring', clicks: 98 }],

@@ -4,7 +4,7 @@ import type { Page } from '../../store/rows/page.ts';
 
 const MAX_ROWS = 200;
 
-/** The query of a list that is read page by page, and the end of a page's response (contract §3). */
+/** The query parameters of a list that is read page by page. */
 export const paging = pagingBy(50);
 
 /** Of lists that clients usually read in one request. */
@@ -23,6 +23,7 @@ function pagingBy(rows: number) {
   };
 }
 
+/** The end of a page in the response. */
 export const pageEndFields = {
   count: z.int().describe('Number of rows in this page.'),
   nextKey: z.string().optional().describe('Key of the next page; absent on the last one.'),

@@ -1,12 +1,8 @@
 import { z } from 'zod';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
+import { recipientIdentifier } from '../../mail/identifier.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
-import {
-  identifierOf,
-  presentSuppression,
-  type SuppressionList,
-  type SuppressionTarget,
-} from '../../suppression/list.ts';
+import { presentSuppression, type SuppressionList, type SuppressionTarget } from '../../suppression/list.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields } from './fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
@@ -65,7 +61,7 @@ function listRoute(suppressions: SuppressionList): Route {
         accountId: caller.accountId,
         beforeSeq,
         limit: query.limit,
-        ...(query.email === undefined ? {} : { recipientHash: identifierOf(query.email) }),
+        ...(query.email === undefined ? {} : { recipientHash: recipientIdentifier(query.email) }),
         ...(query.stream === undefined ? {} : { stream: query.stream }),
         ...(query.reason === undefined ? {} : { reason: query.reason }),
       });

@@ -2,12 +2,11 @@ import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { TemplateRow } from '../../store/templates.ts';
 import {
-  contentFault,
   presentTemplate,
+  subjectTemplateFault,
   type Templates,
   templateWarnings,
 } from '../../templates/templates.ts';
-import { subjectTemplateFault } from '../../templates/text.ts';
 import { successBody } from '../responses.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields, line, lines } from './fields.ts';
@@ -99,7 +98,7 @@ function collectionRoutes(templates: Templates): Route[] {
       operationId: 'createTemplate',
       summary: 'Create a template',
       description:
-        '`warnings` names what a send with the template would be refused for, and braces that look like mistakes.',
+        '`warnings` names the reasons for which a send with the template would be refused, and braces that look like mistakes.',
       body: templateInput,
       example: {
         name: EXAMPLE.name,
@@ -113,12 +112,9 @@ function collectionRoutes(templates: Templates): Route[] {
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body, warnings }) => {
         const { type = null, subject = null, text = null } = body;
-        const html = body.html ?? '';
-        const fault = contentFault({ html, text });
-        if (fault !== null) return fault;
         const created = await templates.create(caller.accountId, {
           name: body.name,
-          html,
+          html: body.html ?? '',
           type,
           subject,
           text,

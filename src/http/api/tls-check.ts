@@ -38,7 +38,7 @@ export function tlsCheckRoute({ clock, linkHosts }: TlsCheckDeps): OpenRoute {
       const standing = linkHosts.standingOf(host);
       if (standing === 'registered') {
         const { allowed, retryAfterSeconds: retryAfter } = lookups.of(callerBlock(from.address)).take();
-        if (!allowed) return refuse('RATE_LIMITED', 'too many names that require a lookup', { retryAfter });
+        if (!allowed) return refuse('RATE_LIMITED', 'Too many names that require a lookup', { retryAfter });
       }
       if (
         standing === 'own' ||
@@ -46,7 +46,7 @@ export function tlsCheckRoute({ clock, linkHosts }: TlsCheckDeps): OpenRoute {
         (standing === 'registered' && (await linkHosts.leadsHere(host, false)))
       )
         return { status: 200, contentType: 'text/plain; charset=utf-8', body: 'yes\n' };
-      return refuse('NOT_FOUND', 'not a link host of this platform whose DNS record points here');
+      return refuse('NOT_FOUND', 'Not a link host of this platform whose DNS record points here');
     },
   };
 }

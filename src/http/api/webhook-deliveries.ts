@@ -7,9 +7,9 @@ import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { requestTime } from './fields.ts';
 import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
-import { delivery, EXAMPLES, testResult } from './webhook-schemas.ts';
+import { delivery, testResult, WEBHOOK_EXAMPLES } from './webhook-schemas.ts';
 
-/** Test requests to webhooks, their deliveries, and sending deliveries again. */
+/** `/web-setup/webhooks/{webhookId}/test`, `/deliveries` and `/replay`: test calls, deliveries, and their repetition. */
 export function webhookDeliveryRoutes({ webhooks }: { webhooks: Webhooks }): Route[] {
   return [testRoute(webhooks), listRoute(webhooks), retryRoute(webhooks), replayRoute(webhooks)];
 }
@@ -25,7 +25,7 @@ function testRoute(webhooks: Webhooks): Route {
     operationId: 'testWebhook',
     summary: 'Send a sample event to a webhook',
     description:
-      'The request is signed like that of a real event; `livemode` is false. The response waits for the endpoint and reports the result, including failures. Works for inactive webhooks. The call is not stored and does not count as a failure.',
+      'The request is signed like that of a real event; `livemode` is false. The response waits for the endpoint and reports the result, including failures. Works for disabled webhooks. The call is not stored and does not count as a failure.',
     params,
     body: z
       .object({
@@ -37,7 +37,9 @@ function testRoute(webhooks: Webhooks): Route {
       .meta({ id: 'WebhookTestInput' })
       .optional(),
     example: { event: 'email_bounced' },
-    responses: { 200: { description: 'The result of the call.', data: testResult, example: EXAMPLES.test } },
+    responses: {
+      200: { description: 'The result of the call.', data: testResult, example: WEBHOOK_EXAMPLES.test },
+    },
     refusals: ['WEBHOOK_NOT_FOUND'],
     handle: async ({ caller, params, body, signal }) => {
       const result = await webhooks.test(caller.accountId, params.webhookId, body?.event, signal);
@@ -60,7 +62,7 @@ function listRoute(webhooks: Webhooks): Route {
       200: {
         description: 'A page of deliveries.',
         data: z.object({ deliveries: z.array(delivery), ...pageEndFields }),
-        example: { deliveries: [EXAMPLES.delivery], count: 1 },
+        example: { deliveries: [WEBHOOK_EXAMPLES.delivery], count: 1 },
       },
     },
     refusals: ['WEBHOOK_NOT_FOUND'],
@@ -96,10 +98,10 @@ function retryRoute(webhooks: Webhooks): Route {
     operationId: 'retryWebhookDelivery',
     summary: 'Retry a webhook delivery now',
     description:
-      'Works for deliveries of any status. A delivery that succeeded or was given up starts its schedule again.',
+      'Works for deliveries of any status. A delivery that succeeded or failed starts its schedule again.',
     params: params.extend({ deliveryId: z.string() }),
     responses: {
-      200: { description: 'The updated delivery.', data: delivery, example: EXAMPLES.delivery },
+      200: { description: 'The updated delivery.', data: delivery, example: WEBHOOK_EXAMPLES.delivery },
     },
     refusals: ['WEBHOOK_NOT_FOUND', 'NOT_FOUND', 'INVALID_STATE'],
     handle: async ({ caller, params }) => {
@@ -127,7 +129,7 @@ function replayRoute(webhooks: Webhooks): Route {
           .enum(['undelivered', 'all'])
           .default('undelivered')
           .describe(
-            '`undelivered`: events that were not delivered because calls failed, are pending, or were not made while the webhook was inactive. `all`: delivered events as well.',
+            '`undelivered`: events that were not delivered because calls failed, are pending, or were not made while the webhook was disabled. `all`: delivered events as well.',
           ),
       })
       .meta({ id: 'WebhookReplayInput' }),
@@ -141,7 +143,7 @@ function replayRoute(webhooks: Webhooks): Route {
           replayed: z.int().describe('Number of events.'),
           nextFrom: z.iso.datetime().optional(),
         }),
-        example: { message: '12 events will be sent now.', webhookId: EXAMPLES.id, replayed: 12 },
+        example: { message: '12 events will be sent now.', webhookId: WEBHOOK_EXAMPLES.id, replayed: 12 },
       },
     },
     refusals: ['WEBHOOK_NOT_FOUND', 'INVALID_STATE'],

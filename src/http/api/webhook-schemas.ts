@@ -20,7 +20,10 @@ export const webhookFields = {
     .describe('Types of events that are sent to the webhook; `*`: all.'),
   name: line(100).optional().describe('For display. Default: the description, else the host of the URL.'),
   description: lines(500).nullable().optional(),
-  isActive: z.boolean().optional().describe('Default: true. Events are not stored for an inactive webhook.'),
+  isActive: z
+    .boolean()
+    .optional()
+    .describe('Default: true. Events are not stored for a disabled webhook (`false`).'),
 };
 
 const webhookShape = {
@@ -44,9 +47,7 @@ export const webhookDetail = z
     offReason: z
       .enum(['gone', 'failing'])
       .optional()
-      .describe(
-        'Why the service deactivated it: the endpoint answered 410, or every call failed for 5 days.',
-      ),
+      .describe('Why the service disabled it: the endpoint answered 410, or every call failed for 5 days.'),
     failingSince: z.iso.datetime().optional().describe('Time since which every call has failed.'),
     updatedAt: z.int().describe('Epoch milliseconds.'),
   })
@@ -103,7 +104,7 @@ const WEBHOOK: z.output<typeof webhook> = {
   createdAt: CREATED,
 };
 
-export const EXAMPLES = {
+export const WEBHOOK_EXAMPLES = {
   id: ID,
   webhook: WEBHOOK,
   detail: {

@@ -4,7 +4,7 @@ import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields } from './fields.ts';
 import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
-import { EXAMPLES, webhook, webhookDetail, webhookFields } from './webhook-schemas.ts';
+import { WEBHOOK_EXAMPLES, webhook, webhookDetail, webhookFields } from './webhook-schemas.ts';
 
 /** `/web-setup/webhooks`: endpoints that receive the events of an account. */
 export function webhookRoutes({ webhooks }: { webhooks: Webhooks }): Route[] {
@@ -23,14 +23,14 @@ function collectionRoutes(webhooks: Webhooks): Route[] {
       operationId: 'listWebhooks',
       summary: 'List webhooks',
       query: z.object({
-        includeInactive: z.stringbool().default(false).describe('Includes inactive webhooks.'),
+        includeInactive: z.stringbool().default(false).describe('Includes disabled webhooks.'),
         ...pagingWide,
       }),
       responses: {
         200: {
           description: 'A page of webhooks, oldest first.',
           data: z.object({ webhooks: z.array(webhook), ...pageEndFields }),
-          example: { webhooks: [EXAMPLES.webhook], count: 1 },
+          example: { webhooks: [WEBHOOK_EXAMPLES.webhook], count: 1 },
         },
       },
       refusals: [],
@@ -47,11 +47,15 @@ function collectionRoutes(webhooks: Webhooks): Route[] {
       operationId: 'createWebhook',
       summary: 'Create a webhook',
       description:
-        'Every new event of these types is sent to the URL as a POST request, signed according to Standard Webhooks (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). A 2xx response within 15 s is a success; otherwise the call is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may arrive more than once, with the same `webhook-id`, and in any order. Redirects are not followed. A webhook is deactivated if its endpoint answers 410, or if every call fails for 5 days.',
+        'Every new event of these types is sent to the URL as a POST request, signed according to Standard Webhooks (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). A 2xx response within 15 s is a success; otherwise the call is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may arrive more than once, with the same `webhook-id`, and in any order. Redirects are not followed. A webhook is disabled if its endpoint answers 410, or if every call fails for 5 days.',
       body: z.object(webhookFields).meta({ id: 'WebhookInput' }),
-      example: { url: EXAMPLES.webhook.url, events: EXAMPLES.webhook.events, name: EXAMPLES.webhook.name },
+      example: {
+        url: WEBHOOK_EXAMPLES.webhook.url,
+        events: WEBHOOK_EXAMPLES.webhook.events,
+        name: WEBHOOK_EXAMPLES.webhook.name,
+      },
       responses: {
-        201: { description: 'The created webhook.', data: webhookDetail, example: EXAMPLES.detail },
+        201: { description: 'The created webhook.', data: webhookDetail, example: WEBHOOK_EXAMPLES.detail },
       },
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
@@ -71,12 +75,12 @@ function memberRoutes(webhooks: Webhooks): Route[] {
       operationId,
       summary: 'Update a webhook',
       description:
-        'Replaces the fields that are given. A webhook that is activated again receives the events that were pending when it was deactivated; events of the time in between can be replayed.',
+        'Replaces the fields that are given. A webhook that is enabled again receives the events that were pending when it was disabled; events of the time in between can be replayed.',
       params,
       body: z.object(webhookFields).partial().meta({ id: 'WebhookPatch' }),
       example: { events: ['*'] },
       responses: {
-        200: { description: 'The updated webhook.', data: webhookDetail, example: EXAMPLES.detail },
+        200: { description: 'The updated webhook.', data: webhookDetail, example: WEBHOOK_EXAMPLES.detail },
       },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
@@ -92,7 +96,9 @@ function memberRoutes(webhooks: Webhooks): Route[] {
       operationId: 'getWebhook',
       summary: 'Get a webhook with its secret',
       params,
-      responses: { 200: { description: 'The webhook.', data: webhookDetail, example: EXAMPLES.detail } },
+      responses: {
+        200: { description: 'The webhook.', data: webhookDetail, example: WEBHOOK_EXAMPLES.detail },
+      },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = webhooks.get(caller.accountId, params.webhookId);
@@ -113,7 +119,7 @@ function memberRoutes(webhooks: Webhooks): Route[] {
         200: {
           description: 'The webhook was deleted.',
           data: z.object({ message: z.string(), webhookId: z.string() }),
-          example: { message: 'The webhook has been deleted.', webhookId: EXAMPLES.id },
+          example: { message: 'The webhook has been deleted.', webhookId: WEBHOOK_EXAMPLES.id },
         },
       },
       refusals: ['WEBHOOK_NOT_FOUND'],
@@ -137,7 +143,7 @@ function memberRoutes(webhooks: Webhooks): Route[] {
         200: {
           description: 'The webhook with its new secret.',
           data: webhookDetail,
-          example: EXAMPLES.detail,
+          example: WEBHOOK_EXAMPLES.detail,
         },
       },
       refusals: ['WEBHOOK_NOT_FOUND'],

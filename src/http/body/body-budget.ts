@@ -1,13 +1,13 @@
 import { type Refusal, refuse } from '../../core/refusal.ts';
 
 /**
- * Bytes of request bodies that wait in memory for their end. The first bytes of each body are not counted, so
- * that small requests are read whatever large ones are under way: their number is bounded by the concurrent
- * requests of each account. What is counted is shared: an account may hold as much as it leaves free, a key half
- * of that. So no account, and no number of its keys, takes the last of it.
+ * Limits the memory for request bodies that have not arrived completely. The first bytes of each body are not counted, so
+ * that small requests are read however many large ones are in progress; their number is bounded by the concurrent requests
+ * of each account. The rest is shared: an account may use as much as it leaves free, a key half of that. Therefore no
+ * account uses up the memory, however many keys it has.
  */
 export interface BodyBudget {
-  /** A body that is about to be read for this key. */
+  /** Opens a share for a body that is about to be read for this key. */
   open(owner: BodyOwner): BodyShare;
 }
 
@@ -17,9 +17,9 @@ export interface BodyOwner {
 }
 
 export interface BodyShare {
-  /** Counts bytes that have arrived; a refusal when they are too many. */
+  /** Counts bytes that have arrived; refuses them when they are too many. */
   take(bytes: number): Refusal | null;
-  /** The body has been read or given up. */
+  /** Releases the bytes, after the body was read or abandoned. */
   release(): void;
 }
 
@@ -58,14 +58,14 @@ export function createBodyBudget(totalBytes: number): BodyBudget {
   };
 }
 
-function addTo(held: Map<string, number>, name: string, bytes: number): void {
-  const now = (held.get(name) ?? 0) + bytes;
-  if (now > 0) held.set(name, now);
-  else held.delete(name);
+function addTo(sums: Map<string, number>, name: string, bytes: number): void {
+  const sum = (sums.get(name) ?? 0) + bytes;
+  if (sum > 0) sums.set(name, sum);
+  else sums.delete(name);
 }
 
 function tooMuch(owner: 'account' | 'key'): Refusal {
-  return refuse('RATE_LIMITED', `this ${owner} is uploading too many large requests at the same time`, {
+  return refuse('RATE_LIMITED', `This ${owner} is uploading too many large requests at the same time`, {
     details: [{ field: 'body', name: 'requestBytes', message: `the ${owner}'s share of memory is used up` }],
     retryAfter: 1,
   });

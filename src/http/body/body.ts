@@ -7,8 +7,8 @@ import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts
 import { createJsonScan, type JsonList } from './json-scan.ts';
 
 /**
- * Reads a JSON body from the stream, up to its limit. A body with a larger Content-Length is refused before its first
- * byte, one without it when it exceeds the limit. A common limit applies to all bodies in progress.
+ * Reads JSON bodies up to their limit, and opens uploads as streams. A body with a larger Content-Length is refused before
+ * its first byte, one without Content-Length when it exceeds the limit. A common limit applies to all bodies in progress.
  */
 export interface BodyReader {
   /**
@@ -20,26 +20,26 @@ export interface BodyReader {
     res: ServerResponse,
     reading: { limit: number; owner: BodyOwner; turn(): Promise<void>; list?: JsonList | undefined },
   ): Promise<JsonBody | Refusal | null>;
-  /** A body of one of these media types, as a stream. */
+  /** Opens a body of one of these media types as a stream. */
   openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
-  /** Whether the connection is in the middle of an upload: then it may take longer than other requests. */
+  /** Whether an upload is in progress on the connection: it may take longer than other requests. */
   isUploading(connection: Duplex): boolean;
 }
 
 /** The client disconnected during an upload. */
-export class HungUp extends Error {}
+export class UploadAborted extends Error {}
 
 /** The client sent an upload too slowly. */
-export class TooSlow extends Error {}
+export class UploadTooSlow extends Error {}
 
-/** Bytes of all bodies together, from their first byte to the end of their response. */
+/** Bytes of all JSON bodies, from their first byte to the end of their response. */
 const MAX_WAITING = 128 * 1024 * 1024;
 /**
  * Bytes of a body that are read in one turn of its account, at least 64 KiB of which Node has read ahead. Without
  * this Node reads up to 2 MiB of each connection in every iteration of the event loop.
  */
 const BYTES_PER_TURN = 128 * 1024;
-/** How slowly a body may arrive. */
+/** The minimum pace at which a body must arrive. */
 export interface BodyPace {
   /** Maximum time without a byte. */
   idleMs: number;
@@ -49,9 +49,9 @@ export interface BodyPace {
 }
 
 export interface BodyPaces {
-  /** Bodies that wait in memory for their end. */
+  /** Bodies that are collected in memory. */
   json: BodyPace;
-  /** Bodies that are read as they come hold no memory, and may be made while they are sent. */
+  /** Bodies that are read as streams: they occupy no memory, and clients may generate them while they send. */
   upload: BodyPace;
 }
 
@@ -68,8 +68,8 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
   const uploading = new WeakSet<Duplex>();
 
   /**
-   * `inspect` is called with every chunk; what it refuses is not read any further. A body that was read keeps its
-   * share until the response has ended: what is made of it takes at least as much memory.
+   * Collects the chunks of a body. `inspect` is called with every chunk; reading ends when it refuses one. A body keeps its
+   * share until the response has ended: its parsed value occupies at least as much memory. Null: the client disconnected.
    */
   function collect(
     req: IncomingMessage,
@@ -93,7 +93,7 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
         if (!Array.isArray(result) || res.closed) share.release();
         else res.once('close', share.release);
         req.removeListener('data', onData).removeListener('end', onEnd);
-        req.removeListener('close', onGone).removeListener('error', onGone);
+        req.removeListener('close', onClosed).removeListener('error', onClosed);
         resolve(result);
       };
       const onData = (chunk: Buffer) => {
@@ -117,8 +117,8 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
         req.resume();
       };
       const onEnd = () => finish(chunks);
-      const onGone = () => finish(null);
-      req.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
+      const onClosed = () => finish(null);
+      req.on('data', onData).on('end', onEnd).on('close', onClosed).on('error', onClosed);
     });
   }
 
@@ -128,7 +128,7 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       const type = mediaType(req, ['application/json']);
       if (isRefusal(type)) return type;
       if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
-      // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
+      // RFC 9110 §10.1.1: the client waits for the 100 before it sends the body.
       if (req.headers.expect !== undefined) res.writeContinue();
       const scan = createJsonScan(list);
       const chunks = await collect(req, res, limit, owner, turn, scan.push);
@@ -149,14 +149,14 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
   };
 }
 
-/** Whether a body comes with the request, maybe an empty one (RFC 9112 §6.3). */
+/** Whether the request has a body, which can be empty (RFC 9112 §6.3). */
 export function hasBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
 function tooLarge(limit: number): Refusal {
-  return refuse('PAYLOAD_TOO_LARGE', `the body is over the limit of ${limit} bytes`);
+  return refuse('PAYLOAD_TOO_LARGE', `The body exceeds the limit of ${limit} bytes`);
 }
 
 async function* uploaded(
@@ -168,7 +168,7 @@ async function* uploaded(
   if (req.headers.expect !== undefined) res.writeContinue();
   const { socket } = req;
   uploading.add(socket);
-  // Left before its end, the rest is thrown away by the server: the caller is to see its answer.
+  // If the handler stops before the end, the server discards the rest, so that the client reads the response.
   const chunks: AsyncIterator<Buffer> = req.iterator({ destroyOnReturn: false });
   const pace = paceMeter(paceLimits);
   try {
@@ -177,25 +177,25 @@ async function* uploaded(
       const next = await nextChunk(chunks, pace);
       if (next.done === true) return;
       pace.count(next.value.length);
-      // The time until the next chunk is asked for is ours, not the caller's.
+      // The time until the next chunk is requested does not count against the client.
       pace.pause();
       yield next.value;
     }
   } catch (error) {
-    if (error instanceof TooSlow) throw error;
-    throw new HungUp('the caller hung up', { cause: error });
+    if (error instanceof UploadTooSlow) throw error;
+    throw new UploadAborted('the client disconnected during the upload', { cause: error });
   } finally {
     uploading.delete(socket);
     await chunks.return?.();
   }
 }
 
-/** The next chunk; throws TooSlow when it does not come in time. */
+/** Returns the next chunk; throws UploadTooSlow when it does not arrive in time. */
 async function nextChunk(chunks: AsyncIterator<Buffer>, pace: PaceMeter): Promise<IteratorResult<Buffer>> {
   let timer: NodeJS.Timeout | undefined;
   const slow = new Promise<never>((_, reject) => {
     timer = setInterval(() => {
-      if (pace.isTooSlow()) reject(new TooSlow('the upload is too slow'));
+      if (pace.isTooSlow()) reject(new UploadTooSlow('the upload is too slow'));
     }, pace.checkMs);
   });
   try {
@@ -209,7 +209,7 @@ interface PaceMeter {
   checkMs: number;
   count(bytes: number): void;
   isTooSlow(): boolean;
-  /** Time between the two is not counted. */
+  /** The time from `pause` to `resume` is not counted. */
   pause(): void;
   resume(): void;
 }
@@ -218,7 +218,7 @@ function paceMeter({ idleMs, graceMs, bytesPerSecond }: BodyPace): PaceMeter {
   const began = performance.now();
   let received = 0;
   let lastAt = began;
-  let ownMs = 0;
+  let pausedMs = 0;
   let pausedAt = began;
   return {
     checkMs: Math.min(PACE_CHECK_MS, idleMs, graceMs),
@@ -229,7 +229,7 @@ function paceMeter({ idleMs, graceMs, bytesPerSecond }: BodyPace): PaceMeter {
     isTooSlow: () => {
       const now = performance.now();
       if (now - lastAt >= idleMs) return true;
-      const late = now - began - ownMs - graceMs;
+      const late = now - began - pausedMs - graceMs;
       return late > 0 && received < (late / 1000) * bytesPerSecond;
     },
     pause: () => {
@@ -237,7 +237,7 @@ function paceMeter({ idleMs, graceMs, bytesPerSecond }: BodyPace): PaceMeter {
     },
     resume: () => {
       lastAt = performance.now();
-      ownMs += lastAt - pausedAt;
+      pausedMs += lastAt - pausedAt;
       pausedAt = lastAt;
     },
   };
@@ -245,22 +245,22 @@ function paceMeter({ idleMs, graceMs, bytesPerSecond }: BodyPace): PaceMeter {
 
 /** The refusal of a body that arrives too slowly. */
 export function tooSlow(): Refusal {
-  return refuse('REQUEST_TIMEOUT', 'the body arrived too slowly: nothing was accepted of it');
+  return refuse('REQUEST_TIMEOUT', 'The body arrived too slowly: none of it was accepted');
 }
 
-/** The media type of the body: one of `types`, in UTF-8, without content coding. */
+/** Returns the media type of the body; refuses one that is not among `types`, not in UTF-8, or has a content coding. */
 function mediaType(req: IncomingMessage, types: readonly string[]): string | Refusal {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';');
   if (!types.includes(type.trim())) {
-    return refuse('UNSUPPORTED_MEDIA_TYPE', `the body must be sent as Content-Type: ${types.join(' or ')}`);
+    return refuse('UNSUPPORTED_MEDIA_TYPE', `The body must be sent as Content-Type: ${types.join(' or ')}`);
   }
   const charset = parameters.map((part) => part.trim()).find((part) => part.startsWith('charset='));
   if (charset !== undefined && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset)) {
-    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent as UTF-8');
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'The body must be sent as UTF-8');
   }
   const coding = req.headers['content-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
-    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent without Content-Encoding');
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'The body must be sent without Content-Encoding');
   }
   return type.trim();
 }

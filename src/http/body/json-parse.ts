@@ -10,9 +10,9 @@ export interface JsonBody {
   value: unknown;
 }
 
-/** Smaller bodies are parsed in the turn in which they were joined. */
+/** Bodies up to this size are parsed in the turn in which their chunks were joined. */
 const SMALL_BYTES = 64 * 1024;
-/** Bytes of one element of a list; a larger one is refused alone, and not parsed. */
+/** Bytes of one element of a list; a larger one is not parsed, and refused separately. */
 const MAX_ELEMENT_BYTES = 4 * 1024 * 1024;
 
 /** One element of a list: checked JSON, stored as bytes until its value is read. */
@@ -27,10 +27,10 @@ export class JsonElement {
     return this.#bytes.length;
   }
 
-  /** Builds the value; each call builds a new one. */
+  /** Parses the value; each call returns a new one. */
   read(): JsonBody | Refusal {
     if (isTooLarge(this.#bytes)) {
-      return refuse('PAYLOAD_TOO_LARGE', `the message is over the limit of ${MAX_ELEMENT_BYTES} bytes`);
+      return refuse('PAYLOAD_TOO_LARGE', `The message exceeds the limit of ${MAX_ELEMENT_BYTES} bytes`);
     }
     return { value: JSON.parse(this.#bytes.toString('utf8')) };
   }
@@ -38,7 +38,7 @@ export class JsonElement {
 
 const CHUNKS_PER_STEP = 16;
 
-/** The chunks of a body as one. Copying megabytes takes a while, so it is done in slices. */
+/** Joins the chunks of a body, in slices, because copying megabytes takes long. */
 export async function joined(chunks: readonly Buffer[], accountId: string): Promise<Buffer> {
   const [first] = chunks;
   return first !== undefined && chunks.length === 1 ? first : inSlices(joining(chunks), accountId);
@@ -61,7 +61,7 @@ export async function parseJson(bytes: Buffer, accountId: string): Promise<JsonB
   return parse(bytes, '');
 }
 
-/** Parses what surrounds the list, and checks its elements one after the other. */
+/** Parses the body without the elements of its list, and checks the elements one after the other. */
 export async function parseJsonList(
   bytes: Buffer,
   name: string,
@@ -71,7 +71,7 @@ export async function parseJsonList(
   const body = await parseJson(withoutElements(bytes, ranges), accountId);
   if (!('value' in body) || !isObject(body.value)) return body;
   const list = body.value[name];
-  // The name may have been given again with another value, which counts then.
+  // The name can occur again with another value, which then replaces the list.
   if (!Array.isArray(list) || list.length !== ranges.length) return body;
   const broken = await inSlices(checkElements(bytes, name, ranges), accountId);
   if (broken !== null) return broken;
@@ -79,7 +79,7 @@ export async function parseJsonList(
   return { value: { ...body.value, [name]: elements } };
 }
 
-/** The body with a number in place of each element: valid exactly when the body is, its elements apart. */
+/** The body with a number in place of each element: valid if and only if the body is valid apart from its elements. */
 function withoutElements(bytes: Buffer, ranges: readonly Range[]): Buffer {
   const pieces: Buffer[] = [];
   let at = 0;
@@ -106,15 +106,15 @@ function isTooLarge(element: Buffer): boolean {
   return element.length > MAX_ELEMENT_BYTES;
 }
 
-/** `place` names the element; '' is the whole body, which may begin with a byte order mark. */
+/** Parses JSON. `place` names the element; '' is the whole body, which may begin with a byte order mark. */
 function parse(bytes: Buffer, place: string): JsonBody | Refusal {
-  if (!isUtf8(bytes)) return refuse('INVALID_JSON', `the body is not valid UTF-8${place}`);
+  if (!isUtf8(bytes)) return refuse('INVALID_JSON', `The body is not valid UTF-8${place}`);
   const text = bytes.toString('utf8');
   try {
     return { value: JSON.parse(place === '' ? text.replace(/^\uFEFF/, '') : text) };
   } catch (error) {
-    // The message of the parser quotes the body; the response has the position only.
-    return refuse('INVALID_JSON', `the body is not valid JSON${place}${positionIn(error)}`);
+    // The message of the parser quotes the body; the response contains only the position.
+    return refuse('INVALID_JSON', `The body is not valid JSON${place}${positionIn(error)}`);
   }
 }
 

@@ -1,10 +1,10 @@
 import { invalid, type Refusal } from '../../core/refusal.ts';
 
 /**
- * Counts what a JSON body consists of while its bytes arrive, so that a body of many small values is refused
- * before anything is built from it. It does not validate: whatever is not JSON is left to `JSON.parse`. With
- * `list` it also finds where the elements of that list begin and end, so that each can be parsed alone; the
- * limits then apply to each element and to what surrounds them.
+ * Counts the values of a JSON body while its bytes arrive, so that a body of many small values is refused before it is
+ * parsed. It does not validate: `JSON.parse` rejects what is not JSON. With `list` it also finds the beginning and the end
+ * of each element of that list, so that the elements can be parsed one at a time; the limits then apply to each element and
+ * to the rest of the body.
  */
 export interface JsonScan {
   /** Takes the chunks of the body in order; returns a refusal as soon as a limit is exceeded. */
@@ -13,13 +13,13 @@ export interface JsonScan {
   elements(): Range[] | null;
 }
 
-/** Offsets into the body: the first byte, and the first byte behind the last. */
+/** Offsets into the body: of the first byte, and of the byte after the last one. */
 export interface Range {
   start: number;
   end: number;
 }
 
-/** A list in the outermost object, and how many elements it may have. */
+/** A list in the outermost object, and its maximum number of elements. */
 export interface JsonList {
   name: string;
   max: number;
@@ -31,9 +31,9 @@ export const MAX_DEPTH = 64;
 export const MAX_VALUES = 10_000;
 /** Names in one object. */
 export const MAX_NAMES = 2000;
-/** Bytes of a body outside of the elements of its list. */
+/** Bytes of a body outside the elements of its list. */
 const MAX_OUTSIDE_BYTES = 256 * 1024;
-/** A longer name in the outermost object is not the list's. */
+/** A longer name in the outermost object is not that of the list. */
 const MAX_LIST_NAME_BYTES = 256;
 
 const QUOTE = 0x22;
@@ -45,7 +45,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** What a byte outside of strings is: 0 part of a number or literal, 1 a blank, 2 structure. */
+/** Kinds of bytes outside strings: 0 part of a number or literal, 1 white space, 2 structure. */
 const KIND = new Uint8Array(256);
 for (const blank of [0x20, 0x09, 0x0a, 0x0d]) KIND[blank] = 1;
 for (const mark of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) KIND[mark] = 2;
@@ -61,20 +61,20 @@ export function createJsonScan(list?: JsonList): JsonScan {
   /** Names in each of the open containers. */
   const names = new Uint32Array(MAX_DEPTH + 1);
   let ranges: Range[] | null = null;
-  /** The list is open: its elements stand two levels deep. */
+  /** Whether the list is open; its elements are two levels deep. */
   let inList = false;
   let elementStart = -1;
   /** Bytes of the elements that have ended. */
   let inElements = 0;
-  /** Values outside of the list, put aside while an element is counted. */
+  /** Number of values outside the list, stored while an element is counted. */
   let valuesOutside = 0;
   /** The last string one level deep, which may be the list's name; null while it is not recorded. */
   let name: number[] | null = null;
   let isListNext = false;
 
   function push(chunk: Uint8Array): Refusal | null {
-    // The next of each at or behind `at`: searched for again only when it has been passed, so each byte is searched
-    // through once for either.
+    // The position of the next quote and backslash from `at` on. Searched for again only after it was passed, so each byte
+    // is searched once for each.
     let quoteAt = -1;
     let backslashAt = -1;
     for (let at = 0; at < chunk.length; at++) {
@@ -110,11 +110,11 @@ export function createJsonScan(list?: JsonList): JsonScan {
     if (list === undefined) return null;
     const outside = (elementStart === -1 ? base : elementStart) - inElements;
     return outside > MAX_OUTSIDE_BYTES
-      ? invalid('body', `must have at most ${MAX_OUTSIDE_BYTES} bytes outside of ${list.name}`)
+      ? invalid('body', `must have at most ${MAX_OUTSIDE_BYTES} bytes outside ${list.name}`)
       : null;
   }
 
-  /** A value begins here, or the name of one. */
+  /** Counts a value, or a name, that begins at this offset. */
   function begin(offset: number): Refusal | null {
     if (inList && depth === 2 && elementStart === -1) {
       elementStart = offset;
@@ -128,7 +128,7 @@ export function createJsonScan(list?: JsonList): JsonScan {
   }
 
   function tooManyValues(): Refusal {
-    const message = `must hold at most ${MAX_VALUES} values`;
+    const message = `must have at most ${MAX_VALUES} values`;
     return elementStart === -1 ? invalid('body', message) : invalid(elementName(), message);
   }
 
@@ -180,7 +180,7 @@ export function createJsonScan(list?: JsonList): JsonScan {
   }
 
   function colon(): Refusal | null {
-    // The name before it is no value.
+    // The name before the colon is not a value.
     values--;
     isListNext = name !== null && depth === 1 && textOf(name) === list?.name;
     name = null;
@@ -202,13 +202,13 @@ export function createJsonScan(list?: JsonList): JsonScan {
   return { push, elements: () => ranges };
 }
 
-/** The first place at or behind `from`; the length when there is none. */
+/** The first position from `from` on; the length when there is none. */
 function positionOf(bytes: Uint8Array, byte: number, from: number): number {
   const at = bytes.indexOf(byte, from);
   return at === -1 ? bytes.length : at;
 }
 
-/** A name as JSON.parse reads it. */
+/** Decodes a name as JSON.parse does; null: it is not valid. */
 function textOf(bytes: number[]): string | null {
   try {
     const text: unknown = JSON.parse(`"${Buffer.from(bytes).toString('utf8')}"`);

@@ -3,7 +3,7 @@ import type { RefusalCode } from '../../core/refusal.ts';
 /** What each tag contains, as the documentation introduces it. */
 export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Domains: 'Sending domains, their DNS records, verification and DKIM keys.',
-  'Domain groups': 'Groups that order the domains of an account.',
+  'Domain groups': 'Groups that organize the domains of an account.',
   Sending: 'Send transactional and marketing email, one message or a batch.',
   'Messages and events': 'Status and history of messages, and the feed of all events.',
   Templates: 'Stored content that a send refers to by id.',

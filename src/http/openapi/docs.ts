@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { escapeHtml } from '../../mail/template.ts';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import { docsStyle } from './docs-style.ts';
 import type { OpenApiDocument } from './document.ts';
 import {
   type ReferenceField,
@@ -42,16 +42,16 @@ export function docsPage(document: OpenApiDocument): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>${escape(title)}: API reference</title>
+<title>${escapeHtml(title)}: API reference</title>
 <style>${docsStyle}</style>
 </head>
 <body>
 <nav aria-label="Operations">
-<p class="brand"><a href="#top">${escape(title)}</a></p>
+<p class="brand"><a href="#top">${escapeHtml(title)}</a></p>
 ${sections.map(navSection).join('\n')}
 </nav>
 <main id="top">
-<h1>${escape(document.info.title)} API reference</h1>
+<h1>${escapeHtml(document.info.title)} API reference</h1>
 <p>${prose(document.info.description)}</p>
 <p>The machine-readable form is <a href="/openapi.json">/openapi.json</a>. The examples take the address, the key and the account id from the shell:</p>
 <pre><code>BASE=http://127.0.0.1:8080
@@ -67,14 +67,14 @@ ${sections.map(sectionHtml).join('\n')}
 function navSection({ name, operations }: ReferenceSection): string {
   const links = operations.map(
     ({ id, method, path }) =>
-      `<li><a href="#${escape(id)}"><span class="m">${method}</span> ${escape(path)}</a></li>`,
+      `<li><a href="#${escapeHtml(id)}"><span class="m">${method}</span> ${escapeHtml(path)}</a></li>`,
   );
-  return `<h2><a href="#${slug(name)}">${escape(name)}</a></h2>\n<ul>\n${links.join('\n')}\n</ul>`;
+  return `<h2><a href="#${slug(name)}">${escapeHtml(name)}</a></h2>\n<ul>\n${links.join('\n')}\n</ul>`;
 }
 
 function sectionHtml({ name, description, operations }: ReferenceSection): string {
   return `<section id="${slug(name)}">
-<h2>${escape(name)}</h2>
+<h2>${escapeHtml(name)}</h2>
 ${description === '' ? '' : `<p>${prose(description)}</p>`}
 ${operations.map(operationHtml).join('\n')}
 </section>`;
@@ -82,21 +82,21 @@ ${operations.map(operationHtml).join('\n')}
 
 function operationHtml(operation: ReferenceOperation): string {
   const { scope, description, parameters } = operation;
-  return `<article id="${escape(operation.id)}">
-<h3><span class="m">${operation.method}</span> <code>${escape(operation.path)}</code></h3>
-<p>${prose(operation.summary)}.${scope === null ? ' No key required.' : ` Key scope: <code>${escape(scope)}</code>.`}</p>
+  return `<article id="${escapeHtml(operation.id)}">
+<h3><span class="m">${operation.method}</span> <code>${escapeHtml(operation.path)}</code></h3>
+<p>${prose(operation.summary)}.${scope === null ? ' No key required.' : ` Key scope: <code>${escapeHtml(scope)}</code>.`}</p>
 ${description === '' ? '' : paragraphs(description)}
 ${table(
   'Parameters',
   ['Name', 'In', 'Required', 'Description'],
   parameters.map(
     ({ path, place, required, type, description }) =>
-      `<tr><th scope="row"><code>${escape(path)}</code></th><td>${place}</td><td>${yesNo(required)}</td><td>${[type, description].filter(Boolean).map(prose).join('. ')}</td></tr>`,
+      `<tr><th scope="row"><code>${escapeHtml(path)}</code></th><td>${place}</td><td>${yesNo(required)}</td><td>${[type, description].filter(Boolean).map(prose).join('. ')}</td></tr>`,
   ),
 )}
 ${fieldTable('Request body', operation.body)}
 <h4>Example</h4>
-<pre><code>${escape(operation.request)}</code></pre>
+<pre><code>${escapeHtml(operation.request)}</code></pre>
 ${operation.successes.map(successHtml).join('\n')}
 ${errorsHtml(operation.errors)}
 </article>`;
@@ -111,7 +111,7 @@ function successHtml({
   return `<h4>${status}</h4>
 <p>${prose(description)}</p>
 ${fieldTable('data', data)}
-${example === null ? '' : `<pre><code>${escape(example)}</code></pre>`}`;
+${example === null ? '' : `<pre><code>${escapeHtml(example)}</code></pre>`}`;
 }
 
 /** All errors together in a closed element: most are the same for every operation. */
@@ -126,7 +126,7 @@ function errorsHtml(errors: ReferenceOperation['errors']): string {
 function fieldTable(caption: string, fields: readonly ReferenceField[]): string {
   const rows = fields.map(
     ({ path, type, required, description }) =>
-      `<tr><th scope="row"><code>${escape(path)}</code></th><td>${prose(type)}</td><td>${yesNo(required)}</td><td>${prose(description)}</td></tr>`,
+      `<tr><th scope="row"><code>${escapeHtml(path)}</code></th><td>${prose(type)}</td><td>${yesNo(required)}</td><td>${prose(description)}</td></tr>`,
   );
   return table(caption, ['Field', 'Type', 'Required', 'Description'], rows);
 }
@@ -138,7 +138,7 @@ function yesNo(value: boolean): string {
 function table(caption: string, heads: string[], rows: string[]): string {
   if (rows.length === 0) return '';
   const head = heads.map((text) => `<th scope="col">${text}</th>`).join('');
-  return `<div class="scroll"><table><caption>${escape(caption)}</caption><thead><tr>${head}</tr></thead><tbody>\n${rows.join('\n')}\n</tbody></table></div>`;
+  return `<div class="scroll"><table><caption>${escapeHtml(caption)}</caption><thead><tr>${head}</tr></thead><tbody>\n${rows.join('\n')}\n</tbody></table></div>`;
 }
 
 /** Paragraphs and lists of Markdown. */
@@ -155,14 +155,45 @@ function paragraphs(text: string): string {
 
 /** Escaped, with `code` between backticks. */
 function prose(text: string): string {
-  return escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
+  return escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
 }
 
 function slug(name: string): string {
   return `tag-${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`;
 }
 
-function escape(text: string): string {
-  const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-  return text.replaceAll(/[&<>"]/g, (character) => entities[character] ?? character);
-}
+/** The style of the documentation page. Colors meet WCAG AA in both schemes. */
+const docsStyle = `
+:root{color-scheme:light dark;--ink:#1c2430;--soft:#55606e;--line:#d8dde3;--page:#fff;--box:#f4f6f8;--link:#0b5cad}
+@media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#a5afbc;--line:#37404b;--page:#14181d;--box:#1d2329;--link:#7db8f5}}
+*{box-sizing:border-box}
+html{scroll-padding-top:1rem}
+body{margin:0;color:var(--ink);background:var(--page);font:16px/1.55 system-ui,sans-serif;display:grid;grid-template-columns:19rem minmax(0,1fr)}
+a{color:var(--link)}
+nav{border-right:1px solid var(--line);padding:1rem;height:100vh;overflow:auto;position:sticky;top:0;font-size:.875rem}
+nav h2{font-size:.9rem;margin:1.2rem 0 .3rem}
+nav ul{list-style:none;margin:0;padding:0}
+nav li a{display:block;padding:.15rem 0;text-decoration:none;overflow-wrap:anywhere}
+nav li a:hover,nav li a:focus{text-decoration:underline}
+.brand{font-weight:700;margin:0}
+main{padding:1.5rem 2rem 6rem;max-width:62rem}
+h1{line-height:1.2}
+article{border-top:1px solid var(--line);padding:1rem 0 1.5rem}
+h3{overflow-wrap:anywhere}
+h4{margin:1.2rem 0 .3rem}
+code,pre{font:.875em/1.5 ui-monospace,monospace}
+code{background:var(--box);padding:.1em .25em;border-radius:3px}
+pre{background:var(--box);border:1px solid var(--line);border-radius:6px;padding:.8rem 1rem;overflow:auto}
+pre code{background:none;padding:0}
+.m{font:700 .75em/1 ui-monospace,monospace;color:var(--soft)}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:.9rem;margin:.8rem 0}
+summary{cursor:pointer;font-weight:700;padding:.3rem 0}
+details caption{display:none}
+caption{text-align:left;font-weight:700;padding:.2rem 0}
+th,td{border-bottom:1px solid var(--line);padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top}
+thead th{color:var(--soft);font-weight:600}
+tbody th{font-weight:400}
+@media (max-width:50rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}main{padding:1rem}}
+@media print{nav{display:none}body{display:block}}
+`;

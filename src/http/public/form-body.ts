@@ -11,7 +11,7 @@ export type FormFields = ReadonlyMap<string, string>;
 const MAX_BYTES = 16 * 1024;
 
 /** Names in lower case; the first value of each. Null when the client disconnected. */
-export async function readFields(req: IncomingMessage): Promise<FormFields | 'too-large' | null> {
+export async function readFormFields(req: IncomingMessage): Promise<FormFields | 'too-large' | null> {
   const bytes = await collect(req);
   if (!Buffer.isBuffer(bytes)) return bytes;
   const [, quoted, plain] =

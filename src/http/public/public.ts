@@ -17,7 +17,7 @@ import { clickRoute, openRoute } from './tracking.ts';
 import { unsubscribeRoute } from './unsubscribe.ts';
 
 /** The public pages: their routes, their listeners, and visits that wait to be recorded. */
-export interface PublicSide {
+export interface PublicPages {
   /** Binds `public.listen`; rejects when the address is not available. */
   listen(): Promise<void>;
   address(): { host: string; port: number } | null;
@@ -28,7 +28,7 @@ export interface PublicSide {
   close(graceMs: number): Promise<void>;
 }
 
-export interface PublicSideDeps {
+export interface PublicPagesDeps {
   config: Pick<Config, 'public'>;
   clock: Clock;
   log: Log;
@@ -45,7 +45,7 @@ export interface PublicSideDeps {
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
-export function createPublicSide(deps: PublicSideDeps): PublicSide {
+export function createPublicPages(deps: PublicPagesDeps): PublicPages {
   const { config, log, registry, tokens, certificates } = deps;
   const counted = new Counter({
     name: 'postrider_visits_total',

@@ -14,7 +14,7 @@ export interface PublicRequest {
   /** The last part of the path. */
   token: string;
   visitor: Visitor;
-  /** FormFields of a POST, with names in lower case; empty for GET. */
+  /** The form fields of a POST, with names in lower case; empty for GET. */
   fields: FormFields;
 }
 

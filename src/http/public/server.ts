@@ -8,7 +8,7 @@ import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ContextFor, createListener, type HttpConnectionLimits } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
-import { type FormFields, readFields } from './form-body.ts';
+import { type FormFields, readFormFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 import { visitorOf } from './visitor.ts';
@@ -99,7 +99,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
     if (route === undefined || token === '') return fallback(method, name, token);
     if ((method !== 'GET' && method !== 'POST') || !route.methods.includes(method))
       return methodPage(allowed(route.methods));
-    const fields = method === 'POST' ? await readFields(req) : NO_FIELDS;
+    const fields = method === 'POST' ? await readFormFields(req) : NO_FIELDS;
     if (fields === null) return null;
     if (fields === 'too-large') return tooLargePage();
     const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);

@@ -9,10 +9,10 @@ import type { PublicResponse } from './response.ts';
 export interface UnsubscribeView {
   /** The company, else the name of the account. */
   sender: string;
-  /** The masked address of the recipient; null once the message is purged. */
+  /** The masked address of the recipient; null after the message was deleted. */
   recipient: string | null;
   stream: 'tx' | 'mk';
-  standing: OptOutState;
+  state: OptOutState;
 }
 
 export function askPage(view: UnsubscribeView, status = 200): PublicResponse {
@@ -25,7 +25,7 @@ ${askForm(view)}`,
 }
 
 /** The opt-outs of the recipient that block mail like this. */
-export function stoppedParts({ stream, standing: { stopped } }: UnsubscribeView): OptOutPart[] {
+export function stoppedParts({ stream, state: { stopped } }: UnsubscribeView): OptOutPart[] {
   return stopped.filter((part) => stream === 'mk' || part === 'tx');
 }
 
@@ -35,7 +35,7 @@ export function stoppedPage(
   parts: readonly OptOutPart[],
   when: 'now' | 'before',
 ): PublicResponse {
-  const { stopped, choices } = view.standing;
+  const { stopped, choices } = view.state;
   const more = choices.all.some((part) => !stopped.includes(part));
   return pageResponse(
     200,
@@ -65,7 +65,7 @@ ${choiceOf(view)}
 }
 
 function choiceOf(view: UnsubscribeView): Html {
-  const { list, all } = view.standing.choices;
+  const { list, all } = view.state.choices;
   if (list.join() === all.join()) {
     return html`<p>You will no longer get ${onlyThis(view)}.</p>
 <input type="hidden" name="choice" value="list">`;
@@ -78,7 +78,7 @@ function choiceOf(view: UnsubscribeView): Html {
 ${option('list', html`Only ${onlyThis(view)}`, true)}${option('all', everything(view), false)}</fieldset>`;
 }
 
-function onlyThis({ stream, standing: { groupName } }: UnsubscribeView): Html {
+function onlyThis({ stream, state: { groupName } }: UnsubscribeView): Html {
   if (stream === 'tx') return html`messages like this one, such as those about orders and accounts`;
   return groupName === null ? html`marketing mail` : html`this list: <b><bdi>${groupName}</bdi></b>`;
 }
@@ -89,7 +89,7 @@ function everything({ stream, sender }: UnsubscribeView): Html {
     : html`All marketing mail from <bdi>${sender}</bdi>`;
 }
 
-function stoppedName({ standing: { groupName } }: UnsubscribeView, part: OptOutPart): Html {
+function stoppedName({ state: { groupName } }: UnsubscribeView, part: OptOutPart): Html {
   if (part === 'group') return html`the list <b><bdi>${groupName ?? ''}</bdi></b>`;
   return part === 'mk'
     ? html`marketing mail of any kind`

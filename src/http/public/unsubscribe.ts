@@ -43,7 +43,7 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   const viewOf = (mail: SentMail): UnsubscribeView => ({
     ...partiesOf(tables, mail),
     stream: mail.stream,
-    standing: unsubscribing.state(tables, mail),
+    state: unsubscribing.state(tables, mail),
   });
 
   function show(mail: SentMail): PublicResponse {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { invalid, REFUSALS, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
+import { invalid, isRefusalCode, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import { alternativesOf, compileInput, isRecord, type JsonSchema } from '../json-schema.ts';
 import { fieldPath } from './known-fields.ts';
 
@@ -72,10 +72,6 @@ function limitOf(node: JsonSchema, keyword: 'maxItems' | 'maxProperties'): Entry
   };
 }
 
-function isRefusalCode(text: string): text is RefusalCode {
-  return Object.hasOwn(REFUSALS, text);
-}
-
 function objectWalk(
   properties: Record<string, unknown>,
   compile: (node: unknown) => Walk | null,
@@ -123,7 +119,7 @@ function mapWalk(limit: EntryLimit, inner: Walk | null): Walk {
   };
 }
 
-/** A list counts for the alternative that is a list; the others accept it. */
+/** A list is counted by the alternative that is a list; the others accept it. */
 function unionWalk(alternatives: (Walk | null)[]): Walk | null {
   const walks = alternatives.filter((walk) => walk !== null);
   if (walks.length === 0) return null;
@@ -138,6 +134,6 @@ function unionWalk(alternatives: (Walk | null)[]): Walk | null {
 
 function tooMany(field: string, count: number, { max, code }: EntryLimit): Refusal {
   if (code === null) return invalid(field, `must have at most ${max} entries`);
-  const message = `at most ${max} ${field}, here are ${count}`;
-  return refuse(code, message, { details: [{ field, message }] });
+  const message = `must have at most ${max} entries; the request has ${count}`;
+  return refuse(code, `${field}: ${message}`, { details: [{ field, message }] });
 }

@@ -19,7 +19,7 @@ import { createMailParser } from '../parser/mail-parser.ts';
 import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection } from '../reply.ts';
 import { createIntake } from './intake.ts';
-import { createRcptPolicy, type Purpose } from './rcpt-policy.ts';
+import { createRcptPolicy, type Purpose, type RcptVerdict } from './rcpt-policy.ts';
 import { createMailReceiver } from './receive.ts';
 
 /**
@@ -83,10 +83,10 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
   async function onData(raw: Buffer, session: SMTPServerSession): Promise<string | SmtpRejection> {
     const { mailFrom, rcptTo } = session.envelope;
     const recipients = rcptTo.flatMap(({ address }) => {
-      const purpose = policy.judge(address);
-      return isPurpose(purpose) ? [{ address, purpose }] : [];
+      const verdict = policy.judge(address);
+      return isPurpose(verdict) ? [{ address, purpose: verdict }] : [];
     });
-    // The domain may have been deleted since RCPT.
+    // The domain can have been deleted since RCPT.
     if (recipients.length === 0) return new SmtpRejection(550, '5.1.1', 'No such address here');
     const sender = mailFrom === false ? '' : mailFrom.address;
     return receiver.receive({ raw, sender, recipients, remoteAddress: session.remoteAddress });
@@ -134,7 +134,7 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
   return {
     ...listener,
     listen: async () => {
-      // With a thread that cannot start, every mail would be unreadable.
+      // If the thread could not start, every mail would be unreadable.
       const origin = { priority: 'first', caller: '', subject: '' } as const;
       const job = { purpose: 'incoming', raw: Buffer.alloc(0), opensReports: false } as const;
       const result = await parser.parse(job, origin);
@@ -151,6 +151,6 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
 /** No login, and none of smtp-server's extra commands. */
 const DISABLED_COMMANDS = ['AUTH', 'XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
 
-function isPurpose(verdict: ReturnType<ReturnType<typeof createRcptPolicy>['judge']>): verdict is Purpose {
+function isPurpose(verdict: RcptVerdict): verdict is Purpose {
   return typeof verdict === 'object';
 }

@@ -46,7 +46,7 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
   const lookups = new Map<string, number>();
   let totalLookups = 0;
 
-  /** Null when it is not signed, or its keys are not available in time. */
+  /** The verified signer of a mail; null when it is not signed, or its keys are not available in time. */
   async function signerOf(
     raw: Buffer,
     keyNames: readonly string[],

@@ -4,7 +4,7 @@ import { type Clock, DAY, HOUR } from '../../core/clock.ts';
 /**
  * Limits the reports that one sender delivers to `dmarc@` and `tlsrpt@`. Receivers send one report per domain and
  * day, a few send one per hour: the limits are far above that and far below what would displace other reporters. A
- * sender above its limit gets a 451, so that a genuine report is late and not lost.
+ * sender above its limit receives a 451, so that a genuine report is delayed and not lost.
  */
 export interface ReportLimits {
   /** Whether this sender may deliver another report on `domain` now. */

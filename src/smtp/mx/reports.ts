@@ -41,12 +41,12 @@ export function storeAggregate(
   domain: string | null,
 ): StoreResult {
   const { tables, now, network, signer } = context;
-  const about = aboutDomain(context, report.domain, domain);
-  if (about === null) return 'foreign';
+  const subject = subjectOf(context, report.domain, domain);
+  if (subject === null) return 'foreign';
   const { begin, end } = period(report, now);
   const isNew = tables.dmarcReports.insert(
     {
-      domain: about,
+      domain: subject,
       policy_domain: report.domain,
       organization: report.organization || report.email,
       report_id: report.reportId,
@@ -72,7 +72,7 @@ export function storeTls(context: ReportContext, report: TlsReport): StoreResult
     return host === hostname || (domain !== null && tables.domains.isRegistered(domain));
   };
   const policies = report.policies.filter(({ domain }) => isOurs(domain));
-  const news = policies.filter((policy) => {
+  const added = policies.filter((policy) => {
     const head = {
       host: policy.domain,
       policy_type: policy.type,
@@ -97,11 +97,14 @@ export function storeTls(context: ReportContext, report: TlsReport): StoreResult
     return tables.tlsReports.insert(head, failures);
   });
   if (policies.length === 0) return 'foreign';
-  return news.length > 0 ? 'stored' : 'known';
+  return added.length > 0 ? 'stored' : 'known';
 }
 
-/** The policy domain may be a parent (inherited policy) or a child of the domain that collects the reports. */
-function aboutDomain(
+/**
+ * The domain that a report is about; null: none of ours. The policy domain may be a parent (inherited policy) or a child of
+ * the domain that collects the reports.
+ */
+function subjectOf(
   { tables, hostname }: ReportContext,
   policyDomain: string,
   domain: string | null,

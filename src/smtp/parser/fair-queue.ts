@@ -8,15 +8,15 @@ import { SECOND } from '../../core/clock.ts';
  */
 export interface JobOrigin {
   /** first: proven to concern one of our messages. normal: mail to a mailbox. last: reports, the costliest to parse. */
-  priority: Priority;
+  priority: JobPriority;
   /** Network or account that the job comes from. */
   caller: string;
   /** Token or mailbox that the job is addressed to. */
   subject: string;
 }
 
-export const PRIORITIES = ['first', 'normal', 'last'] as const;
-export type Priority = (typeof PRIORITIES)[number];
+export const JOB_PRIORITIES = ['first', 'normal', 'last'] as const;
+export type JobPriority = (typeof JOB_PRIORITIES)[number];
 
 export interface FairQueue<Job extends { origin: JobOrigin }> {
   /** False, and nothing queued, when the share of the caller or the subject is used up. */
@@ -32,7 +32,7 @@ export interface FairQueue<Job extends { origin: JobOrigin }> {
 }
 
 /** Maximum number of waiting jobs of each priority. A message has one recipient, so few mails are about it. */
-const MAX_WAITING: Record<Priority, { perCaller: number; perSubject: number }> = {
+const MAX_WAITING: Record<JobPriority, { perCaller: number; perSubject: number }> = {
   first: { perCaller: 500, perSubject: 8 },
   normal: { perCaller: 500, perSubject: 500 },
   last: { perCaller: 30, perSubject: 100 },
@@ -47,7 +47,7 @@ const MAX_TRACKED = 20_000;
 
 /** `now` in ms, from any origin. */
 export function createFairQueue<Job extends { origin: JobOrigin }>(now: () => number): FairQueue<Job> {
-  const flows: Record<Priority, Map<string, Flow<Job>>> = {
+  const flows: Record<JobPriority, Map<string, Flow<Job>>> = {
     first: new Map(),
     normal: new Map(),
     last: new Map(),
@@ -96,7 +96,7 @@ export function createFairQueue<Job extends { origin: JobOrigin }>(now: () => nu
 
   /** The flow that has used the least; of equal ones the first. */
   function nextFlow(): Flow<Job> | null {
-    const order = (taken + 1) % LOWEST_PRIORITY_INTERVAL === 0 ? PRIORITIES.toReversed() : PRIORITIES;
+    const order = (taken + 1) % LOWEST_PRIORITY_INTERVAL === 0 ? JOB_PRIORITIES.toReversed() : JOB_PRIORITIES;
     const priority = order.find((each) => flows[each].size > 0);
     if (priority === undefined) return null;
     let best: Flow<Job> | null = null;
@@ -147,10 +147,10 @@ export function createFairQueue<Job extends { origin: JobOrigin }>(now: () => nu
       for (const key of keysOf(origin)) useOf(key).ms += ms;
     },
     clear: () => {
-      const jobs = PRIORITIES.flatMap((priority) =>
+      const jobs = JOB_PRIORITIES.flatMap((priority) =>
         [...flows[priority].values()].flatMap(({ jobs }) => jobs),
       );
-      for (const priority of PRIORITIES) flows[priority].clear();
+      for (const priority of JOB_PRIORITIES) flows[priority].clear();
       waiting.clear();
       size = 0;
       return jobs;

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { createFairQueue, type JobOrigin, type Priority } from './fair-queue.ts';
+import { createFairQueue, type JobOrigin, type JobPriority } from './fair-queue.ts';
 import type { ParseJob, ParseResults } from './thread.ts';
 
 /**
@@ -22,7 +22,7 @@ export interface MailParser {
   stop(): Promise<void>;
 }
 
-/** too-long, failed: caused by the mail. stopping: the mail was not parsed. */
+/** too-long, failed: the mail is the cause. stopping: the mail was not parsed. */
 export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
 
 interface Waiting {
@@ -41,7 +41,7 @@ const TIMEOUT_MS = 5 * SECOND;
 const MAX_AHEAD = 32;
 const MAX_BYTES_AHEAD = 512 * 1024;
 /** A report waits until the thread is idle: jobs that arrive meanwhile go first. */
-const MAX_AHEAD_BY_PRIORITY: Record<Priority, number> = { first: MAX_AHEAD, normal: 4, last: 0 };
+const MAX_AHEAD_BY_PRIORITY: Record<JobPriority, number> = { first: MAX_AHEAD, normal: 4, last: 0 };
 /** Pause before a thread that exited is replaced. */
 const RESTART_DELAY_MS = SECOND;
 

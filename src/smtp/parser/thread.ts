@@ -6,8 +6,8 @@ import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
 import { parseSubmitted, type Submitted } from '../submission/submitted-mail.ts';
 
 /**
- * The program of the thread that parses mail from untrusted senders. It has access only to the mails that it gets, and
- * may be terminated at any time. Results by purpose:
+ * The results of the thread that parses mail from untrusted senders, by purpose. The thread has access only to the mails
+ * that it receives, and may be terminated at any time.
  */
 export interface ParseResults {
   /** Mail from other servers. */
@@ -36,7 +36,7 @@ interface JobFields {
   submission: object;
 }
 
-/** Answered with the result of its purpose, in the order of the jobs. */
+/** A job; the thread returns the result of its purpose, in the order of the jobs. */
 export type ParseJob = {
   [Purpose in keyof ParseResults]: { purpose: Purpose; raw: Uint8Array } & JobFields[Purpose];
 }[keyof ParseResults];

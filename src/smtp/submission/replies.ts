@@ -48,7 +48,7 @@ export function authReplyTo(refusal: Refusal): SmtpRejection {
 
 const INVALID_CREDENTIALS = refuse(
   'UNAUTHENTICATED',
-  'user and password must be an account id and a key of that account',
+  'The user name must be an account id, and the password a key of that account',
 );
 
 function reply({ code: name, message }: Refusal, [code, enhanced]: [number, string]): SmtpRejection {

@@ -49,7 +49,7 @@ export function submissionRequest(
   const { idempotencyKey, ...requested } = controls;
   const body: SendRequest = {
     ...requested,
-    ...recipients(mail, envelope, useCase),
+    ...recipientsByRole(mail, envelope, useCase),
     from: formatMailbox(from),
     ...(replyTo === undefined ? {} : { replyTo: formatMailbox(replyTo) }),
     ...(mail.subject === '' ? {} : { subject: mail.subject }),
@@ -87,20 +87,20 @@ function comparableDomain(address: string): string {
 
 type Roles = Pick<SendRequest, 'to' | 'cc' | 'bcc'>;
 
-function recipients(mail: SubmittedMail, envelope: readonly string[], useCase: UseCase): Roles {
+function recipientsByRole(mail: SubmittedMail, envelope: readonly string[], useCase: UseCase): Roles {
   // Each recipient of marketing mail gets a message with only that address.
   const shown = useCase === 'mk' ? { to: [...mail.to, ...mail.cc], cc: [] } : mail;
   const to: string[] = [];
   const cc: string[] = [];
   const bcc: string[] = [];
   for (const address of envelope) {
-    const inTo = find(shown.to, address);
-    const inCc = find(shown.cc, address);
+    const inTo = findMailbox(shown.to, address);
+    const inCc = findMailbox(shown.cc, address);
     if (inTo) to.push(formatMailbox({ name: inTo.name, address }));
     else if (inCc) cc.push(formatMailbox({ name: inCc.name, address }));
     else (useCase === 'mk' ? to : bcc).push(address);
   }
-  // The recipients of To were in another transaction: those of Cc become To here.
+  // If the recipients of To were in another transaction, those of Cc become To here.
   const first = to.length > 0 ? { to, cc } : { to: cc, cc: [] };
   return {
     ...(first.to.length === 0 ? {} : { to: first.to }),
@@ -109,7 +109,7 @@ function recipients(mail: SubmittedMail, envelope: readonly string[], useCase: U
   };
 }
 
-function find(mailboxes: readonly Mailbox[], address: string): Mailbox | undefined {
+function findMailbox(mailboxes: readonly Mailbox[], address: string): Mailbox | undefined {
   const key = comparable(address);
   return mailboxes.find((mailbox) => comparable(mailbox.address) === key);
 }

@@ -10,6 +10,7 @@ import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts'
 import { parseMailbox } from '../../mail/address.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { SendResult } from '../../sending/draft.ts';
+import { MAX_RECIPIENTS } from '../../sending/request.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { UseCase } from '../../store/domains/domains.ts';
 import { storageFailure } from '../../store/failure.ts';
@@ -42,8 +43,6 @@ export interface SubmissionDeps {
   startParserThread?: () => Worker;
 }
 
-/** As over HTTP; a client with more recipients sends the rest in further transactions. */
-const MAX_RECIPIENTS = 50;
 const IDLE_TIMEOUT_MS = 5 * MINUTE;
 /** RFC 4954 §4: an AUTH response has up to 12,288 octets. */
 const MAX_COMMAND_LENGTH = 12_288 + 512;
@@ -78,7 +77,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
   const logins = new WeakMap<SMTPServerSession, Login>();
   const failures = createAuthFailures({ clock, log });
 
-  /** The streams that these credentials may send in, or a refusal. */
+  /** Checks credentials; returns the streams in which they may send, or a refusal. */
   function logIn(credentials: Credentials): UseCase[] | Refusal {
     const transactional = authenticator.authenticate(credentials, SCOPES.tx);
     if (isRefusal(transactional) && transactional.code !== 'INSUFFICIENT_SCOPE') return transactional;
@@ -168,7 +167,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
 
   function checkRate({ keyId }: Caller): Refusal | null {
     const rate = rateLimits.take(keyId, 'send');
-    return rate?.allowed === false ? refuse('RATE_LIMITED', 'this key has reached its rate limit') : null;
+    return rate?.allowed === false ? refuse('RATE_LIMITED', 'This key has reached its rate limit') : null;
   }
 
   const listener = await createSmtpListener({
@@ -187,6 +186,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       connections: submission.connections,
       perAddress: submission.connectionsPerAddress,
       mailBytes: config.limits.sendBytes,
+      // A client with more recipients sends the rest in further transactions.
       recipients: MAX_RECIPIENTS,
       idleMs: IDLE_TIMEOUT_MS,
       commandLength: MAX_COMMAND_LENGTH,

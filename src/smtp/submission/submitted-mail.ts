@@ -5,6 +5,7 @@ import { decodeWords, type Fields } from '../../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../../mail/incoming/limits.ts';
 import { contentOf, type Part, readMail, textOf } from '../../mail/incoming/mime.ts';
 import { escapeHtml } from '../../mail/template.ts';
+import { isServiceField } from '../../sending/headers.ts';
 
 /**
  * Parses a mail that a customer's program submits over SMTP into addresses, text, attachments and custom header fields,
@@ -238,13 +239,6 @@ function messageIdOf(fields: Fields): string | null {
   return others.length > 0 ? null : (MESSAGE_ID.exec(value.trim())?.[1] ?? null);
 }
 
-/** Set by the service, or trace fields. */
-const SERVICE_FIELDS: ReadonlySet<string> = new Set(
-  `from to cc bcc reply-to subject sender date message-id mime-version return-path authentication-results feedback-id`.split(
-    ' ',
-  ),
-);
-const SERVICE_PREFIXES = ['received', 'content-', 'dkim-', 'arc-', 'resent-', 'cfbl-'];
 const CONTROL = 'x-postrider-';
 
 function customFields(fields: Fields): Pick<SubmittedMail, 'headers' | 'controls'> {
@@ -253,8 +247,7 @@ function customFields(fields: Fields): Pick<SubmittedMail, 'headers' | 'controls
   for (const name of fields.names()) {
     const value = decodeWords(fields.get(name));
     if (name.startsWith(CONTROL)) controls.push([name.slice(CONTROL.length), value]);
-    else if (!SERVICE_FIELDS.has(name) && !SERVICE_PREFIXES.some((prefix) => name.startsWith(prefix)))
-      headers.push([headerCase(name), value]);
+    else if (!isServiceField(name)) headers.push([headerCase(name), value]);
   }
   return { headers, controls };
 }

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
 
-// The whole daemon takes part, perhaps on a busy machine.
+// Starts the whole daemon, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
 const daemon = await startInProcess();

@@ -195,7 +195,7 @@ describe('an opt-out over the API', () => {
     const phone = '+442079460000';
     const added = await api.post<OneContact>(CONTACTS, { phone, globalStatus: 'unsubscribed' });
     expect(added.data.contact.globalStatus).toBe('unsubscribed');
-    // The opt-out goes along to the address.
+    // The opt-out applies to the address, too.
     const path = `${CONTACTS}/${phoneIdentifier(phone)}`;
     const changed = await write('PATCH', path, { email: 'grace@example.net' });
     expect(changed.data.contact.globalStatus).toBe('unsubscribed');
@@ -205,7 +205,7 @@ describe('an opt-out over the API', () => {
     ['no consent', {}],
     ['a method alone', { consentMethod: 'double_opt_in' }],
     ['an implicit consent', { consentMethod: 'implicit_api', consentIpAddress: '192.0.2.1' }],
-    ['a consent from before', { consentMethod: 'web_form', consentTimestamp: '2025-06-01' }],
+    ['an earlier consent', { consentMethod: 'web_form', consentTimestamp: '2025-06-01' }],
     ['the consent on record', { consentMethod: 'web_form', ...EVIDENCE }],
   ])('is not ended by %s', async (_, consent) => {
     const { add, write, contact } = await start();

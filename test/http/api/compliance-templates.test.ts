@@ -1,7 +1,7 @@
 import { afterAll, expect, it, vi } from 'vitest';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
-// The whole daemon takes part, perhaps on a busy machine.
+// Starts the whole daemon, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
 const daemon = await startInProcess();
@@ -62,12 +62,12 @@ it('is listed by type and domain', async () => {
 });
 
 it.each([
-  ['no use of what its type is for', { htmlContent: '<p>Bye</p>' }, 'htmlContent'],
+  ['no variable of its type', { htmlContent: '<p>Bye</p>' }, 'htmlContent'],
   ['a variable that is not known here', { htmlContent: `${GOOD.htmlContent}{{first_name}}` }, 'htmlContent'],
   ['more than 20,000 characters', { htmlContent: GOOD.htmlContent + 'x'.repeat(20_000) }, 'htmlContent'],
   ['a NUL', { htmlContent: `${GOOD.htmlContent}\u0000` }, 'htmlContent'],
   ['an unknown type', { type: 'footer' }, 'type'],
-  ['a domain that is none', { domain: 'http://shop.example.com/' }, 'domain'],
+  ['an invalid domain', { domain: 'http://shop.example.com/' }, 'domain'],
   ['a public suffix', { domain: 'co.uk' }, 'domain'],
 ])('is refused for %s', async (_, changes, field) => {
   const api = await daemon.account('A');

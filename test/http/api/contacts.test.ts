@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
-// The whole daemon takes part, perhaps on a busy machine.
+// Starts the whole daemon, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const daemon = await startInProcess();
@@ -122,13 +122,13 @@ describe('a contact over HTTP', () => {
   });
 
   it.each([
-    ['nothing to reach them by', {}, ['email']],
+    ['neither email nor phone', {}, ['email']],
     ['a name in the address', { email: 'Ada <ada@example.net>' }, ['email']],
     ['two addresses', { email: 'a@example.net,b@example.net' }, ['email']],
     ['NUL in the address', { email: 'a\u0000@example.net' }, ['email']],
     ['a line break in a name', { email: ADA, firstName: 'A\r\nBcc: x@y.org' }, ['firstName']],
-    ['half a character', { email: ADA, lastName: '\ud83d' }, ['lastName']],
-    ['a name without end', { email: ADA, lastName: 'x'.repeat(201) }, ['lastName']],
+    ['an unpaired surrogate', { email: ADA, lastName: '\ud83d' }, ['lastName']],
+    ['a name that is too long', { email: ADA, lastName: 'x'.repeat(201) }, ['lastName']],
     ['a national number', { phone: '020 7946 0000' }, ['phone']],
     [
       '1,500 custom fields',
@@ -139,7 +139,7 @@ describe('a contact over HTTP', () => {
       ['customFields'],
     ],
     [
-      'more custom fields than a body may hold',
+      'more custom fields than a body may have',
       {
         email: ADA,
         customFields: Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`f${n}`, n])),
@@ -151,9 +151,9 @@ describe('a contact over HTTP', () => {
       { email: ADA, customFields: { a: { b: 'x\u0000' } } },
       ['customFields.a.b'],
     ],
-    ['custom fields that are none', { email: ADA, customFields: 'x' }, ['customFields']],
+    ['custom fields that are not an object', { email: ADA, customFields: 'x' }, ['customFields']],
     ['an unknown method of consent', { email: ADA, consentMethod: 'telepathy' }, ['consentMethod']],
-    ['no address of the network', { email: ADA, consentIpAddress: '1.2.3' }, ['consentIpAddress']],
+    ['an invalid IP address', { email: ADA, consentIpAddress: '1.2.3' }, ['consentIpAddress']],
     ['several fields', { email: 'x', phone: 'y', firstName: 7 }, ['email', 'phone', 'firstName']],
   ])('names the invalid fields: %s', async (_, body, fields) => {
     const { refused } = await start();
@@ -325,8 +325,8 @@ describe('an import over HTTP', () => {
       activeSubscribers: 1,
       importStatus: 'completed',
     });
-    const strange = await importing(other, 'email\na@example.net\n', 'text/csv', query);
-    expect([strange.status, strange.error.code]).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
+    const unknown = await importing(other, 'email\na@example.net\n', 'text/csv', query);
+    expect([unknown.status, unknown.error.code]).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
   });
 
   it.each([

@@ -146,7 +146,7 @@ describe('the reports on a domain', () => {
   });
 
   it.each(['domain_unknown', 'domain_one'])(
-    "are not there for %s, unknown or another account's",
+    'do not exist for %s, unknown or of another account',
     async (id) => {
       const { get } = await start();
       const { status, error } = await get(id);

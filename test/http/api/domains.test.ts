@@ -57,7 +57,7 @@ interface Answered {
   error?: { code: string; details?: { field: string }[] };
 }
 
-/** The answer's schema, so strict that a field more is a fault. */
+/** The schema of the response, in which an additional field is an error. */
 function declaredFields(
   routes: ReturnType<typeof domainRoutes>,
   method: string,

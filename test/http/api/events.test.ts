@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
 
-/** The event feed over HTTP: the same filters as the list of messages, also for what has no message. */
+/** The event feed over HTTP: the same filters as the list of messages, also for events without a message. */
 const DELIVERED = `delivered@simulator.${PLATFORM}`;
 const UNKNOWN = 'unknown@reader.test';
 

@@ -4,7 +4,7 @@ import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
 import { contentOf, insertDomain } from '../../support/store.ts';
 
-// The whole daemon takes part, perhaps on a busy machine.
+// Starts the whole daemon, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
 /** The compliance templates that a subscription group has for itself. */
@@ -12,13 +12,13 @@ const GROUPS = '/web-setup/contacts/subscription-groups';
 const TEMPLATES = '/web-setup/compliance-templates';
 const FIELDS = ['unsubscribeTemplateId', 'reportAbuseTemplateId', 'companyAddressTemplateId'] as const;
 
-/** Of each type, what it must hold. */
-const HOLDS = {
+/** The variable that each type must contain. */
+const REQUIRED_VARIABLE = {
   unsubscribe: '{{unsubscribe_url}}',
   report_abuse: '{{report_abuse_url}}',
   company_address: '{{company_address}}',
 };
-type Kind = keyof typeof HOLDS;
+type Kind = keyof typeof REQUIRED_VARIABLE;
 
 interface Group {
   group: { subscriptionGroupId: string } & Record<(typeof FIELDS)[number], string | null>;
@@ -51,7 +51,7 @@ beforeAll(async () => {
 afterAll(() => daemon.stop());
 
 async function template(type: Kind, words: string, more: object = {}, of = client): Promise<string> {
-  const htmlContent = `<p>${words} <a href="https://x.example/${HOLDS[type]}">${HOLDS[type]}</a></p>`;
+  const htmlContent = `<p>${words} <a href="https://x.example/${REQUIRED_VARIABLE[type]}">${REQUIRED_VARIABLE[type]}</a></p>`;
   const body = { name: words, type, htmlContent, isDefault: false, ...more };
   return (await of.post<{ template: { templateId: string } }>(TEMPLATES, body)).data.template.templateId;
 }
@@ -152,7 +152,7 @@ describe('mail to a group', () => {
     expect(await used(null)).toEqual(['of the account', 'of the domain', '-']);
     expect(await used(bare.subscriptionGroupId)).toEqual(['of the account', 'of the domain', '-']);
 
-    // Taken away, or turned into one of another type: what comes next in the order.
+    // Removed, or changed to another type: the next one in the order is used.
     await client.call('DELETE', `${TEMPLATES}/${unsubscribeTemplateId}`);
     const { data } = await client.get<Group>(`${GROUPS}/${own.subscriptionGroupId}`);
     expect(data.group).toMatchObject({ unsubscribeTemplateId: null, reportAbuseTemplateId });
@@ -160,7 +160,7 @@ describe('mail to a group', () => {
     await client.put(`${TEMPLATES}/${reportAbuseTemplateId}`, {
       name: 'x',
       type: 'company_address',
-      htmlContent: '{{company_address}} of the wrong place',
+      htmlContent: '{{company_address}} of the wrong type',
     });
     expect(await used(own.subscriptionGroupId)).toEqual(['of the account', 'of the domain', '-']);
   });

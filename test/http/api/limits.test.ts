@@ -4,7 +4,7 @@ import type { ApiClient } from '../../support/api-client.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
 
-// The whole daemon takes part and a process for each command, perhaps on a busy machine.
+// Starts the whole daemon and a process for each command, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const daemon = await startInProcess();

@@ -5,7 +5,7 @@ import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
 import { contentOf, insertDomain } from '../../support/store.ts';
 
-/** Marketing sends and batches over HTTP: consent decides, whatever else is right. */
+/** Marketing sends and batches over HTTP: they require consent. */
 const HTML = '<p>News</p>{{company_address_html}}{{unsubscribe_email_html}}';
 
 /** What the tests read of answers. */

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
-// The whole daemon takes part, perhaps on a busy machine.
+// Starts the whole daemon, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const daemon = await startInProcess();
@@ -172,13 +172,13 @@ describe('a subscription', () => {
 
   it.each([
     ['no identifier', {}, 'email'],
-    ['an identifier of no form', { contactIdentifier: ADA }, 'contactIdentifier'],
+    ['an identifier in an unknown form', { contactIdentifier: ADA }, 'contactIdentifier'],
     [
-      'people who are not one',
+      'an address and an identifier of different contacts',
       { email: ADA, contactIdentifier: `email_${'0'.repeat(32)}` },
       'contactIdentifier',
     ],
-    ['an activity that is none', { email: ADA, isActive: 'yes' }, 'isActive'],
+    ['an invalid isActive', { email: ADA, isActive: 'yes' }, 'isActive'],
     ['an unknown consent', { email: ADA, consentMethod: 'telepathy' }, 'consentMethod'],
   ])('is refused with %s', async (_, body, field) => {
     const { api, members } = await start();

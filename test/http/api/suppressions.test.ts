@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
-// The whole daemon takes part, perhaps on a busy machine.
+// Starts the whole daemon, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
 const daemon = await startInProcess();
@@ -81,8 +81,8 @@ describe('DELETE', () => {
 
   it.each([
     ['has no address', {}, 400, 'email'],
-    ['contradicts itself', { query: `?email=${ADA}`, body: { email: 'bob@example.net' } }, 400, 'email'],
-    ['names nobody who is suppressed', { query: '?email=bob@example.net' }, 404, undefined],
+    ['names two addresses', { query: `?email=${ADA}`, body: { email: 'bob@example.net' } }, 400, 'email'],
+    ['names an address without a suppression', { query: '?email=bob@example.net' }, 404, undefined],
   ])(
     'is refused when it %s',
     async (_, { query = '', body }: { query?: string; body?: object }, expected, field) => {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 
-// The whole daemon takes part, perhaps on a busy machine.
+// Starts the whole daemon, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
 const daemon = await startInProcess();
@@ -82,7 +82,7 @@ describe('a template', () => {
     ['a subject of 999 characters', { subject: 'a'.repeat(999) }, 'subject'],
     ['a link in the subject', { subject: 'Leave: {{unsubscribe_url}}' }, 'subject'],
     ['a NUL in the html', { html: `${HTML}\u0000` }, 'html'],
-    ['half a character in the text', { text: 'a\ud83d' }, 'text'],
+    ['an unpaired surrogate in the text', { text: 'a\ud83d' }, 'text'],
     ['no html', { html: '' }, 'html'],
   ])('is refused for %s', async (_, changes, field) => {
     const api = await daemon.account('A');

@@ -67,11 +67,11 @@ describe('POST /web-setup/webhooks', () => {
 
   it.each([
     ['all events', { events: '*' }, { events: ['*'] }],
-    ['one event as a text', { events: 'email_sent' }, { events: ['email_sent'] }],
+    ['one event as a string', { events: 'email_sent' }, { events: ['email_sent'] }],
     ['a name', { name: 'Shop' }, { name: 'Shop' }],
     ['a description, which is its name then', { description: 'Of the shop' }, { name: 'Of the shop' }],
-    ['a description of nothing', { description: '' }, { name: 'shop.example' }],
-    ['a webhook that is off', { isActive: false }, { isActive: false }],
+    ['an empty description', { description: '' }, { name: 'shop.example' }],
+    ['a disabled webhook', { isActive: false }, { isActive: false }],
   ])('accepts %s', async (_, input, made) => {
     const { call } = await start();
     expect(await call('POST', '', { ...INPUT, ...input })).toMatchObject({ status: 201, data: made });
@@ -79,7 +79,7 @@ describe('POST /web-setup/webhooks', () => {
 
   it.each([
     ['no url', { url: undefined }, 'url'],
-    ['a url that is none', { url: 'shop.example' }, 'url'],
+    ['an invalid url', { url: 'shop.example' }, 'url'],
     ['a url with a password', { url: 'https://a:b@shop.example/' }, 'url'],
     ['a url of the metadata service', { url: 'http://169.254.169.254/' }, 'url'],
     ['a long url', { url: `https://shop.example/${'x'.repeat(2048)}` }, 'url'],
@@ -88,7 +88,7 @@ describe('POST /web-setup/webhooks', () => {
     ['an unknown event', { events: ['email_sent', 'email_read'] }, 'events[1]'],
     ['a number of events', { events: 7 }, 'events'],
     ['an empty name', { name: ' ' }, 'name'],
-    ['a flag that is none', { isActive: 'yes' }, 'isActive'],
+    ['an invalid isActive', { isActive: 'yes' }, 'isActive'],
   ])('refuses %s', async (_, input, field) => {
     const { call } = await start();
     expect(await call('POST', '', { ...INPUT, ...input })).toMatchObject({

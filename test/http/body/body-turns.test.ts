@@ -16,7 +16,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Sends a JSON body of so many bytes to a server that reads it with these turns; what was read of it. */
+/** Sends a JSON body of `bytes` bytes to a server that reads it in these turns. Returns what it read. */
 async function readBody(bytes: number, turn: () => Promise<void>) {
   const bodies = createBodyReader();
   const asked: number[] = [];
@@ -34,7 +34,7 @@ async function readBody(bytes: number, turn: () => Promise<void>) {
       bodies
         .readJson(req, res, { limit: 32 * MB, owner: OWNER, turn: waitForTurn })
         .then((read) => {
-          resolve(read === null ? 'hung up' : isRefusal(read) ? read.message : String(read.value));
+          resolve(read === null ? 'disconnected' : isRefusal(read) ? read.message : String(read.value));
           res.setHeader('Connection', 'close').end();
         })
         .catch(reject);
@@ -46,7 +46,7 @@ async function readBody(bytes: number, turn: () => Promise<void>) {
   return { text: await result, asked };
 }
 
-/** Iterations in which the event loop would read more of a connection that is not paused. */
+/** Iterations in which the event loop reads more of a connection unless it is paused. */
 async function iterations(count: number): Promise<void> {
   for (let n = 0; n < count; n++) await new Promise(setImmediate);
 }
@@ -70,7 +70,7 @@ it('the time that a body waits for turns is not counted as slowness of the clien
   expect(text).toHaveLength(MB - 2);
 });
 
-it('a refused body is read on in turns, too', async () => {
+it('the rest of a refused body is read in turns, too', async () => {
   const api = await startApi({ routes: sampleRoutes });
   onTestFinished(api.stop);
   const next = vi.spyOn(eventLoopTurns, 'next');

@@ -32,7 +32,7 @@ describe('what counts as JSON', () => {
     ['a comma too many', '{"to":"ann",}', 'INVALID_JSON'],
     ['NaN', '{"to":NaN}', 'INVALID_JSON'],
     [
-      'bytes that are no UTF-8',
+      'bytes that are not UTF-8',
       Uint8Array.from([...Buffer.from('{"to":"'), 0xff, ...Buffer.from('"}')]),
       'INVALID_JSON',
     ],
@@ -42,7 +42,7 @@ describe('what counts as JSON', () => {
       'INVALID_JSON',
     ],
     ['UTF-16', Uint8Array.from(Buffer.from(TO, 'utf16le')), 'INVALID_JSON'],
-    ['a text', '"ann"', 'VALIDATION_ERROR'],
+    ['a string', '"ann"', 'VALIDATION_ERROR'],
     ['an array', `[${TO}]`, 'VALIDATION_ERROR'],
     ['null', 'null', 'VALIDATION_ERROR'],
   ])('%s', async (_, sent, code) => {
@@ -53,7 +53,7 @@ describe('what counts as JSON', () => {
 
   it('reports the position of the error, without a quote of the body', async () => {
     const { body } = await post('{"to": "secret"; }');
-    expect(body['message']).toBe('the body is not valid JSON, character 15');
+    expect(body['message']).toBe('The body is not valid JSON, character 15');
   });
 
   it.each([
@@ -124,7 +124,7 @@ describe('the size', () => {
     expect(response.status).toBe(status);
   });
 
-  /** Sends the head, then chunks as long as nothing comes back; returns the status and the bytes sent. */
+  /** Sends the head, then chunks until a response arrives; returns the status and the bytes sent. */
   function pour(headers: Record<string, string>): Promise<{ status: number | undefined; sent: number }> {
     return new Promise((resolve, reject) => {
       let sent = 0;
@@ -174,7 +174,7 @@ describe('the size', () => {
       api.port,
       Buffer.concat([Buffer.from(head), Buffer.alloc(20_000_000, 120)]),
     );
-    // The connection ended although the sender meant to go on; the answer may be lost on the way.
+    // The connection was closed while the client was sending; the response may be lost.
     expect(answer).toMatch(/^(HTTP\/1\.1 413 |$)/);
   });
 });

@@ -43,9 +43,9 @@ describe('limits', () => {
 
   it.each<[string, string, string | null]>([
     ['as many values as are allowed', numbers(MAX_VALUES - 1), null],
-    ['one value more', numbers(MAX_VALUES), `body: must hold at most ${MAX_VALUES} values`],
-    ['one empty list more', `[${'[],'.repeat(MAX_VALUES)}1]`, `body: must hold at most ${MAX_VALUES} values`],
-    ['one text more', `[${'"a",'.repeat(MAX_VALUES)}1]`, `body: must hold at most ${MAX_VALUES} values`],
+    ['one value more', numbers(MAX_VALUES), `body: must have at most ${MAX_VALUES} values`],
+    ['one empty list more', `[${'[],'.repeat(MAX_VALUES)}1]`, `body: must have at most ${MAX_VALUES} values`],
+    ['one string more', `[${'"a",'.repeat(MAX_VALUES)}1]`, `body: must have at most ${MAX_VALUES} values`],
     ['brackets inside a text', JSON.stringify({ a: '[],{}:\\"'.repeat(MAX_VALUES) }), null],
     [
       'as many names as are allowed',
@@ -79,7 +79,7 @@ describe('limits', () => {
       'value',
     );
     expect(await read(`{"messages":[1,${numbers(MAX_VALUES)}]}`, { size: 1000, list: LIST })).toMatchObject({
-      refusal: `messages[1]: must hold at most ${MAX_VALUES} values`,
+      refusal: `messages[1]: must have at most ${MAX_VALUES} values`,
     });
   });
 
@@ -90,12 +90,12 @@ describe('limits', () => {
     expect(bytes).toBeLessThan(50);
   });
 
-  it('refuse much that is not in the list', async () => {
+  it('refuse too many values outside the list', async () => {
     const { refusal } = await read(`{"a":"${'x'.repeat(300_000)}","messages":[1]}`, {
       size: 1000,
       list: LIST,
     });
-    expect(refusal).toBe('body: must have at most 262144 bytes outside of messages');
+    expect(refusal).toBe('body: must have at most 262144 bytes outside messages');
   });
 
   it('refuse an element over its size, and not the others', async () => {
@@ -116,7 +116,7 @@ describe('the list', () => {
     ['that is null', '{"messages":null}'],
     ['in an array', '[{"messages":[1,2,3,4,5]}]'],
     ['with multi-byte texts', '{"messages":["é€𝄞",{"𝄞":"]"}]}'],
-    ['behind a byte order mark', '\ufeff{"messages":[1]}'],
+    ['after a byte order mark', '\ufeff{"messages":[1]}'],
   ])('%s is found in chunks of any size', async (_, body) => {
     const expected: unknown = JSON.parse(body.replace(/^\uFEFF/, ''));
     for (const size of [1, 2, 3, 5, 1000])
@@ -133,10 +133,10 @@ describe('the list', () => {
     ['no end of an element', '{"messages":[1,{"a":2'],
     ['something behind it', '{"messages":[1]}]'],
     ['a byte order mark in an element', '{"messages":[\ufeff1]}'],
-    ['half a character', '{"messages":["\\ud83"]}'],
+    ['an invalid escape', '{"messages":["\\ud83"]}'],
   ])('with %s is not JSON', async (_, body) => {
     const { refusal } = await read(body, { list: LIST });
-    expect(refusal).toMatch(/^the body is not valid JSON/);
+    expect(refusal).toMatch(/^The body is not valid JSON/);
   });
 
   it('may be given once', async () => {
@@ -151,7 +151,7 @@ describe('the list', () => {
     }
   });
 
-  it('is read as JSON.parse reads it, whatever the body', async () => {
+  it('is read as JSON.parse reads it, for any body', async () => {
     const bodies = fc
       .tuple(fc.json({ maxDepth: 3 }), fc.array(fc.json({ maxDepth: 2 }), { maxLength: 3 }), fc.string())
       .map(
@@ -166,7 +166,7 @@ describe('the list', () => {
   });
 
   it('never accepts what JSON.parse does not', async () => {
-    const soup = fc
+    const fragments = fc
       .array(
         fc.constantFrom(
           '{',
@@ -189,7 +189,7 @@ describe('the list', () => {
       )
       .map((parts) => `{"messages":${parts.join('')}`);
     await fc.assert(
-      fc.asyncProperty(soup, fc.integer({ min: 1, max: 5 }), async (body, size) => {
+      fc.asyncProperty(fragments, fc.integer({ min: 1, max: 5 }), async (body, size) => {
         const result = await read(body, { size, list: { ...LIST, max: 100 } });
         if ('value' in result) expect(result.value).toEqual(JSON.parse(body));
       }),

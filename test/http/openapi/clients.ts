@@ -7,7 +7,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import openapiTypeScript, { type OpenAPI3 } from 'openapi-typescript';
 import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
 
-/** What Redocly's recommended rules report, warnings included. */
+/** Errors and warnings of the recommended rules of Redocly. */
 export async function lintFaults(document: OpenApiDocument): Promise<string[]> {
   const config = await createConfig({
     extends: ['recommended'],
@@ -62,9 +62,9 @@ export async function campaignNames(base: string): Promise<string[]> {
 }
 `;
 
-/** What the compiler reports about a client with types generated from the document. */
+/** Compiler errors of a client whose types are generated from the document. */
 export async function clientFaults(document: OpenApiDocument): Promise<string> {
-  // The generator's type of a document is narrower than ours in the keywords of schemas.
+  // The type of the generator allows fewer keywords of schemas than OpenApiDocument.
   const types = await openapiTypeScript(structuredClone(document) as unknown as OpenAPI3);
   const dir = mkdtempSync(join(tmpdir(), 'postrider-client-'));
   try {

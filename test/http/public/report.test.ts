@@ -6,7 +6,7 @@ const path = ({ tokens }: PublicRig, mail: SentMail) => `/r/${tokens.reportUrl.m
 const report = (rig: PublicRig, mail: SentMail, body = 'reason=never_asked') =>
   rig.call(path(rig, mail), { method: 'POST', headers: FORM, body });
 
-/** A mail that arrived. */
+/** A delivered message and the data in its links. */
 async function delivered(rig: PublicRig, useCase: 'tx' | 'mk', more: { simulated?: 1 } = {}) {
   const { message, mail } = rig.sent({ use_case: useCase, ...more });
   await rig.deliver(message);

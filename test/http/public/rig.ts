@@ -7,20 +7,20 @@ import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { presentEvent } from '../../../src/events/feed.ts';
-import { createPublicSide, type PublicSideDeps } from '../../../src/http/public/public.ts';
+import { createPublicPages, type PublicPagesDeps } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { createUnsubscribing } from '../../../src/suppression/unsubscribe.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
-/** Link hosts of two customers' proven domains. */
+/** Link hosts of the verified domains of two customers. */
 export const CUSTOMER_HOSTS = ['link.example.com', 'link.example.org'];
 
-/** The public side on a free port over a real database, and what a test wants to know of either. */
+/** The public pages on a free port with a real database, and functions that read the recorded data. */
 export async function startPublic(
   settings: Record<string, string> = {},
-  certificates: PublicSideDeps['certificates'] = null,
+  certificates: PublicPagesDeps['certificates'] = null,
 ) {
   const store = startStore();
   const { tables, writer, recorder, clock } = store;
@@ -28,7 +28,7 @@ export async function startPublic(
   const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
   const onSuppressionChange = createStatusFollower(clock);
   const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
-  const side = createPublicSide({
+  const side = createPublicPages({
     config: loadConfig({ env: { POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0', ...settings } }),
     clock,
     log: createLog({ level: 'silent', hashAddresses: true }),
@@ -54,12 +54,12 @@ export async function startPublic(
     unsubscribing,
     side,
     base: side.url(),
-    /** A message that was sent, as its links know it. */
+    /** A queued message, and the data in its links. */
     sent: (fields: Partial<MessageRow> = {}): { message: MessageRow; mail: SentMail } => {
       const message = enqueue(tables, clock.now(), { priority: fields.use_case === 'mk' ? 1 : 0, ...fields });
       return { message, mail: sentMailOf(message) };
     },
-    /** As if it had arrived. */
+    /** Marks a message as delivered. */
     deliver: (message: MessageRow) =>
       writer.run((all) => {
         const now = clock.now();
@@ -86,14 +86,14 @@ export async function startPublic(
     },
     clickUrl: (messageId: string, url: string, host = '127.0.0.1') =>
       `/c/${clickTokens(tokens.clickKey, messageId, host)(url)}`,
-    /** What was recorded of an account, oldest first. */
+    /** Recorded events of an account, oldest first. */
     events: (accountId = 'acct_one') =>
       tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).rows.map(presentEvent),
     suppressions: (mail: SentMail) =>
       tables.suppressions
         .of(mail.accountId, mail.recipientHash)
         .map(({ reason, stream }) => `${reason} ${stream}`),
-    /** Ends the listener, so that every visit is on record. */
+    /** Closes the listener, so that all visits are recorded. */
     settle: close,
     call: (path: string, options: CallOptions = {}) => call(side.url(), path, options),
   };
@@ -117,7 +117,7 @@ export interface Called {
 export const BROWSER =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 
-/** A plain request: no redirect is followed, no header added but that of a browser. */
+/** A request that follows no redirect and has no header but the User-Agent of a browser. */
 function call(
   base: string,
   path: string,

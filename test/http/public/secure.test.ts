@@ -6,7 +6,7 @@ import { freePort } from '../../support/free-port.ts';
 import { requestHttps } from '../../support/https-client.ts';
 import { FORM, ONE_CLICK, startPublic } from './rig.ts';
 
-/** The public pages over HTTPS of their own: the certificate is that of the name that the client asks for. */
+/** The public pages over HTTPS, with the certificate of the host name that the client requests. */
 const authority = createAuthority();
 const contextOf = (host: string) => createSecureContext(authority.issue([host]));
 
@@ -23,7 +23,7 @@ async function start() {
         if (host === 'broken.example') throw new Error('the database is gone');
         return contexts.get(host) ?? null;
       },
-      challengeAnswer: (token) => (token === 'put-up' ? 'put-up.thumbprint' : null),
+      challengeAnswer: (token) => (token === 'issued' ? 'issued.thumbprint' : null),
     },
   );
   const visit = (host: string, path = '/robots.txt', more: object = {}) =>
@@ -47,7 +47,7 @@ describe('over HTTPS', () => {
 
   it.each([
     ['a name without a certificate', 'other.example'],
-    ['a name whose certificate cannot be looked for', 'broken.example'],
+    ['a name whose certificate cannot be read', 'broken.example'],
   ])('refuses %s only', async (_, host) => {
     const { visit } = await start();
     await expect(visit(host)).rejects.toThrow();
@@ -71,12 +71,12 @@ describe('over HTTPS', () => {
   it('closes while a handshake is incomplete', async () => {
     const { port, settle, visit } = await start();
     const silent = connectPlain(port, '127.0.0.1');
-    const hungUp = new Promise((resolve) => silent.on('close', resolve));
+    const disconnected = new Promise((resolve) => silent.on('close', resolve));
     await new Promise((resolve) => silent.on('connect', resolve));
     // The previous connection has been accepted as well.
     await visit('a.example');
     await settle();
-    await hungUp;
+    await disconnected;
   });
 
   it('accepts a one-click unsubscription', async () => {
@@ -88,7 +88,7 @@ describe('over HTTPS', () => {
     const answer = await visit('a.example', path, { method: 'POST', body });
     expect(answer).toMatchObject({ status: 200 });
     expect(unsubscribing.state(tables, mail).stopped).toEqual(['mk']);
-    // Older mail may still say http: it works as well, and leads nowhere else.
+    // Older mail may contain http links: they work, too, without a redirect.
     expect((await call(path, { ...ONE_CLICK, headers: FORM })).status).toBe(200);
   });
 });
@@ -97,20 +97,20 @@ describe('a challenge of the certificate authority', () => {
   const PATH = '/.well-known/acme-challenge';
 
   it.each([
-    ['is answered while its order is open', `${PATH}/put-up`, 200],
-    ['is not known else', `${PATH}/guessed`, 404],
-    ['has a token', PATH, 404],
-    ['has no more than that', `${PATH}/put-up/more`, 404],
-    ['is not answered elsewhere', '/put-up', 404],
+    ['has a response while its order is open', `${PATH}/issued`, 200],
+    ['has an unknown token', `${PATH}/guessed`, 404],
+    ['has no token', PATH, 404],
+    ['has a longer path', `${PATH}/issued/more`, 404],
+    ['has another path', '/issued', 404],
   ])('%s', async (_, path, status) => {
     const { call } = await start();
     const answer = await call(path);
     expect(answer.status).toBe(status);
-    if (status === 200) expect(answer.body).toBe('put-up.thumbprint');
+    if (status === 200) expect(answer.body).toBe('issued.thumbprint');
   });
 
   it('is not handled when certificates are not managed here', async () => {
     const { call } = await startPublic();
-    expect((await call(`${PATH}/put-up`)).status).toBe(404);
+    expect((await call(`${PATH}/issued`)).status).toBe(404);
   });
 });

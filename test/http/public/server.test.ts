@@ -6,7 +6,7 @@ import { createPublicServer } from '../../../src/http/public/server.ts';
 import { exchange } from '../harness.ts';
 import { FORM, ONE_CLICK, startPublic } from './rig.ts';
 
-describe('every answer', () => {
+describe('every response', () => {
   it.each([
     ['/', 200],
     ['/robots.txt', 200],
@@ -94,13 +94,13 @@ describe('invalid requests', () => {
     ['OPTIONS', '/u/abc', 'GET, HEAD, POST'],
     ['POST', '/', 'GET, HEAD'],
     ['PROPFIND', '/elsewhere', 'GET, HEAD'],
-  ])('%s %s is answered 405', async (method, path, allow) => {
+  ])('%s %s gets 405', async (method, path, allow) => {
     const { call } = await startPublic();
     const { status, headers } = await call(path, { method });
     expect([status, headers['allow']]).toEqual([405, allow]);
   });
 
-  it('a large body is refused without being read', async () => {
+  it('a large body is refused before it is read', async () => {
     const { call, tokens, sent, suppressions } = await startPublic();
     const { mail } = sent({ use_case: 'mk' });
     const path = `/u/${tokens.unsubscribeUrl.make(mail)}`;
@@ -111,7 +111,7 @@ describe('invalid requests', () => {
     expect(suppressions(mail)).toEqual([]);
   });
 
-  it('an error page has no details', async () => {
+  it('an error page contains no details', async () => {
     const { call, tokens, sent, writer } = await startPublic();
     const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
     await writer.close();
@@ -138,9 +138,9 @@ describe('a visitor behind a proxy', () => {
 
 describe('connections', () => {
   it.each([
-    ['noise', 'hello\r\n\r\n'],
+    ['text that is not HTTP', 'hello\r\n\r\n'],
     ['TLS', '\u0016\u0003\u0001\u0002\u0000\u0001'],
-    ['a header without end', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(40_000)}`],
+    ['an endless header', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(40_000)}`],
     ['two lengths', 'POST /u/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
   ])('%s: closed', async (_, sent) => {
     const { side } = await startPublic();
@@ -163,13 +163,13 @@ describe('connections', () => {
     await server.listen();
     onTestFinished(() => server.close(0));
     const socket = connect(server.address()?.port ?? 0, '127.0.0.1', () => socket.write(head));
-    const dribble = setInterval(() => socket.writable && socket.write('x'), 20);
+    const drip = setInterval(() => socket.writable && socket.write('x'), 20);
     await new Promise<void>((resolve) => {
       socket.on('error', () => undefined);
       socket.on('close', () => resolve());
       socket.resume();
     });
-    clearInterval(dribble);
+    clearInterval(drip);
   });
 
   it('are counted by route and status', async () => {

@@ -3,7 +3,7 @@ import { BROWSER, startPublic } from './rig.ts';
 
 const INVALID_TOKENS = [
   ['nothing', ''],
-  ['rubbish', 'abc'],
+  ['an invalid one', 'abc'],
   ['a long one', 'A'.repeat(20_000)],
   ['percent signs', '%00%ff%2e%2e'],
   ['dots', '...'],
@@ -111,27 +111,27 @@ describe('a tracked link', () => {
 });
 
 describe('a tracked link under a host of a customer', () => {
-  const ADDRESS = 'https://x.example/';
+  const LOCATION = 'https://x.example/';
   async function visit(
     madeFor: string,
     headers: Record<string, string>,
     settings: Record<string, string> = {},
   ) {
     const { call, clickUrl, sent } = await startPublic(settings);
-    const path = clickUrl(sent().message.message_id, ADDRESS, madeFor);
+    const path = clickUrl(sent().message.message_id, LOCATION, madeFor);
     return (await call(path, { headers })).headers['location'] ?? null;
   }
 
   it.each<[host: string, madeFor: string, location: string | null]>([
-    ['link.example.com', 'link.example.com', ADDRESS],
-    ['LINK.example.com:8443', 'link.example.com', ADDRESS],
-    ['link.example.com.', 'link.example.com', ADDRESS],
+    ['link.example.com', 'link.example.com', LOCATION],
+    ['LINK.example.com:8443', 'link.example.com', LOCATION],
+    ['link.example.com.', 'link.example.com', LOCATION],
     ['link.example.com', 'link.example.org', null],
     ['LINK.example.com.:443', 'link.example.org', null],
     ['link.example.com', 'track.mail.example', null],
-    ['track.mail.example', 'link.example.org', ADDRESS],
-    ['127.0.0.1:8081', 'link.example.org', ADDRESS],
-    ['', 'link.example.org', ADDRESS],
+    ['track.mail.example', 'link.example.org', LOCATION],
+    ['127.0.0.1:8081', 'link.example.org', LOCATION],
+    ['', 'link.example.org', LOCATION],
   ])('%s redirects a link created for %s to %s', async (host, madeFor, location) => {
     expect(await visit(madeFor, { Host: host })).toBe(location);
   });
@@ -140,9 +140,9 @@ describe('a tracked link under a host of a customer', () => {
     const headers = { Host: 'postrider', 'X-Forwarded-Host': 'link.example.com' };
     const trusting = { POSTRIDER_PUBLIC__TRUSTEDPROXIES: '["127.0.0.1"]' };
     expect(await visit('link.example.org', headers, trusting)).toBeNull();
-    expect(await visit('link.example.com', headers, trusting)).toBe(ADDRESS);
-    // Anybody else's word does not count, and hurts nobody.
-    expect(await visit('link.example.org', headers)).toBe(ADDRESS);
+    expect(await visit('link.example.com', headers, trusting)).toBe(LOCATION);
+    // The header of other clients is ignored.
+    expect(await visit('link.example.org', headers)).toBe(LOCATION);
   });
 });
 
@@ -167,7 +167,7 @@ describe('no open redirect', () => {
     await nowhere(await startPublic(), path);
   });
 
-  it('for a token that is truncated, modified, combined or for another purpose', async () => {
+  it('for a token that is truncated, modified, combined, or for another purpose', async () => {
     const rig = await startPublic();
     const { message, mail } = rig.sent();
     const good = rig.clickUrl(message.message_id, 'https://good.example/').slice(3);

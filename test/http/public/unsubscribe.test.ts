@@ -58,7 +58,7 @@ describe('one click', () => {
     ]);
   });
 
-  it('repeated changes nothing and causes no event', async () => {
+  it('changes nothing and causes no event when it is repeated', async () => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
     for (let n = 0; n < 3; n++) expect((await rig.call(path(rig, mail), ONE_CLICK)).status).toBe(200);
@@ -70,8 +70,8 @@ describe('one click', () => {
     ['nothing', ''],
     ['another word', 'List-Unsubscribe=Two-Clicks'],
     ['another name', 'Unsubscribe=One-Click'],
-    ['a choice that there is not', 'choice=everybody'],
-    ['unknown parts', 'undo=everything'],
+    ['an unknown choice', 'choice=everybody'],
+    ['an unknown value to undo', 'undo=everything'],
   ])('is not %s: the response is the page', async (_, body) => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
@@ -154,18 +154,18 @@ describe('the page', () => {
     ]);
   });
 
-  it('stops one stream or both for transactional mail', async () => {
+  it('stops one stream or both, from transactional mail', async () => {
     const rig = await startPublic();
     const { mail } = rig.sent();
     await post(rig, mail, 'choice=list');
     expect(rig.suppressions(mail)).toEqual(['unsubscribe tx']);
     const both = await post(rig, mail, 'choice=all');
     expect(rig.suppressions(mail)).toEqual(['unsubscribe tx', 'unsubscribe mk']);
-    // Undo applies only to what was stopped now.
+    // Undo applies only to the stream that this request stopped.
     expect(both.body).toContain('name="undo" value="mk"');
   });
 
-  it('asks for transactional mail, also after a marketing opt-out', async () => {
+  it('offers an opt-out from transactional mail, also after a marketing opt-out', async () => {
     const rig = await startPublic();
     await post(rig, rig.sent({ use_case: 'mk' }).mail, 'choice=list');
     const { mail } = rig.sent();

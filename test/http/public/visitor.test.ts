@@ -49,7 +49,7 @@ describe('visitorOf', () => {
     expect(seen(userAgent)).toBe(who);
   });
 
-  it('treats HEAD and prefetch requests as machines', () => {
+  it('treats HEAD and prefetch requests as those of bots', () => {
     const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
     expect(seen(browser)).toBe('person');
     expect(seen(browser, {}, true)).toBe('bot');

@@ -154,7 +154,7 @@ describe('entry limits are checked before the entries', () => {
     const refusal = parseInput(schema, { files: texts(3) }, 'body');
     expect(isRefusal(refusal) && [refusal.code, refusal.message]).toEqual([
       'TOO_MANY_ATTACHMENTS',
-      'at most 2 files, here are 3',
+      'files: must have at most 2 entries; the request has 3',
     ]);
   });
 });

@@ -33,7 +33,11 @@ describe('the recipient policy', () => {
   it.each([
     ['the return path of a message', `${BOUNCE}@return-a.example.com`, { kind: 'bounce', messageId: ID }],
     ['the same at our own name', `${BOUNCE}@mx.postrider.example`, { kind: 'bounce', messageId: ID }],
-    ['the same shouted', `${BOUNCE}@return-a.example.com`.toUpperCase(), { kind: 'bounce', messageId: ID }],
+    [
+      'the same in upper case',
+      `${BOUNCE}@return-a.example.com`.toUpperCase(),
+      { kind: 'bounce', messageId: ID },
+    ],
     ['an internationalized domain', `${BOUNCE}@return-a.bücher.example`, { kind: 'bounce', messageId: ID }],
     ['complaints', `${FEEDBACK}@return-a.example.com`, { kind: 'feedback', messageId: ID }],
     ['opt-outs', `${UNSUBSCRIBE}@return-a.example.com`, { kind: 'unsubscribe', messageId: ID }],
@@ -43,8 +47,8 @@ describe('the recipient policy', () => {
       { kind: 'bounce', messageId: ID },
     ],
     ['the postmaster of a return host', 'Postmaster@return-a.example.com', { kind: 'postmaster' }],
-    ['the postmaster here', 'postmaster@mx.postrider.example', { kind: 'postmaster' }],
-    ['the postmaster without any host', 'POSTMASTER', { kind: 'postmaster' }],
+    ['the postmaster of our own name', 'postmaster@mx.postrider.example', { kind: 'postmaster' }],
+    ['the postmaster without a host', 'POSTMASTER', { kind: 'postmaster' }],
     ['abuse', 'abuse@mx.postrider.example', { kind: 'abuse' }],
     ["providers' feedback loops", 'fbl@mx.postrider.example', { kind: 'loop' }],
     ['DMARC reports on a domain', 'dmarc@return-a.example.com', { kind: 'dmarc', domain: 'example.com' }],
@@ -55,7 +59,7 @@ describe('the recipient policy', () => {
   });
 
   it.each([
-    ['a name that nobody has', 'info@mx.postrider.example'],
+    ['an unknown name', 'info@mx.postrider.example'],
     ['a token with one character changed', `${lastFlipped(BOUNCE)}@return-a.example.com`],
     ['a token that another installation signed', `${others.returnPath.make(ID)}@return-a.example.com`],
     ['a token of another purpose', `b-${FEEDBACK.slice('fbl-'.length)}@return-a.example.com`],
@@ -75,7 +79,7 @@ describe('the recipient policy', () => {
     ['another domain', 'ada@example.net'],
     ['a customer, whose own mail is elsewhere', 'info@example.com'],
     ['a token at a host that is not ours', `${BOUNCE}@example.net`],
-    ['a token at the return host of a domain that nobody has', `${BOUNCE}@return-a.unknown.example`],
+    ['a token at the return host of an unregistered domain', `${BOUNCE}@return-a.unknown.example`],
     ['the postmaster of a domain that was deleted', 'postmaster@return-a.deleted.example'],
     ['a name below ours', 'postmaster@sub.mx.postrider.example'],
     ['a percent hack', 'ada%example.net@example.org'],
@@ -88,7 +92,7 @@ describe('database access', () => {
   it.each([
     ['a guessed name', 'info@return-a.example.com'],
     ['a forged token', `${lastFlipped(BOUNCE)}@return-a.example.com`],
-    ['a guessed name at a domain that nobody has', 'info@return-a.unknown.example'],
+    ['a guessed name at an unregistered domain', 'info@return-a.unknown.example'],
     ['a host that is not ours', `${BOUNCE}@example.net`],
   ])('is not needed for %s', (_, address) => {
     lookups = 0;

@@ -7,8 +7,8 @@ import { aggregateReport, dsn, PLAIN_MAIL } from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
 
 /*
- * Many mails from few senders: each sender has its share of the parser, of what is kept and of the reports that
- * are taken, and everybody else is served as if the flood were not there.
+ * Floods of mail from few senders. Each sender has a share of the parser, of the stored mail and of the accepted reports,
+ * and other senders are served as without the flood.
  */
 const PERIOD = { from: 0, to: Date.UTC(2100, 0), limit: 5000 };
 
@@ -19,7 +19,7 @@ function reportMail(xml: string): string {
 
 /** 10 MB that compress to some 20 kB. */
 const BOMB = reportMail(`<feedback>${'<a></a>'.repeat(1_490_000)}`);
-/** As much work as the limits allow: all the elements, at a ratio that genuine reports have, too. */
+/** As much work as the limits permit: the maximum number of elements, with the compression ratio of genuine reports. */
 const COSTLY = reportMail(
   `<feedback>${Array.from({ length: 390_000 }, (_, n) => `<a>${(n * 7919) % 100_003}</a>`).join('')}`,
 );
@@ -33,7 +33,7 @@ async function upload(client: SmtpClient, to: string, mail: string): Promise<voi
 }
 
 describe('many connections with packed XML', () => {
-  it('to one’s own token: no attachment is opened, and a genuine bounce is answered', async () => {
+  it('to the token of one message: no attachment is opened, and a genuine bounce is accepted', async () => {
     const setup = await startMx({ mx: { connectionsPerAddress: 200 } });
     const [own, genuine] = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
     const token = `${setup.tokens.returnPath.make(own.message_id)}@${RETURN}`;
@@ -92,7 +92,7 @@ describe('reports of one sender', () => {
     for (let n = 0; n < 60; n++) expect(await send(client, `${n}`)).toMatch(/^250 /);
     expect(await send(client, 'over')).toMatch(/^451 4\.7\.1 /);
     expect(await client.mail('', `tlsrpt@${RETURN}`, PLAIN_MAIL)).toMatch(/^451 4\.7\.1 /);
-    // Everything else is taken, and reports from elsewhere and on other domains.
+    // Other mail is accepted, and so are reports from other networks and on other domains.
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
     expect(await send(await setup.client({ from: '127.0.9.1' }), 'elsewhere')).toMatch(/^250 /);
     insertDomain(
@@ -124,8 +124,8 @@ describe('reports of one sender', () => {
 });
 
 describe('forged reports', () => {
-  /** What thousands of them do to storage: test/store/domains/report-shares.test.ts. */
-  it('that end in the future end when they come, and are as many as one sender may send', async () => {
+  /** Their effect on storage: test/store/domains/report-shares.test.ts. */
+  it('that end in the future are stored with the time of receipt, up to the limit of one sender', async () => {
     const setup = await startMx();
     const genuine = await setup.client({ from: '127.0.7.1' });
     expect(await genuine.mail('', `dmarc@${RETURN}`, aggregateReport('example.com', 'genuine'))).toMatch(

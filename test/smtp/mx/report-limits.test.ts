@@ -7,7 +7,7 @@ function start() {
   // Midnight: the windows are hours and days of UTC.
   const clock = heldClock(Date.UTC(2026, 0, 15));
   const limits = createReportLimits(clock);
-  /** Sends as many as are allowed, at most `most`; returns how many that were. */
+  /** Sends as many reports as are allowed, at most `most`; returns their number. */
   const send = (sender: string, domain: string, most = 1e6) => {
     let sent = 0;
     for (; sent < most && limits.allows(sender, domain); sent++) limits.count(sender, domain);
@@ -29,13 +29,13 @@ describe('the reports of one sender', () => {
     expect(sent[24]).toBe(REPORTS_ON_DOMAIN.hour);
   });
 
-  it('on all domains are limited, too', () => {
+  it('on all domains together are limited', () => {
     const { send } = start();
     const sent = Array.from({ length: 100 }, (_, n) => send('network one', `d${n}.example`));
     expect(sent.reduce((sum, count) => sum + count)).toBe(REPORTS_TOTAL.hour);
   });
 
-  it('leave the limits of others alone', () => {
+  it('do not affect the limits of other senders and domains', () => {
     const { send } = start();
     send('network one', 'example.com');
     expect(send('network two', 'example.com')).toBe(REPORTS_ON_DOMAIN.hour);

@@ -7,7 +7,7 @@ import { zip } from '../../support/zip.ts';
 import { startMx } from './setup.ts';
 
 /*
- * Real reports on domains, as they come by mail: each is stored once, and added up for its domain by source.
+ * Real reports on domains as mail contains them: each is stored once, with sums by source for its domain.
  */
 const ALWAYS = { from: 0, to: Date.UTC(2100, 0), limit: 100 };
 const folder = join(import.meta.dirname, '../../data/dmarc-reports');
@@ -50,7 +50,7 @@ ${['pass', 'fail']
   .join('\n')}
 </feedback>`);
 
-/** The older form, with octets that are no UTF-8 in the reporter's name. */
+/** The older form, with octets that are not UTF-8 in the name of the reporter. */
 const LATIN_1 = Buffer.from(
   sample('!example.com!1538204542!1538463818.xml')
     .toString('latin1')
@@ -97,7 +97,7 @@ describe('a real DMARC report', () => {
       1,
     ],
     ['a whole mail', 'twlnet.com', sample('twilight.eml'), '87.106.127.28', 1],
-    ['octets that are no UTF-8', 'example.com', mailOf('text/xml', 'r.xml', LATIN_1), '12.20.127.122', 1],
+    ['octets that are not UTF-8', 'example.com', mailOf('text/xml', 'r.xml', LATIN_1), '12.20.127.122', 1],
     ['RFC 9990', 'example.com', mailOf('text/xml', 'r.xml', NEW_FORM), '2001:db8::25', 4],
     [
       'RFC 9990 in gzip',
@@ -114,13 +114,13 @@ describe('a real DMARC report', () => {
       4,
     ],
     [
-      'nothing but the zip',
+      'a zip as the whole body',
       'example.com',
       `From: d@r.example\r\nSubject: Report domain: example.com\r\nContent-Type: application/zip; name=r.zip\r\nContent-Transfer-Encoding: base64\r\n\r\n${zip('r.xml', NEW_FORM).toString('base64')}\r\n`,
       '2001:db8::25',
       4,
     ],
-  ])('%s', async (_, domain, mail, source, messages) => {
+  ])('is stored once: %s', async (_, domain, mail, source, messages) => {
     const setup = await startMx();
     if (domain !== 'example.com')
       insertDomain(
@@ -144,7 +144,7 @@ describe('a real DMARC report', () => {
 describe('a real TLS report', () => {
   it.each([
     [
-      'the RFC’s own',
+      'the example of RFC 8460',
       'company-y.example',
       mailOf('application/tlsrpt+json', 'r.json', sample('rfc8460.json')),
     ],
@@ -154,8 +154,8 @@ describe('a real TLS report', () => {
       mailOf('application/tlsrpt+gzip', 'r.json.gz', gzipSync(sample('rfc8460.json'))),
     ],
     ['a whole mail', 'cardinalhealth.ca', sample('google.com_smtp_tls_report.eml').toString('latin1')],
-  ])('%s', async (_, domain, mail) => {
-    // Their policies are on names of ours here: on return hosts, where mail to us goes.
+  ])('is stored once: %s', async (_, domain, mail) => {
+    // The host names of the policies are our own here.
     const setup = await startMx({ hostname: domain });
     const client = await setup.client();
     for (let n = 0; n < 2; n++) expect(await client.mail('', `tlsrpt@${domain}`, mail)).toMatch(/^250 /);

@@ -8,8 +8,8 @@ import { arf, dsn } from './mails.ts';
 import { createTestResolver, HOST, RETURN, startMx } from './setup.ts';
 
 /*
- * How far a report is believed that proves to be about a message of ours: contract 14.16, over a real listener
- * with real signatures.
+ * Which reports about our messages are verified, over a real listener with real signatures: an unverified complaint ends
+ * marketing mail only, and an unverified bounce suppresses only when it is repeated.
  */
 const NOW = Date.UTC(2026, 0, 15, 12);
 const unchanged = (mail: string) => mail;
@@ -57,7 +57,11 @@ describe('a complaint about transactional mail', () => {
       true,
     ],
     ['without a signature', (report) => report, false],
-    ['signed by anybody else', (report) => signed(report, 'abuse@evil.example', 'evil.example'), false],
+    [
+      'signed by another organization',
+      (report) => signed(report, 'abuse@evil.example', 'evil.example'),
+      false,
+    ],
     [
       'signed for another domain than its From',
       (report) => signed(report, 'abuse@example.net', 'evil.example'),
@@ -97,7 +101,7 @@ describe('a complaint about transactional mail', () => {
     expect(setup.streams(message)).toEqual([verified ? 'all' : 'mk']);
   });
 
-  it('is believed of the host that took the message, where the recipient’s mail is hosted elsewhere', async () => {
+  it('is verified for the provider of the host that received the message', async () => {
     const setup = await start();
     const message = await setup.writer.run((all) => {
       const { seq } = enqueue(all, NOW, { recipient: 'ada@hosted.example' });
@@ -113,7 +117,7 @@ describe('a complaint about transactional mail', () => {
     expect(setup.lastEvent(message)).toMatchObject({ verified: true });
   });
 
-  it('asks DNS for at most three keys, and for none where nothing depends on it', async () => {
+  it('causes at most three DNS queries, and none when the signature has no effect', async () => {
     const setup = await start();
     const message = await setup.delivered();
     const many = signed(arf(), 'abuse@example.net', 'example.net', (mail) =>
@@ -163,11 +167,11 @@ describe('a complaint about transactional mail', () => {
   }, 15_000);
 });
 
-describe('a report of failure', () => {
+describe('a bounce', () => {
   it.each([
     ['the return path', true],
     ['the address for complaints, which is in the header', false],
-    ['the postmaster, with our signed id in it', false],
+    ['the postmaster, with our signed id', false],
   ])('to %s: verified %s', async (to, verified) => {
     const setup = await start();
     const message = await setup.delivered();
@@ -184,7 +188,7 @@ describe('a report of failure', () => {
     expect(setup.suppressed(message)).toEqual(verified ? ['hard_bounce'] : []);
   });
 
-  it('by the signed id alone suppresses when another one comes on another day', async () => {
+  it('matched by the signed id alone suppresses when it is repeated on another day', async () => {
     const setup = await start();
     const client = await setup.client();
     const seen: string[][] = [];
@@ -198,7 +202,7 @@ describe('a report of failure', () => {
     expect(seen).toEqual([[], [], ['hard_bounce']]);
   });
 
-  it('to the return path counts as that, although a copy goes to the postmaster first', async () => {
+  it('to the return path is verified although the postmaster is the first recipient', async () => {
     const setup = await start();
     const message = await setup.delivered();
     const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;

@@ -58,8 +58,13 @@ describe('a submitted mail as a request', () => {
       'tx',
       { to: ['"Ada, Countess" <ada@example.net>'], bcc: ['secret@example.net'] },
     ],
-    ['all of them may be', ['secret@example.net'], 'tx', { bcc: ['secret@example.net'] }],
-    ['only those of Cc: it is to them', ['EVE@example.net'], 'tx', { to: ['EVE@example.net'] }],
+    ['all recipients can be blind copies', ['secret@example.net'], 'tx', { bcc: ['secret@example.net'] }],
+    [
+      'recipients of Cc become To when those of To are in another transaction',
+      ['EVE@example.net'],
+      'tx',
+      { to: ['EVE@example.net'] },
+    ],
     [
       'marketing mail is addressed to each recipient',
       ['ada@example.net', 'eve@example.net', 'other@example.net'],
@@ -71,7 +76,7 @@ describe('a submitted mail as a request', () => {
     expect(JSON.parse(JSON.stringify({ to, cc, bcc }))).toEqual(roles);
   });
 
-  it('knows a recipient by either form of its domain', () => {
+  it('finds a recipient by either form of its domain', () => {
     const { to, bcc } = request({ to: [box('a@xn--bcher-kva.example', 'A')] }, ['a@bücher.example']).body;
     expect([to, bcc]).toEqual([['A <a@bücher.example>'], undefined]);
   });
@@ -86,15 +91,15 @@ describe('a submitted mail as a request', () => {
     ['of the From domain', '1@example.com', true],
     ['of a host below it, in capitals', '1@Mail.EXAMPLE.com', true],
     ['of another domain', '1@example.net', false],
-    ['of a domain that ends alike', '1@badexample.com', false],
-    ['of no public domain', '1@localhost', false],
-    ['that is not there', null, false],
+    ['of a domain with the same ending', '1@badexample.com', false],
+    ['of a name that is not public', '1@localhost', false],
+    ['that is absent', null, false],
   ])('keeps a Message-ID %s: %s', (_, messageId, kept) => {
     const { body } = request({ messageId }, ['ada@example.net']);
     expect(body.messageId).toBe(kept ? messageId : undefined);
   });
 
-  it('keeps a Message-ID of the organization that a From domain below it belongs to', () => {
+  it('keeps a Message-ID of the organization to which the From domain belongs', () => {
     const ids = (messageId: string, address: string) =>
       request({ messageId, from: [box(address)] }, ['ada@example.net']).body.messageId;
     expect(ids('1@shop.example.co.uk', 'a@news.example.co.uk')).toBe('1@shop.example.co.uk');
@@ -103,7 +108,7 @@ describe('a submitted mail as a request', () => {
     expect(ids('1@one.github.io', 'a@two.github.io')).toBeUndefined();
   });
 
-  it('keeps the other forms of the text', () => {
+  it('keeps further alternatives of the text', () => {
     const alternatives = [
       { position: 'after-html', contentType: 'text/calendar; charset=utf-8', content: 'eA==' } as const,
     ];
@@ -154,8 +159,8 @@ describe('a submitted mail as a request', () => {
       'tx',
       /X-Postrider-campaign.*marketing/,
     ],
-    ['a field of ours that there is not', { controls: [['id', 'x']] }, 'tx', /X-Postrider-id/],
-    ['another way to track', { controls: [['track', 'always']] }, 'tx', /X-Postrider-Track/],
+    ['an unknown control field', { controls: [['id', 'x']] }, 'tx', /X-Postrider-id/],
+    ['an unknown kind of tracking', { controls: [['track', 'always']] }, 'tx', /X-Postrider-Track/],
     ['an empty idempotency key', { controls: [['idempotency-key', '']] }, 'tx', /Idempotency-Key/],
     [
       'attachments on marketing mail',
@@ -214,9 +219,11 @@ describe('a refusal over SMTP', () => {
     expect(String(responseCode)).toMatch(again ? /^4\d\d 4\./ : /^5\d\d 5\./);
   });
 
-  it('at AUTH refers to user and password, with the temporary code of AUTH', () => {
+  it('at AUTH names the user name and the password, and has the temporary code of AUTH', () => {
     expect(authReplyTo(refuse('RATE_LIMITED', ''))).toMatchObject({ responseCode: '454 4.7.0' });
-    expect(authReplyTo(refuse('UNAUTHENTICATED', 'X-Api-Key')).message).toMatch(/user and password/);
+    expect(authReplyTo(refuse('UNAUTHENTICATED', 'X-Api-Key')).message).toMatch(
+      /^UNAUTHENTICATED: The user name/,
+    );
   });
 
   it('is one line of ASCII that fits', () => {

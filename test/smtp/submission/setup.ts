@@ -111,7 +111,7 @@ export function plain(user: string, password: string): string {
   return `AUTH PLAIN ${Buffer.from(`\0${user}\0${password}`).toString('base64')}`;
 }
 
-/** A mail that may go out. */
+/** A mail that is accepted. */
 export function mail(changes: { head?: string; from?: string; body?: string } = {}): string {
   const {
     head = '',

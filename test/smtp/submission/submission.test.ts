@@ -153,9 +153,17 @@ describe('a submitted mail', () => {
 
 describe('a mail that HTTP refuses is rejected', () => {
   it.each<[string, Parameters<typeof mail>[0], RegExp]>([
-    ['a From that is nobody’s', { from: 'a@unknown.example' }, /^550 5\.7\.1 DOMAIN_NOT_REGISTERED: /],
-    ['a From that is not verified', { from: 'a@pending.example' }, /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: /],
-    ['a From for the other stream', { from: 'a@news.example' }, /^550 5\.7\.1 USE_CASE_MISMATCH: /],
+    [
+      'a From domain that is not registered',
+      { from: 'a@unknown.example' },
+      /^550 5\.7\.1 DOMAIN_NOT_REGISTERED: /,
+    ],
+    [
+      'a From domain that is not verified',
+      { from: 'a@pending.example' },
+      /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: /,
+    ],
+    ['a From domain for the other stream', { from: 'a@news.example' }, /^550 5\.7\.1 USE_CASE_MISMATCH: /],
     ['no From', { from: '' }, /^554 5\.6\.0 VALIDATION_ERROR: From: is required/],
     ['two From', { from: 'a@example.com, b@example.com' }, /^554 5\.6\.0 VALIDATION_ERROR: From: /],
     [
@@ -168,7 +176,11 @@ describe('a mail that HTTP refuses is rejected', () => {
       { head: 'X-Postrider-Campaign: x\r\n' },
       /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-campaign/,
     ],
-    ['our own field', { head: 'X-Postrider-Id: x\r\n' }, /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-id/],
+    [
+      'a field of the service',
+      { head: 'X-Postrider-Id: x\r\n' },
+      /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-id/,
+    ],
     [
       'signed mail',
       { head: 'Content-Type: multipart/signed; boundary=b\r\n', body: '--b\r\n\r\nx\r\n--b--' },
@@ -191,7 +203,7 @@ describe('a mail that HTTP refuses is rejected', () => {
     const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail(changes))).toMatch(reply);
     expect(setup.stored()).toEqual([]);
-    // The connection is as good as before.
+    // The connection can still be used.
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
@@ -252,7 +264,7 @@ describe('a mail that HTTP refuses is rejected', () => {
     expect(replies.at(-1)).toMatch(/^452 4\.5\.3 /);
   });
 
-  it('more than the key may send, for now', async () => {
+  it('more than the key may send, temporarily', async () => {
     const setup = await startSubmission({ sendRate: { burst: 1, perSecond: 1 } });
     const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
@@ -261,7 +273,7 @@ describe('a mail that HTTP refuses is rejected', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
-  it('more messages than the account may send in an hour, for now', async () => {
+  it('more messages than the account may send in an hour, temporarily', async () => {
     const setup = await startSubmission({ account: { messagesPerHour: 2 } });
     const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
@@ -292,14 +304,14 @@ describe('login', () => {
     ['a wrong key', () => ['acct_one', `pr_${'x'.repeat(43)}`]],
     ['no key', () => ['acct_one', '']],
     ["another's account", (secret) => ['acct_two', secret]],
-    ['key and account in each other’s place', (secret) => [secret, 'acct_one']],
+    ['key and account exchanged', (secret) => [secret, 'acct_one']],
   ])('has the same reply for %s', async (_, credentials) => {
     const setup = await startSubmission();
     const { secret } = await setup.key();
     const client = await setup.connect();
     await client.say('EHLO app.example');
     expect(await client.say(plain(...credentials(secret)))).toBe(
-      '535 5.7.8 UNAUTHENTICATED: user and password must be an account id and a key of that account',
+      '535 5.7.8 UNAUTHENTICATED: The user name must be an account id, and the password a key of that account',
     );
     expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 /);
   });
@@ -373,7 +385,7 @@ describe('login', () => {
     expect(replies.slice(0, 9).filter((reply) => reply.startsWith('535 5.7.8 '))).toHaveLength(9);
     expect(replies[9]).toMatch(/^421 4\.7\.0 Too many failed logins/);
     await client.end;
-    // Its address has one attempt per connection for a while; a valid key is accepted at any time.
+    // For ten minutes its address has one attempt per connection; a valid key is always accepted.
     const next = await setup.connect();
     await next.say('EHLO app.example');
     expect(await next.say(plain('acct_one', 'pr_11'))).toMatch(/^421 /);
@@ -512,13 +524,13 @@ describe('the TLS of submission', () => {
 
 describe('off loopback', () => {
   /** The listener uses the address that a proxy states. */
-  const AFAR = { first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 587\r\n' };
+  const REMOTE_CLIENT = { first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 587\r\n' };
   const PROXIED = { submission: { proxyProtocol: ['127.0.0.1'] } };
 
   it('offers no AUTH without encryption', async () => {
     const setup = await startSubmission(PROXIED);
     const { secret } = await setup.key();
-    const client = await setup.connect(AFAR);
+    const client = await setup.connect(REMOTE_CLIENT);
     const keywords = await client.say('EHLO app.example');
     expect(keywords).toContain('STARTTLS');
     expect(keywords).not.toContain('AUTH');
@@ -529,7 +541,7 @@ describe('off loopback', () => {
   it('offers AUTH on an encrypted connection', async () => {
     const setup = await startSubmission(PROXIED);
     const { secret } = await setup.key({ allowIps: ['203.0.113.7'] });
-    const client = await setup.connect(AFAR);
+    const client = await setup.connect(REMOTE_CLIENT);
     await client.say('EHLO app.example');
     await client.startTls();
     expect(await client.say('EHLO app.example')).toContain('AUTH PLAIN LOGIN');

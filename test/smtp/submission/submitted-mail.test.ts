@@ -59,8 +59,8 @@ Sent by <us>
       'Content-Type: multipart/mixed; boundary=m\n\n--m\n\nHello\n--m\nContent-Type: text/html\n\n<b>you</b>\n--m--\n',
       { text: null, html: '<pre style="font:inherit;white-space:pre-wrap">Hello</pre>\n<b>you</b>' },
     ],
-  ])('%s', (_, body, words) => {
-    expect(read(HEAD + body)).toMatchObject(words);
+  ])('is read from %s', (_, body, expected) => {
+    expect(read(HEAD + body)).toMatchObject(expected);
   });
 });
 
@@ -74,7 +74,7 @@ describe('the addresses', () => {
     ]);
   });
 
-  it('are read with names in any encoding, groups opened', () => {
+  it('are read with names in any encoding, and groups are flattened', () => {
     const mail = read(`From: =?utf-8?q?L=C3=A4den_=26_S=C3=B6hne?= <shop@example.com>
 To: "Doe, John" <john@example.net>, =?iso-8859-1?q?Zo=EB?= <zoe@example.net>,
  friends: ada@example.net, bob@example.net;
@@ -197,7 +197,7 @@ describe('the alternatives', () => {
     ]);
   });
 
-  it('in another charset become UTF-8, and octets stay as they are', () => {
+  it('in another charset are converted to UTF-8; other octets are not changed', () => {
     const mail = forms(
       form('text/plain', 'x'),
       '--b\nContent-Type: text/calendar; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe\n',
@@ -207,7 +207,7 @@ describe('the alternatives', () => {
     expect(mail.alternatives[1]).toMatchObject({ contentType: 'application/x-form', content: 'AP8=' });
   });
 
-  it('that are files stay attachments', () => {
+  it('that are files are attachments', () => {
     const mail = forms(
       form('text/plain', 'x'),
       '--b\nContent-Type: application/pdf; name=a.pdf\n\nx\n',
@@ -234,8 +234,8 @@ describe('the Message-ID', () => {
     ['one with blanks', 'Message-ID: <a b@example.com>\n', null],
     ['one without a domain', 'Message-ID: <a>\n', null],
     ['two in one field', 'Message-ID: <a@example.com> <b@example.com>\n', null],
-    ['one beyond ASCII', 'Message-ID: <ä@example.com>\n', null],
-  ])('is read when there is %s', (_, field, expected) => {
+    ['one that is not ASCII', 'Message-ID: <ä@example.com>\n', null],
+  ])('is read or ignored: %s', (_, field, expected) => {
     expect(read(`${field}${HEAD}\nx`).messageId).toBe(expected);
   });
 });

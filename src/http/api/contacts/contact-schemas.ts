@@ -64,6 +64,8 @@ export const identifier = z
     '`email_` and the MD5 of the trimmed, lower-cased address, or `phone_` and the MD5 of the E.164 number.',
   );
 
+export const globalStatus = z.enum(GLOBAL_STATUSES).meta({ id: 'GlobalStatus' });
+
 const evidence = {
   consentIpAddress: parsedString(readIpAddress, 45)
     .nullable()
@@ -98,9 +100,7 @@ export const profileFields = {
   firstName: name.nullable().optional(),
   lastName: name.nullable().optional(),
   customFields: customFields.optional(),
-  globalStatus: z
-    .enum(GLOBAL_STATUSES)
-    .meta({ id: 'GlobalStatus' })
+  globalStatus: globalStatus
     .optional()
     .describe(
       '`unsubscribed` records a marketing opt-out. `active` ends it, but only together with new consent. Other values are accepted only if they equal the current one.',
@@ -110,7 +110,7 @@ export const profileFields = {
   ...evidence,
 };
 
-/** Null for the empty string, which a subscription has in place of a missing value. */
+/** Converts the empty string, which a subscription has in place of a missing value, to null. */
 function emptyAsNull<Value>(schema: z.ZodType<Value, string>) {
   return z.union([z.literal('').transform(() => null), schema]).nullable();
 }
@@ -164,7 +164,6 @@ export function callerOf({ caller, address, headers }: Call<unknown, unknown, un
   };
 }
 
-export const globalStatus = z.enum(GLOBAL_STATUSES).meta({ id: 'GlobalStatus' });
 export const source = z.string().describe('`api`, `import`, or the value that the caller set.');
 export const anyFields = z.record(z.string(), z.unknown());
 const time = z.iso.datetime();
@@ -248,7 +247,7 @@ const PROFILE = {
   customFields: { plan: 'gold' },
 } as const;
 
-export const EXAMPLES = {
+export const CONTACT_EXAMPLES = {
   groupId: GROUP_ID,
   time: TIME,
   profile: {

@@ -25,13 +25,13 @@ export const search = z
     'Any part of the email address, the name, the phone number or an identifier (`email_…`, `phone_…`, `userId`; at least 5 characters of these). Every word must match. Case and accents are ignored. Words of one or two characters match only the start of the address, the full name and the last name; so do all words for some time after an upgrade from a version without the search index. A page may be short or even empty and still have a `nextKey`.',
   );
 
-export function searchKey(position: SearchPosition): string {
+export function searchPageKey(position: SearchPosition): string {
   const parts = 'before' in position ? [position.before] : [position.walk, position.key, position.seq];
   return Buffer.from(PREFIX + JSON.stringify(parts)).toString('base64url');
 }
 
 /** Null when there is no key or an empty one; a refusal when no search issued it. */
-export function readSearchKey(key: string | undefined): SearchPosition | null | Refusal {
+export function readSearchPageKey(key: string | undefined): SearchPosition | null | Refusal {
   if (key === undefined || key === '') return null;
   const text = Buffer.from(key, 'base64url').toString('utf8');
   const parts = text.startsWith(PREFIX) ? parseJson(text.slice(PREFIX.length)) : null;

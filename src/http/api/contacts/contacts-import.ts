@@ -61,7 +61,7 @@ async function importUpload(
     if (isRefusal(imported)) return imported;
     const { counts, rejected, complete } = imported;
     if (!complete)
-      return refuse('UNAVAILABLE', `the service is shutting down; ${counts.rows} rows were imported`);
+      return refuse('UNAVAILABLE', `The service is shutting down; ${counts.rows} rows were imported`);
     const data = { message: summary(counts), ...counts, rejectedRows: rejected };
     const ignored = [...source.reader.ignored].map((name) => `unknown column "${name}" was ignored`);
     return { status: 200, raw: successBody(data, [...call.warnings, ...ignored]) };

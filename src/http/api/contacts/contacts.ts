@@ -7,16 +7,16 @@ import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../stor
 import { type Route, type RouteDescription, route } from '../../route.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
+  CONTACT_EXAMPLES,
   callerOf,
   consentOf,
   contact,
-  EXAMPLES,
   globalStatus,
   identifier,
   membership,
   profileFields,
 } from './contact-schemas.ts';
-import { readSearchKey, search, searchKey } from './contact-search.ts';
+import { readSearchPageKey, search, searchPageKey } from './contact-search.ts';
 
 /** `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
 export interface ContactRouteDeps {
@@ -32,7 +32,7 @@ const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescri
 const params = z.object({ contactIdentifier: identifier });
 const result = z.object({ contact }).meta({ id: 'ContactResult' });
 const input = z.object(profileFields).meta({ id: 'ContactInput' });
-const example = { contact: EXAMPLES.contact };
+const example = { contact: CONTACT_EXAMPLES.contact };
 
 const consent = z
   .object({
@@ -61,7 +61,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
         200: {
           description: 'A page of contacts.',
           data: z.object({ contacts: z.array(contact), ...pageEndFields }),
-          example: { contacts: [EXAMPLES.contact], count: 1 },
+          example: { contacts: [CONTACT_EXAMPLES.contact], count: 1 },
         },
       },
       refusals: [],
@@ -77,7 +77,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
             data: { contacts: page.rows.map(presentContact), ...pageEnd('contacts', page) },
           };
         }
-        const after = readSearchKey(lastKey);
+        const after = readSearchPageKey(lastKey);
         if (isRefusal(after)) return after;
         const { rows, next } = await contacts.search({ ...filter, text, after });
         const found = rows.map((row) => presentContact(row.contact));
@@ -86,7 +86,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
           data: {
             contacts: found,
             count: found.length,
-            ...(next === null ? {} : { nextKey: searchKey(next) }),
+            ...(next === null ? {} : { nextKey: searchPageKey(next) }),
           },
         };
       },
@@ -100,7 +100,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
       description:
         '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request. For any other method, evidence that is not given is `null`.',
       body: input,
-      example: EXAMPLES.profile,
+      example: CONTACT_EXAMPLES.profile,
       responses: { 201: { description: 'The created contact.', data: result, example } },
       refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED', 'INVALID_STATE'],
       handle: async (call) => {
@@ -135,7 +135,7 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
         200: {
           description: 'The contact.',
           data: result.extend({ memberships: z.array(membership) }),
-          example: { ...example, memberships: [EXAMPLES.membership] },
+          example: { ...example, memberships: [CONTACT_EXAMPLES.membership] },
         },
       },
       refusals: ['CONTACT_NOT_FOUND'],
@@ -259,10 +259,10 @@ const CONSENT_EXAMPLE: z.output<typeof consent> = {
   action: 'given',
   subscriptionGroupId: null,
   method: 'double_opt_in',
-  details: EXAMPLES.contact.consentDetails,
-  ipAddress: EXAMPLES.contact.consentIpAddress,
-  userAgent: EXAMPLES.contact.consentUserAgent,
-  timestamp: EXAMPLES.time,
-  recordedAt: EXAMPLES.time,
-  recordedBy: EXAMPLES.contact.addedBy,
+  details: CONTACT_EXAMPLES.contact.consentDetails,
+  ipAddress: CONTACT_EXAMPLES.contact.consentIpAddress,
+  userAgent: CONTACT_EXAMPLES.contact.consentUserAgent,
+  timestamp: CONTACT_EXAMPLES.time,
+  recordedAt: CONTACT_EXAMPLES.time,
+  recordedBy: CONTACT_EXAMPLES.contact.addedBy,
 };

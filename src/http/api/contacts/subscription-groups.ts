@@ -6,7 +6,7 @@ import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templa
 import { type Route, type RouteDescription, route } from '../../route.ts';
 import { definedFields, line, lines } from '../fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
-import { EXAMPLES } from './contact-schemas.ts';
+import { CONTACT_EXAMPLES } from './contact-schemas.ts';
 
 /** `/web-setup/contacts/subscription-groups`: lists that contacts subscribe to. */
 export interface SubscriptionGroupRouteDeps {
@@ -180,7 +180,7 @@ const group = z
 const result = z.object({ group }).meta({ id: 'SubscriptionGroupResult' });
 
 const EXAMPLE: z.output<typeof group> = {
-  subscriptionGroupId: EXAMPLES.groupId,
+  subscriptionGroupId: CONTACT_EXAMPLES.groupId,
   name: 'News',
   description: 'What is new, once a month',
   userId: 'acct_7f3k2m9x7q1z',
@@ -194,6 +194,6 @@ const EXAMPLE: z.output<typeof group> = {
   unsubscribeTemplateId: null,
   reportAbuseTemplateId: null,
   companyAddressTemplateId: null,
-  createdAt: EXAMPLES.time,
-  updatedAt: EXAMPLES.time,
+  createdAt: CONTACT_EXAMPLES.time,
+  updatedAt: CONTACT_EXAMPLES.time,
 };

@@ -8,9 +8,9 @@ import type { Member } from '../../../store/contacts/subscriptions.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
+  CONTACT_EXAMPLES,
   callerOf,
   consentInputOf,
-  EXAMPLES,
   email,
   identifier,
   member,
@@ -20,7 +20,7 @@ import {
   subscriber,
   subscription,
 } from './contact-schemas.ts';
-import { readSearchKey, search, searchKey } from './contact-search.ts';
+import { readSearchPageKey, search, searchPageKey } from './contact-search.ts';
 
 /** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in groups. */
 export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {
@@ -35,8 +35,8 @@ const patch = z
   .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
   .meta({ id: 'SubscriptionPatch' });
 
-const JOINED = { message: 'Subscribed.', subscriber: EXAMPLES.subscriber };
-const UPDATED = { message: 'The subscription has been updated.', subscriber: EXAMPLES.subscriber };
+const JOINED = { message: 'Subscribed.', subscriber: CONTACT_EXAMPLES.subscriber };
+const UPDATED = { message: 'The subscription has been updated.', subscriber: CONTACT_EXAMPLES.subscriber };
 
 function collectionRoutes(subscriptions: Subscriptions): Route[] {
   return [
@@ -52,7 +52,7 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
         200: {
           description: 'A page of members.',
           data: z.object({ subscribers: z.array(member), ...pageEndFields }),
-          example: { subscribers: [EXAMPLES.member], count: 1 },
+          example: { subscribers: [CONTACT_EXAMPLES.member], count: 1 },
         },
       },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
@@ -88,10 +88,10 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
         })
         .meta({ id: 'SubscriptionInput' }),
       example: {
-        email: EXAMPLES.subscriber.email,
+        email: CONTACT_EXAMPLES.subscriber.email,
         isActive: true,
         consentMethod: 'double_opt_in',
-        consentDetails: EXAMPLES.subscriber.consentDetails,
+        consentDetails: CONTACT_EXAMPLES.subscriber.consentDetails,
       },
       responses: {
         201: { description: 'The contact was added.', data: joined, example: JOINED },
@@ -129,7 +129,7 @@ function memberRoutes(subscriptions: Subscriptions): Route[] {
       summary: 'Get a subscription with the profile of the contact',
       params,
       responses: {
-        200: { description: 'The subscription.', data: subscription, example: EXAMPLES.subscription },
+        200: { description: 'The subscription.', data: subscription, example: CONTACT_EXAMPLES.subscription },
       },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'SUBSCRIPTION_NOT_FOUND'],
       handle: ({ caller, params }) => {
@@ -264,7 +264,7 @@ async function searchMembers(
   accountId: string,
   { groupId, lastKey, ...filter }: ListFilter & { text: string },
 ): Promise<ApiResponse | Refusal> {
-  const after = readSearchKey(lastKey);
+  const after = readSearchPageKey(lastKey);
   if (isRefusal(after)) return after;
   const found = await subscriptions.search(accountId, groupId, { ...filter, after });
   if (isRefusal(found)) return found;
@@ -276,7 +276,7 @@ async function searchMembers(
     data: {
       subscribers: presentMembers(groupId, members),
       count: members.length,
-      ...(found.next === null ? {} : { nextKey: searchKey(found.next) }),
+      ...(found.next === null ? {} : { nextKey: searchPageKey(found.next) }),
     },
   };
 }

@@ -6,7 +6,7 @@ import { type Route, route } from '../../route.ts';
 import { definedFields } from '../fields.ts';
 import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 
-/** `/web-setup/domain-groups`: groups that order the domains of an account. */
+/** `/web-setup/domain-groups`: groups that organize the domains of an account. */
 export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {
   const listed = (accountId: string, query: { limit: number; lastKey?: string | undefined }) => {
     const page = pageOfAll('domain-groups', groups.list(accountId), query, ({ group_id }) => group_id);
@@ -70,7 +70,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       handle: ({ caller, params, query }) =>
         params.ownerId === caller.accountId
           ? listed(caller.accountId, query)
-          : refuse('NOT_FOUND', `Owner ${params.ownerId} does not exist`),
+          : refuse('NOT_FOUND', `There is no owner ${params.ownerId}`),
     }),
     route({
       method: 'GET',

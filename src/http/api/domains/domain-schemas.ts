@@ -111,7 +111,7 @@ const RECORDS: z.output<typeof dnsRecord>[] = [
   },
 ];
 
-export const EXAMPLES = {
+export const DOMAIN_EXAMPLES = {
   domainId: ID,
   groupId: GROUP_ID,
   domain: {

@@ -10,7 +10,14 @@ import type { Domains } from '../../../domains/service.ts';
 import type { DomainRow } from '../../../store/domains/domains.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
 import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
-import { domainSchema, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-schemas.ts';
+import {
+  DOMAIN_EXAMPLES,
+  domainSchema,
+  recordsOfDomain,
+  registered,
+  rotated,
+  verified,
+} from './domain-schemas.ts';
 
 /** `/web-setup/domains`: sending domains, their DNS records and their verification. */
 export function domainRoutes({ domains }: { domains: Domains }): Route[] {
@@ -37,7 +44,7 @@ function collectionRoutes(domains: Domains): Route[] {
             total: z.int().describe('Number of domains on all pages.'),
             nextKey: pageEndFields.nextKey,
           }),
-          example: { domains: [EXAMPLES.domain], total: 1 },
+          example: { domains: [DOMAIN_EXAMPLES.domain], total: 1 },
         },
       },
       refusals: [],
@@ -69,9 +76,13 @@ function collectionRoutes(domains: Domains): Route[] {
         200: {
           description: 'The domain was already registered.',
           data: registered,
-          example: EXAMPLES.registered,
+          example: DOMAIN_EXAMPLES.registered,
         },
-        201: { description: 'The domain was registered.', data: registered, example: EXAMPLES.registered },
+        201: {
+          description: 'The domain was registered.',
+          data: registered,
+          example: DOMAIN_EXAMPLES.registered,
+        },
       },
       refusals: ['USE_CASE_NOT_FOUND', 'GROUP_NOT_FOUND', 'LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
@@ -106,7 +117,7 @@ function memberRoutes(domains: Domains): Route[] {
       operationId: 'getDomain',
       summary: 'Get a domain',
       params,
-      responses: { 200: { description: 'The domain.', data: domainSchema, example: EXAMPLES.domain } },
+      responses: { 200: { description: 'The domain.', data: domainSchema, example: DOMAIN_EXAMPLES.domain } },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const domain = domains.get(caller.accountId, params.domainId);
@@ -132,7 +143,7 @@ function memberRoutes(domains: Domains): Route[] {
         200: {
           description: 'The updated domain.',
           data: domainSchema.extend({ message: z.string() }),
-          example: { message: 'Publish the CNAME eu-t-link.example.com.', ...EXAMPLES.domain },
+          example: { message: 'Publish the CNAME eu-t-link.example.com.', ...DOMAIN_EXAMPLES.domain },
         },
       },
       refusals: ['DOMAIN_NOT_FOUND'],
@@ -158,7 +169,7 @@ function memberRoutes(domains: Domains): Route[] {
         200: {
           description: 'The domain was deleted.',
           data: z.object({ message: z.string(), domainId: z.string() }),
-          example: { message: 'example.com has been deleted.', domainId: EXAMPLES.domainId },
+          example: { message: 'example.com has been deleted.', domainId: DOMAIN_EXAMPLES.domainId },
         },
       },
       refusals: ['DOMAIN_NOT_FOUND'],
@@ -181,15 +192,15 @@ function memberRoutes(domains: Domains): Route[] {
       body: z
         .object({ groupId: z.string().trim().min(1).max(100) })
         .meta({ id: 'DomainGroupAssignmentInput' }),
-      example: { groupId: EXAMPLES.groupId },
+      example: { groupId: DOMAIN_EXAMPLES.groupId },
       responses: {
         200: {
           description: 'The domain was moved.',
           data: z.object({ message: z.string(), domainId: z.string(), groupId: z.string() }),
           example: {
             message: 'example.com has been moved to the group.',
-            domainId: EXAMPLES.domainId,
-            groupId: EXAMPLES.groupId,
+            domainId: DOMAIN_EXAMPLES.domainId,
+            groupId: DOMAIN_EXAMPLES.groupId,
           },
         },
       },
@@ -217,7 +228,7 @@ function dnsRoutes(domains: Domains): Route[] {
         200: {
           description: 'The records to publish and the results of the last check.',
           data: recordsOfDomain,
-          example: EXAMPLES.records,
+          example: DOMAIN_EXAMPLES.records,
         },
       },
       refusals: ['DOMAIN_NOT_FOUND'],
@@ -248,7 +259,7 @@ function dnsRoutes(domains: Domains): Route[] {
         'Queries DNS without using the cache. A record for which DNS does not answer keeps its last result. Limited to ten requests per minute and domain.',
       params,
       responses: {
-        200: { description: 'The results of all checks.', data: verified, example: EXAMPLES.verified },
+        200: { description: 'The results of all checks.', data: verified, example: DOMAIN_EXAMPLES.verified },
       },
       refusals: ['DOMAIN_NOT_FOUND', 'RATE_LIMITED'],
       handle: async ({ caller, params }) => {
@@ -279,7 +290,7 @@ function dnsRoutes(domains: Domains): Route[] {
         'The old key signs until a check finds the record of the new key; keep both records published until then. A request during a rotation changes nothing.',
       params,
       responses: {
-        200: { description: 'The rotation is in progress.', data: rotated, example: EXAMPLES.rotated },
+        200: { description: 'The rotation is in progress.', data: rotated, example: DOMAIN_EXAMPLES.rotated },
       },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: async ({ caller, params }) => {

@@ -37,7 +37,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       tag: 'Messages and events',
       summary: 'Retry a deferred message now',
       description:
-        'The message becomes due now. `message` states what follows: the message is sent immediately, or waits because its destination is not reachable or its domain cannot send at present.',
+        'The message becomes due now. `message` states whether it is tried immediately or waits, because its destination is not reachable or its domain cannot send at present.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
       responses: {
@@ -62,7 +62,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
 }
 
 const CANCELLED = 'The message has been cancelled.';
-const DUE = 'The message is due now and is sent immediately.';
+const DUE = 'The message is due now and is tried immediately.';
 
 const updated = messageSchema.extend({ message: z.string() });
 

@@ -3,7 +3,7 @@ import { isRefusal, refuse } from '../../../core/refusal.ts';
 import { EVENT_KINDS } from '../../../events/event-types.ts';
 import { presentEvent } from '../../../events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
-import { emailIdentifier } from '../../../mail/identifier.ts';
+import { recipientIdentifier } from '../../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../../store/messages/messages.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
 import type { Tables } from '../../../store/tables.ts';
@@ -14,7 +14,7 @@ import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from '../pag
 
 /** `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
 const filters = {
-  recipient: z.string().max(320).optional(),
+  recipient: z.string().max(320).optional().describe('An address or its identifier `email_<md5>`.'),
   domainId: z.string().max(100).optional(),
   campaignId: z.string().max(100).optional(),
   jobId: z.string().max(100).optional(),
@@ -120,7 +120,7 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     handle: async ({ caller, params }) => {
       const row = tables.messages.byId(params.id);
       if (row === null || row.account_id !== caller.accountId)
-        return refuse('MESSAGE_NOT_FOUND', 'The message does not exist');
+        return refuse('MESSAGE_NOT_FOUND', `There is no message ${params.id}`);
       const history = await reader.query(caller.accountId, messageHistory, row.seq);
       return { status: 200, data: { ...presentMessage(row), timeline: presentTimeline(history) } };
     },
@@ -186,18 +186,13 @@ interface CommonQuery {
 function commonFilter(accountId: string, query: CommonQuery) {
   return {
     accountId,
-    ...(query.recipient === undefined ? {} : { recipientHash: identifierOf(query.recipient) }),
+    ...(query.recipient === undefined ? {} : { recipientHash: recipientIdentifier(query.recipient) }),
     ...(query.domainId === undefined ? {} : { domainId: query.domainId }),
     ...(query.campaignId === undefined ? {} : { campaignId: query.campaignId }),
     ...(query.jobId === undefined ? {} : { jobId: query.jobId }),
     ...(query.from === undefined ? {} : { from: Date.parse(query.from) }),
     ...(query.to === undefined ? {} : { to: Date.parse(query.to) }),
   };
-}
-
-/** Accepts an address or its identifier. */
-function identifierOf(recipient: string): string {
-  return /^email_[0-9a-f]{32}$/.test(recipient) ? recipient : emailIdentifier(recipient);
 }
 
 export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {

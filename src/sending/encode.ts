@@ -1,0 +1,82 @@
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { inSlices, type Work } from '../core/slices.ts';
+import { type PackedContent, packContent, packLongContent, plainContent } from '../mail/stored-content.ts';
+import type { Draft } from './draft.ts';
+
+/** Characters of all contents of a request as JSON, which are written in one unit of work. */
+const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
+/** Characters of one string that are encoded between two yields. */
+const CHARACTERS_PER_STEP = 64 * 1024;
+
+/** Encodes the contents for storage; refused when they are too large together. */
+export async function encodeContents(draft: Draft): Promise<PackedContent[] | Refusal> {
+  const isDeflated = isWorthDeflating(draft);
+  const packed = await inSlices(
+    encodingContents(draft, isDeflated ? packContent : plainContent),
+    draft.sender.account.account_id,
+  );
+  if (isRefusal(packed) || !isDeflated) return packed;
+  const all: PackedContent[] = [];
+  for (const content of packed) all.push(await packLongContent(content));
+  return all;
+}
+
+/** Attachments are usually compressed already: deflating them takes long and saves little more than base64 costs. */
+function isWorthDeflating({ contents: [content] }: Draft): boolean {
+  if (content === undefined) return false;
+  const { html, text, attachments, alternatives = [] } = content;
+  const encoded = [...attachments, ...alternatives].reduce((sum, part) => sum + part.content.length, 0);
+  return encoded <= html.length + (text?.length ?? 0);
+}
+
+/** In steps. */
+function* encodingContents(
+  { contents }: Draft,
+  pack: (json: string) => PackedContent,
+): Work<PackedContent[] | Refusal> {
+  /** Long strings that are often equal in all contents. */
+  const encoded = new Map<string, string>();
+  function* encoding(text: string): Work<string> {
+    const known = encoded.get(text) ?? (yield* encodingString(text));
+    encoded.set(text, known);
+    return known;
+  }
+  const packed: PackedContent[] = [];
+  let size = 0;
+  for (const content of contents) {
+    const { html, text, ...rest } = content;
+    let body: string;
+    if (html.length + (text?.length ?? 0) <= CHARACTERS_PER_STEP) body = JSON.stringify(content);
+    else {
+      const long = `"html":${yield* encoding(html)},"text":${text === null ? 'null' : yield* encoding(text)}`;
+      body = `${JSON.stringify(rest).slice(0, -1)},${long}}`;
+    }
+    size += body.length;
+    if (size > MAX_STORED_CHARACTERS) {
+      const message = `The message is too large: all its copies together can have ${MAX_STORED_CHARACTERS} characters`;
+      return refuse('PAYLOAD_TOO_LARGE', message);
+    }
+    packed.push(pack(body));
+    yield;
+  }
+  return packed;
+}
+
+/** JSON of a string, in steps. */
+export function* encodingString(text: string): Work<string> {
+  if (text.length <= CHARACTERS_PER_STEP) return JSON.stringify(text);
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    let end = at + CHARACTERS_PER_STEP;
+    // Surrogate pairs are not split: JSON escapes a single surrogate.
+    if (isHighSurrogate(text.charCodeAt(end - 1))) end++;
+    pieces.push(JSON.stringify(text.slice(at, end)).slice(1, -1));
+    at = end;
+    yield;
+  }
+  return `"${pieces.join('')}"`;
+}
+
+function isHighSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff;
+}
