@@ -72,6 +72,8 @@ export async function attempt(
   };
 
   const reused = idle.take(job);
+  /** The host of the idle connection, unless that was stale: then the host has not been tried. */
+  let triedHost: string | null = null;
   if (reused) {
     const session = await tryConnection(
       reused,
@@ -81,10 +83,13 @@ export async function attempt(
       client,
     );
     const stale = session.result.kind === 'broken' && session.result.phase === 'mail' && !isOver();
-    if (!stale && evaluate(session) === 'conclude') return conclude();
+    if (!stale) {
+      if (evaluate(session) === 'conclude') return conclude();
+      triedHost = reused.host;
+    }
   }
   for (const host of job.hosts.slice(0, MAX_HOSTS)) {
-    if (progress.sessions.length > 0 && host.name === reused?.host) continue;
+    if (host.name === triedHost) continue;
     const addresses = host.addresses.filter((address) => hasSource(address, job)).slice(0, MAX_ADDRESSES);
     if (addresses.length === 0)
       evaluate(unreachable(newRecord(host.name, '', job, client), host.addresses, client));
