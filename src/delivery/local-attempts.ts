@@ -1,4 +1,5 @@
 import { type Clock, HOUR, SECOND } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { EventFields } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
@@ -103,8 +104,4 @@ export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
     },
     parked: delay,
   };
-}
-
-function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

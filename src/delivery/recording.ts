@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
 import type { Tables } from '../store/tables.ts';
@@ -88,7 +89,7 @@ export function createRecording(deps: RecordingDeps): Recording {
         outcome = await writer.run(unit);
       } catch (error) {
         failing.set(seq, failing.get(seq) ?? monotonic.now());
-        if (manyFail()) markFailing(messageOf(error));
+        if (manyFail()) markFailing(errorText(error));
         logFailure(error, seq, tries);
         void check(true);
         if (dropped) return;
@@ -159,7 +160,7 @@ export function createRecording(deps: RecordingDeps): Recording {
       // An event that can be inserted proves little about outcomes while all of those fail.
       if (!manyFail()) markWorking();
     } catch (error) {
-      markFailing(messageOf(error));
+      markFailing(errorText(error));
     }
   }
 
@@ -194,8 +195,4 @@ export function createRecording(deps: RecordingDeps): Recording {
       return pending.size;
     },
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
-import { parseListen } from '../../config/schema.ts';
+import { parseListen } from '../../config/setting-types.ts';
 import { isPublic } from '../../dns/address-kinds.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { DeliveryRoute } from '../../config/schema.ts';
+import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Random, shuffled } from '../../core/random.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, iso, MINUTE } from '../../core/clock.ts';
+import { errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 
 /**
@@ -100,7 +101,7 @@ export function createParking({ clock, monotonic, log }: ParkingDeps): Parking {
 
   return {
     failed: ({ domainId, accountId }, error) => {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       fail('domain', domainId, domainId, reason);
       fail('account', accountId, domainId, reason);
     },

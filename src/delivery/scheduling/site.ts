@@ -1,4 +1,4 @@
-import type { DeliveryRoute } from '../../config/schema.ts';
+import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import {
   type QueueKey,

@@ -1,4 +1,4 @@
-import type { DeliveryRoute, ShapingProfile } from '../../config/schema.ts';
+import type { DeliveryRoute, ShapingProfile } from '../../config/setting-types.ts';
 import { type Clock, MINUTE } from '../../core/clock.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { createSite, type Site, type SiteProfile } from './site.ts';

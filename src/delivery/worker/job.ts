@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { errorText } from '../../core/errors.ts';
 import { inSlices } from '../../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, composing, messageBytes } from '../../mail/compose.ts';
@@ -84,8 +85,7 @@ function checkPath(path: string): void {
 }
 
 function failureText(action: 'composed' | 'signed', error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
-  return `the message cannot be ${action}: ${reason}`.slice(0, 500);
+  return `the message cannot be ${action}: ${errorText(error)}`.slice(0, 500);
 }
 
 const NO_CONTENT: EncodedContent = { octets: new Uint8Array(0), encoding: 'json', size: 0 };

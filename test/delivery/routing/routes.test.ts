@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DeliveryRoute } from '../../../src/config/schema.ts';
+import type { DeliveryRoute } from '../../../src/config/setting-types.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import type { Ipv6Use } from '../../../src/delivery/routing/egress.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ShapingProfile } from '../../../src/config/schema.ts';
+import type { ShapingProfile } from '../../../src/config/setting-types.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 
