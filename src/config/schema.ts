@@ -3,6 +3,7 @@ import { z } from 'zod';
 import {
   count,
   DEFAULT_SHAPING,
+  deliveryRoute,
   duration,
   egressEntry,
   HOST_PATTERN,
@@ -15,7 +16,6 @@ import {
   quota,
   region,
   resolver,
-  route,
   secondary,
   section,
   shapingProfile,
@@ -165,7 +165,7 @@ export const configSchema = z.strictObject({
         'Envelope sender domain: return-a.<domain>, that of the platform, or depending on SPF ("auto").',
       ),
     routes: z
-      .array(route)
+      .array(deliveryRoute)
       .default([])
       .describe(
         'Static next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile, allowUnverifiedAuth }. tls is "none", "opportunistic" (default without user), "required" or "verified" (default with user: the certificate must be valid for host; add a private authority with NODE_EXTRA_CA_CERTS). A weaker tls together with user needs allowUnverifiedAuth = true.',

@@ -103,7 +103,7 @@ function checkLogin(hop: NextHop, context: z.RefinementCtx): void {
 
 const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/i;
 
-export const route = z
+export const deliveryRoute = z
   .strictObject({
     match: z.string().min(1),
     host: z.string().min(1),
@@ -223,6 +223,6 @@ export const publicTls = section({
   "needs agreeToTerms = true: read the certificate authority's terms of service first",
 );
 
-export type DeliveryRoute = z.output<typeof route>;
+export type DeliveryRoute = z.output<typeof deliveryRoute>;
 
 export type ShapingProfile = z.output<typeof shapingProfile>;

@@ -22,11 +22,11 @@ export interface Flights {
   admits(site: Site, message: FlightMessage): boolean;
   start(reserved: ReservedMessage): void;
   count(): number;
-  /** Bytes of the contents in flight that count towards the limit. */
+  /** Bytes of the contents in flight that count toward the limit. */
   bytes(): number;
   /** Ends workers that hold a job for too long. Call periodically. */
   check(): void;
-  /** Lets the sessions in progress end, `graceMs` at most; messages that were not begun are put back. */
+  /** Lets the sessions in progress end, for at most `graceMs`; messages that no worker began are put back. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -48,8 +48,8 @@ export interface FlightsDeps {
 }
 
 /**
- * The part of each content that does not count towards the limit on bytes: ordinary mail is sent whatever large mail
- * is in flight to hosts that do not take it. The number of sessions bounds it.
+ * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
+ * block ordinary mail. The number of sessions bounds the sum of these parts.
  */
 const UNCOUNTED_BYTES = 64 * 1024;
 
@@ -65,7 +65,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   const sessionBudget = createBudget(deps.limits.sessions);
   const byteBudget = createBudget(deps.limits.bytes);
   const flights = new Map<number, Flight>();
-  /** Sites that had a slot released in this turn of the event loop. */
+  /** Sites with a slot released in this turn of the event loop. */
   const released = new Set<Site>();
   let stopping = false;
   const pool: WorkerPool = createWorkerPool({

@@ -23,18 +23,18 @@ describe('the retry schedule', () => {
     [7, 4 * HOUR],
     [8, 4 * HOUR],
     [500, 4 * HOUR],
-  ])('after attempt %i', (attempts, expected) => {
+  ])('waits after attempt %i for its step, spread by 10 %%', (attempts, expected) => {
     expect(retryWait(schedule, attempts, plain, middle)).toBe(expected);
     expect(retryWait(schedule, attempts, plain, earliest)).toBe(Math.round(expected * 0.9));
     expect(retryWait(schedule, attempts, plain, latest)).toBe(Math.round(expected * 1.1));
   });
 
-  it('retries sooner at a greylisting host, the first time', () => {
+  it('waits less after the first greylisting reply', () => {
     expect(retryWait(schedule, 1, { ...plain, greylisted: true }, middle)).toBe(2 * MINUTE);
     expect(retryWait(schedule, 2, { ...plain, greylisted: true }, middle)).toBe(10 * MINUTE);
   });
 
-  it('waits as long as the reply names, and never less', () => {
+  it('waits at least as long as the reply requests', () => {
     const named = { retryAfterMs: 90 * SECOND, greylisted: true };
     expect(retryWait(schedule, 1, named, earliest)).toBe(90 * SECOND);
     expect(retryWait(schedule, 1, named, latest)).toBe(99 * SECOND);

@@ -36,7 +36,7 @@ describe('sites', () => {
     });
   });
 
-  it("match a recipient's domain, too, and never a look-alike", () => {
+  it("also match a recipient's domain, and never a look-alike", () => {
     const sites = createTestSites([{ ...GOOGLE, match: 'a.test' }, GOOGLE]);
     expect(sites.of('a.test', hosts('mx.x'), null, 'p').profile.connections).toBe(5);
     expect(sites.of('b.test', hosts('evilgoogle.com'), null, 'p').profile.connections).toBe(10);
