@@ -16,7 +16,7 @@ export function registerOutcomeCounter(registry: Registry): NonNullable<Delivery
 /** Registers the gauges of messages in delivery and of what stops them. */
 export function registerDeliveryGauges(registry: Registry, delivery: Delivery): void {
   const gauge = gaugesOf(registry);
-  gauge('postrider_deliveries_in_flight', 'Messages that a delivery worker has.', delivery.inFlight);
+  gauge('postrider_deliveries_in_flight', 'Messages that hold a connection slot.', delivery.inFlight);
   gauge(
     'postrider_delivery_bytes_in_flight',
     'Contents of those messages, in bytes, without the first 64 KB of each.',
