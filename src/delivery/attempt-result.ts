@@ -50,6 +50,15 @@ export function evaluateReport(report: AttemptReport): AttemptResult {
   );
 }
 
+/**
+ * What a report states about the site: whether a host answered, or none could be reached. Null when no host was
+ * contacted: the message cannot be composed or signed, or an internal error ended the attempt.
+ */
+export function siteStateOf({ conclusion, sessions }: AttemptReport): 'answered' | 'unreachable' | null {
+  if (conclusion === 'unreachable') return 'unreachable';
+  return sessions.length === 0 ? null : 'answered';
+}
+
 /** The result of an attempt that failed on this side. */
 export function localResult(failure: LocalFailure): AttemptResult {
   return { ...classifyLocal(failure), source: 'local', failure };

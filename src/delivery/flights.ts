@@ -1,6 +1,12 @@
 import type { Log } from '../core/log.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
-import { type AttemptResults, evaluateReport, localResult, logAttempt } from './attempt-result.ts';
+import {
+  type AttemptResults,
+  evaluateReport,
+  localResult,
+  logAttempt,
+  siteStateOf,
+} from './attempt-result.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
 import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts';
@@ -160,15 +166,17 @@ export function createFlights(deps: FlightsDeps): Flights {
     const { site } = reservation;
     const result = evaluateReport(report);
     const { conclusion, sessions } = report;
-    if (conclusion === 'unreachable') {
+    const siteState = siteStateOf(report);
+    if (siteState === 'answered') site.answered(reservation);
+    if (siteState === 'unreachable') {
       const waitMs = site.unreachable(reservation);
       if (waitMs > 0) log.warn({ site: site.key, waitMs }, 'site suspended: its hosts cannot be reached');
-    } else if (conclusion === 'not-composed')
+    }
+    if (conclusion === 'not-composed')
       log.error(
         { messageId: message.message_id, diagnostic: result.reply.text },
         'message cannot be composed; it fails',
       );
-    else site.answered(reservation);
     logAttempt(log, message, result, { conclusion, site: site.key, host: sessions.at(-1)?.host });
     recording.persist(report.id, (tables) =>
       results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions }),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { retryWait } from '../../src/delivery/attempt-result.ts';
+import { retryWait, siteStateOf } from '../../src/delivery/attempt-result.ts';
+import type { Conclusion, SessionRecord } from '../../src/delivery/worker/protocol.ts';
 
 const schedule = {
   first: 5 * MINUTE,
@@ -38,5 +39,44 @@ describe('the retry schedule', () => {
     const named = { retryAfterMs: 90 * SECOND, greylisted: true };
     expect(retryWait(schedule, 1, named, earliest)).toBe(90 * SECOND);
     expect(retryWait(schedule, 1, named, latest)).toBe(99 * SECOND);
+  });
+});
+
+describe('the state of the site after an attempt', () => {
+  const session: SessionRecord = {
+    host: 'mx.example.test',
+    address: '192.0.2.1',
+    port: 25,
+    localAddress: null,
+    tls: null,
+    phase: 'dot',
+    reply: null,
+    error: null,
+    startedAt: 0,
+    endedAt: 1,
+  };
+  const EXPECTED: Record<Conclusion, [afterSession: string | null, withoutSession: string | null]> = {
+    replied: ['answered', null],
+    unanswered: ['answered', null],
+    'refused-locally': ['answered', null],
+    'not-composed': ['answered', null],
+    unreachable: ['unreachable', 'unreachable'],
+  };
+
+  it('is known only if a host was contacted', () => {
+    const stateAfter = (conclusion: string, sessions: SessionRecord[]) =>
+      siteStateOf({
+        id: 1,
+        slot: 'slot',
+        conclusion: conclusion as Conclusion, // a key of EXPECTED
+        phase: 'connect',
+        reply: null,
+        sessions,
+      });
+    const states = Object.keys(EXPECTED).map((conclusion) => [
+      conclusion,
+      [stateAfter(conclusion, [session]), stateAfter(conclusion, [])],
+    ]);
+    expect(Object.fromEntries(states)).toEqual(EXPECTED);
   });
 });
