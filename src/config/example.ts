@@ -11,7 +11,7 @@ export function exampleToml(): string {
   const lines = [
     '# Postrider: every setting with its default. Copy to config/postrider.toml and uncomment what you change.',
     '# Environment variables override settings: POSTRIDER_API__LISTEN=127.0.0.1:9090',
-    '# Durations are a number of seconds or a text such as "30s", "5m", "4h", "2d".',
+    '# Durations are a number of seconds or a string such as "30s", "5m", "4h", "2d".',
     '',
   ];
   writeSection(lines, shapeOf(configSchema) ?? {}, []);

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { z } from 'zod';
+import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Config, configSchema, defaultWorkers } from './schema.ts';
 
@@ -31,7 +32,7 @@ type Environment = Record<string, string | undefined>;
 type Tree = { [key: string]: unknown };
 
 export interface LoadOptions {
-  /** The file to read; null: none, also if the environment names one. */
+  /** The file to read; null: no file, even if the environment names one. */
   file?: string | null;
   env?: Environment;
   cwd?: string;
@@ -121,16 +122,16 @@ function readToml(file: string): Tree {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new ConfigFault(file, [`cannot be read: ${messageOf(error)}`]);
+    throw new ConfigFault(file, [`cannot be read: ${errorText(error)}`]);
   }
   try {
     return parseToml(text);
   } catch (error) {
-    throw new ConfigFault(file, [`is not TOML: ${messageOf(error)}`]);
+    throw new ConfigFault(file, [`is not TOML: ${errorText(error)}`]);
   }
 }
 
-/** Applies `POSTRIDER_A__B=value` to the tree. A value is TOML if it parses as TOML, otherwise plain text. */
+/** Applies `POSTRIDER_A__B=value` to the tree. A value that does not parse as TOML is a string. */
 function applyEnvironment(tree: Tree, env: Environment): string[] {
   const faults: string[] = [];
   for (const [name, value] of Object.entries(env)) {
@@ -168,7 +169,7 @@ function parseValue(text: string): unknown {
   try {
     return parseToml(`value = ${text}`)['value'];
   } catch {
-    // Not a TOML value: an unquoted text such as 127.0.0.1:8080, as people write it in a shell.
+    // Not a TOML value: an unquoted string such as 127.0.0.1:8080.
     return text;
   }
 }
@@ -193,8 +194,4 @@ function faultLines(issue: z.core.$ZodIssue): string[] {
     );
   }
   return [`${path === '' ? 'the file' : path}: ${issue.message.replace(/^Invalid input: /, '')}`];
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

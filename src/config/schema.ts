@@ -1,224 +1,32 @@
 import { availableParallelism, hostname as machineName } from 'node:os';
 import { z } from 'zod';
+import {
+  count,
+  DEFAULT_SHAPING,
+  deliveryRoute,
+  duration,
+  egressEntry,
+  HOST_PATTERN,
+  hostName,
+  listen,
+  listenOrOff,
+  ms,
+  port,
+  publicTls,
+  quota,
+  region,
+  resolver,
+  secondary,
+  section,
+  shapingProfile,
+  tlsFiles,
+  uniqueBy,
+} from './setting-types.ts';
 
 /**
  * All settings with type, default and description (the comment in the generated example). A setting whose default
  * depends on other settings is optional here; `load.ts` sets it.
  */
-
-/** `host:port`, `[v6]:port`. */
-export interface ListenAddress {
-  host: string;
-  port: number;
-}
-
-const LISTEN_FORM = 'must be "address:port" such as "127.0.0.1:8080" or "[::1]:8080"';
-
-export function parseListen(text: string): ListenAddress | null {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  return host === undefined || port > 65535 ? null : { host, port };
-}
-
-/** The inverse of `parseListen`. */
-export function formatListen({ host, port: at }: ListenAddress): string {
-  return host.includes(':') ? `[${host}]:${at}` : `${host}:${at}`;
-}
-
-const listen = z.string().refine((text) => parseListen(text) !== null, LISTEN_FORM);
-const listenOrOff = z.union([z.literal('off'), listen], `${LISTEN_FORM}, or "off"`);
-const HOST_NAME =
-  /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
-const HOST_PATTERN = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
-/** In lower case, so that host names can be compared. */
-const hostName = z.string().regex(HOST_NAME, 'must be a host name such as "mail.example.com"').toLowerCase();
-const port = z.int().min(1).max(65535);
-const ms = z.int().min(1);
-const count = z.int().min(1);
-const quota = z.int().min(0);
-const resolver = z
-  .string()
-  .regex(
-    /^(\d+\.\d+\.\d+\.\d+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?|[0-9a-fA-F:]+:[0-9a-fA-F:.]*)$/,
-    'must be "ip", "ip:port" or "[ip6]:port"',
-  );
-/** `90s`, `5m`, `4h`, `2d`, or a number of seconds; parsed to ms. */
-const duration = z
-  .union(
-    [z.int().min(0), z.string().regex(/^\d+(ms|s|m|h|d)$/)],
-    'must be a number of seconds or a text such as "30s", "5m", "4h", "2d"',
-  )
-  .transform((value) => (typeof value === 'number' ? value * 1000 : parseDuration(value)));
-
-function parseDuration(text: string): number {
-  const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-  const match = /^(\d+)(ms|s|m|h|d)$/.exec(text);
-  return match ? Number(match[1]) * units[match[2] as keyof typeof units] : 0;
-}
-
-const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
-const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,30}$/, 'must be 1 to 31 of a-z, 0-9 and "-"');
-
-/** Authentication at the next hop of a route, or at the relay of the secondary lane. */
-const login = {
-  user: z.string().min(1).optional(),
-  passwordFile: z.string().min(1).optional(),
-  allowUnverifiedAuth: z.boolean().default(false),
-};
-
-interface NextHop {
-  host: string;
-  tls?: z.output<typeof tlsMode> | undefined;
-  user?: string | undefined;
-  passwordFile?: string | undefined;
-  allowUnverifiedAuth: boolean;
-}
-
-/**
- * A password is sent only to a server with a valid certificate for its name, unless the operator allows other servers.
- * It is never sent unencrypted to another machine.
- */
-function checkLogin(hop: NextHop, context: z.RefinementCtx): void {
-  const fault = (path: string, message: string) =>
-    context.addIssue({ code: 'custom', path: [path], message });
-  if (hop.user === undefined && hop.passwordFile !== undefined)
-    fault('user', 'is missing: passwordFile needs it');
-  if (hop.user !== undefined && hop.passwordFile === undefined)
-    fault('passwordFile', 'is missing: user needs it');
-  if (hop.user === undefined || hop.tls === undefined || hop.tls === 'verified') return;
-  if (!hop.allowUnverifiedAuth) {
-    fault(
-      'tls',
-      `"${hop.tls}" would send the password to a server that has not proved its name: use tls = "verified", or set allowUnverifiedAuth = true`,
-    );
-  } else if (hop.tls === 'none' && !LOOPBACK.test(hop.host)) {
-    fault('tls', `"none" would send the password unencrypted to ${hop.host}: use "verified" or "required"`);
-  }
-}
-
-const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/i;
-
-const route = z
-  .strictObject({
-    match: z.string().min(1),
-    host: z.string().min(1),
-    port: port.default(25),
-    tls: tlsMode.optional(),
-    ...login,
-  })
-  .superRefine(checkLogin)
-  .transform((given) => ({
-    ...given,
-    tls: given.tls ?? (given.user === undefined ? ('opportunistic' as const) : ('verified' as const)),
-  }));
-
-const egressEntry = z.strictObject({
-  name,
-  address: z.ipv4().optional(),
-  address6: z.ipv6().optional(),
-  publicAddress: z.union([z.ipv4(), z.ipv6()]).optional(),
-  hostname: hostName.optional(),
-  pools: z.array(name).min(1).default(['default']),
-});
-
-const shapingProfile = z.strictObject({
-  match: z.string().min(1),
-  connections: count.default(10),
-  messagesPerConnection: count.default(100),
-  idleSeconds: z.int().min(0).default(60),
-  tls: tlsMode.default('opportunistic'),
-});
-
-/** Profiles of large providers: conservative limits known to avoid blocks. */
-export const DEFAULT_SHAPING: z.input<typeof shapingProfile>[] = [
-  { match: '*.google.com', connections: 5, messagesPerConnection: 50, idleSeconds: 60, tls: 'required' },
-  { match: '*.googlemail.com', connections: 5, messagesPerConnection: 50, idleSeconds: 60, tls: 'required' },
-  { match: '*.protection.outlook.com', connections: 10, messagesPerConnection: 50, idleSeconds: 30 },
-  { match: '*.mx.microsoft', connections: 10, messagesPerConnection: 50, idleSeconds: 30 },
-  { match: '*.yahoodns.net', connections: 10, messagesPerConnection: 20, idleSeconds: 30 },
-];
-
-const secondary = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('builtin'), pool: name.default('secondary') }),
-  z
-    .strictObject({
-      type: z.literal('relay'),
-      host: z.string().min(1),
-      port: port.default(587),
-      tls: tlsMode.default('verified'),
-      ...login,
-      spfInclude: hostName.optional(),
-    })
-    .superRefine(checkLogin),
-]);
-
-const region = z.strictObject({
-  code: name,
-  name: z.string().min(1).max(100),
-  pools: z.strictObject({ tx: name.default('default'), mk: name.default('default') }).prefault({}),
-});
-
-/** Rejects a list in which two entries have the same `key`. */
-function uniqueBy<Key extends string>(key: Key) {
-  return (list: readonly Record<Key, string>[], context: z.RefinementCtx) => {
-    const seen = new Set<string>();
-    for (const [index, entry] of list.entries()) {
-      const path = [index, key];
-      if (seen.has(entry[key]))
-        context.addIssue({ code: 'custom', path, message: `"${entry[key]}" is used twice` });
-      seen.add(entry[key]);
-    }
-  };
-}
-
-function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
-  return z.strictObject(shape).prefault({} as never);
-}
-
-/** Certificate and key of an SMTP listener. */
-const tlsFiles = (without: string) =>
-  section({
-    certificateFile: z.string().min(1).optional().meta({
-      description: 'PEM file of the certificate with its chain, for STARTTLS; reloaded when it changes.',
-      shown: without,
-    }),
-    keyFile: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({ description: 'PEM file of its private key.', shown: 'none' }),
-  }).refine(
-    ({ certificateFile, keyFile }) => (certificateFile === undefined) === (keyFile === undefined),
-    'must name both, certificateFile and keyFile, or neither',
-  );
-
-/** HTTPS of the public pages. */
-const publicTls = section({
-  listen: listenOrOff
-    .default('off')
-    .describe('HTTPS listener for the same pages with certificates from an ACME authority, or "off".'),
-  agreeToTerms: z
-    .boolean()
-    .default(false)
-    .describe("Whether you agree to the certificate authority's terms of service; required for listen."),
-  email: z.email().optional().meta({
-    description: 'Contact address for notices of the certificate authority.',
-    shown: 'none',
-  }),
-  directory: z
-    .url({ protocol: /^https$/, error: 'must be an https address' })
-    .default('https://acme-v02.api.letsencrypt.org/directory')
-    .describe("The certificate authority's ACME directory."),
-  directoryCaFile: z.string().min(1).optional().meta({
-    description: 'PEM file of the root certificates of a private ACME directory.',
-    shown: 'the built-in authorities',
-  }),
-}).refine(
-  ({ listen: at, agreeToTerms }) => at === 'off' || agreeToTerms,
-  "needs agreeToTerms = true: read the certificate authority's terms of service first",
-);
-
 export const configSchema = z.strictObject({
   hostname: hostName
     .default(() => machineName().toLowerCase())
@@ -357,7 +165,7 @@ export const configSchema = z.strictObject({
         'Envelope sender domain: return-a.<domain>, that of the platform, or depending on SPF ("auto").',
       ),
     routes: z
-      .array(route)
+      .array(deliveryRoute)
       .default([])
       .describe(
         'Static next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile, allowUnverifiedAuth }. tls is "none", "opportunistic" (default without user), "required" or "verified" (default with user: the certificate must be valid for host; add a private authority with NODE_EXTRA_CA_CERTS). A weaker tls together with user needs allowUnverifiedAuth = true.',
@@ -484,10 +292,6 @@ export const configSchema = z.strictObject({
 });
 
 export type RawConfig = z.output<typeof configSchema>;
-export type DeliveryRoute = z.output<typeof route>;
-
-export type ShapingProfile = z.output<typeof shapingProfile>;
-
 /** The settings with all defaults, as the daemon and the commands use them. */
 export type Config = Omit<RawConfig, 'data' | 'public' | 'delivery'> & {
   data: { dir: string; masterKeyFile: string };

@@ -3,7 +3,10 @@
  * other keys. Waiting work starts in order of arrival, as far as the limit of its key allows.
  */
 export interface Gate {
-  /** Runs `work` when the limits allow it. Resolves with null, without running it, if too much is waiting or after `close`. */
+  /**
+   * Runs `work` when the limits allow it. Resolves with null, without running it, if `maxWaiting` is reached, or after
+   * `close`.
+   */
   run<T>(key: string, work: () => Promise<T>): Promise<T | null>;
   /** Abandons waiting work; running work continues. */
   close(): void;

@@ -23,7 +23,7 @@ export interface AddressHasher {
   hash(address: string): string;
 }
 
-/** Purpose of the key (`Seal.derive`). */
+/** Purpose from which the key is derived (`Seal.derive`). */
 export const LOG_KEY_PURPOSE = 'log-addresses';
 const HASH_DIGITS = 16;
 const NOT_KEYED = '[address]';
@@ -42,12 +42,12 @@ export function createAddressHasher(): AddressHasher {
   };
 }
 
-/** Fields that may hold a person's address, and fields with text of other servers that may contain one. */
+/** Fields that may contain a person's address, and fields with text from other servers, which may quote one. */
 const ADDRESS_FIELDS = ['recipient', 'from', 'to'];
 const TEXT_FIELDS = ['reply', 'diagnostic'];
-const MAX_TEXT = 500;
+const MAX_TEXT_LENGTH = 500;
 
-/** `addresses`: without it, or before it has a key, addresses that would be hashed are omitted. */
+/** Without `addresses`, or before it has a key, addresses that would be hashed are omitted. */
 export function createLog(
   settings: LogSettings,
   destination?: DestinationStream,
@@ -86,23 +86,23 @@ const ADDRESS_IN_TEXT =
 /** Replaces control and format characters (line breaks, terminal escapes, bidirectional overrides) with spaces. */
 function oneLine(text: string): string {
   return text
-    .slice(0, 4 * MAX_TEXT)
+    .slice(0, 4 * MAX_TEXT_LENGTH)
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim();
 }
 
 function bounded(text: string): string {
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+  return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text;
 }
 
-/** Bytes of records that wait while standard output is blocked; more are dropped. */
-const WAITING_LOG_BYTES = 1024 * 1024;
+/** Bytes of records that wait while standard output is blocked; further records are dropped. */
+const MAX_WAITING_BYTES = 1024 * 1024;
 
 /** Standard output; a failed write (a file on a full disk) does not end the process. */
 function standardOutput(): DestinationStream {
-  const stream = pino.destination({ dest: 1, sync: true, maxLength: WAITING_LOG_BYTES });
+  const stream = pino.destination({ dest: 1, sync: true, maxLength: MAX_WAITING_BYTES });
   stream.on('error', () => {
-    // Written again with the next record; there is no other place to report it.
+    // The stream retries with the next record; there is nowhere else to report the error.
   });
   return stream;
 }

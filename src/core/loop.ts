@@ -1,10 +1,10 @@
 import type { Log } from './log.ts';
 
 export interface LoopOptions {
-  /** In log records and metrics: `webhook-deliveries`. */
+  /** Identifies the loop in log records and metrics, for example `webhook-deliveries`. */
   name: string;
   /**
-   * One run of the periodic work. Resolves with the pause until the next run in ms; undefined: `intervalMs`. When it
+   * One run of the periodic work. Resolves with the pause until the next run in ms; undefined: `intervalMs`. If it
    * throws, the error is logged and the next run follows after `retryMs`.
    */
   run: () => Promise<number | void> | number | void;
@@ -28,13 +28,13 @@ export interface LoopOptions {
 /** Periodic work in the background: at most one run at a time. */
 export interface Loop {
   start(): void;
-  /** Runs now, or again when the run in progress has ended. Without effect before `start` and after `stop`. */
+  /** Runs now, or again when the run in progress has ended. No effect before `start` and after `stop`. */
   wake(): void;
-  /** No run begins any more; resolves when the run in progress has ended. */
+  /** Starts no further run; resolves when the run in progress has ended. */
   stop(): Promise<void>;
 }
 
-/** Creates a loop that is not started yet. An error is logged once, until a run succeeds or the error is another. */
+/** Creates a loop that is not started yet. An error that repeats is logged once until a run succeeds. */
 export function createLoop(options: LoopOptions): Loop {
   const { name, run, intervalMs, log, firstMs = 0, retryMs = intervalMs, jitter = 0, ref = false } = options;
   const random = options.random ?? Math.random;

@@ -1,3 +1,5 @@
+import { errorCode, errorText } from './errors.ts';
+
 /** An error that the operator can fix: its message names the setting or file and the remedy, on one line. */
 export class OperatorFault extends Error {}
 
@@ -14,7 +16,7 @@ export function listenFault(
   error: unknown,
 ): unknown {
   const { host, port } = address;
-  const message = LISTEN_FAULTS[codeOf(error)]?.(setting, host, port);
+  const message = LISTEN_FAULTS[errorCode(error)]?.(setting, host, port);
   return message === undefined ? error : new OperatorFault(message, { cause: error });
 }
 
@@ -25,7 +27,7 @@ const LISTEN_FAULTS: Readonly<
     `${setting}: port ${port} of ${host} is in use by another program. Stop that program (ss -ltnp 'sport = :${port}' shows it) or set ${setting} to another port`,
   EACCES: (setting, host, port) =>
     port < FIRST_UNPRIVILEGED_PORT
-      ? `${setting}: no permission to listen on port ${port} of ${host}. Grant CAP_NET_BIND_SERVICE (AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit), or set ${setting} to a port from ${FIRST_UNPRIVILEGED_PORT} on and redirect port ${port} to it`
+      ? `${setting}: no permission to listen on port ${port} of ${host}. Grant CAP_NET_BIND_SERVICE (AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit), or set ${setting} to port ${FIRST_UNPRIVILEGED_PORT} or higher and redirect port ${port} to it`
       : `${setting}: no permission to listen on port ${port} of ${host}. Set ${setting} to another port`,
   EADDRNOTAVAIL: (setting, host) =>
     `${setting}: this machine has no address ${host}. Set ${setting} to one of its addresses ("ip address" lists them), or to 0.0.0.0 for all IPv4 addresses`,
@@ -41,7 +43,7 @@ function unknownHost(setting: string, host: string): string {
 
 /** Whether a listener could not be bound because its port is in use. */
 export function isPortInUse(error: unknown): boolean {
-  return codeOf(error) === 'EADDRINUSE' || (error instanceof OperatorFault && isPortInUse(error.cause));
+  return errorCode(error) === 'EADDRINUSE' || (error instanceof OperatorFault && isPortInUse(error.cause));
 }
 
 /** The error of reading the file of a setting as an OperatorFault. `alternative`: what to do without the file. */
@@ -51,9 +53,8 @@ export function fileFault(
   error: unknown,
   alternative?: string,
 ): OperatorFault {
-  const fault = FILE_FAULTS[codeOf(error)];
-  const detail = error instanceof Error ? error.message : String(error);
-  const [problem, remedy] = fault ?? [`cannot be read: ${detail}`, 'Correct the path'];
+  const fault = FILE_FAULTS[errorCode(error)];
+  const [problem, remedy] = fault ?? [`cannot be read: ${errorText(error)}`, 'Correct the path'];
   const or = alternative === undefined ? '' : `, or ${alternative}`;
   return new OperatorFault(`${setting}: ${file} ${problem}. ${remedy}${or}`, { cause: error });
 }
@@ -65,7 +66,3 @@ const FILE_FAULTS: Readonly<Record<string, readonly [problem: string, remedy: st
   EPERM: ['cannot be read: permission denied', 'Make it readable for the user that runs postrider'],
   EISDIR: ['is a directory', 'Name the file itself'],
 };
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}

@@ -75,7 +75,7 @@ export interface RefusalExtras {
   subscriptionStatus?: SubscriptionStatus;
   /** Seconds for `Retry-After`. */
   retryAfter?: number;
-  /** The limit that was reached (`calls` per `seconds`), if it is not the limit of the key. */
+  /** The limit that was reached (`calls` per `seconds`), unless it is the limit of the key. */
   limit?: { name: string; calls: number; seconds: number };
 }
 

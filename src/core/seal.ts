@@ -9,7 +9,7 @@ import type { Random } from './random.ts';
 export interface Seal {
   /** Encrypts. `context` (for example, an id) is authenticated, so that a sealed value cannot be moved to another row. */
   seal(plain: Buffer, context: string): Buffer;
-  /** Decrypts. Throws if the key or the context differs, or a byte was changed. */
+  /** Decrypts. Throws if the key or the context differs, or if a byte was changed. */
   open(sealed: Buffer, context: string): Buffer;
   /** A separate 32-byte key for one purpose. */
   derive(purpose: string): Buffer;

@@ -24,7 +24,7 @@ export interface RateReading {
 export interface TokenBucket {
   /** Takes one token if there is one. */
   take(): RateReading;
-  /** Takes tokens whether they are there or not: the balance may become negative. A negative number returns tokens. */
+  /** Takes tokens unconditionally: the balance may become negative. A negative number returns tokens. */
   charge(tokens: number): void;
   /** Milliseconds until the balance is no longer negative. */
   waitMs(): number;

@@ -32,17 +32,17 @@ const PASS_MS = 2;
 /** Maximum delay of the next turns by connecting clients. */
 const CONNECTING_MS = 10;
 /** Maximum charge for one turn. A longer turn was interrupted, for example by the garbage collector. */
-const LARGEST_CHARGE_MS = 20;
+const MAX_CHARGE_MS = 20;
 /**
  * Minimum charge for one turn: reading from the connection before it and writing after it also take time. Without it,
  * virtual time would not advance during many short turns, and an account with a debt would wait for all of them.
  */
-const SMALLEST_CHARGE_MS = 0.25;
+const MIN_CHARGE_MS = 0.25;
 /**
  * Maximum charge for earlier turns that a returning account still owes. With busy accounts, virtual time passes much
  * more slowly than real time, so that an account charged for an interruption would wait many times as long.
  */
-const LARGEST_DEBT_MS = PASS_MS / 4;
+const MAX_DEBT_MS = PASS_MS / 4;
 
 interface Flow {
   waiting: (() => void)[];
@@ -57,7 +57,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   let virtual = 0;
   let running: { flow: Flow; since: number } | null = null;
   let passBegan: number | null = null;
-  /** Time that sliced work may still use in this iteration. */
+  /** Time that sliced work may still use in this iteration, ms. */
   let leftMs = PASS_MS;
   /** A client has connected since the last iteration. */
   let isConnecting = false;
@@ -117,7 +117,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   function charge(at: number): void {
     if (running === null) return;
     const cost = at - running.since;
-    running.flow.start += Math.min(Math.max(cost, SMALLEST_CHARGE_MS), LARGEST_CHARGE_MS);
+    running.flow.start += Math.min(Math.max(cost, MIN_CHARGE_MS), MAX_CHARGE_MS);
     running = null;
   }
 
@@ -144,7 +144,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
         flows.set(accountId, flow);
       }
       if (flow.waiting.length === 0 && running?.flow !== flow)
-        flow.start = Math.min(Math.max(flow.start, virtual), virtual + LARGEST_DEBT_MS);
+        flow.start = Math.min(Math.max(flow.start, virtual), virtual + MAX_DEBT_MS);
       flow.waiting.push(resolve);
       waiting++;
       if (!scheduled) schedule();

@@ -16,19 +16,19 @@ import type { QueuedMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AttemptReport, SessionRecord } from './worker/protocol.ts';
 
-/** The result of one delivery attempt: the deciding reply, classified. It is evaluated once and recorded once. */
+/** The result of one delivery attempt: the deciding reply and its classification. */
 export interface AttemptResult {
   classification: Classification;
   reply: SmtpReply;
-  /** Who gave the reply: the destination, or this side. */
+  /** Which side gave the reply: the destination or this server. */
   source: 'smtp' | 'local';
-  /** Set when this side gave it without a session. */
+  /** Set if this server gave the reply without a session. */
   failure?: LocalFailure;
 }
 
 /** Evaluates a worker's report. */
 export function evaluateReport(report: AttemptReport): AttemptResult {
-  // The deciding session is not always the last: a later host may not even have answered.
+  // The deciding session is not always the last: a later host may not have answered.
   const deciding =
     report.sessions.findLast(({ reply }) => reply?.code === report.reply?.code) ?? report.sessions.at(-1);
   const host = deciding?.host ?? null;
@@ -50,12 +50,21 @@ export function evaluateReport(report: AttemptReport): AttemptResult {
   );
 }
 
+/**
+ * What a report states about the site: whether a host answered, or none could be reached. Null when no host was
+ * contacted: the message cannot be composed or signed, or an internal error ended the attempt.
+ */
+export function siteStateOf({ conclusion, sessions }: AttemptReport): 'answered' | 'unreachable' | null {
+  if (conclusion === 'unreachable') return 'unreachable';
+  return sessions.length === 0 ? null : 'answered';
+}
+
 /** The result of an attempt that failed on this side. */
 export function localResult(failure: LocalFailure): AttemptResult {
   return { ...classifyLocal(failure), source: 'local', failure };
 }
 
-/** Writes one line for each attempt: whose message, the destination, the reply. */
+/** Writes one line for each attempt: the account, the destination, the reply. */
 export function logAttempt(
   log: Log,
   message: QueuedMessage,
@@ -92,7 +101,7 @@ export interface AttemptLog {
 export interface DeliveryOutcome {
   status: 'delivered' | 'deferred' | 'bounced' | 'failed';
   reply: SmtpReply;
-  /** When it is tried again, epoch ms; null: it is not. */
+  /** Time of the next attempt, epoch ms; null: there is none. */
   nextAttemptAt: number | null;
 }
 
@@ -104,8 +113,8 @@ export interface AttemptResults {
    */
   ofRouteFailure(tables: Tables, seq: number, failure: LocalFailure): AttemptResult;
   /**
-   * Records an attempt and its effect. Null when the message is not `sending` any more (canceled meanwhile): then only
-   * the attempt is recorded.
+   * Records an attempt and its effect. Null when the message is no longer `sending` (it was cancelled meanwhile): then
+   * only the attempt is recorded.
    */
   record(tables: Tables, seq: number, result: AttemptResult, attempt: AttemptLog): DeliveryOutcome | null;
 }
@@ -148,7 +157,7 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
   function bounce(tables: Tables, message: MessageRow, result: AttemptResult): DeliveryOutcome {
     const { classification, reply } = result;
     if (result.failure === 'not-composed') {
-      // No destination refused it: the failure is this side's, and permanent.
+      // No destination refused the message: the failure is local, and permanent.
       const fields = { reason: 'content_invalid', ...replyFields(result) } as const;
       recorder.message(tables, message, { kind: 'email_failed', fields });
       return { status: 'failed', reply, nextAttemptAt: null };

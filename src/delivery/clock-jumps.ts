@@ -5,9 +5,8 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * Detects that the system clock was set: the wall clock and the monotonic clock then do not advance together. Slewing,
- * as time daemons do it, is far too slow to count. A machine that was suspended appears as one whose clock was set
- * forward.
+ * Detects that the system clock was set: the wall clock and the monotonic clock then do not advance together. Slewing by
+ * a time daemon is too slow to be detected. A machine that was suspended appears as one whose clock was set forward.
  */
 export interface ClockWatch {
   /** Milliseconds (an integer) by which the clock was set since the last call; negative: back; 0: it was not set. */
@@ -30,12 +29,13 @@ export function createClockWatch(clock: Clock, monotonic: Clock): ClockWatch {
 }
 
 /**
- * Moves the times in the queue when the clock is set: they are dates, but mean durations ("try again in five minutes",
- * "expires in two days"). Set back: deferred messages keep the wait they had left. Set forward: messages that came due
- * are sent, which does no harm, but none expires for it. Mail that its sender scheduled for a date keeps that date.
+ * Moves the times in the queue when the clock is set: they are dates, but represent durations ("try again in five
+ * minutes", "expires in two days"). Set back: the remaining wait of deferred messages does not change. Set forward:
+ * messages that came due are sent, which does no harm, and none expires because of it. The date for which a sender
+ * scheduled a message does not change.
  */
 export interface QueueRebase {
-  /** Moves what a jump of the clock made wrong. Call about once per second; a step that fails is tried again by the next call. */
+  /** Corrects the times after a jump. Call about once per second; the next call retries a step that failed. */
   run(): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export interface QueueRebaseDeps {
 }
 
 const BATCH_SIZE = 500;
-/** A reply may name a wait of a day, and every wait is spread by 10 %. */
+/** Every wait is spread by up to 10 %. */
 const SPREAD = 1.1;
 
 interface Step {
@@ -77,9 +77,10 @@ export function createQueueRebase({ clock, watch, retry, writer, log }: QueueReb
     });
   }
 
-  /** Shortens waits that are longer than any can be: they were written before this start, while the clock was ahead. */
+  /** Shortens waits that are longer than the maximum: they were written before this start, while the clock was ahead. */
   function planStart(): void {
     const now = clock.now();
+    // A reply may name a wait of up to a day.
     const dueAfter = now + Math.max(retry.max, DAY) * SPREAD;
     const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter, scheduledLife };
     steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });

@@ -55,16 +55,16 @@ export interface Delivery {
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
   /** Messages that hold a slot. */
   inFlight(): number;
-  /** Bytes of their contents that count towards the limit. */
+  /** Bytes of their contents that count toward the limit. */
   bytesInFlight(): number;
   /** Null while the queue is read, else what is wrong. */
   stalled(): string | null;
-  /** Null while outcomes can be recorded, else for how long they have not been, and why. */
+  /** Null while outcomes can be recorded, else since when they cannot, and why. */
   unrecorded(): string | null;
-  /** Domains and accounts whose mail cannot be prepared, 100 at most. */
+  /** Domains and accounts whose mail cannot be prepared, at most 100. */
   parked(): Parked[];
   parkedCount(kind: Parked['kind']): number;
-  /** Queue keys that cannot be read at present; they are tried again later. */
+  /** Number of queue keys that cannot be read now; they are retried later. */
   unreadable(): number;
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
@@ -99,9 +99,9 @@ export interface DeliveryDeps {
 }
 
 const GRACE_MS = 30 * SECOND;
-/** For the outcomes of sessions that ended in the last moment of the grace period. */
+/** Time for recording the outcomes of sessions that ended at the end of the grace period. */
 const LAST_OUTCOMES_MS = 2 * SECOND;
-/** The queue counts as stalled when its scan was last complete longer ago: it runs every second. */
+/** The queue counts as stalled if its scan, which runs every second, was not completed for this time. */
 const STALLED_AFTER_MS = 15 * SECOND;
 const HOUSEKEEPING_INTERVAL_MS = SECOND;
 const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
@@ -180,7 +180,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     reader,
     flights,
     leases,
-    // What is sent and not recorded would be sent again.
+    // A message whose outcome cannot be recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
   });
   const scan = createQueueScan({ clock, monotonic, log, tables, writer, sites, claims, reader, scheduler });
@@ -228,7 +228,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       const domainWait = parking.domainWait(message.domain_id);
       const parkedMs = Math.max(domainWait, parking.accountWait(message.account_id));
       if (parkedMs > 0)
-        return `mail of this ${domainWait > 0 ? 'domain' : 'account'} cannot be prepared at present, and is tried again at ${iso(clock.now() + parkedMs)}`;
+        return `mail of this ${domainWait > 0 ? 'domain' : 'account'} cannot be prepared; next attempt at ${iso(clock.now() + parkedMs)}`;
       return recording.unrecorded() ?? reader.obstacle(message);
     },
     stop: async () => {
@@ -236,7 +236,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       const until = monotonic.now() + graceMs;
       stopping = true;
       scheduler.stop();
-      // A run in progress may move millions of rows and starts nothing: the stop does not wait for it.
+      // The stop does not wait for a run in progress, which may move millions of rows and starts no delivery.
       void housekeepingLoop.stop();
       void scanLoop.stop();
       await flights.stop(graceMs);
@@ -244,7 +244,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       if (left > 0)
         log.error(
           { messages: left },
-          'outcomes could not be recorded before the end: these messages will be sent again after the start',
+          'outcomes could not be recorded before the stop; these messages will be sent again after the next start',
         );
       return left;
     },

@@ -1,6 +1,12 @@
 import type { Log } from '../core/log.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
-import { type AttemptResults, evaluateReport, localResult, logAttempt } from './attempt-result.ts';
+import {
+  type AttemptResults,
+  evaluateReport,
+  localResult,
+  logAttempt,
+  siteStateOf,
+} from './attempt-result.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
 import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts';
@@ -22,11 +28,11 @@ export interface Flights {
   admits(site: Site, message: FlightMessage): boolean;
   start(reserved: ReservedMessage): void;
   count(): number;
-  /** Bytes of the contents in flight that count towards the limit. */
+  /** Bytes of the contents in flight that count toward the limit. */
   bytes(): number;
   /** Ends workers that hold a job for too long. Call periodically. */
   check(): void;
-  /** Lets the sessions in progress end, `graceMs` at most; messages that were not begun are put back. */
+  /** Lets the sessions in progress end, for at most `graceMs`; messages that no worker began are put back. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -48,8 +54,8 @@ export interface FlightsDeps {
 }
 
 /**
- * The part of each content that does not count towards the limit on bytes: ordinary mail is sent whatever large mail
- * is in flight to hosts that do not take it. The number of sessions bounds it.
+ * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
+ * block ordinary mail. The number of sessions bounds the sum of these parts.
  */
 const UNCOUNTED_BYTES = 64 * 1024;
 
@@ -65,7 +71,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   const sessionBudget = createBudget(deps.limits.sessions);
   const byteBudget = createBudget(deps.limits.bytes);
   const flights = new Map<number, Flight>();
-  /** Sites that had a slot released in this turn of the event loop. */
+  /** Sites with a slot released in this turn of the event loop. */
   const released = new Set<Site>();
   let stopping = false;
   const pool: WorkerPool = createWorkerPool({
@@ -160,15 +166,17 @@ export function createFlights(deps: FlightsDeps): Flights {
     const { site } = reservation;
     const result = evaluateReport(report);
     const { conclusion, sessions } = report;
-    if (conclusion === 'unreachable') {
+    const siteState = siteStateOf(report);
+    if (siteState === 'answered') site.answered(reservation);
+    if (siteState === 'unreachable') {
       const waitMs = site.unreachable(reservation);
       if (waitMs > 0) log.warn({ site: site.key, waitMs }, 'site suspended: its hosts cannot be reached');
-    } else if (conclusion === 'not-composed')
+    }
+    if (conclusion === 'not-composed')
       log.error(
         { messageId: message.message_id, diagnostic: result.reply.text },
         'message cannot be composed; it fails',
       );
-    else site.answered(reservation);
     logAttempt(log, message, result, { conclusion, site: site.key, host: sessions.at(-1)?.host });
     recording.persist(report.id, (tables) =>
       results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions }),

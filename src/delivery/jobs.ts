@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { LRUCache } from 'lru-cache';
-import type { Config, DeliveryRoute } from '../config/schema.ts';
+import type { Config } from '../config/schema.ts';
+import type { DeliveryRoute } from '../config/setting-types.ts';
 import { fileFault } from '../core/operator-fault.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Prepare, SignersOf } from './prepare.ts';

@@ -18,18 +18,18 @@ import type { Claims } from './scheduling/claims.ts';
 export interface Leases {
   /**
    * Leases the message and makes it `sending`. `then` gets false when it is not sent: it was held, suppressed or
-   * canceled meanwhile. `onError`: the commit failed.
+   * cancelled meanwhile. `onError` is called when the commit failed.
    */
   take(message: QueuedMessage, then: (taken: boolean) => void, onError?: () => void): void;
-  /** Takes the message and records its outcome in one commit: for mail that no worker gets. */
+  /** Leases the message and records its outcome in one commit, for mail that no worker gets. */
   conclude(message: QueuedMessage, unit: OutcomeUnit): void;
   /** Ends a message that is not leased with `email_failed`. */
   fail(message: QueuedMessage, fields: EventFields['email_failed']): void;
-  /** Makes a message that is not leased due in `waitMs`; its state stays. */
+  /** Makes a message that is not leased due in `waitMs`; its state does not change. */
   postpone(message: QueuedMessage, waitMs: number): void;
   /** Ends the lease of a message that no worker began: it is due in `waitMs`, in the state before the lease. */
   putBack(message: QueuedMessage, waitMs: number): void;
-  /** Ends a leased message that no worker has with `email_failed`. */
+  /** Ends a leased message that no worker began with `email_failed`. */
   failLeased(message: QueuedMessage, fields: EventFields['email_failed']): void;
   /** Resolves when the commits in progress have ended. */
   settled(): Promise<void>;
@@ -46,7 +46,7 @@ export interface LeasesDeps {
   generation: number;
   /** Null: the message may be sent. Called inside the unit of work. */
   stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
-  /** Called when it is known that a message gets this outcome, or none now. */
+  /** Called when the outcome of a message is on disk; null: it has none now. */
   onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
   /** Called when a message was put back. */
   onReturned(key: QueueKey): void;
@@ -94,7 +94,7 @@ export function createLeases(deps: LeasesDeps): Leases {
     if (obstacle?.kind === 'hold') tables.queue.defer(seq, HELD);
     else if (obstacle !== null) recorder.message(tables, current, obstacle);
     else if (recorder.message(tables, current, { kind: 'email_sent', fields: {} })) return true;
-    // The message is in a final state: its row in the queue is of no use.
+    // The message is in a final state, so its queue row is obsolete.
     else tables.queue.remove(seq);
     return false;
   }

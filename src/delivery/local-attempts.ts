@@ -1,4 +1,5 @@
 import { type Clock, HOUR, SECOND } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { EventFields } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
@@ -10,19 +11,18 @@ import type { Parking } from './scheduling/parking.ts';
 import { playSimulation } from './simulator.ts';
 
 /**
- * Ends messages without a connection: no route, simulated mail, mail that cannot be prepared, mail whose time is
- * over. `leased` states whether the message has a lease already; otherwise it has a claim, which is released.
+ * Ends messages without a connection: no route, simulated mail, mail that cannot be prepared, expired mail. `leased` states whether the message has a lease already; otherwise it has a claim, which is released.
  */
 export interface LocalAttempts {
   /** The destination has no usable route. */
   routeFailed(message: QueuedMessage, failure: LocalFailure): void;
   simulate(message: QueuedMessage): void;
   /**
-   * What is needed to send the message cannot be read. The message waits, longer each time, until its time is over.
-   * It was not attempted: its state stays, and the only event is the final failure.
+   * Data that is needed to send the message cannot be read. The message waits, longer each time, until it expires. No
+   * attempt was made: its state does not change, and the only event is the final failure.
    */
   unprepared(message: QueuedMessage, error: unknown, leased?: boolean): void;
-  /** The time of the message is over without another attempt. */
+  /** The message expired without another attempt. */
   expired(message: QueuedMessage, lastDiagnostic: string, leased?: boolean): void;
   /** The message can never be sent. */
   invalid(message: QueuedMessage, reason: 'domain_deleted' | 'content_invalid', leased: boolean): void;
@@ -103,8 +103,4 @@ export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
     },
     parked: delay,
   };
-}
-
-function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

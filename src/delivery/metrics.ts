@@ -16,11 +16,7 @@ export function registerOutcomeCounter(registry: Registry): NonNullable<Delivery
 /** Registers the gauges of messages in delivery and of what stops them. */
 export function registerDeliveryGauges(registry: Registry, delivery: Delivery): void {
   const gauge = gaugesOf(registry);
-  gauge(
-    'postrider_deliveries_in_flight',
-    'Messages with a delivery worker at the moment.',
-    delivery.inFlight,
-  );
+  gauge('postrider_deliveries_in_flight', 'Messages that hold a connection slot.', delivery.inFlight);
   gauge(
     'postrider_delivery_bytes_in_flight',
     'Contents of those messages, in bytes, without the first 64 KB of each.',
@@ -31,12 +27,12 @@ export function registerDeliveryGauges(registry: Registry, delivery: Delivery): 
   );
   gauge(
     'postrider_delivery_unreadable',
-    'Queues and rows that cannot be read and are tried again later.',
+    'Queue keys that cannot be read and are retried later.',
     delivery.unreadable,
   );
   const parked = new Gauge({
     name: 'postrider_delivery_parked',
-    help: 'Domains and accounts whose mail cannot be prepared and is not tried for a while.',
+    help: 'Domains and accounts that are parked because their mail cannot be prepared.',
     labelNames: ['kind'],
     registers: [],
     collect() {

@@ -10,7 +10,7 @@ export interface OutcomeWaiters {
 
 type Waiter = (outcome: DeliveryOutcome | null) => void;
 
-/** Each waiter is bounded by its own time limit, and their number by that of the requests in progress. */
+/** Each wait has a time limit, and there are no more of them than requests in progress. */
 export function createOutcomeWaiters(): OutcomeWaiters {
   const waiters = new Map<number, Set<Waiter>>();
   return {

@@ -8,7 +8,7 @@ import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { DeliveryJob } from './worker/protocol.ts';
 
-/** What of a domain appears in its mail. */
+/** The columns of a domain that determine its mail. */
 type SendingDomain = Pick<DomainRow, 'name' | 'return_path' | 'tracking_host'>;
 
 /**
@@ -33,7 +33,7 @@ function customerReturnHost(domain: Pick<DomainRow, 'name'>): string {
 }
 
 /**
- * The base URL of the links in a domain's mail: the domain's tracking host if it was verified to lead to this server,
+ * The base URL of the links in a domain's mail: the domain's tracking host if it was verified to resolve to this server,
  * else `publicUrl`. The tracking host gets the scheme and the port of `publicUrl`, but no path.
  */
 export function linkBase(publicUrl: string, domain: Pick<DomainRow, 'tracking_host'>): string {
@@ -45,7 +45,7 @@ export function linkBase(publicUrl: string, domain: Pick<DomainRow, 'tracking_ho
 export interface PrepareDeps {
   config: Config;
   tokens: Tokens;
-  /** `public.url`, its port resolved. */
+  /** `public.url` with the actual port. */
   publicUrl: string;
 }
 
@@ -89,7 +89,7 @@ function kindOf({ use_case, essential }: MessageRow): MailKind {
   return essential === 1 ? 'essential' : 'transactional';
 }
 
-/** Feedback-ID: the large receivers report complaint rates for its first field. */
+/** The value of Feedback-ID: large receivers report complaint rates by its first field. */
 function feedbackIdOf({ campaign_id, subscription_group_id, account_id, use_case }: MessageRow): string {
   return `${campaign_id ?? subscription_group_id ?? use_case}:${account_id}:${use_case}:postrider`;
 }

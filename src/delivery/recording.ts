@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
 import type { Tables } from '../store/tables.ts';
@@ -11,17 +12,17 @@ import type { DeliveryOutcome } from './attempt-result.ts';
  * whether events can be recorded at all: while they cannot, no mail is accepted or started.
  */
 export interface Recording {
-  /** Commits `unit`, with as many retries as it takes, and then calls `then`. */
+  /** Commits `unit`, with retries until it succeeds, and then calls `then`. */
   persist(seq: number, unit: OutcomeUnit, then?: () => void): void;
-  /** Another unit of work that records events failed, or may fail: checks whether the database accepts events. */
+  /** Checks whether the database accepts events, because another unit of work that records events failed. */
   suspect(error: unknown): void;
-  /** Null while outcomes can be recorded, else for how long they have not been, and why. */
+  /** Null while outcomes can be recorded, else since when they cannot, and why. */
   unrecorded(): string | null;
   /** Number of outcomes that wait to be recorded. */
   pending(): number;
   /** Checks that events can be recorded. Call about once per second. */
   check(): Promise<void>;
-  /** Waits until all are recorded or it is `until` (monotonic). Resolves with the number of those that are not; they are dropped. */
+  /** Waits until all are recorded, until `until` (monotonic) at most. Resolves with the number of the others, which are dropped. */
   drain(until: number): Promise<number>;
 }
 
@@ -41,9 +42,9 @@ export interface RecordingDeps {
 
 const FIRST_RETRY_MS = SECOND;
 const MAX_RETRY_MS = 5 * SECOND;
-/** When so many outcomes failed and none was recorded in between, the database is the cause, not a message. */
+/** If this many outcomes failed and none was recorded in between, the cause is the database, not a message. */
 const MIN_FAILING_OUTCOMES = 3;
-/** An outcome that has failed for longer does not count: its message is the cause. */
+/** An outcome that has failed for longer does not count: the cause is its message. */
 const FAILING_PERIOD_MS = 60 * SECOND;
 const READ_CHECK_INTERVAL_MS = 5 * SECOND;
 const LOG_INTERVAL_MS = SECOND;
@@ -88,7 +89,7 @@ export function createRecording(deps: RecordingDeps): Recording {
         outcome = await writer.run(unit);
       } catch (error) {
         failing.set(seq, failing.get(seq) ?? monotonic.now());
-        if (manyFail()) markFailing(messageOf(error));
+        if (manyFail()) markFailing(errorText(error));
         logFailure(error, seq, tries);
         void check(true);
         if (dropped) return;
@@ -105,7 +106,7 @@ export function createRecording(deps: RecordingDeps): Recording {
     }
   }
 
-  /** The outcome is on disk: an error from here on must not record it again. */
+  /** The outcome is on disk: an error in a callback must not cause another attempt to record it. */
   function announce(seq: number, outcome: DeliveryOutcome | null, then?: () => void): void {
     try {
       deps.onOutcome(seq, outcome);
@@ -149,17 +150,17 @@ export function createRecording(deps: RecordingDeps): Recording {
   async function checkOnce(suspected: boolean): Promise<void> {
     try {
       if (!suspected && failure === null) {
-        // A write would cost a flush: while nothing fails the table is only read.
+        // While nothing fails the table is only read: a write would cost a flush.
         if (monotonic.now() - readAt < READ_CHECK_INTERVAL_MS) return;
         readAt = monotonic.now();
         tables.events.checkReadable();
         return;
       }
       await writer.run(recorder.tryInsert);
-      // An event that can be inserted proves little about outcomes while all of those fail.
+      // That an event can be inserted is no proof for outcomes while all of them fail.
       if (!manyFail()) markWorking();
     } catch (error) {
-      markFailing(messageOf(error));
+      markFailing(errorText(error));
     }
   }
 
@@ -175,7 +176,7 @@ export function createRecording(deps: RecordingDeps): Recording {
     unrecorded: () => {
       if (failure === null) return null;
       const seconds = Math.round((monotonic.now() - failure.since) / SECOND);
-      return `outcomes cannot be recorded since ${seconds} s: ${failure.reason}`;
+      return `outcomes could not be recorded for ${seconds} s: ${failure.reason}`;
     },
     pending: () => pending.size,
     check: () => check(false),
@@ -194,8 +195,4 @@ export function createRecording(deps: RecordingDeps): Recording {
       return pending.size;
     },
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -7,7 +7,7 @@ import type { AttemptResult, AttemptResults, DeliveryOutcome } from './attempt-r
 
 /**
  * Recipients at `simulator.<hostname>`: each address has a fixed result, without any connection, so that a caller can
- * try every event. Simulated messages count in no statistics and suppress no address.
+ * test every event. Simulated messages are not counted in statistics and suppress no address.
  */
 export function simulatorDomain(hostname: string): string {
   return `simulator.${hostname}`;
@@ -36,7 +36,7 @@ const UNKNOWN: SmtpReply = {
   text: `Simulated: there is no such address; try ${Object.keys(REPLIES).join(', ')}`,
 };
 
-/** The wait of `deferred@`: much shorter than the schedule, because a person waits for the simulation. */
+/** The wait of `deferred@`, much shorter than the retry schedule, because a person waits for the simulation. */
 const RETRY_WAIT_MS = 2000;
 
 /** The result of this attempt at a simulator address. */

@@ -4,20 +4,20 @@ import type { Log } from '../core/log.ts';
 import type { AttemptReport, DeliveryJob, FromWorker, ToWorker, WorkerSetup } from './worker/protocol.ts';
 
 /**
- * The worker threads. All jobs of a connection slot go to the same worker. Each job that is sent comes back exactly
- * once: as a report, or through `onLost`, `onReturned` or `onUnsendable`. When a thread dies another one is started,
- * after a pause that grows while threads die before they have reported anything; jobs that are sent meanwhile wait.
+ * The worker threads. All jobs of a connection slot go to the same worker. Each job that is sent ends exactly once: with
+ * a report, or through `onLost`, `onReturned` or `onUnsendable`. When a thread dies another one is started, after a pause
+ * that grows while threads die before they have reported anything; jobs that are sent meanwhile wait.
  */
 export interface WorkerPool {
   /** `worker`: any non-negative integer; equal numbers select the same worker. */
   send(worker: number, job: DeliveryJob): void;
-  /** Number of threads that run at the moment. */
+  /** Number of threads that are running. */
   running(): number;
   /** Terminates threads that hold a job for far longer than any job may take. Call periodically. */
   check(): void;
   /**
-   * Lets the workers end the jobs in progress, `graceMs` at most; resolves soon after that in any case. Jobs without a
-   * report go to `onReturned` or `onLost`.
+   * Lets the workers end the jobs in progress, for at most `graceMs`, and resolves soon after that even if they do not.
+   * Jobs without a report go to `onReturned` or `onLost`.
    */
   stop(graceMs: number): Promise<void>;
 }
@@ -40,24 +40,24 @@ export interface WorkerPoolOptions {
 
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 30 * SECOND;
-/** A worker ends each message after 15 minutes itself. */
+/** A worker itself ends each message after 15 minutes. */
 const JOB_TIMEOUT_MS = 20 * MINUTE;
 /** After the grace period a thread has this long to report, and then this long to terminate. */
 const EXIT_TIMEOUT_MS = 2 * SECOND;
 
 interface Thread {
   worker: Worker;
-  /** The number of jobs that the thread began; the thread counts. */
+  /** The number of jobs that the thread began, counted by the thread. */
   begun: Int32Array;
   posted: number;
   reported: boolean;
   exited: Promise<void>;
 }
 
-/** A worker: one thread after the other, and the jobs that it has. */
+/** A worker: its current thread, and the jobs that it has. */
 interface WorkerHandle {
   index: number;
-  /** Null: the last one died, and the next one is not started yet. */
+  /** Null: the last thread died, and the next one is not started yet. */
   thread: Thread | null;
   /** Posted and not reported; `order` counts the jobs of this thread from 0. */
   held: Map<number, { order: number; postedAt: number }>;
@@ -114,7 +114,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     if (message.kind === 'fault')
       log.error({ message: message.id, fault: message.error }, 'delivery worker failed on one message');
     if (message.kind === 'stopped') {
-      // The thread begins nothing any more and has reported what it began: no host was offered the other jobs.
+      // The thread begins no further job and has reported those it began: no host was offered the others.
       const left = [...handle.held.keys()];
       handle.held.clear();
       options.onReturned(left);
@@ -178,7 +178,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
         options.onUnsendable(outbox[0].id, error);
         return;
       }
-      // One of them cannot be cloned; nothing was posted.
+      // One of the jobs cannot be cloned; none was posted.
       for (const job of outbox) {
         handle.outbox = [job];
         flush(handle);
@@ -205,7 +205,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const stop: ToWorker = { kind: 'stop', graceMs };
     thread.worker.postMessage(stop);
     if (await within(thread.exited, graceMs + EXIT_TIMEOUT_MS)) return;
-    log.error({ worker: handle.index }, 'delivery worker did not end in time; terminating it');
+    log.error({ worker: handle.index }, 'delivery worker did not stop in time; terminating it');
     if (await within(Promise.all([thread.worker.terminate(), thread.exited]), EXIT_TIMEOUT_MS)) return;
     died(handle, thread);
   }

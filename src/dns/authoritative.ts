@@ -46,7 +46,7 @@ const ANY_TTL = 3600;
 
 /** Null: not a query, no answer (two servers must not answer each other's answers). Throws for a malformed record. */
 export function respondTo(query: Buffer, via: 'udp' | 'tcp', data: AuthoritativeData): Buffer | null {
-  const parsed = readQuery(query);
+  const parsed = readDnsQuery(query);
   if (parsed === null || Buffer.isBuffer(parsed)) return parsed;
   return encodeAnswer(parsed, via, parsed.badVersion ? BAD_VERSION : find(parsed.question, data));
 }
@@ -60,7 +60,7 @@ export interface Query {
 }
 
 /** The query in `bytes`; a buffer: the error response to a malformed one; null: no response. */
-export function readQuery(bytes: Buffer): Query | Buffer | null {
+export function readDnsQuery(bytes: Buffer): Query | Buffer | null {
   if (bytes.length < HEADER) return null;
   const flags = bytes.readUInt16BE(2);
   if ((flags & 0x8000) !== 0) return null;

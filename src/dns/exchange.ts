@@ -1,3 +1,4 @@
+import { errorText } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import { type QueryResult, queryResultOf } from './query-result.ts';
 import { formatServer, queryTcp, queryUdp, type ServerAddress } from './transport.ts';
@@ -25,7 +26,7 @@ export interface ExchangeOptions {
 /** Queries in progress: as many small datagrams as fit the receive buffer of a resolver of usual size. */
 const MAX_IN_PROGRESS = 256;
 
-const CANCELED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
+const CANCELLED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
 
 export function createExchange({ servers, timeoutMs, random }: ExchangeOptions): Exchange {
   const slots = createSlots(MAX_IN_PROGRESS);
@@ -37,7 +38,7 @@ export function createExchange({ servers, timeoutMs, random }: ExchangeOptions):
   let preferred = 0;
 
   function query(question: Question): Promise<QueryResult> {
-    if (closed) return Promise.resolve(CANCELED);
+    if (closed) return Promise.resolve(CANCELLED);
     return new Promise((resolve) => {
       const order = [...servers.slice(preferred), ...servers.slice(0, preferred)];
       const failures = new Map<ServerAddress, QueryResult>();
@@ -59,7 +60,7 @@ export function createExchange({ servers, timeoutMs, random }: ExchangeOptions):
         clearTimeout(gap);
         if (failures.size === order.length) return finish(failureOf([...failures.values()]));
         while (turn < turns && failures.has(order[turn % order.length] as ServerAddress)) turn++;
-        if (turn === turns) return; // the last transmission: only wait for answers now
+        if (turn === turns) return; // every transmission was sent: only wait for answers
         const server = order[turn++ % order.length] as ServerAddress;
         gap = setTimeout(sendNext, gapMs);
         void queryServer(server, question, random, ended.signal).then((result) => {
@@ -88,7 +89,7 @@ export function createExchange({ servers, timeoutMs, random }: ExchangeOptions):
     query,
     close: () => {
       closed = true;
-      for (const finish of inProgress) finish(CANCELED);
+      for (const finish of inProgress) finish(CANCELLED);
     },
   };
 }
@@ -126,8 +127,11 @@ async function queryServer(
       : result;
   } catch (error) {
     // To the caller, a socket error is the same as a server that does not answer.
-    const reason = error instanceof Error ? error.message : String(error);
-    return { kind: 'failed', code: 'ETIMEOUT', detail: `no answer from ${formatServer(server)}: ${reason}` };
+    return {
+      kind: 'failed',
+      code: 'ETIMEOUT',
+      detail: `no answer from ${formatServer(server)}: ${errorText(error)}`,
+    };
   }
 }
 

@@ -24,7 +24,7 @@ export interface Resolver {
   a(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
   aaaa(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
   mx(name: string, options?: LookupOptions): Promise<DnsAnswer<MxRecord>>;
-  /** Each record as its strings of at most 255 bytes: join them without a separator to read it. */
+  /** Each record as its strings of at most 255 bytes, to be joined without a separator. */
   txt(name: string, options?: LookupOptions): Promise<DnsAnswer<string[]>>;
   /** The CNAME at the name itself, not followed. */
   cname(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
@@ -212,13 +212,13 @@ function lifetime(result: QueryResult): number {
   return Math.min(Math.max(result.ttl, MIN_TTL), MAX_TTL);
 }
 
-/** The shared query continues: it has a timeout, and its answer may be used by others. */
+/** Rejects when `signal` aborts. The shared query continues: it has a timeout, and others may use its answer. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
   return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }
 

@@ -4,12 +4,11 @@ import type { Tables } from '../store/tables.ts';
 import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
 
 /**
- * Counts of campaigns, kept in the transaction of each event, so that reading them reads no messages. Events are
- * counted: a message that is delivered and bounces afterwards counts in both, and one that is deferred twice counts
- * twice.
+ * Counts of campaigns, updated in the transaction of each event, so that reading them reads no messages. Events are
+ * counted, not messages: one that is delivered and bounces afterwards counts as both, and each deferral counts.
  */
 
-/** Counts an event of a message. Opens and clicks of programs (`isBot`) and simulated mail are not counted. */
+/** Counts an event of a message. Opens and clicks by programs (`isBot`) and simulated mail are not counted. */
 export function countEvent(tables: Tables, message: MessageRow, event: MessageEvent, at: number): void {
   const { campaign_id: campaignId } = message;
   if (campaignId === null || message.simulated === 1) return;
@@ -28,7 +27,7 @@ export function isCancellation(event: MessageEvent): boolean {
   return event.kind === 'email_failed' && event.fields.reason === 'cancelled';
 }
 
-/** Counts messages that enter the queue, in the transaction that stores them. Do not call it for simulated ones. */
+/** Counts messages that enter the queue, in the transaction that stores them. Must not be called for simulated ones. */
 export function countQueued(tables: Tables, campaignId: string, messages: number, at: number): void {
   if (messages > 0) tables.campaignCounts.add(campaignId, hourOf(at), 'queued', messages);
 }

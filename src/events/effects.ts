@@ -9,10 +9,10 @@ import type { BounceEffect, EventFields } from './event-types.ts';
  * blocklist must not lose its list.
  */
 
-/** Soft bounces in the window that suppress. */
+/** Soft bounces within the window after which the recipient is suppressed. */
 const MAX_SOFT_BOUNCES = 5;
 const SOFT_WINDOW_MS = 14 * DAY;
-/** How long a hard bounce that is unproven waits for a second one. */
+/** How long an unproven hard bounce counts: a second one within this time suppresses. */
 const UNPROVEN_WINDOW_MS = 90 * DAY;
 
 /** Returns whether the bounce suppressed the recipient. */
@@ -29,8 +29,8 @@ export function suppressAfterBounce(
     addSuppression(tables, message, { stream: 'all', reason, at });
     return true;
   };
-  // Deliveries are read here and do not clear strikes: a server that accepts every message and sends a report later
-  // would clear each strike with its next 250.
+  // Strikes count since the last delivery. A delivery does not clear them: with a server that accepts every message and
+  // reports the failure later, each 250 would clear the strike of the message before.
   const since = (windowMs: number) =>
     Math.max(at - windowMs, tables.messages.lastDelivery(account, hash) ?? 0);
   if (bounceType === 'hard' && suppress === 'now') return add('hard_bounce');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { BounceClass, Classification } from '../mail/classify/classify.ts';
+import type { Classification } from '../mail/classify/classify.ts';
+import { BOUNCE_CLASSES } from '../mail/classify/rules.ts';
 import type { CampaignCount } from '../store/campaigns/campaign-counts.ts';
 import { OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import type { DomainStatus } from '../store/domains/domains.ts';
@@ -22,17 +23,17 @@ interface EventType<Fields extends z.ZodObject> {
 interface MessageEventType<Fields extends z.ZodObject> extends EventType<Fields> {
   transition: Transition;
   /**
-   * The transition of an event that is known from a report only. Reports may be about a message whose outcome is
-   * unknown here, because its connection was lost after the final dot. Default: `transition`.
+   * The transition of an event that is known only from a report, which may be about a message whose outcome was
+   * unknown because its connection was lost after the final dot. Default: `transition`.
    */
   reported?: Transition;
   count: CampaignCount;
-  /** Counted in addition when no person did the same with the message before. */
+  /** Also counted for the first such event of a message by a person. */
   uniqueCount?: CampaignCount;
 }
 
 interface Transition {
-  /** The states in which the event can happen; in any other it is not recorded. */
+  /** The states in which the event can happen; in any other state it is not recorded. */
   from: readonly MessageStatus[];
   /** 'same': the event is recorded, the state does not change. */
   to: MessageStatus | 'same';
@@ -47,29 +48,6 @@ const ALWAYS: Transition = {
   final: false,
 };
 
-const CLASSIFICATIONS = [
-  'invalid-recipient',
-  'invalid-domain',
-  'inactive-mailbox',
-  'mailbox-full',
-  'message-too-large',
-  'content-rejected',
-  'spam-block',
-  'policy-block',
-  'authentication-failed',
-  'reputation-block',
-  'rate-limited',
-  'greylisted',
-  'network-error',
-  'tls-failed',
-  'relay-denied',
-  'protocol-error',
-  'server-error',
-  'expired',
-  'routing-loop',
-  'unclassified',
-] as const satisfies readonly BounceClass[];
-
 const REPLY = {
   smtpCode: z
     .int()
@@ -83,9 +61,9 @@ const REPLY = {
     .string()
     .meta({ id: 'Diagnostic', description: 'Text of the reply, or of the report about it.' }),
 };
-const FAILURE = { classification: z.enum(CLASSIFICATIONS).meta({ id: 'BounceClassification' }), ...REPLY };
+const FAILURE = { classification: z.enum(BOUNCE_CLASSES).meta({ id: 'BounceClassification' }), ...REPLY };
 
-/** Fields of events that are known from a DSN (RFC 3464). */
+/** Fields of events that may be known from a DSN (RFC 3464). */
 const DSN = {
   remoteMta: z
     .string()
@@ -166,10 +144,10 @@ const EXAMPLE_VISIT = {
 
 export const MESSAGE_EVENT_TYPES = {
   email_sent: messageEvent({
-    description: 'a delivery worker took the message for its first attempt',
+    description: 'the first delivery attempt began',
     fields: z.object({}),
     example: {},
-    // From `sending` as well: a message that was leased by a daemon that was killed is taken again.
+    // From `sending` as well: a message leased by a daemon that was killed is leased again.
     transition: { from: WAITING, to: 'sending', final: false },
     count: 'sent',
   }),
@@ -209,7 +187,7 @@ export const MESSAGE_EVENT_TYPES = {
       diagnostic: 'Greylisted, please try again later',
     },
     transition: { from: ['sending'], to: 'deferred', final: false },
-    // A relay after the server that accepted the message tries again; this side has finished.
+    // A relay behind the server that accepted the message retries; this side has finished.
     reported: { from: ['sending', 'deferred', 'delivered'], to: 'same', final: false },
     count: 'deferred',
   }),
@@ -223,7 +201,7 @@ export const MESSAGE_EVENT_TYPES = {
       suppressed: z
         .boolean()
         .optional()
-        .describe('The recipient is suppressed since this bounce; absent for simulated mail.'),
+        .describe('Whether this bounce suppressed the recipient; absent for simulated mail.'),
     }),
     example: {
       bounceType: 'hard',
@@ -275,7 +253,7 @@ export const MESSAGE_EVENT_TYPES = {
       reason: z
         .enum(FAILURE_REASONS)
         .describe(
-          '`expired`: not delivered in time. `loop`: the message was sent in a circle. `content_invalid`: its stored content cannot be composed.',
+          '`expired`: not delivered in time. `loop`: the message would be routed in a loop. `content_invalid`: its stored content cannot be composed.',
         ),
       attempts: z.int().optional(),
       classification: FAILURE.classification.optional(),
@@ -302,7 +280,10 @@ export const MESSAGE_EVENT_TYPES = {
       reportReason: z.enum(ABUSE_REPORT_REASONS).optional(),
       ip: z.string().optional(),
       userAgent: z.string().optional(),
-      suppressed: z.boolean().optional().describe('Absent for simulated mail.'),
+      suppressed: z
+        .boolean()
+        .optional()
+        .describe('Whether the complaint suppressed the recipient; absent for simulated mail.'),
     }),
     example: { source: 'arf', feedbackType: 'abuse', verified: true, suppressed: true },
     transition: { from: ['sending', 'delivered', 'bounced'], to: 'complained', final: true },
@@ -329,8 +310,11 @@ export const MESSAGE_EVENT_TYPES = {
     description: 'the recipient opted out',
     fields: z.object({
       method: z.enum(OPT_OUT_METHODS),
-      scope: z.enum(SCOPES).optional().describe('What the recipient receives no more.'),
-      stream: z.enum(SUPPRESSION_STREAMS).optional().describe('Of an opt-out added to the suppression list.'),
+      scope: z.enum(SCOPES).optional().describe('What the recipient no longer receives.'),
+      stream: z
+        .enum(SUPPRESSION_STREAMS)
+        .optional()
+        .describe('The stream, if the opt-out was added to the suppression list.'),
       ip: z.string().optional(),
       userAgent: z.string().optional(),
     }),
@@ -391,9 +375,9 @@ export type MessageEvent = {
 
 /** Why a message that leaves the queue is not sent although it was accepted. */
 export type Obstacle =
-  /** It waits until it is released. */
+  /** The message waits until it is released. */
   | { kind: 'hold' }
-  /** It is dropped with this event. */
+  /** The message is dropped with this event. */
   | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 
 /** What the classifier states about a bounce beyond the fields of the event. */

@@ -6,7 +6,7 @@ import type { MessageContext } from './record.ts';
 /** An event as the API presents it: in the feed, in the timeline of a message, in the call of a webhook. */
 export type FeedEvent = {
   [Kind in EventKind]: EventIdentity & { event: Kind } & MessageContext &
-    // Of `email_sent`, which has no fields.
+    // `email_sent` has no fields.
     (EventFields[Kind] extends Record<string, never> ? unknown : EventFields[Kind]);
 }[EventKind];
 
@@ -20,7 +20,7 @@ interface EventIdentity {
   domainId?: string;
 }
 
-/** Common fields first, then those of the kind; fields without a value are omitted. */
+/** Presents common fields first, then those of the kind; fields without a value are omitted. */
 export function presentEvent(row: EventRow): FeedEvent {
   const own: Record<string, unknown> = JSON.parse(row.data);
   const event = {

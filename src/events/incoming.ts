@@ -11,9 +11,9 @@ import type { Recorder } from './record.ts';
 /**
  * A report that arrived by mail about one message. The caller has verified the signed token that names the message.
  *
- * Everyone who has a copy of a message knows its header, and a token in it proves no more than that. A report is
+ * Everyone who has a copy of a message knows its header, so a token from the header proves nothing more. A report is
  * therefore `verified` only with further evidence: a bounce was sent to the envelope sender's address, a complaint is
- * signed by the organization that received the message. An unverified report is recorded too, but suppresses only
+ * signed by the organization that received the message. An unverified report is also recorded, but suppresses only
  * within the limits of effects.ts.
  */
 export interface MessageReport {
@@ -35,14 +35,14 @@ export function applyReport(
   messageReport: MessageReport,
   at: number,
 ): ReportResult {
-  // A message that was never sent has no reports: this one is forged.
+  // A report about a message that was never sent is forged.
   if (message.sent_at === null) return 'none';
   const record = (event: MessageEvent): ReportResult =>
     recorder.message(tables, message, event, { reported: true }) ? 'recorded' : 'known';
   const { kind, reports, fingerprint, verified } = messageReport;
   if (kind === 'arf') {
     const feedbackType = reports[0]?.feedbackType ?? 'abuse';
-    if (NO_COMPLAINT.has(feedbackType)) return 'none';
+    if (NOT_COMPLAINTS.has(feedbackType)) return 'none';
     return record({ kind: 'email_complained', fields: { source: 'arf', feedbackType, verified } });
   }
   if (kind !== 'dsn') return 'none';
@@ -58,8 +58,8 @@ export function applyReport(
   return record({ kind: 'email_delayed', fields: { classification, ...fields, verified } });
 }
 
-/** Feedback that is no complaint of a person (RFC 5965 §3.1, RFC 6430, RFC 6591). */
-const NO_COMPLAINT: ReadonlySet<string> = new Set(['not-spam', 'auth-failure', 'dmarc']);
+/** Types of feedback that are not complaints of a person (RFC 5965 §3.1, RFC 6430, RFC 6591). */
+const NOT_COMPLAINTS: ReadonlySet<string> = new Set(['not-spam', 'auth-failure', 'dmarc']);
 
 /** Delays recorded for a message. No server sends as many; anyone with a copy of the mail could send more. */
 const MAX_DELAY_NOTICES = 20;

@@ -6,7 +6,7 @@ import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { presentEvent } from './feed.ts';
 
-/** Whether the message waits for a time: scheduled, or deferred. */
+/** Whether the message is scheduled or deferred. */
 function isLater({ status, due_at, created_at }: ListedMessage): boolean {
   return status === 'deferred' || (status === 'queued' && due_at !== null && due_at > created_at);
 }

@@ -17,28 +17,28 @@ import {
 
 /**
  * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the
- * event and its effects (suppression, removal from the queue, rows for the webhooks that take it) are one
+ * event and its effects (suppression, removal from the queue, rows for subscribed webhooks) are one
  * transaction.
  */
 export interface Recorder {
   /** Returns false, and changes nothing, when the event cannot happen in the state of the message. */
   message(tables: Tables, message: MessageRow, event: MessageEvent, options?: MessageEventOptions): boolean;
   /**
-   * Returns a message that was taken for an attempt that did not begin to its state before: `queued` before its first
-   * attempt, `deferred` after one. There is no event.
+   * Restores the state of a leased message whose attempt did not begin: `queued` before its first attempt, `deferred`
+   * after one. There is no event.
    */
   returned(tables: Tables, message: MessageRow): void;
   /**
-   * Inserts an event, for a unit of work that returns the refusal and so leaves no trace: throws when events
-   * cannot be recorded.
+   * Inserts an event and returns a refusal, with which the unit of work is rolled back. Throws when events cannot be
+   * recorded.
    */
   tryInsert(tables: Tables): Refusal;
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void;
-  /** A send was refused because of its recipient: there is no message. */
+  /** Records that a send was refused because of its recipient; there is no message. */
   refusedSend(tables: Tables, event: EventWithoutMessage<'email_suppressed'>): void;
-  /** An opt-out that belongs to no message, or to one that was purged. */
+  /** Records an opt-out that belongs to no message, or to one that was purged. */
   optedOut(tables: Tables, event: EventWithoutMessage<'email_unsubscribed'>): void;
-  /** A complaint about a message that was purged. */
+  /** Records a complaint about a message that was purged. */
   complained(tables: Tables, event: EventWithoutMessage<'email_complained'>): void;
 }
 
@@ -76,14 +76,14 @@ export interface RecorderDeps {
   clock: Clock;
   ids: Ids;
   onSuppressionChange?: OnSuppressionChange;
-  /** Called when a delivery to a webhook was inserted by a unit of work that is not committed yet. */
+  /** Called when a delivery to a webhook was inserted, by a unit of work that is not committed yet. */
   onWebhookDue?: (webhook: number) => void;
 }
 
 export function createRecorder(deps: RecorderDeps): Recorder {
   const { clock, ids, onSuppressionChange, onWebhookDue } = deps;
 
-  /** Inserts an event, and a delivery for each webhook that takes its kind. */
+  /** Inserts an event, and a delivery for each webhook that subscribes to its kind. */
   function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>): void {
     const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });
     for (const webhook of tables.webhooks.subscribed(event.account_id, event.kind)) {
@@ -123,7 +123,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const firstSent = kind === 'email_sent' && message.sent_at === null;
       tables.messages.setState(message.seq, status, at, firstSent ? at : null, next.final ? at : null);
       if (next.final) tables.queue.remove(message.seq);
-      // Taken again after a restart or a deferral: `email_sent` is recorded once for each message.
+      // Leased again after a restart or a deferral: `email_sent` is recorded once for each message.
       if (kind === 'email_sent' && !firstSent) return true;
       const suppressed = suppress(tables, message, event, at);
       if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
@@ -147,7 +147,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const at = clock.now();
       const event = { event_id: ids.make('evt'), account_id: '', kind: 'email_sent', at, data: '{}' };
       tables.events.insert({ ...event, message_seq: null, domain_id: null });
-      return refuse('UNAVAILABLE', 'The event was inserted as a test only');
+      return refuse('UNAVAILABLE', 'The event was inserted only as a test');
     },
     domain: (tables, domain, kind, fields) =>
       insert(tables, {
@@ -164,12 +164,13 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   };
 }
 
-/** A domain can have a million queued messages: more of them would be one very long unit of work. */
+/** Bounds the unit of work: a domain can have a million queued messages. */
 const DROP_BATCH_SIZE = 1000;
 
 /**
- * Drops queued messages of a domain that is being deleted, in the same unit of work, and returns their number. Delivery
- * drops the others when they are due, because their domain is missing. Messages that a worker has are being sent.
+ * Drops up to `DROP_BATCH_SIZE` queued messages of a domain that is being deleted, in the same unit of work, and returns
+ * their number. Delivery drops the others when they are due, because their domain is missing. Messages with a lease are
+ * being sent and are not dropped.
  */
 export function dropQueued(recorder: Recorder, tables: Tables, domainId: string): number {
   let dropped = 0;

@@ -10,8 +10,8 @@ import type { Writer } from '../store/writer.ts';
 
 /**
  * Deletes rows by age, as their tables declare (`store/data-policies`): bodies some days after all their messages are
- * final, then events, their webhook deliveries, messages, strikes, received mail and reports; idempotent answers when they
- * expire. Free pages beyond a reserve are then returned to the file system.
+ * final, then events, their webhook deliveries, messages, strikes, received mail and reports; idempotent responses when
+ * they expire. Free pages beyond a reserve are then returned to the file system.
  *
  * A pass runs every hour, in portions (`store/maintenance/portions`). It continues from the rows that are left, so the next
  * pass completes one that was interrupted; after a start the first pass runs within a minute. A pass with nothing to
@@ -22,7 +22,7 @@ export interface Retention {
   run(): Promise<Purged>;
   /** Starts hourly passes. */
   start(): void;
-  /** Ends passes; resolves when the portion in progress, if any, is durable. */
+  /** Ends the passes; resolves when the portion in progress, if any, is durable. */
   stop(): Promise<void>;
   progress(): RetentionProgress;
 }
@@ -119,7 +119,7 @@ export function createRetention(deps: RetentionDeps): Retention {
         step: inStatements((all, rows) => {
           const { removed, next, end } = select(all).purge({ from, before: eventsBefore, now, rows });
           from = next ?? end;
-          // Everything below it is deleted or was skipped.
+          // All earlier events are deleted or were skipped.
           if (kind === 'events') eventsEnd = from;
           return { rows, deleted: removed, isDone: next === null };
         }),

@@ -8,9 +8,9 @@ import type { MessageEvent } from './event-types.ts';
 import type { Recorder } from './record.ts';
 
 /**
- * Records opens and clicks. Thousands can arrive at a time when a campaign is sent, and anyone who has a link can
- * cause them, so they wait in memory and are recorded in small units of work, one at a time, between those of sends.
- * Visitors never wait for the database. A crash loses the visits that wait, which are those of a few milliseconds.
+ * Records opens and clicks. A campaign can cause thousands at a time, and so can anyone who has a link: they wait in
+ * memory and are recorded in small units of work, one at a time, between those of sends. Visitors never wait for the
+ * database. A crash loses the waiting visits, those of the last milliseconds.
  */
 export type TrackedVisit = Visitor &
   ({ kind: 'email_opened'; messageId: string } | { kind: 'email_clicked'; messageId: string; url: string });
@@ -26,7 +26,7 @@ interface Visitor {
 
 export interface Visits {
   record(visit: TrackedVisit): void;
-  /** Resolves when all visits that wait are recorded. */
+  /** Resolves when all waiting visits are recorded. */
   close(): Promise<void>;
 }
 
@@ -39,14 +39,14 @@ export interface VisitsDeps {
   observe?(kind: VisitKind, result: 'recorded' | 'ignored' | 'lost'): void;
 }
 
-/** Visits in one unit of work: some milliseconds at most between two sends. */
+/** Visits in one unit of work, which delays a send by some milliseconds at most. */
 const VISIT_BATCH_SIZE = 64;
-/** Visits that wait; further ones are lost. */
+/** Waiting visits; further ones are lost. */
 const MAX_WAITING = 20_000;
 
 /**
- * Visits of a message that are recorded without delay; afterwards one a minute. A mail program that loads the image
- * repeatedly, or anyone with a copy of a link, must not fill the database.
+ * Visits of a message that are recorded without a limit on their rate; after that one per minute. A mail program that
+ * loads the image repeatedly, or anyone with a copy of a link, must not fill the database.
  */
 const MAX_BURST: Record<VisitKind, number> = {
   email_opened: 20,

@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { callerBlock } from '../accounts/caller-addresses.ts';
-import { parseListen } from '../config/schema.ts';
+import { parseListen } from '../config/setting-types.ts';
 import { listenFault } from '../core/operator-fault.ts';
 import { eventLoopTurns } from '../core/slices.ts';
 

@@ -83,11 +83,11 @@ export function parseMailboxList(value: string | readonly string[]): Mailbox[] |
 /** Formats a mailbox for display and JSON: UTF-8, the name quoted if necessary. `parseMailbox` parses the result. */
 export function formatMailbox({ name, address }: Mailbox): string {
   if (name === '') return address;
-  return PLAIN_NAME.test(name) ? `${name} <${address}>` : `${quoted(name)} <${address}>`;
+  return PLAIN_NAME.test(name) ? `${name} <${address}>` : `${quotedString(name)} <${address}>`;
 }
 
 /** An RFC 5322 §3.2.4 quoted-string. */
-export function quoted(text: string): string {
+export function quotedString(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 

@@ -1,10 +1,10 @@
 import { type Work, withoutPause } from '../core/slices.ts';
 import { MARKS } from './content.ts';
 import { DISPLAY_ATTRIBUTES, trackDisplay } from './html/display.ts';
+import { escapeHtml } from './html/escape.ts';
 import { textFromHtml } from './html/text-part.ts';
 import { walkHtml, walkingHtml } from './html/walk.ts';
 import {
-  escapeHtml,
   isServiceVariable,
   parseTemplate,
   type RenderOptions,
@@ -51,8 +51,8 @@ export const DEFAULT_COMPLIANCE_TEMPLATES: Readonly<Record<ComplianceKind, strin
 };
 
 /**
- * Wraps every snippet, so that it starts on a new line wherever it is inserted, also in a paragraph, which must not
- * contain block elements. Outlook for Windows does not support `display`; for it there is a line break.
+ * Wraps every snippet, so that it starts on a new line wherever it is inserted, even in a paragraph, which must not
+ * contain block elements. The line break is for Outlook for Windows, which does not support `display`.
  */
 const OWN_LINE = ['<span style="display:block"><!--[if mso]><br><![endif]-->', '</span>'] as const;
 
@@ -115,7 +115,7 @@ export function* findingHidden(
   options: RenderOptions,
 ): Work<RequiredVariable[]> {
   const positions: SlotPosition[] = [];
-  // A plain text repositions each snippet: if it is rendered as text, so is the snippet.
+  // A short text stands in for each snippet: where that is displayed, so is the snippet.
   const probes = Object.fromEntries(REQUIRED.map((name) => [name, PROBE]));
   const own = { ...service, ...probes };
   const html = yield* renderingTemplate(template, 'html', variables, own, { ...options, positions });

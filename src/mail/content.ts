@@ -1,10 +1,10 @@
 import type { KeyObject } from 'node:crypto';
-import { escapeHtml } from './template.ts';
+import { escapeHtml } from './html/escape.ts';
 
 /**
  * The content of a message, validated and rendered, but not yet composed as MIME: the form that the queue stores. All
  * copies of a request share one content. Values that differ between copies (links with a recipient's tokens, the
- * recipient's address) are marks in the content, which `personalize` replaces when a copy is sent.
+ * recipient's address) are represented by marks in the content, which `personalize` replaces when a copy is sent.
  */
 export interface Mailbox {
   /** Display name, decoded, '' for none. */

@@ -22,7 +22,7 @@ export function publicKeyRecordValue(key: KeyObject): string {
   return `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`;
 }
 
-/** Signed once more often than they occur, so that an added field also breaks the signature (§5.4.2, §8.15). */
+/** Listed once more than they occur, so that an added field breaks the signature, too (§5.4.2, §8.15). */
 const OVERSIGNED_FIELDS = [
   'From',
   'To',

@@ -7,7 +7,7 @@ const OVERHEAD = '=?utf-8?q??='.length;
 /** The minimum length of a first word: one character of four octets. */
 const MIN_WORD = OVERHEAD + 12;
 
-/** Characters that Q encoding does not escape, also in a display name (RFC 2047 §5 (3)). */
+/** Characters that Q encoding does not escape even in a display name (RFC 2047 §5 (3)). */
 const LITERAL = /[A-Za-z0-9!*+/-]/;
 
 /**

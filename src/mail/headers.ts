@@ -1,4 +1,4 @@
-import { quoted } from './address.ts';
+import { quotedString } from './address.ts';
 import type { Mailbox } from './content.ts';
 import { encodedWords } from './encoded-word.ts';
 
@@ -93,7 +93,7 @@ function phrase(display: string, first: number): string[] {
 }
 
 function quotedPhrase(display: string, first: number): string[] {
-  return mustBeEncoded(display) ? encodedWords(display, first) : [quoted(display)];
+  return mustBeEncoded(display) ? encodedWords(display, first) : [quotedString(display)];
 }
 
 /** Text that looks like an encoded-word would be decoded, so it is encoded. */
@@ -144,7 +144,7 @@ const MAX_SECTION = 54;
 
 /** A parameter as `name=value` words. */
 function parameter(name: string, value: string): string[] {
-  if (PRINTABLE.test(value) && value.length <= MAX_QUOTED) return [`${name}=${quoted(value)}`];
+  if (PRINTABLE.test(value) && value.length <= MAX_QUOTED) return [`${name}=${quotedString(value)}`];
   const sections = [''];
   for (const char of value) {
     const form = percentEncode(char);
@@ -152,7 +152,7 @@ function parameter(name: string, value: string): string[] {
     if ((sections[last]?.length ?? 0) + form.length > MAX_SECTION) sections.push(form);
     else sections[last] += form;
   }
-  const approximation = `${name}=${quoted(toAscii(value))}`;
+  const approximation = `${name}=${quotedString(toAscii(value))}`;
   if (sections.length === 1) return [approximation, `${name}*=utf-8''${sections[0]}`];
   return [
     approximation,

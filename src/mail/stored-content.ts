@@ -70,7 +70,7 @@ function smaller(json: string, size: number, deflated: Buffer): PackedContent {
   return { body: deflated.length < size ? deflated : json, size };
 }
 
-/** Returns the JSON. Throws when the octets are damaged, or when the JSON is longer than `size`. */
+/** Returns the JSON. Throws if the octets are damaged, or if the JSON is longer than `size`. */
 export function unpackContent({ octets, encoding, size }: EncodedContent<ArrayBufferLike>): string {
   return decoder.decode(encoding === 'json' ? octets : inflate(octets, Math.max(1, size)));
 }

@@ -1,4 +1,5 @@
 import { type Work, withoutPause } from '../core/slices.ts';
+import { escapingHtml } from './html/escape.ts';
 
 /**
  * Templates: `{{name}}` in a subject, HTML or text is replaced by a value. No code, no loops. Defines the syntax, the
@@ -47,7 +48,7 @@ export interface Template {
   slots: Slot[];
   /** The names used, without duplicates, in order of first use. */
   names: string[];
-  /** The first `{{…}}` that are no slots. */
+  /** The first `{{…}}` that are not slots. */
   leftovers: string[];
   /** There are more than MAX_SLOTS slots: the other fields are empty, and the template cannot be rendered. */
   tooLong: boolean;
@@ -274,13 +275,13 @@ export function isServiceVariable(name: string): name is ServiceVariable {
   return (SERVICE_VARIABLES as readonly string[]).includes(name);
 }
 
-/** Above the nesting limit of variables. */
-const MAX_STEPS = 65;
+/** Names in a path: more than the nesting limit of variables allows. */
+const MAX_PATH_LENGTH = 65;
 
 /** Reads own properties only: `constructor` and `__proto__` are undefined like any other unknown name. */
 function readPath(variables: Readonly<Record<string, unknown>>, name: string): unknown {
   let value: unknown = variables;
-  for (const step of name.split('.', MAX_STEPS)) {
+  for (const step of name.split('.', MAX_PATH_LENGTH)) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     if (!Object.hasOwn(value, step)) return undefined;
     value = (value as Record<string, unknown>)[step];
@@ -294,31 +295,4 @@ function toText(value: unknown, kind: TemplateKind): string | Unusable {
   if (typeof value !== 'string') return NOT_TEXT;
   if (value.includes('\u0000')) return NUL;
   return kind === 'subject' && /[\r\n]/.test(value) ? LINE_BREAK : value;
-}
-
-const ESCAPES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/** Characters that are escaped between two yields. */
-const ESCAPED_PER_STEP = 32 * 1024;
-
-/** Escapes text for element content and quoted attribute values. */
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char);
-}
-
-/** `escapeHtml` in steps. */
-function* escapingHtml(text: string): Work<string> {
-  if (text.length <= ESCAPED_PER_STEP) return escapeHtml(text);
-  const pieces: string[] = [];
-  for (let at = 0; at < text.length; at += ESCAPED_PER_STEP) {
-    pieces.push(escapeHtml(text.slice(at, at + ESCAPED_PER_STEP)));
-    yield;
-  }
-  return pieces.join('');
 }

@@ -1,5 +1,5 @@
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
-import { type ListenAddress, parseListen } from '../config/schema.ts';
+import { type ListenAddress, parseListen } from '../config/setting-types.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
 import { createErrorLog, type Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';

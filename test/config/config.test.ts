@@ -5,7 +5,7 @@ import { parse } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import { exampleToml } from '../../src/config/example.ts';
 import { ConfigFault, loadConfig } from '../../src/config/load.ts';
-import { parseListen } from '../../src/config/schema.ts';
+import { parseListen } from '../../src/config/setting-types.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'postrider-config-'));
 
@@ -85,7 +85,7 @@ describe('configuration', () => {
       { POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true' },
       { delivery: { allowPrivateNetworks: true } },
     ],
-    ['a bare text', { POSTRIDER_LOG__LEVEL: 'warn' }, { log: { level: 'warn' } }],
+    ['an unquoted string', { POSTRIDER_LOG__LEVEL: 'warn' }, { log: { level: 'warn' } }],
     [
       'a table',
       { POSTRIDER_SECONDARY: '{ type = "relay", host = "relay.example" }' },
@@ -122,7 +122,7 @@ describe('configuration', () => {
       '[delivery]\negress = [{ name = "one" }, { name = "two" }, { name = "one" }]',
       'delivery.egress[2].name',
     ],
-  ])('rejects %s with the same name', (_, text, path) => {
+  ])('rejects two %s with the same name', (_, text, path) => {
     expect(faultsOf(() => loadConfig({ file: fileWith(text), env: {} }))).toEqual([
       expect.stringMatching(new RegExp(`^${path.replace(/[[\]]/g, '\\$&')}: ".*" is used twice$`)),
     ]);
@@ -151,7 +151,7 @@ describe('configuration', () => {
     it.each(['none', 'opportunistic', 'required'])(
       'refuses tls = "%s" without allowUnverifiedAuth',
       (tls) => {
-        const words = `tls: "${tls}" would send the password to a server that has not proved its name: use tls = "verified", or set allowUnverifiedAuth = true`;
+        const words = `tls: "${tls}" would send the password to a server whose name is not verified: use tls = "verified", or set allowUnverifiedAuth = true`;
         expect(faultsOf(() => load(`${login}, tls = "${tls}"`))).toEqual([`delivery.routes[0].${words}`]);
         const env = {
           POSTRIDER_SECONDARY: `{ type = "relay", host = "r.example", ${login}, tls = "${tls}" }`,
@@ -192,13 +192,13 @@ describe('configuration', () => {
   });
 
   it.each([
-    ['a file that is not there', join(dir, 'none.toml'), /cannot be read/],
+    ['a file that does not exist', join(dir, 'none.toml'), /cannot be read/],
     ['a file that is not TOML', fileWith('a = = b'), /is not TOML/],
   ])('rejects %s', (_, file, words) => {
     expect(faultsOf(() => loadConfig({ file, env: {} })).join()).toMatch(words);
   });
 
-  it('uses the master key of systemd credentials', () => {
+  it('uses the master key from systemd credentials', () => {
     const credentials = mkdtempSync(join(tmpdir(), 'postrider-credentials-'));
     writeFileSync(join(credentials, 'master.key'), Buffer.alloc(32));
     const config = loadConfig({ env: { CREDENTIALS_DIRECTORY: credentials }, cwd: dir });
@@ -210,7 +210,7 @@ describe('configuration', () => {
     expect(readFileSync(file, 'utf8')).toBe(exampleToml());
   });
 
-  it('has an example of which every line is valid when uncommented', () => {
+  it('has an example in which every line is valid when uncommented', () => {
     const text = exampleToml().replace(/^#(?=[a-zA-Z]+ = (?!""))|^#(?= {2}\{|\])/gm, '');
     const { data: _, ...settings } = parse(text);
     expect(Object.keys(settings).length).toBeGreaterThan(8);
@@ -227,7 +227,7 @@ describe('listen addresses', () => {
     ['127.0.0.1', null],
     ['127.0.0.1:65536', null],
     ['::1:25', null],
-  ])('%s', (text, expected) => {
+  ])('parses %s', (text, expected) => {
     expect(parseListen(text)).toEqual(expected);
   });
 });

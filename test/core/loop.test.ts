@@ -31,7 +31,7 @@ describe('a loop', () => {
     expect(runs).toBe(3);
   });
 
-  it('waits as long as a run asks for', async () => {
+  it('waits for the pause that a run returns', async () => {
     const tested = loop({ run: () => (runs++ === 0 ? 10 : undefined) });
     tested.start();
     await vi.advanceTimersByTimeAsync(10);

@@ -54,12 +54,12 @@ describe('sliced work', () => {
     const perTurn: number[] = [];
     let done = 0;
     let running = true;
-    const look = () => {
+    const observe = () => {
       perTurn.push(done);
       done = 0;
-      if (running) setImmediate(look);
+      if (running) setImmediate(observe);
     };
-    setImmediate(look);
+    setImmediate(observe);
     function* counted(): Work<void> {
       for (const step of busy(10)) {
         done++;

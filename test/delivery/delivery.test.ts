@@ -45,7 +45,7 @@ describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
     expect(delivery.parked()).toEqual([]);
   });
 
-  it('fails its message as expired when its time is over', async () => {
+  it('fails its message when it expires', async () => {
     const env = await createTestDelivery({ deps: { signersOf: corrupt } });
     const [message] = env.put(users(1), { expires_at: env.clock.now() + 30_000 });
     if (message === undefined) throw new Error('no message');
@@ -94,7 +94,7 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
     tables.events.insert = corrupt;
     const messages = put(users(10));
     delivery.start();
-    await expect.poll(delivery.unrecorded, WAIT).toMatch(/^outcomes cannot be recorded since/);
+    await expect.poll(delivery.unrecorded, WAIT).toMatch(/^outcomes could not be recorded for/);
     expect(sink.count).toBe(0);
     expect(leases()).toBe(0);
     expect(delivery.inFlight()).toBe(0);

@@ -45,7 +45,7 @@ function createTestLeases(stillAllowed: LeasesDeps['stillAllowed'] = () => null)
     await leases.settled();
     return taken;
   };
-  /** The message and its row in the queue, with the kinds of its events. */
+  /** The message with its queue row and the kinds of its events. */
   const state = () => ({
     status: tables.messages.bySeq(seq)?.status,
     queue: tables.queue.get(seq),
@@ -83,7 +83,7 @@ describe('taking a message', () => {
     expect(state()).toMatchObject({ status: 'failed', queue: null, events: ['email_suppressed'] });
   });
 
-  it('leaves one alone that another process deferred', async () => {
+  it('does not lease one that another process deferred', async () => {
     const { take, state, tables, message, clock } = createTestLeases();
     tables.queue.defer(message.seq, clock.now() + MINUTE);
     expect(await take()).toEqual([false]);

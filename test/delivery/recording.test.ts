@@ -46,7 +46,7 @@ describe('an outcome', () => {
     expect(recording.pending()).toBe(0);
   }, 15_000);
 
-  it('is recorded once although its announcement fails', async () => {
+  it('is recorded once even if its callback throws', async () => {
     const { recording, recorded, lines } = start(() => {
       throw new Error('a defect');
     });
@@ -75,15 +75,15 @@ describe('an outcome', () => {
   });
 });
 
-describe('outcomes cannot be recorded', () => {
-  it('while events cannot be inserted, and can again when that is over', async () => {
+describe('outcomes count as unrecordable', () => {
+  it('while events cannot be inserted', async () => {
     const { recording, tables, lines } = start();
     const { insert } = tables.events;
     tables.events.insert = fails;
     recording.suspect(new Error('first'));
     await recording.check();
     expect(recording.unrecorded()).toMatch(
-      /^outcomes cannot be recorded since \d+ s: database or disk is full$/,
+      /^outcomes could not be recorded for \d+ s: database or disk is full$/,
     );
     await recording.check();
     expect(recording.unrecorded()).not.toBeNull();
@@ -112,7 +112,7 @@ describe('outcomes cannot be recorded', () => {
     expect(recording.unrecorded()).toBeNull();
   }, 15_000);
 
-  it('and the check inserts nothing', async () => {
+  it('only by a check that inserts nothing', async () => {
     const { recording, tables } = start();
     recording.suspect(new Error('first'));
     await recording.check();
@@ -120,7 +120,7 @@ describe('outcomes cannot be recorded', () => {
   });
 });
 
-describe('at the end', () => {
+describe('drain', () => {
   it('retries until the time is over and returns how many are left', async () => {
     const { recording } = start();
     const tries = new Map<number, number>();
@@ -134,7 +134,7 @@ describe('at the end', () => {
     for (const count of tries.values()) expect(count).toBeGreaterThan(1);
   });
 
-  it('records what can be recorded again before the time is over', async () => {
+  it('resolves as soon as all outcomes are recorded', async () => {
     const { recording, recorded } = start();
     let broken = true;
     for (const seq of [1, 2]) recording.persist(seq, () => (broken ? fails() : OUTCOME));

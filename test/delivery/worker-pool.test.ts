@@ -74,7 +74,7 @@ describe('a job', () => {
     expect(each.content.octets.byteLength).toBe(0);
   });
 
-  it('that cannot be cloned comes back alone; the others of its batch are sent', async () => {
+  it('that cannot be cloned is reported alone; the others of its batch are sent', async () => {
     const { pool, reported, unsendable, send } = start();
     const before = send('a');
     const bad = Object.assign(to('bad'), { toString: () => 'a function cannot be cloned' });

@@ -45,7 +45,7 @@ describe('several servers', () => {
   });
 
   it.each(['SERVFAIL', 'REFUSED', 'FORMERR', 'bad bytes', 'referral'] as const)(
-    'after %s the next one is asked',
+    'queries the next one after %s',
     async (behavior) => {
       first.set('host.test', 'A', behavior);
       second.set('host.test', 'A', ['192.0.2.2']);
@@ -61,7 +61,7 @@ describe('several servers', () => {
     expect(second.questions).toEqual([]);
   });
 
-  it('skips a server that does not answer, and uses it last afterwards', async () => {
+  it('skips a server that does not answer, and queries it last from then on', async () => {
     first.set('*', '*', 'silent');
     second.set('*', 'A', ['192.0.2.2']);
     const exchange = between([first.address, second.address], 1000);
@@ -157,7 +157,7 @@ describe('forged answers', () => {
     expect(summary(await between([first.address], 200).query(HOST))).toBe('ETIMEOUT');
   });
 
-  it('of another sender are ignored, even with the correct id and question', async () => {
+  it('from another sender are ignored, even with the correct id and question', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 150 });
     const answer = between([first.address], 5000).query(HOST);
     await expect.poll(() => first.questions).toHaveLength(1);
@@ -193,12 +193,12 @@ describe('server addresses', () => {
     ['[2001:db8::53]', '2001:db8::53', 53],
     ['[2001:db8::53]:5353', '2001:db8::53', 5353],
     ['fe80::1%eth0', 'fe80::1%eth0', 53],
-  ])('%s', (text, address, port) => {
+  ])('parses %s', (text, address, port) => {
     expect(parseServer(text)).toEqual({ address, port });
   });
 
   it.each(['', 'resolver.test', '192.0.2.53:0', '192.0.2.53:70000', '192.0.2', '[192.0.2.53', ':53'])(
-    '%j is none',
+    'rejects %j',
     (text) => {
       expect(() => parseServer(text)).toThrow('not a DNS server address');
     },

@@ -213,7 +213,7 @@ describe('negative answers and failures', () => {
     expect(error).toMatchObject({ code, absent, message: expect.stringContaining('MX shop.test') });
   });
 
-  it('skip an invalid record; alone it is a failure', async () => {
+  it('skip an invalid record among valid ones; without a valid one the lookup fails', async () => {
     const mx = (exchange: string) =>
       ({ type: 'MX', name: 'shop.test', ttl: 300, data: { preference: 10, exchange } }) as const;
     dns.set('shop.test', 'MX', { values: [], raw: [mx('not a name.test'), mx('mx.test')] });
@@ -356,12 +356,12 @@ describe('createResolver', () => {
 describe('cancellation', () => {
   it('rejects the aborted lookup, not others of the same name', async () => {
     dns.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 50 });
-    const impatience = new AbortController();
-    const leaving = resolver.a('host.test', { signal: impatience.signal });
-    const staying = resolver.a('host.test');
-    impatience.abort(new Error('shutting down'));
-    await expect(leaving).rejects.toThrow('shutting down');
-    expect((await staying).records).toEqual(['192.0.2.1']);
+    const controller = new AbortController();
+    const aborted = resolver.a('host.test', { signal: controller.signal });
+    const other = resolver.a('host.test');
+    controller.abort(new Error('shutting down'));
+    await expect(aborted).rejects.toThrow('shutting down');
+    expect((await other).records).toEqual(['192.0.2.1']);
     expect(dns.asked('host.test')).toBe(1);
   });
 

@@ -108,7 +108,7 @@ describe('parsed again', () => {
 
   const missing = !process.env.CI && !existsSync('/usr/sbin/knotd');
   it.skipIf(missing)(
-    `a nameserver of another make serves what was written${missing ? ': knotd is not installed' : ''}`,
+    `Knot DNS serves the records of the zone file${missing ? ': knotd is not installed' : ''}`,
     async () => {
       const records: ZoneRecord[] = [
         record('SOA', 'ns.mail.test admin.mail.test 1 3600 600 86400 60'),

@@ -92,7 +92,7 @@ describe('SIGTERM while outcomes cannot be recorded', () => {
     damage(setup, 'ALTER TABLE attempts RENAME TO attempts_damaged');
     await sink.waitFor(2);
     expect(await daemon.kill('SIGTERM')).toEqual({ code: 1, signal: null });
-    expect(daemon.log()).toMatch(/"messages":2,"msg":"outcomes could not be recorded before the end/);
+    expect(daemon.log()).toMatch(/"messages":2,"msg":"outcomes could not be recorded before the stop/);
     damage(setup, 'ALTER TABLE attempts_damaged RENAME TO attempts');
     await daemon.restart();
     for (const messageId of messageIds) await waitForStatus(messageId, 'delivered');

@@ -160,14 +160,14 @@ describe('applying a failure report', () => {
     ['about our sender', { scope: 'sender', bounceType: 'block', classification: 'reputation-block' }],
     ['about the message', { scope: 'message', bounceType: 'block', classification: 'spam-block' }],
     ['about the server', { scope: 'site', bounceType: 'soft', classification: 'expired' }],
-  ] as const)('does not suppress for a report %s', async (_, judged) => {
+  ] as const)('does not suppress for a report %s', async (_, classified) => {
     const played = await play(startStore(), [
       'email_sent',
       'email_delivered',
-      dsn({ ...FAILED, ...judged, suppress: 'never' }),
+      dsn({ ...FAILED, ...classified, suppress: 'never' }),
     ]);
     expect(played).toMatchObject({ status: 'bounced', suppressed: [] });
-    expect(played.last).toMatchObject({ bounceType: judged.bounceType, suppressed: false });
+    expect(played.last).toMatchObject({ bounceType: classified.bounceType, suppressed: false });
   });
 
   it('counts soft bounces although each message was delivered before', async () => {

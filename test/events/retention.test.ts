@@ -123,9 +123,9 @@ describe('bodies', () => {
     clock.advance(BODY_DAYS * DAY + 1);
     await retention.run();
     expect(hasBody(content_id)).toBe(false);
-    const looks = portions.filter(([kind]) => kind === 'bodies');
-    // 1, 2, 4 … rows: nine portions at least, however fast the machine is.
-    expect(looks.length).toBeGreaterThanOrEqual(9);
+    const examined = portions.filter(([kind]) => kind === 'bodies');
+    // 1, 2, 4 … rows: at least nine portions on any machine.
+    expect(examined.length).toBeGreaterThanOrEqual(9);
   });
 
   it('without a message are deleted by their age', async () => {
@@ -172,7 +172,7 @@ describe('events', () => {
     const { event, hasEvent, clock, retention } = start();
     const real = clock.now();
     const before = event();
-    // For a moment the machine believes it is 1970.
+    // The clock was set to 1970 for a moment.
     const wrong = event(1000);
     const after = event(real + 1);
     clock.advance(DAY);

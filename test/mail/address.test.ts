@@ -26,7 +26,7 @@ describe('parseMailbox parses', () => {
     ['x@123.example', '', 'x@123.example'],
     ['"john doe"@example.com', '', '"john doe"@example.com'],
     ['"a@b,c\\"d"@example.com', '', '"a@b,c\\"d"@example.com'],
-    // Quotes and escapes that are not needed would make a second address of the same mailbox.
+    // Unnecessary quotes and escapes would be a second address of the same mailbox.
     ['"ann"@example.com', '', 'ann@example.com'],
     ['"a\\nn.cole"@example.com', '', 'ann.cole@example.com'],
     ['"j\\ohn doe"@example.com', '', '"john doe"@example.com'],
@@ -185,7 +185,7 @@ describe('formatMailbox', () => {
     .filter((text) => text.length <= 200 && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text));
   const local = fc.oneof(
     fc.stringMatching(/^[A-Za-z0-9!#$%&'*+/=?^_`{|}~é漢-]{1,10}(\.[A-Za-z0-9é漢-]{1,5}){0,2}$/),
-    // Quoted because it must be, and no more than it must be.
+    // Quoted only as far as necessary.
     fc.stringMatching(/^" ([ !#-[\]-~]|\\["\\]){0,20}"$/),
   );
   const domain = fc.stringMatching(/^([a-z0-9]([a-z0-9]{0,8}[a-z0-9])?\.){1,3}[a-z]{2,6}$/);

@@ -215,7 +215,7 @@ describe('a compliance snippet', () => {
 });
 
 describe('a compliance template', () => {
-  it.each(COMPLIANCE_KINDS)('of kind %s is fine as we ship it', (kind) => {
+  it.each(COMPLIANCE_KINDS)('of kind %s is valid by default', (kind) => {
     expect(complianceTemplateProblems(kind, DEFAULT_COMPLIANCE_TEMPLATES[kind])).toEqual([]);
   });
 

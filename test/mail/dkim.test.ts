@@ -229,7 +229,7 @@ describe('a composed message', () => {
   const python = ['python3', '/usr/bin/python3'].find(
     (path) => spawnSync(path, ['-c', 'import dkim']).status === 0,
   );
-  it.skipIf(python === undefined)('passes a verifier in another language too', () => {
+  it.skipIf(python === undefined)('passes a verifier in another language', () => {
     const composed = compose(content('Grüße  aus Köln', 'Jörg, "the" one', 'Hello  \n\n.\n\n'), copy);
     const raw = messageBytes(composed, signDkim(composed, [signer], now));
     const script = [

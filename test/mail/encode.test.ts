@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type EncodedBody, encodeText, wrapBase64 } from '../../src/mail/encode.ts';
 
-/** An independent decoder, by the book and slow. */
+/** An independent decoder: simple and slow. */
 function decode({ encoding, body }: EncodedBody): string {
   const text = body.toString('latin1');
   if (encoding === '7bit') return text;

@@ -6,13 +6,13 @@ import { addressField, parameterField, textField, wordsField } from '../../src/m
 
 const parse = (field: string) => simpleParser(`${field}\r\n\r\n`);
 
-/** What every field must keep, whatever its value. */
+/** The properties of every field, whatever its value. */
 function expectValid(field: string): void {
   const lines = field.split('\r\n');
   for (const [index, line] of lines.entries()) {
     expect(line).toMatch(/^[ -~]*$/);
     expect(line.length).toBeLessThanOrEqual(998);
-    // Folded lines begin with a blank and hold something else: an all-blank one would end the header for some.
+    // Folded lines begin with a space and contain text: a line of spaces alone would end the header for some parsers.
     expect(line).toMatch(index === 0 ? /^[A-Za-z-]+:(?: |$)/ : /^ +[^ ]/);
   }
 }
@@ -69,7 +69,7 @@ describe('textField', () => {
     await fc.assert(
       fc.asyncProperty(value, async (text) => {
         const { subject = '' } = await parse(textField('Subject', text));
-        // The reader used here folds runs of blanks into one, so blanks are compared as one.
+        // The parser used here collapses runs of spaces, so they are compared as one.
         const flat = (words: string) => words.replace(/[\p{Cc}\s]+/gu, ' ').trim();
         expect(flat(subject)).toBe(flat(text));
       }),
@@ -113,7 +113,7 @@ describe('encodedWords', () => {
                       .replace(/=(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
                     'latin1',
                   );
-            // Fatal: a character cut in two throws.
+            // Fatal: throws for a character that is cut in two.
             decoded += new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(octets);
           }
           expect(decoded).toBe(text);

@@ -10,7 +10,7 @@ import {
 
 const json = (html: string) => JSON.stringify({ subject: 'Žluťoučký kůň 🐎', html });
 const rows = (count: number) => json('<tr><td style="padding:8px 0">Bücher 🐎</td></tr>\n'.repeat(count));
-/** As it is read from the database. */
+/** The form in which the database returns a content. */
 function stored({ body, size }: PackedContent): EncodedContent {
   return {
     octets: new Uint8Array(typeof body === 'string' ? Buffer.from(body) : body),

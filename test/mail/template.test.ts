@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { escapeHtml } from '../../src/mail/html/escape.ts';
 import {
-  escapeHtml,
   isServiceVariable,
   MAX_PROBLEMS,
   MAX_SLOTS,

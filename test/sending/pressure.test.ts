@@ -13,7 +13,7 @@ describe('sends', () => {
     await pressure.start();
     await pressure.stop();
     expect(pressure.refusal()).toBeNull();
-    fault = 'outcomes cannot be recorded since 3 s: database disk image is malformed';
+    fault = 'outcomes could not be recorded for 3 s: database disk image is malformed';
     expect(pressure.refusal()).toMatchObject({
       code: 'UNAVAILABLE',
       // Callers do not see the message of the database.

@@ -119,8 +119,8 @@ describe('the report of a retry', () => {
     ['no reason is known', () => null, 'is due now and is tried immediately'],
     [
       'its site is suspended',
-      () => 'the mail hosts of example.net cannot be reached, and are tried again at 12:00',
-      'is due now, but the mail hosts of example.net cannot be reached, and are tried again at 12:00',
+      () => 'the mail hosts of example.net cannot be reached; next attempt at 12:00',
+      'is due now, but the mail hosts of example.net cannot be reached; next attempt at 12:00',
     ],
     [
       'delivery is another process',

@@ -6,7 +6,7 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
-import { headerOnly, type Query, readQuery } from '../../src/dns/authoritative.ts';
+import { headerOnly, type Query, readDnsQuery } from '../../src/dns/authoritative.ts';
 import { listenDns, type Peer } from '../../src/dns/listener.ts';
 import { canonicalName } from '../../src/dns/names.ts';
 import { optRecord, RCODE } from '../../src/dns/wire.ts';
@@ -155,7 +155,7 @@ export async function startDnsServer(options: DnsServerOptions = {}): Promise<Dn
   };
 
   const respond = (bytes: Buffer, peer: Peer, reply: (answer: Buffer) => void) => {
-    const query = readQuery(bytes);
+    const query = readDnsQuery(bytes);
     if (query === null) return;
     if (Buffer.isBuffer(query)) return reply(query);
     const { type } = query.question;

@@ -2,7 +2,7 @@ import type { Config } from '../../config/schema.ts';
 import type { UseCase } from '../../store/domains/domains.ts';
 
 /**
- * Source addresses. A region names the pool of each use case; a pool has one or more entries; a connection slot always
+ * Source addresses. A region defines the pool of each use case; a pool has one or more entries; a connection slot always
  * uses the same entry.
  */
 export interface EgressEntry {
@@ -12,14 +12,14 @@ export interface EgressEntry {
 }
 
 /**
- * always: an entry of the pool has an IPv6 address. if-need-be: the system chooses the source address, and IPv6 is used
+ * always: an entry of the pool has an IPv6 address. fallback: the system chooses the source address, and IPv6 is used
  * for hosts that have no IPv4 address. never: all entries have an IPv4 address only.
  */
-export type Ipv6Use = 'always' | 'if-need-be' | 'never';
+export type Ipv6Use = 'always' | 'fallback' | 'never';
 
 export interface EgressPools {
   poolOf(region: string, useCase: UseCase): string;
-  /** The entry that the nth connection of a site uses. */
+  /** The entry that a connection slot of a site uses. */
   entry(pool: string, connection: number): EgressEntry;
   ipv6Of(pool: string): Ipv6Use;
 }
@@ -46,7 +46,7 @@ export function createEgressPools(config: Config): EgressPools {
     ipv6Of: (pool) => {
       const list = entries(pool);
       if (list.some(({ address6 }) => address6 !== undefined)) return 'always';
-      return list.some(({ address }) => address === undefined) ? 'if-need-be' : 'never';
+      return list.some(({ address }) => address === undefined) ? 'fallback' : 'never';
     },
   };
 }

@@ -1,12 +1,12 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
-import { parseListen } from '../../config/schema.ts';
+import { parseListen } from '../../config/setting-types.ts';
 import { isPublic } from '../../dns/address-kinds.ts';
 
 /**
- * Addresses that mail must not be delivered to: private networks, unless the operator allows them, and the listeners
- * of this daemon. An attacker may publish an MX record that points to 127.0.0.1 or to a metadata service.
+ * Rejects addresses that mail must not be delivered to: private networks, unless the operator allows them, and the
+ * listeners of this daemon. An attacker may publish an MX record that points to 127.0.0.1 or to a metadata service.
  */
 export type AddressVerdict = 'allowed' | 'private-network' | 'own-address';
 
@@ -38,7 +38,7 @@ function isSpecific(host: string): boolean {
   return isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::';
 }
 
-/** A connection to an unspecified address reaches this machine, too. */
+/** Whether the address is one of this machine; a connection to an unspecified address also reaches it. */
 function isLocal(canonical: string): boolean {
   if (['loopback', 'unspecified'].includes(ipaddr.parse(canonical).range())) return true;
   return Object.values(networkInterfaces()).some((list) =>
@@ -46,7 +46,7 @@ function isLocal(canonical: string): boolean {
   );
 }
 
-/** One spelling of each address, an IPv4-mapped one as IPv4. */
+/** The canonical form of an address, of an IPv4-mapped one that of the IPv4 address. */
 function canonicalAddress(address: string): string {
   return ipaddr.process(address.split('%', 1)[0] ?? '').toString();
 }

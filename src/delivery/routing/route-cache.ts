@@ -6,7 +6,7 @@ import type { RouteFinder, RouteResult } from './routes.ts';
 
 /** Caches routes. A caller never waits for a lookup: it gets null and is called back. */
 export interface RouteCache {
-  /** The route if it is known; null while it is looked up: then `onKnown` is called once it is known. */
+  /** The route if it is known; null while it is looked up: `onKnown` is then called when it is known. */
   get(destination: string, ipv6: Ipv6Use, onKnown: () => void): RouteResult | null;
 }
 
@@ -29,7 +29,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     try {
       result = await finder.find(destination, ipv6);
     } catch (error) {
-      // An error of this program must not bounce mail: it is handled like a DNS failure, and logged.
+      // An internal error must not bounce mail: it is handled like a DNS failure, and logged.
       log.error({ err: error, destination }, 'route lookup failed');
       result = { kind: 'failure', failure: 'dns-trouble', ttl: MIN_TTL_SECONDS };
     }

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { DeliveryRoute } from '../../config/schema.ts';
+import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Random, shuffled } from '../../core/random.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
@@ -116,7 +116,7 @@ interface FoundAddresses {
   found: string[];
   /** An address family could not be looked up. */
   lookupFailed: boolean;
-  /** The host has addresses, and this server has no source address for their family. */
+  /** The host has addresses, but this server has no source address of their family. */
   unreachable: boolean;
   ttl: number;
 }
@@ -130,7 +130,7 @@ type MailExchangers =
   | { kind: 'exchangers'; exchangers: Exchanger[]; ttl: number; implicit: boolean }
   | { kind: 'failure'; failure: LocalFailure; ttl: number };
 
-/** MX hosts by preference, equal ones shuffled; the domain itself where there is no MX record (RFC 5321 §5.1). */
+/** MX hosts by preference, equal ones shuffled; the domain itself if there is no MX record (RFC 5321 §5.1). */
 async function mailExchangers(
   resolver: Resolver,
   destination: string,

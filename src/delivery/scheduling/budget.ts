@@ -3,13 +3,13 @@ import type { QueuePriority } from '../../store/messages/queue.ts';
 
 /**
  * A limit on all deliveries (sessions, content bytes in flight) that accounts and sites share. There are no fixed
- * parts: an account or a site may use a multiple of what is free at the moment (dynamic thresholds), so one alone
- * gets most of it, several get equal parts, and something is always left for the next one.
+ * parts: an account or a site may use a multiple of what is free (dynamic thresholds). One alone gets most of the
+ * budget, several get equal parts, and there is always some left for the next one.
  */
 export interface Budget {
   /**
-   * Whether the share fits now. An account or a site that has nothing gets one share wherever one is free; a share of
-   * size 0 always fits.
+   * Whether the share fits now. An account or a site without a share gets one if the budget has space for it; a share
+   * of size 0 always fits.
    */
   admits(share: BudgetShare): boolean;
   take(share: BudgetShare): void;
@@ -24,11 +24,11 @@ export interface BudgetShare {
   size: number;
 }
 
-/** How many times what is free an account may use, by priority. Alone that is 4/5 and 2/3. */
+/** The multiple of the free budget that an account may use, by priority: alone it gets 4/5 and 2/3. */
 const ACCOUNT_FACTOR = [4, 2] as const;
-/** The same for a site: alone 2/3 and 1/2. */
+/** The same for a site, which alone gets 2/3 and 1/2. */
 const SITE_FACTOR = [2, 1] as const;
-/** The share of the whole that all marketing mail together may use. */
+/** The share of the budget that all marketing mail together may use. */
 const MARKETING_SHARE = 0.9;
 
 export function createBudget(total: number): Budget {
@@ -50,7 +50,7 @@ export function createBudget(total: number): Budget {
   return {
     admits: ({ account, site, priority, size }) => {
       if (size === 0) return true;
-      // A share larger than the whole is admitted alone, instead of never.
+      // A share larger than the budget is admitted alone.
       if (used === 0) return true;
       const free = (priority === 0 ? total : total * MARKETING_SHARE) - used;
       if (size > free) return false;
@@ -65,7 +65,7 @@ export function createBudget(total: number): Budget {
   };
 }
 
-/** Concurrent sessions where the configuration sets no number and the process has enough file descriptors. */
+/** Concurrent sessions if the configuration sets no number and the process has enough file descriptors. */
 const DEFAULT_CONNECTIONS = 500;
 /** File descriptors that listeners and the database use. */
 const OTHER_FILES = 64;

@@ -9,11 +9,11 @@ import { type QueueKey, queueKeyText } from '../../store/messages/queue.ts';
 export interface Claims {
   has(seq: number): boolean;
   add(message: ClaimedMessage): void;
-  /** Ends the claim: the database has the message's new state, or it waits as before. */
+  /** Ends the claim: the database has the message's new state, or the message waits as before. */
   release(message: ClaimedMessage): void;
-  /** Skips the message for a while, because it failed. */
+  /** Skips the message for a while, because updating or reading it failed. */
   holdOff(message: ClaimedMessage): void;
-  /** Claims on messages of a key: so many more have to be read to find others. */
+  /** Number of claims on messages of a key: a read must return that many more to find others. */
   countOf(key: QueueKey): number;
   /** Ends the claims that have expired. */
   sweep(): void;
@@ -24,7 +24,7 @@ export type ClaimedMessage = QueueKey & { seq: number };
 
 const FIRST_WAIT_MS = SECOND;
 const MAX_WAIT_MS = 600 * SECOND;
-/** Failed messages that are skipped at most; beyond that the oldest is read again early. */
+/** Failed messages that are skipped; if there are more, the oldest is read again early. */
 const MAX_HELD_OFF = 10_000;
 /** A message that has not failed again for this long starts with the first wait. */
 const FORGET_AFTER_MS = 2 * MAX_WAIT_MS;

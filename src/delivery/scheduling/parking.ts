@@ -1,11 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, iso, MINUTE } from '../../core/clock.ts';
+import { errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 
 /**
  * Domains and accounts whose mail cannot be prepared (an unreadable key, a damaged row). After several failures in a
- * row their mail stays in the queue for a while, so that it costs other accounts nothing; then one message is tried,
- * and the first that can be prepared releases them.
+ * row their mail stays in the queue for a while, so that it does not slow other accounts; then one message is tried, and
+ * the first that can be prepared releases them.
  */
 export interface Parking {
   failed(origin: MailOrigin, error: unknown): void;
@@ -32,7 +33,7 @@ export interface Parked {
 }
 
 const DOMAIN_FAILURES = 3;
-/** An account is parked when this many messages of several domains failed and none succeeded in between. */
+/** An account is parked when this many messages of at least `ACCOUNT_DOMAINS` domains failed and none succeeded. */
 const ACCOUNT_FAILURES = 12;
 const ACCOUNT_DOMAINS = 3;
 const FIRST_WAIT_MS = MINUTE;
@@ -79,7 +80,7 @@ export function createParking({ clock, monotonic, log }: ParkingDeps): Parking {
   }
 
   function succeed(kind: Parked['kind'], id: string): void {
-    // Called for every message: almost always there is nothing to remove.
+    // Called for every message: almost always there is no entry.
     if (entries[kind].size === 0) return;
     const entry = entries[kind].peek(id);
     if (entry === undefined) return;
@@ -100,7 +101,7 @@ export function createParking({ clock, monotonic, log }: ParkingDeps): Parking {
 
   return {
     failed: ({ domainId, accountId }, error) => {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       fail('domain', domainId, domainId, reason);
       fail('account', accountId, domainId, reason);
     },

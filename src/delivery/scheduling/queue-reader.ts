@@ -19,25 +19,25 @@ import type { Assignment, Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
 /**
- * Reads ready messages from the queue into the backlogs of their sites. Memory holds only what was read ahead for
- * sites that have capacity, and losing it does no harm: the database shows a message as waiting until it is leased.
+ * Reads ready messages from the queue into the backlogs of their sites. Only messages read ahead for sites that have
+ * capacity are in memory, and losing them does no harm: the database shows a message as waiting until it is leased.
  *
- * What cannot be read is skipped and tried again later, each row and each key on its own: a damaged row delays no
+ * A row or a key that cannot be read is skipped and retried later, separately from all others: a damaged row delays no
  * other mail.
  */
 export interface QueueReader {
-  /** Forgets what was looked up for the last batch of reads. Call before each batch of `read`. */
+  /** Clears the domains that were looked up for the last batch. Call before each batch of `read`. */
   startBatch(): void;
   /**
-   * Reads what of a key can be sent now. A key that finds no capacity waits at its site. Returns the number of
-   * messages read. `filled` gets the sites whose backlog grew.
+   * Reads the messages of a key that can be sent now. A key without capacity waits at its site. Returns the number of
+   * messages read. The sites whose backlog grew are added to `filled`.
    */
   read(key: QueueKey, competing: number, filled: Set<Site>): number;
-  /** Fails the oldest messages of a key whose time is over: its site is suspended. Yields before each read. */
+  /** Fails the expired messages of a key whose site is suspended. Yields before each read. */
   expiring(key: QueueKey): Generator<void, void>;
   /** Why a due message is not sent: its site is suspended; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
-  /** Keys that cannot be read at present. */
+  /** Number of keys that cannot be read now. */
   unreadable(): number;
   /** Forgets keys that were unreadable and have no more mail. */
   sweep(): void;
@@ -62,9 +62,9 @@ export interface QueueReaderDeps {
 
 /** Messages read of one key at a time. */
 const READ_BATCH_SIZE = 200;
-/** A key with more claimed messages than this is not read until some of them are done. */
+/** A key with more claimed messages than this is not read until some of them are finished. */
 const MAX_CLAIMED_OF_KEY = 5000;
-/** A key's smallest share of its site's capacity, so that many small turns do not cause many small reads. */
+/** A key's minimum share of its site's capacity, which bounds the number of small reads. */
 export const MIN_SHARE = 10;
 const EXPIRY_BATCH_SIZE = 100;
 const FIRST_QUARANTINE_MS = 2 * SECOND;
@@ -144,13 +144,13 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     if (message === null) return null;
     const waitMs = parking.domainWait(message.domain_id);
     if (waitMs === 0) return message;
-    // Mail of a parked domain leaves the ready part of the queue, where it would precede all later mail.
+    // Mail of a parked domain is removed from the ready part of the queue, where it would precede all later mail.
     claims.add(message);
     leases.postpone(message, waitMs);
     return null;
   }
 
-  /** Null when what decides about the target cannot be read. */
+  /** Null when data that decides about the target cannot be read. */
   function targetOf(message: ReadyMessage, key: QueueKey): Target | null {
     try {
       return findTarget(message, key);
@@ -241,7 +241,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       const site = sites.find(message.destination, result.hosts, result.route, pool);
       const ms = site?.suspendedMs() ?? 0;
       if (ms === 0) return null;
-      return `the mail hosts of ${message.destination} cannot be reached, and are tried again at ${iso(clock.now() + ms)}`;
+      return `the mail hosts of ${message.destination} cannot be reached; next attempt at ${iso(clock.now() + ms)}`;
     },
     unreadable: () => quarantine.size,
     sweep: () => {

@@ -9,15 +9,15 @@ import type { Scheduler } from './scheduler.ts';
 import type { Sites } from './sites.ts';
 
 /**
- * Scans the queue for what no announcement reported: mail that came due, and changes made by other processes. It also
- * advances every site and expires mail that waits for suspended ones. Each step runs although another one fails.
+ * Scans the queue for mail that was not announced: mail that came due, and changes made by other processes. It also
+ * advances every site and expires mail that waits for suspended ones. A step that fails does not stop the others.
  */
 export interface QueueScan {
   /** Scans the next part of the queue. Resolves with the pause until the next run, ms. Never rejects. */
   run(): Promise<number>;
   /**
-   * Monotonic time at which the scan last reached the end without errors, at first that of the first run: the queue is
-   * stalled when it is long ago. Null: not run yet.
+   * Monotonic time at which the scan last reached the end without errors, initially that of the first run. Null: it has
+   * not run yet.
    */
   completedAt(): number | null;
   /** Whether the last runs, two at least, could not read the queue as a whole. */
@@ -43,10 +43,10 @@ const PROMOTE_BATCH_SIZE = 1000;
 export const SCAN_INTERVAL_MS = SECOND;
 /** The pause after a run that did not finish. */
 const BUSY_SCAN_INTERVAL_MS = 100;
-/** Failed runs in succession after which the queue counts as unreadable: one may meet a lock. */
+/** Failed runs in succession after which the queue counts as unreadable: a single one may be caused by a lock. */
 const MIN_FAILED_RUNS = 2;
 const EXPIRY_INTERVAL_MS = 30 * SECOND;
-/** Reads of the search for expired mail in one run. */
+/** Messages that the search for expired mail reads in one run. */
 const EXPIRY_BATCH_SIZE = 100;
 
 export function createQueueScan(deps: QueueScanDeps): QueueScan {
@@ -59,7 +59,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   let expiry: Generator<void, void> | null = null;
   let failedRuns = 0;
 
-  /** Makes ready what came due. */
+  /** Makes messages that came due ready. */
   async function promote(): Promise<void> {
     const due = tables.queue.nextDue();
     if (due === null || due > clock.now()) return;

@@ -9,19 +9,19 @@ import type { Assignment, Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
 /**
- * Decides who is sent next. A queue key is read when it has new mail, when its route became known, and when its site
- * has capacity again: the site holds the keys it had no capacity for, in order, so that they take turns (fairness
- * between accounts and destinations). The scan of the queue (queue-scan.ts) finds what was missed.
+ * Decides which message is sent next. A queue key is read when it has new mail, when its route became known, and when
+ * its site has capacity again: the site stores the keys that it had no capacity for, in order, so that they take turns
+ * (fairness between accounts and destinations). The scan of the queue (queue-scan.ts) finds keys that were missed.
  */
 export interface Scheduler {
   start(): void;
   /** Reads a key soon: it has new mail (committed), or can be read again. */
   request(key: QueueKey): void;
-  /** Sends what the site may send now, and reads ahead for it. */
+  /** Starts the deliveries that the site has capacity for, and reads ahead for it. */
   advance(site: Site): void;
   /** A slot of the site, and its share of the budgets, are free again. */
   released(site: Site): void;
-  /** Starts nothing any more and drops what was read ahead. */
+  /** Starts no further delivery and drops the messages that were read ahead. */
   stop(): void;
 }
 
@@ -39,13 +39,13 @@ export interface SchedulerDeps {
   defer?: (task: () => void) => void;
 }
 
-/** Keys in memory that are about to be read; the scan finds the others again. */
+/** Keys in memory that are about to be read; the scan finds further ones. */
 const MAX_REQUESTED_KEYS = 10_000;
 /** Messages read in one turn of the event loop. */
 const READ_BATCH_SIZE = 500;
 /** A message that was read longer ago than this is dropped, so that other keys get a turn. */
 const STALE_MS = 2 * SECOND;
-/** Blocked sites that are tried when something they all wait for is released. */
+/** Blocked sites that are advanced when a share of the budgets is released. */
 const WAKE_BATCH_SIZE = 8;
 const PRIORITIES: readonly QueuePriority[] = [0, 1];
 
@@ -53,7 +53,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   const { clock, sites, claims, reader, flights, leases, defer = setImmediate } = deps;
   /** Keys to read, in order. */
   const requested = new Map<string, QueueKey>();
-  /** Sites whose mail the budgets do not admit at present, with transactional mail and without. */
+  /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
   const blocked: [Set<Site>, Set<Site>] = [new Set(), new Set()];
   let scheduled = false;
   let running = false;
@@ -79,7 +79,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     reader.startBatch();
     const filled = new Set<Site>();
     let read = 0;
-    // Transactional keys first, in whatever order they were requested.
+    // Transactional keys precede marketing keys that were requested earlier.
     for (const priority of PRIORITIES) {
       for (const [text, key] of requested) {
         if (read >= READ_BATCH_SIZE) break;
@@ -95,7 +95,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   function advance(site: Site): void {
     if (!running || !deps.mayStart()) return;
     for (const set of blocked) set.delete(site);
-    // What a suspended site has read need not stay in memory.
+    // The backlog of a suspended site need not stay in memory.
     dropBacklog(site, site.isSuspended() ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
     startDeliveries(site);
     leaseAhead(site);
@@ -111,7 +111,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     }
   }
 
-  /** Leases what the slots that are freed next will need. */
+  /** Leases messages ahead for the slots that are released next. */
   function leaseAhead(site: Site): void {
     for (;;) {
       const assignment = site.nextToLease(admits(site));
@@ -133,11 +133,11 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     }
   }
 
-  /** Reads again when half of the lookahead is used up: fewer, larger reads. */
+  /** Reads again when half of the lookahead is used up, for fewer and larger reads. */
   function requestWaiting(site: Site): void {
     for (const priority of PRIORITIES) {
       if (site.backlogSize(priority) * 2 > site.lookahead()) continue;
-      // Only as many as can get a share each: the others keep their places.
+      // Only as many as can get a share each; the others stay in the site's order.
       const count = Math.ceil(site.capacity(priority) / MIN_SHARE);
       for (const key of site.takeWaiting(priority, count)) request(key);
     }
@@ -153,7 +153,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     return ({ message }) => flights.admits(site, message);
   }
 
-  /** Advances sites that wait for the budgets, those with transactional mail first; who still has to wait goes last. */
+  /** Advances sites that wait for the budgets, those with transactional mail first; those that still wait become the last. */
   function wakeBlocked(): void {
     const woken: Site[] = [];
     for (const set of blocked) {

@@ -1,4 +1,4 @@
-import type { DeliveryRoute } from '../../config/schema.ts';
+import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import {
   type QueueKey,
@@ -11,7 +11,7 @@ import type { TargetHost, TlsMode } from '../worker/protocol.ts';
 /**
  * A site: the set of MX hosts behind a destination, times an egress pool. Connection limits belong to the site,
  * because a thousand domains may share one mailbox provider. A site has one slot for each connection that it may
- * have; a message holds a slot while it is sent, and a worker keeps at most one connection for each slot.
+ * have; a message holds a slot while it is sent, and a worker has at most one connection for each slot.
  *
  * A site whose hosts cannot be reached is suspended, for longer each time. Then one connection probes it; once the
  * probe is answered, the number of connections doubles with every further answer.
@@ -33,7 +33,7 @@ export interface Site {
   /** Adds a message that was read from the queue to the backlog. */
   add(assignment: Assignment): void;
 
-  /** Remembers a key that has more in the queue than the site had capacity for. */
+  /** Stores a key that has more messages in the queue than the site had capacity for. */
   wait(key: QueueKey): void;
   waitingCount(): number;
   /** A copy. */
@@ -52,8 +52,8 @@ export interface Site {
 
   /**
    * The next message to lease before a slot is free for it, so that the slot need not wait for a commit; null: none.
-   * Only sites that are healthy and fast get any, one for each connection: elsewhere mail would show as being sent
-   * while it waits. End it with `addLeased` or `leaseEnded`.
+   * Only healthy and fast sites lease ahead, one message for each connection: at others, mail would be shown as being
+   * sent while it waits. Followed by `addLeased` or `leaseEnded`.
    */
   nextToLease(admits: (assignment: Assignment) => boolean): Assignment | null;
   addLeased(assignment: Assignment): void;
@@ -68,16 +68,16 @@ export interface Site {
 
   /** A session ended with a reply that decides about the message. */
   answered(reservation: SlotReservation): void;
-  /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: not. */
+  /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: it is not. */
   unreachable(reservation: SlotReservation): number;
   isSuspended(): boolean;
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
 
-  /** Marks the site as used, so that it is not forgotten. */
+  /** Marks the site as used, so that it is not removed. */
   touch(): void;
-  /** Whether the site has had nothing to do for so long that its state is of no more use. */
-  isForgettable(): boolean;
+  /** Whether the site has been unused for so long that its state is obsolete. */
+  isObsolete(): boolean;
 }
 
 /** A message that waits in memory, with its route. */
@@ -123,20 +123,20 @@ export interface SiteOptions {
 }
 
 /**
- * Messages in memory for each connection at most: enough to hide the time that reading the queue takes. A site reads
- * no further ahead than it got through in a second.
+ * Maximum number of messages in memory for each connection: enough to hide the time that reading the queue takes. A
+ * site reads no more messages ahead than it sent in a second.
  */
 const LOOKAHEAD_PER_CONNECTION = 20;
-/** Keys that wait at one site; the scan of the queue finds the others. */
+/** Keys that wait at one site; the scan of the queue finds further ones. */
 const MAX_WAITING_KEYS = 2000;
 const SUSPEND_AFTER_FAILURES = 2;
 const MAX_SUSPENSION_MS = 30 * MINUTE;
-const FORGET_AFTER_MS = 10 * MINUTE;
+const OBSOLETE_AFTER_MS = 10 * MINUTE;
 
 export function createSite(options: SiteOptions): Site {
   const { clock, key, number, pool, profile } = options;
   const { connections } = profile;
-  /** By priority, as are the next two. */
+  /** By priority, like the next two. */
   const backlog: [Assignment[], Assignment[]] = [[], []];
   const leasedAhead: [Assignment[], Assignment[]] = [[], []];
   const waiting: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
@@ -232,7 +232,7 @@ export function createSite(options: SiteOptions): Site {
       for (const list of ready) {
         const assignment = takeFirst(list, admits);
         if (assignment === null) continue;
-        // The slot that was freed last: its connection is the warmest, and those beyond the need go idle and close.
+        // The slot that was released last: its connection is still open, and connections that are not needed close.
         const slot = freeSlots.pop() ?? 0;
         probes++;
         const leased = list === leasedAhead[0] || list === leasedAhead[1];
@@ -287,13 +287,13 @@ export function createSite(options: SiteOptions): Site {
     touch: () => {
       usedAt = clock.now();
     },
-    isForgettable: () =>
+    isObsolete: () =>
       freeSlots.length === connections &&
       leasing === 0 &&
       waiting.every(({ size }) => size === 0) &&
       ready.every((list) => list.length === 0) &&
       !isSuspended() &&
-      clock.now() - usedAt > FORGET_AFTER_MS,
+      clock.now() - usedAt > OBSOLETE_AFTER_MS,
   };
   return site;
 }

@@ -1,15 +1,15 @@
-import type { DeliveryRoute, ShapingProfile } from '../../config/schema.ts';
+import type { DeliveryRoute, ShapingProfile } from '../../config/setting-types.ts';
 import { type Clock, MINUTE } from '../../core/clock.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { createSite, type Site, type SiteProfile } from './site.ts';
 
-/** All sites with mail at present. Destinations with the same hosts or the same shaping profile share a site. */
+/** The sites with mail. Destinations with the same hosts or the same shaping profile share a site. */
 export interface Sites {
   /** The site of a destination's hosts in an egress pool; created when there is none. */
   of(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site;
   find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
   all(): Iterable<Site>;
-  /** Forgets sites that have been idle for long. */
+  /** Removes sites that have been unused for a long time. */
   sweep(): void;
 }
 
@@ -51,7 +51,7 @@ export function createSites({ clock, shaping, firstSuspensionMs }: SitesOptions)
     find: (...where) => sites.get(identify(...where).key) ?? null,
     all: () => sites.values(),
     sweep: () => {
-      for (const [key, site] of sites) if (site.isForgettable()) sites.delete(key);
+      for (const [key, site] of sites) if (site.isObsolete()) sites.delete(key);
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Client } from './client.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { type Connection, openSmtpConnection } from './connection.ts';
 import { SmtpSessionError, TlsHandshakeError } from './errors.ts';
 import type { AttemptReport, Conclusion, DeliveryJob, SessionRecord, TlsMode } from './protocol.ts';
 import { replyOf } from './reply-reader.ts';
@@ -10,22 +10,22 @@ import { insecure, moreSignificant, type NextStep, nextStep, type SessionResult 
  * One attempt to deliver one message: which hosts and addresses are tried, in what order, and when it ends.
  *
  * The idle connection of the slot is tried first if it leads to one of the job's hosts. Otherwise, or if that connection
- * fails before the reply to MAIL, the hosts in their order. After an address that cannot be connected to, the host's
- * next address is tried; after a host whose greeting is an error, that cannot encrypt or refuses the sender, the next
- * host; so after one that defers the recipient, once. A decisive reply about the recipient or the message ends the
- * attempt, and so does a connection that is lost after the final dot: no other host gets the message. The main thread
- * decides about retries.
+ * fails before the reply to MAIL, the hosts are tried in their order. If an address cannot be connected to, the host's
+ * next address follows. The next host follows if the greeting is an error, if the host cannot encrypt or refuses the
+ * sender, and once if it defers the recipient. A decisive reply about the recipient or the message ends the attempt, and
+ * so does a connection that is lost after the final dot: no other host gets the message. The main thread decides about
+ * retries.
  */
 const MAX_HOSTS = 5;
 const MAX_ADDRESSES = 2;
-/** Sessions that reached MAIL. */
+/** Sessions of one attempt that reach MAIL. */
 const MAX_FULL_SESSIONS = 2;
 
 /** One session with one address. */
 interface Session {
   result: SessionResult;
   record: SessionRecord;
-  /** Set when it is still usable. */
+  /** Null when it is not usable any more. */
   connection: Connection | null;
   /** The server was ready for MAIL. */
   full: boolean;
@@ -36,14 +36,14 @@ interface Session {
 /** The attempt so far. */
 interface Progress {
   sessions: SessionRecord[];
-  /** The result that counts unless a more significant one follows. */
+  /** The most significant result so far. */
   result: SessionResult | null;
   fullSessions: number;
   /** Of the last session. */
   connection: Connection | null;
 }
 
-/** Never throws for what a server does. Null: the worker was stopped before any host could have taken the message. */
+/** Never throws because of a server. Null: the worker was stopped before any host could have accepted the message. */
 export async function attempt(
   job: DeliveryJob,
   message: OutgoingMessage,
@@ -72,6 +72,8 @@ export async function attempt(
   };
 
   const reused = idle.take(job);
+  /** The host of the idle connection, unless that was stale: then the host has not been tried. */
+  let triedHost: string | null = null;
   if (reused) {
     const session = await tryConnection(
       reused,
@@ -81,10 +83,13 @@ export async function attempt(
       client,
     );
     const stale = session.result.kind === 'broken' && session.result.phase === 'mail' && !isOver();
-    if (!stale && evaluate(session) === 'conclude') return conclude();
+    if (!stale) {
+      if (evaluate(session) === 'conclude') return conclude();
+      triedHost = reused.host;
+    }
   }
   for (const host of job.hosts.slice(0, MAX_HOSTS)) {
-    if (progress.sessions.length > 0 && host.name === reused?.host) continue;
+    if (host.name === triedHost) continue;
     const addresses = host.addresses.filter((address) => hasSource(address, job)).slice(0, MAX_ADDRESSES);
     if (addresses.length === 0)
       evaluate(unreachable(newRecord(host.name, '', job, client), host.addresses, client));
@@ -110,7 +115,7 @@ async function tryAddress(
   client: Client,
 ): Promise<Session> {
   try {
-    const opened = await openConnection(record, job, dueAt, client);
+    const opened = await openSmtpConnection(record, job, dueAt, client);
     if ('wire' in opened) return await tryConnection(opened, record, message, dueAt, client);
     return finish(record, opened, client, {});
   } catch (error) {
@@ -190,7 +195,7 @@ function finish(
   facts: Partial<Session>,
 ): Session {
   record.phase = result.phase;
-  // A refusal by this side is no reply of the server.
+  // A refusal by this side is not a reply of the server.
   if (result.kind === 'refused') record.error = result.reply.text;
   else record.reply = result.reply;
   if ('error' in result) record.error = result.error;

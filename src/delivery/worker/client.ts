@@ -10,17 +10,17 @@ export interface Client extends ConnectionDeps {
   /** Epoch ms, for the session records. */
   clock: Clock;
   idle: IdleConnections;
-  /** True once `abort` was called: no session begins any more. */
+  /** True after `abort`: no further session begins. */
   aborted(): boolean;
   /** Closes every connection; waits in progress throw `SmtpSessionError`. */
   abort(): void;
-  /** Sends QUIT on idle connections; resolves when all sockets are closed, after `QUIT_TIMEOUT_MS` in any case. */
+  /** Sends QUIT on idle connections; resolves when all sockets are closed, at the latest after `QUIT_TIMEOUT_MS`. */
   close(): Promise<void>;
 }
 
 export interface ClientOptions {
   clock: Clock;
-  /** Never steps; its origin does not matter. */
+  /** Milliseconds since any moment; never set. */
   monotonic: Clock;
   dial: Dial;
   timeouts: SmtpTimeouts;
@@ -33,7 +33,7 @@ export interface ClientOptions {
 /** How long servers may take to reply to QUIT when the worker ends. */
 const QUIT_TIMEOUT_MS = 1000;
 
-export function createClient(options: ClientOptions): Client {
+export function createSmtpClient(options: ClientOptions): Client {
   const { clock, dial, timeouts } = options;
   const deadlines = createDeadlines(options.monotonic, timeouts.tick);
   const idle = createIdleConnections(options.idleConnections);

@@ -29,10 +29,10 @@ export interface ConnectionDeps extends WireDeps {
 
 /**
  * Opens a connection to `record.host` at `record.address` up to the point where MAIL can be sent: greeting, EHLO,
- * STARTTLS, AUTH. Returns the result when the server or this side refuses; throws `SmtpSessionError`. Fills in `record`
- * on the way. No wait ends after `dueAt` (clock of the deadlines).
+ * STARTTLS, AUTH. Returns the result when the server or this side refuses; throws `SmtpSessionError`. Updates `record`.
+ * No wait ends after `dueAt` (clock of the deadlines).
  */
-export async function openConnection(
+export async function openSmtpConnection(
   record: SessionRecord,
   terms: ConnectionTerms,
   dueAt: number,

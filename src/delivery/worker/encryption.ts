@@ -37,7 +37,7 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
     begin: async (wire, hostname, port, mode) => {
       const key = `${mode} ${hostname} ${port}`;
       const earlier = sessions.get(key);
-      // A session is offered once: a server that fails to resume it must not fail each time.
+      // A session is offered once, so that a server that fails to resume it does not fail each time.
       sessions.delete(key);
       const socket = await wire.encrypt({
         secureContext: sharedContext(),

@@ -4,7 +4,7 @@ import type { WireReply } from './reply-reader.ts';
 
 /**
  * A session that failed without a deciding reply: the connection failed, the server closed it or broke the protocol, or
- * a timeout expired. Thrown by the wire, caught in attempt.ts. The message is for people.
+ * a timeout expired. Thrown by the wire, caught in attempt.ts. The message is stored in the session record.
  */
 export class SmtpSessionError extends Error {
   readonly phase: SmtpPhase;
@@ -41,11 +41,11 @@ export function timedOut(limitMs: number): (phase: SmtpPhase) => string {
 
 /** The time limit of the whole message expired before that of the phase. */
 export function outOfTime(phase: SmtpPhase, limitMs: number): string {
-  return `gave up after ${duration(limitMs)} in all, while waiting for ${AWAITED[phase]}`;
+  return `gave up after ${duration(limitMs)} in total, while waiting for ${AWAITED[phase]}`;
 }
 
 export function noProgress(limitMs: number): string {
-  return `timed out after ${duration(limitMs)} in which the server took no data`;
+  return `timed out after ${duration(limitMs)}: the server accepted no data`;
 }
 
 export function closedByServer(phase: SmtpPhase): string {
@@ -70,7 +70,7 @@ const CONNECT_ERRORS: Record<string, string> = {
   ENFILE: 'this machine has too many open files',
 };
 
-/** The text of a socket's error. `localAddress`: what the socket is bound to. OpenSSL's errors have a `reason`. */
+/** The text of a socket's error. `localAddress`: the address that the socket is bound to. OpenSSL's errors have a `reason`. */
 export function socketErrorText(
   error: NodeJS.ErrnoException & { reason?: string },
   phase: SmtpPhase,

@@ -3,17 +3,17 @@ import type { DeliveryJob } from './protocol.ts';
 
 /**
  * The idle connections, at most one for each slot. `take` removes a connection, `put` returns it. A connection that the
- * server closes, or that is idle for too long, is removed by itself.
+ * server closes, or that is idle for too long, is removed automatically.
  */
 export interface IdleConnections {
-  /** The slot's connection if it suits this job, too; one that does not is closed. */
+  /** The slot's connection if it is suitable for this job; otherwise it is closed. */
   take(job: DeliveryJob): Connection | null;
   /** Stores the connection for the slot's next job; one that has reached its number of messages is closed. */
   put(job: DeliveryJob, connection: Connection): void;
   closeAll(): void;
 }
 
-/** `limit`: idle connections at most; the one that has been idle longest is closed for the next. */
+/** `limit`: maximum number of idle connections; the one that has been idle longest is closed for the next. */
 export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleConnections {
   const idle = new Map<string, { connection: Connection; terms: ConnectionTerms }>();
   const remove = (slot: string) => {

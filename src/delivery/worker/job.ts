@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { errorText } from '../../core/errors.ts';
 import { inSlices } from '../../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, composing, messageBytes } from '../../mail/compose.ts';
@@ -12,10 +13,9 @@ import type { AttemptReport, DeliveryJob, SharedReference } from './protocol.ts'
 import type { OutgoingMessage } from './session.ts';
 
 /**
- * Runs one job: compose, sign, deliver. A content that cannot be composed must not harm the worker: the report states it.
- * Null: the worker was stopped before any host could have taken the message.
+ * Runs one job: compose, sign, deliver. If the content cannot be composed, the report states so and the worker continues.
+ * Null: the worker was stopped before any host could have accepted the message.
  */
-
 export async function runJob(
   job: DeliveryJob,
   client: Client,
@@ -51,7 +51,7 @@ function contentOf({ envelope, content, shared, copy }: DeliveryJob, of: SharedC
   checkPath(envelope.from);
   checkPath(envelope.to);
   const stored: unknown = JSON.parse(unpackContent(content));
-  // Written by this program's own main thread into the database, and checked there.
+  // The main thread validated the content and wrote it to the database.
   if (shared === undefined) return checkFields(stored, MESSAGE_FIELDS) as MessageContent;
   const own = checkFields(stored, OWN_FIELDS) as OwnContent;
   return mergeContent(of(shared), own, shared.identity, copy.recipient);
@@ -60,7 +60,7 @@ function contentOf({ envelope, content, shared, copy }: DeliveryJob, of: SharedC
 const MESSAGE_FIELDS: readonly (keyof MessageContent)[] = ['from', 'to', 'subject', 'html', 'messageId'];
 const OWN_FIELDS: readonly (keyof OwnContent)[] = ['name', 'values'];
 
-/** Throws when the JSON is not an object, or has not all fields. */
+/** Throws when the JSON is not an object, or lacks a field. */
 function checkFields(stored: unknown, fields: readonly string[]): object {
   if (typeof stored !== 'object' || stored === null) throw new Error('the stored content is not an object');
   const missing = fields.filter((field) => !(field in stored));
@@ -84,16 +84,15 @@ function checkPath(path: string): void {
 }
 
 function failureText(action: 'composed' | 'signed', error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
-  return `the message cannot be ${action}: ${reason}`.slice(0, 500);
+  return `the message cannot be ${action}: ${errorText(error)}`.slice(0, 500);
 }
 
 const NO_CONTENT: EncodedContent = { octets: new Uint8Array(0), encoding: 'json', size: 0 };
 
-/** Decodes the shared part of contents; caches those that were used last. */
+/** Decodes the shared part of contents; caches the most recently used ones. */
 export type SharedContents = (reference: SharedReference) => SharedContent;
 
-/** JSON of shared contents in the cache, bytes. A longer one is decoded for each copy. */
+/** Maximum JSON of shared contents in the cache, bytes. Longer content is decoded for each copy. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
 export function createSharedContents(): SharedContents {

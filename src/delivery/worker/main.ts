@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../core/clock.ts';
-import { createClient } from './client.ts';
+import { createSmtpClient } from './client.ts';
 import { createSharedContents, runJob } from './job.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
 import { createRunner } from './runner.ts';
@@ -19,7 +19,7 @@ if (port === null) throw new Error('this is a worker thread of Postrider, not a 
 const setup = workerData as WorkerSetup;
 const begun = new Int32Array(setup.begun);
 
-const client = createClient({
+const client = createSmtpClient({
   clock: systemClock,
   monotonic: { now: () => performance.now() },
   dial: dialTcp,

@@ -63,7 +63,7 @@ export interface TlsRecord {
   protocol: string;
   cipher: string;
   verified: boolean;
-  /** Which policy asked for it: `opportunistic`, `required`, `verified`. */
+  /** The TLS mode of the job. */
   policy: TlsMode;
 }
 
@@ -108,20 +108,20 @@ export interface AttemptReport {
 export interface WorkerSetup {
   /**
    * A 32-bit counter that outlives the thread: how many jobs it has begun, in the order in which they were posted. When
-   * a thread dies it separates the jobs that were not begun from those that may have been sent.
+   * a thread dies, the counter separates the jobs that were not begun from those that may have been sent.
    */
   begun: SharedArrayBuffer;
-  /** Idle connections of the worker at most. */
+  /** Maximum number of idle connections of the worker. */
   idleConnections: number;
 }
 
-/** stop: no job begins any more; those that run may take `graceMs`, then they are aborted. */
+/** stop: no further job begins; running ones are aborted after `graceMs`. */
 export type ToWorker = { kind: 'jobs'; jobs: DeliveryJob[] } | { kind: 'stop'; graceMs: number };
 
 export type FromWorker =
   | { kind: 'ready' }
   | { kind: 'reports'; reports: AttemptReport[] }
-  /** An error of this program in one job, with its stack, for the log; the job is reported, too. */
+  /** An internal error in one job, with its stack, for the log; the job is also reported. */
   | { kind: 'fault'; id: number; error: string }
-  /** The reply to `stop`; the thread exits by itself. Jobs without a report so far were offered to no host. */
+  /** The reply to `stop`, after which the thread exits. Jobs without a report were offered to no host. */
   | { kind: 'stopped' };

@@ -17,15 +17,15 @@ export interface ReplyReader {
   clear(): void;
 }
 
-/** The received bytes are no SMTP reply; the connection is unusable. */
+/** The received bytes are not an SMTP reply; the connection is unusable. */
 export class MalformedReply extends Error {}
 
 /** §4.5.3.1.5 allows 512 octets per line; some servers send longer ones. */
-const MAX_LINE = 8 * 1024;
+const MAX_LINE_LENGTH = 8 * 1024;
 const MAX_LINES = 128;
-const MAX_TOTAL = 64 * 1024;
+const MAX_REPLY_LENGTH = 64 * 1024;
 
-/** A bare LF ends a line, too: a strict reader would only lose mail. */
+/** A bare LF also ends a line: a strict reader would only lose mail. */
 export function createReplyReader(): ReplyReader {
   let rest = '';
   let lines: string[] = [];
@@ -36,7 +36,7 @@ export function createReplyReader(): ReplyReader {
     lines.push(line.slice(4));
     total += line.length;
     if (lines.length > MAX_LINES) throw new MalformedReply(`a reply of more than ${MAX_LINES} lines`);
-    if (total > MAX_TOTAL) throw new MalformedReply(`a reply of more than ${MAX_TOTAL} octets`);
+    if (total > MAX_REPLY_LENGTH) throw new MalformedReply(`a reply of more than ${MAX_REPLY_LENGTH} octets`);
     if (line[3] === '-') return null;
     // If the codes of the lines differ, the last one counts, as in other clients.
     const reply = { code, lines };
@@ -51,13 +51,15 @@ export function createReplyReader(): ReplyReader {
       let start = 0;
       for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n', start)) {
         const line = rest.slice(start, rest[end - 1] === '\r' && end > start ? end - 1 : end);
-        if (line.length > MAX_LINE) throw new MalformedReply(`a reply line of more than ${MAX_LINE} octets`);
+        if (line.length > MAX_LINE_LENGTH)
+          throw new MalformedReply(`a reply line of more than ${MAX_LINE_LENGTH} octets`);
         start = end + 1;
         const reply = takeLine(line);
         if (reply) take(reply);
       }
       rest = rest.slice(start);
-      if (rest.length > MAX_LINE) throw new MalformedReply(`a reply line of more than ${MAX_LINE} octets`);
+      if (rest.length > MAX_LINE_LENGTH)
+        throw new MalformedReply(`a reply line of more than ${MAX_LINE_LENGTH} octets`);
     },
     clear: () => {
       rest = '';
@@ -75,7 +77,7 @@ function codeOf(line: string): number {
 
 /** RFC 3463 §2; some appliances add `#` before it or a colon after it. */
 const ENHANCED = /^#?([245]\.[0-9]{1,3}\.[0-9]{1,3})(?:[\s:,]+|$)/;
-const MAX_TEXT = 2000;
+const MAX_TEXT_LENGTH = 2000;
 
 /**
  * The reply as one text. The enhanced code is that of the first line that has one whose class agrees with the code
@@ -89,7 +91,7 @@ export function replyOf({ code, lines }: WireReply): SmtpReply {
     enhanced ??= found[1];
     return found[1] === enhanced ? line.slice(found[0].length).trim() : line.trim();
   });
-  return { code, enhanced, text: printable(texts.join(' ')).trim().slice(0, MAX_TEXT) };
+  return { code, enhanced, text: printable(texts.join(' ')).trim().slice(0, MAX_TEXT_LENGTH) };
 }
 
 /** Latin-1 octets as text: decoded as UTF-8 (RFC 6531 §3.7.4.3), without control characters. */

@@ -7,12 +7,12 @@ import type { AttemptReport, DeliveryJob, FromWorker, ToWorker } from './protoco
 export interface RunnerDeps {
   /** Called before each job, in the order in which they arrived. */
   begin?(): void;
-  /** Runs a job; null: it was aborted by a stop, and no host had the message. */
+  /** Runs a job; null: a stop aborted it before any host could have accepted the message. */
   run(job: DeliveryJob): Promise<AttemptReport | null>;
   send(message: FromWorker): void;
-  /** A stop begins: idle connections are not needed any more. */
+  /** A stop begins: closes the idle connections. */
   closeIdle(): void;
-  /** The grace period is over: jobs that still run end now. */
+  /** The grace period is over: ends the jobs that are still running. */
   abort(): void;
   /** All jobs have ended: closes the connections. */
   finished(): Promise<void>;
@@ -20,7 +20,7 @@ export interface RunnerDeps {
   exit(): void;
 }
 
-/** Composing and signing block the thread; between batches it reads replies from sockets. */
+/** Composing and signing block the thread; between turns it reads replies from sockets. */
 const STARTS_PER_TURN = 4;
 
 /** Returns the handler of messages from the main thread. */
@@ -52,7 +52,7 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
       const report = await deps.run(job);
       if (report) submit(report);
     } catch (error) {
-      // An error of this program. How far the message came is unknown, so it may have been sent.
+      // An internal error: the message may have been sent.
       const { id, slot } = job;
       deps.send({
         kind: 'fault',

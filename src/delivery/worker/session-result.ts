@@ -8,18 +8,18 @@ export type SessionResult =
   | { kind: 'refused'; phase: SmtpPhase; reply: SmtpReply; nextHost: boolean }
   /** No deciding reply: the connection failed, or the server closed it with 421, which is `reply`. */
   | { kind: 'broken'; phase: SmtpPhase; reply: SmtpReply | null; error: string }
-  /** Lost after the final dot: the server may have taken the message. */
+  /** The connection was lost after the final dot: the server may have accepted the message. */
   | { kind: 'unanswered'; phase: 'dot'; reply: null; error: string };
 
 /**
- * TLS is required and not available. Temporary: a policy that cannot be met now defers the mail, it does not bounce it
+ * The result when TLS is required and not available: a temporary failure, so that the mail is deferred, not bounced
  * (RFC 8461 §5).
  */
 export function insecure(phase: SmtpPhase, text: string): SessionResult {
   return { kind: 'refused', phase, reply: { code: 454, enhanced: '4.7.5', text }, nextHost: true };
 }
 
-/** What follows a session: after a reply about the recipient or the message no other host is tried. */
+/** What follows a session. After a decisive reply about the recipient or the message no other host is tried. */
 export type NextStep = 'conclude' | 'next-host' | 'next-address';
 
 export function nextStep(result: SessionResult): NextStep {
@@ -33,7 +33,7 @@ export function nextStep(result: SessionResult): NextStep {
 /**
  * The more significant of two results that did not decide: a deferral, then a session that the server ended, then a
  * requirement of this side that was not met, then a refusal before RCPT (other hosts may accept the mail later, so a
- * deferral by any host ranks higher), then a failed connection. The later one of equals.
+ * deferral by any host ranks higher), then a failed connection. Of equals, the later one.
  */
 export function moreSignificant(earlier: SessionResult | null, later: SessionResult): SessionResult {
   return earlier !== null && significance(earlier) > significance(later) ? earlier : later;
@@ -47,7 +47,7 @@ function significance(result: SessionResult): number {
   return isDecisive(result.phase) ? 5 : 4;
 }
 
-/** Replies in these phases concern the message or its recipient; earlier ones this side or the server. */
+/** Whether a reply concerns the message or its recipient; in earlier phases it concerns this side or the server. */
 function isDecisive(phase: SmtpPhase): boolean {
   return phase === 'rcpt' || phase === 'data' || phase === 'dot';
 }

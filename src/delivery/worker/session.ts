@@ -7,7 +7,7 @@ import type { SmtpTimeouts } from './timeouts.ts';
 import type { Wire } from './wire.ts';
 
 /**
- * A message to one recipient. One transaction sends it: MAIL, RCPT, DATA, the message (RFC 5321 §3.3).
+ * A message to one recipient, sent in one transaction: MAIL, RCPT, DATA, the message (RFC 5321 §3.3).
  */
 export interface OutgoingMessage {
   /** Reverse path; '' for the null reverse path. */
@@ -106,7 +106,7 @@ async function sendMessage(wire: Wire, message: OutgoingMessage, timeouts: SmtpT
 function earlyRefusal(wire: Wire): WireReply | null {
   const reply = wire.early();
   if (!reply) return null;
-  const reason = 'the server replied before it had the whole message';
+  const reason = 'the server replied before the end of the message';
   wire.close(reason);
   if (reply.code === 421) throw new SmtpSessionError('data', 'the server ended the session', reply);
   if (reply.code < 400) throw new SmtpSessionError('data', `${reason}: ${reply.code}`);

@@ -16,13 +16,13 @@ export interface SmtpTimeouts {
   command: number;
   /** The 354 (§4.5.3.2.4). */
   data: number;
-  /** Until the peer has taken one block of the message (§4.5.3.2.5). */
+  /** Until the peer has accepted one block of the message (§4.5.3.2.5). */
   block: number;
   /** Reply after the final dot (§4.5.3.2.6); a shorter timeout causes duplicates. */
   dot: number;
   /** All sessions of one message together. */
   message: number;
-  /** Replies that do not matter any more: those that follow the deciding one, and the 221. */
+  /** Replies without effect: those after the deciding one, and the 221. */
   trailing: number;
   /** How often the deadlines are checked: the precision of all other timeouts. */
   tick: number;
@@ -46,7 +46,7 @@ export const SMTP_TIMEOUTS: SmtpTimeouts = {
  * timer that is created and cleared: at thousands of messages per second that is measurable.
  */
 export interface Deadline {
-  /** On the clock of `Deadlines`; `Infinity`: no wait is in progress. */
+  /** By the clock of `Deadlines`; `Infinity`: no wait is in progress. */
   dueAt: number;
   /** Called when `dueAt` is reached; `dueAt` is `Infinity` again then. */
   expire(): void;

@@ -24,7 +24,7 @@ export interface Wire {
   readonly closed: Promise<void>;
   /** Sends without waiting. An unsolicited reply that was received before it ends the wire. */
   write(commands: string): void;
-  /** Sends a block of the message; resolves when the operating system has taken all of it. */
+  /** Sends a block of the message; resolves when the operating system has accepted all of it. */
   writeBlock(octets: Buffer): Promise<void>;
   /** The next reply. A 421 ends the wire and is thrown with its reply (RFC 5321 §3.8). */
   next(phase: SmtpPhase, limitMs: number): Promise<WireReply>;
@@ -32,13 +32,13 @@ export interface Wire {
   early(): WireReply | null;
   /** Starts TLS. Call directly after `next('starttls')`. */
   encrypt(options: ConnectionOptions): Promise<TLSSocket>;
-  /** No wait from now on ends after `dueAt` (clock of the deadlines): the time limit of a message. */
+  /** Limits later waits: none ends after `dueAt` (clock of the deadlines), the time limit of a message. */
   limitUntil(dueAt: number): void;
   /** Leaves the wire idle for `idleMs` at most; then, or when the server sends anything, it is closed and `onClosed` called. */
   startIdle(idleMs: number, onClosed: () => void): void;
   endIdle(): void;
   dead(): boolean;
-  /** Sends QUIT and closes the socket soon, whatever the server does. */
+  /** Sends QUIT and closes the socket, at the latest after the timeout `trailing`. */
   quit(): void;
   /** Closes the socket now; a wait in progress throws an error with `reason`. */
   close(reason: string): void;
@@ -52,7 +52,7 @@ export interface WireOptions {
 
 export type Dial = (options: WireOptions) => Socket;
 
-/** TCP_NODELAY: each write is a whole group of commands, and none should wait for the ACK of an earlier one. */
+/** With TCP_NODELAY: each write is a whole group of commands, which must not wait for the ACK of an earlier one. */
 export const dialTcp: Dial = (options) => connectTcp({ ...options, noDelay: true, autoSelectFamily: false });
 
 export interface WireDeps {
@@ -63,12 +63,12 @@ export interface WireDeps {
   open: Set<Wire>;
 }
 
-/** A server may send four replies ahead: three of a pipelined group and a 421. */
+/** A server may send four replies before they are read: three of a pipelined group and a 421. */
 const MAX_WAITING_REPLIES = 8;
 type TextOfPhase = (phase: SmtpPhase) => string;
 type ErrorOfPhase = (phase: SmtpPhase) => SmtpSessionError;
 
-const UNSOLICITED = 'the server sends unsolicited replies';
+const UNSOLICITED = 'the server sent an unsolicited reply';
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** Connects. Throws `SmtpSessionError`. No wait ends after `dueAt` (clock of the deadlines). */
@@ -161,7 +161,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     if (muted) return;
     const take = takeReply;
     takeReply = null;
-    // An attacker may have injected replies behind the one to STARTTLS (CVE-2011-0411).
+    // An attacker may have injected replies after the one to STARTTLS (CVE-2011-0411).
     muted = phase === 'starttls';
     if (take) take(reply);
     else replies.push(reply);

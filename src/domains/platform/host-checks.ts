@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js';
-import { type Config, type ListenAddress, parseListen } from '../../config/schema.ts';
+import type { Config } from '../../config/schema.ts';
+import { type ListenAddress, parseListen } from '../../config/setting-types.ts';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 import { configuredAddresses } from './egress-addresses.ts';

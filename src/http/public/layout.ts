@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { escapeHtml } from '../../mail/template.ts';
+import { escapeHtml } from '../../mail/html/escape.ts';
 import { COMMON_HEADERS, type PublicResponse } from './response.ts';
 
 /** The layout of the public pages: HTML without script and external resources that cannot be framed. */

@@ -24,8 +24,8 @@ import { STATUS_RULES } from './status.ts';
 
 /**
  * Classifies SMTP replies, received in a session or quoted in a report: whether to deliver, retry or bounce, the bounce
- * class, what the reply is about, and whether it may suppress the address. Acting on a classification is the caller's
- * part. A blocklisted sender must not lose its own list, so every doubt is decided in favor of the address.
+ * class, what the reply is about, and whether it may suppress the address. The caller acts on the classification. A
+ * blocklisted sender must not lose its own list, so every doubt is decided in favor of the address.
  */
 
 export type { BounceClass, BounceScope, BounceType, SuppressWhen };
@@ -89,7 +89,7 @@ export function classifyWithRule({ phase, reply, mxHost }: ClassifierInput): {
   };
 }
 
-/** Before MAIL a reply cannot be about the message; only these rejections are final for it nevertheless. */
+/** Before MAIL a reply cannot be about the message; only these rejections are final nevertheless. */
 const FINAL_BEFORE_MAIL: ReadonlySet<BounceClass> = new Set([
   'reputation-block',
   'policy-block',
@@ -174,8 +174,6 @@ export type LocalFailure =
   | 'routing-loop'
   | 'own-address'
   | 'private-network'
-  | 'needs-smtputf8'
-  | 'too-large'
   | 'not-composed';
 
 interface LocalReply {
@@ -210,7 +208,7 @@ const LOCAL_FAILURES: Record<LocalFailure, LocalReply> = {
   'tls-failed': local(
     451,
     '4.7.5',
-    'No encrypted connection as required could be made',
+    'The required encrypted connection could not be established',
     MEANINGS['TLS failed'],
   ),
   expired: local(554, '5.4.7', 'Not delivered in time', MEANINGS.expired),
@@ -226,26 +224,16 @@ const LOCAL_FAILURES: Record<LocalFailure, LocalReply> = {
     "The domain's mail host has an address of this server",
     MEANINGS['routing loop'],
   ),
-  /** Soft: the answer may come from the operator's own resolver. */
+  /** Soft: the address may come from the operator's own resolver. */
   'private-network': local(554, '5.4.4', "The domain's mail host has a private address", {
     ...MEANINGS['no such domain'],
     bounceType: 'soft',
     suppress: 'never',
   }),
-  'needs-smtputf8': local(553, '5.6.7', 'The mail host does not take internationalized addresses', {
-    ...MEANINGS['protocol error'],
-    scope: 'recipient',
-  }),
-  'too-large': local(
-    552,
-    '5.3.4',
-    'The message is larger than the mail host takes',
-    MEANINGS['message too large'],
-  ),
   'not-composed': local(554, '5.6.0', 'The message cannot be composed', MEANINGS['protocol error']),
 };
 
-/** Classifies a failure without a reply; `reply` is ours, to be recorded in place of one. */
+/** Classifies a failure without a reply; `reply` is the one to record in place of a server's. */
 export function classifyLocal(failure: LocalFailure): { classification: Classification; reply: SmtpReply } {
   const { reply, meaning } = LOCAL_FAILURES[failure];
   return { classification: toClassification(meaning, reply, 'rcpt'), reply };

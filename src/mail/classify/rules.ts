@@ -7,27 +7,29 @@ import type { SmtpPhase } from '../reply.ts';
  */
 
 /** The `classification` of a bounce in events, webhooks and `bounce parse`, for SMTP replies and reports alike. */
-export type BounceClass =
-  | 'invalid-recipient'
-  | 'invalid-domain'
-  | 'inactive-mailbox'
-  | 'mailbox-full'
-  | 'message-too-large'
-  | 'content-rejected'
-  | 'spam-block'
-  | 'policy-block'
-  | 'authentication-failed'
-  | 'reputation-block'
-  | 'rate-limited'
-  | 'greylisted'
-  | 'network-error'
-  | 'tls-failed'
-  | 'relay-denied'
-  | 'protocol-error'
-  | 'server-error'
-  | 'expired'
-  | 'routing-loop'
-  | 'unclassified';
+export const BOUNCE_CLASSES = [
+  'invalid-recipient',
+  'invalid-domain',
+  'inactive-mailbox',
+  'mailbox-full',
+  'message-too-large',
+  'content-rejected',
+  'spam-block',
+  'policy-block',
+  'authentication-failed',
+  'reputation-block',
+  'rate-limited',
+  'greylisted',
+  'network-error',
+  'tls-failed',
+  'relay-denied',
+  'protocol-error',
+  'server-error',
+  'expired',
+  'routing-loop',
+  'unclassified',
+] as const;
+export type BounceClass = (typeof BOUNCE_CLASSES)[number];
 
 /** hard: the address is permanently invalid. block: the sender or the message was rejected. soft: all else. */
 export type BounceType = 'hard' | 'soft' | 'block';
@@ -131,7 +133,7 @@ export function matchesRule(rule: Rule, reply: RuleInput): boolean {
 
 /**
  * Returns a text in the form in which phrases are written: lower case, single spaces, ASCII apostrophes, without
- * enhanced codes, and each mail address reduced to `@` (the local part "spam" is no evidence of spam). Linear in the
+ * enhanced codes, and each mail address reduced to `@` (the local part "spam" is not evidence of spam). Linear in the
  * length.
  */
 export function normalizeText(text: string): string {

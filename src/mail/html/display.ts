@@ -1,10 +1,9 @@
-import { VOID_ELEMENTS } from './walk.ts';
+import { ENDED_BY_THE_NEXT, VOID_ELEMENTS } from './walk.ts';
 
 /**
- * Tracks, while HTML is walked, whether its text is displayed, that is not inside an element that is hidden by its
- * attributes. Style sheets are not read. Elements end by the rules of the HTML Standard (§13.2.6.4.7), as far as they are
- * relevant. In doubt a hidden element continues: an end tag that a parser ignores must not make hidden text count as
- * displayed.
+ * Tracks, while HTML is walked, whether its text is displayed: whether no open element is hidden by its
+ * attributes. Style sheets are not read. Elements end by the relevant rules of the HTML Standard (§13.2.6.4.7). In doubt
+ * a hidden element continues: an end tag that a parser ignores must not make hidden text count as displayed.
  */
 export interface DisplayTracker {
   open(name: string, attributes: ReadonlyMap<string, string>): void;
@@ -12,7 +11,7 @@ export interface DisplayTracker {
   isShown(): boolean;
 }
 
-/** The attributes that `open` needs. */
+/** The attributes that `open` reads. */
 export const DISPLAY_ATTRIBUTES: ReadonlySet<string> = new Set(['style', 'hidden']);
 
 const HIDING_STYLE =
@@ -26,8 +25,6 @@ const SCOPES = splitWords('applet caption html marquee object select table td te
 const BLOCKS = splitWords(
   'address article aside blockquote body button center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary tbody tfoot thead tr ul',
 );
-/** Elements whose end tag is optional before the next one of the same name. */
-const ENDED_BY_THE_NEXT = splitWords('dd dt li option p td th tr');
 /** Elements whose end tag is limited only by their table. */
 const CELLS = splitWords('td th');
 /** Open elements that are searched for the one that an end tag ends: bounds the time for hostile HTML. */

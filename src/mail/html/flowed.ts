@@ -25,7 +25,7 @@ function wrap(paragraph: string, lines: string[]): void {
   let at = 0;
   while (paragraph.length - at > WIDTH) {
     let end = paragraph.lastIndexOf(' ', at + WIDTH - 1);
-    // A word longer than a line is not broken, nor is `-- `, which on a line alone begins a signature (§4.3).
+    // Two things are not broken: a word longer than a line, and `-- `, which on a line alone begins a signature (§4.3).
     while (end !== -1 && (end <= at || isUnbreakable(paragraph.slice(at, end)))) {
       end = paragraph.indexOf(' ', Math.max(end + 1, at + WIDTH));
     }

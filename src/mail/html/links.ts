@@ -1,5 +1,5 @@
 import { type Work, withoutPause } from '../../core/slices.ts';
-import { escapeHtml } from '../template.ts';
+import { escapeHtml } from './escape.ts';
 import { type HtmlVisitor, type Span, walkHtml, walkingHtml } from './walk.ts';
 
 /**

@@ -250,7 +250,7 @@ function comparableUrl(url: string): string {
   return end === -1 ? bare.toLowerCase() : bare.slice(0, end).toLowerCase() + bare.slice(end);
 }
 
-/** Whether both are the same number, also if one has a country code and the other the prefix 0 instead. */
+/** Whether both are the same number, even if one has a country code and the other the prefix 0 instead. */
 function isSameNumber(number: string, text: string): boolean {
   const dialed = number.replace(/[;?].*$/s, '').replace(/\D/g, '');
   const written = text.replace('(0)', '').replace(/\D/g, '').replace(/^00/, '');

@@ -5,12 +5,12 @@ import { clickTokens } from '../tokens.ts';
 import { displayedDomain, linkAddress } from './link-address.ts';
 import { changingLinks } from './links.ts';
 
-/** Links that are tracked in one mail; the links after them are not changed. */
+/** Links that are tracked in one mail; further links are not changed. */
 const MAX_LINKS = 5000;
 
 /**
- * Returns the HTML of one copy with tracked links and the open-tracking pixel, as far as its tracking is on. Links of
- * the service, which contain its marks, are not changed, nor are links whose text is a URL or host name of another
+ * Returns the HTML of one copy with tracked links and the open-tracking pixel, if they are enabled. Two kinds of links
+ * are not changed: those of the service, which contain its marks, and those whose text is a URL or host name of another
  * organizational domain than that of tracked links.
  */
 export function trackLinks(html: string, copy: CopyDetails): string {

@@ -1,9 +1,9 @@
-import { VOID_ELEMENTS } from './walk.ts';
+import { ENDED_BY_THE_NEXT, VOID_ELEMENTS } from './walk.ts';
 
 /**
  * Tracks, while HTML is walked, what inline styles and the `hidden` attribute hide, for the text part. Style sheets are
- * not read. In doubt, in broken HTML, a hidden element has ended: a preheader in the text is better than a lost paragraph.
- * (Compliance checks need the opposite, see display.ts.)
+ * not read. If broken HTML leaves it open whether a hidden element has ended, it has: a preheader in the text is better
+ * than a lost paragraph. (Compliance checks need the opposite, see display.ts.)
  *
  * `font-size: 0` and `visibility: hidden` are inherited and can be reverted in inner elements: layout cells commonly set a
  * font size of 0 around content that sets another. `mso-hide: all` is ignored: it hides from Outlook alone, often a button
@@ -21,7 +21,7 @@ export interface Visibility {
   isRemoved(): boolean;
 }
 
-/** The attributes that `open` needs. */
+/** The attributes that `open` reads. */
 export const VISIBILITY_ATTRIBUTES: readonly string[] = ['style', 'hidden'];
 
 const REMOVED = 1;
@@ -42,8 +42,6 @@ interface Frame {
 /** Fast test for styles that may change visibility while everything is displayed. */
 const CANDIDATE =
   /display\s*:\s*(?:none|block)|visibility\s*:\s*[hc]|opacity\s*:\s*[+.]?0|max-height\s*:\s*[+.]?0|font-size\s*:\s*[+.]?0|font\s*:/i;
-/** Elements whose end tag is optional before the next one of the same name. */
-const ENDED_BY_THE_NEXT = new Set(['dd', 'dt', 'li', 'option', 'p', 'td', 'th', 'tr']);
 
 /** Creates a tracker for one walk. */
 export function trackVisibility(): Visibility {

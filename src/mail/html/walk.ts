@@ -62,6 +62,18 @@ export const VOID_ELEMENTS: ReadonlySet<string> = new Set([
   'wbr',
 ]);
 
+/** Elements whose end tag is optional before the next one of the same name. */
+export const ENDED_BY_THE_NEXT: ReadonlySet<string> = new Set([
+  'dd',
+  'dt',
+  'li',
+  'option',
+  'p',
+  'td',
+  'th',
+  'tr',
+]);
+
 /** The characters between an attribute's name and its value. */
 const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
 

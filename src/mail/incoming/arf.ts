@@ -1,4 +1,4 @@
-import { type Fields, readFields } from './fields.ts';
+import { type Fields, readHeaderFields } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
@@ -13,11 +13,11 @@ export interface Complaint {
   envelopeId: string | null;
 }
 
-/** Null when the mail is no complaint. */
+/** Null when the mail is not a complaint. */
 export function readComplaint(mail: Fields, parts: ReturnedMail, limits: IncomingLimits): Complaint | null {
   const text = parts.feedbackTexts[0] ?? feedbackInText(parts.lines);
   if (text === undefined) return readInformal(mail, parts);
-  const feedback = readFields(text.replaceAll(/\n{2,}/g, '\n'), limits);
+  const feedback = readHeaderFields(text.replaceAll(/\n{2,}/g, '\n'), limits);
   const named = feedback.all('original-rcpt-to').map(bare);
   const recipients =
     named.length > 0 ? named : [bare(feedback.get('removal-recipient')) || recipientOf(parts.original)];

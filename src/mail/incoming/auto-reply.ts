@@ -1,4 +1,4 @@
-import type { Fields } from './fields.ts';
+import { type Fields, firstAddress } from './fields.ts';
 import type { ReturnedMail } from './notice.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
 
@@ -7,12 +7,12 @@ import { type IncomingReport, NO_BOUNCE } from './report.ts';
  * state: the mail was delivered.
  */
 
-/** Null when the mail is no automatic reply. The recipient is the sender of the reply. */
+/** Null when the mail is not an automatic reply. The recipient is the sender of the reply. */
 export function readAutoReply(mail: Fields, parts: ReturnedMail): IncomingReport | null {
   if (!isAutoReply(mail, parts)) return null;
   return {
     ...NO_BOUNCE,
-    recipient: /[^\s<>(),;:"]{1,100}@[^\s<>(),;:"]{1,255}/.exec(mail.get('from'))?.[0] ?? '',
+    recipient: firstAddress(mail.get('from')),
     action: 'replied',
     diagnostic: parts.lines.join(' ').replaceAll(/\s+/g, ' ').trim().slice(0, 500),
   };

@@ -1,6 +1,6 @@
 import { classifyGroup, classifyRecipient } from './classify-report.ts';
 import { type DeliveryStatus, readDeliveryStatus } from './delivery-status.ts';
-import type { Fields } from './fields.ts';
+import { type Fields, firstAddress } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
 import { isAddress, type NoticeEntry, readEntries, sameAddress } from './notice-entries.ts';
@@ -17,7 +17,7 @@ export interface DeliveryReport {
   envelopeId: string | null;
 }
 
-/** Null when the mail is no delivery report. */
+/** Null when the mail is not a delivery report. */
 export function readDeliveryReport(
   mail: Fields,
   parts: ReturnedMail,
@@ -142,9 +142,4 @@ function withoutRepeats(entries: readonly NoticeEntry[]): NoticeEntry[] {
 function recipientsOf(mail: Fields): string[] {
   const found = mail.all('x-failed-recipients').flatMap((value) => value.split(/[\s,]+/).filter(isAddress));
   return found.filter((recipient, i) => found.findIndex((other) => sameAddress(other, recipient)) === i);
-}
-
-/** The first mail address in the text, '' for none. */
-export function firstAddress(value: string): string {
-  return /[^\s<>(),;:"]{1,100}@[^\s<>(),;:"]{1,255}/.exec(value)?.[0] ?? '';
 }

@@ -5,7 +5,7 @@ import { decodeBase64 } from './transfer-encoding.ts';
 /**
  * Parses header fields (RFC 5322 §2.2) of mail that need not be well-formed: names in lower case, values unfolded. Also
  * parses the field groups of delivery-status and feedback-report parts, which have the same form. Never throws; a line
- * that is no field is skipped.
+ * that is not a field is skipped.
  */
 export interface Fields {
   /** The first value of a field, '' when it is absent. */
@@ -18,7 +18,7 @@ export interface Fields {
 export const NO_FIELDS: Fields = fieldsOf(new Map());
 
 /** `block` is the text of one header block, with LF or CRLF line ends. */
-export function readFields(block: string, limits: IncomingLimits): Fields {
+export function readHeaderFields(block: string, limits: IncomingLimits): Fields {
   const found = new Map<string, string[]>();
   let count = 0;
   for (const [name, value] of fieldLines(block, limits.fieldChars)) {
@@ -66,6 +66,11 @@ export function isFieldName(text: string): boolean {
 /** Lines without their ends, CRLF or LF. */
 export function linesOf(text: string): string[] {
   return text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
+}
+
+/** The first mail address in a value, '' for none. */
+export function firstAddress(value: string): string {
+  return /[^\s<>(),;:"]{1,100}@[^\s<>(),;:"]{1,255}/.exec(value)?.[0] ?? '';
 }
 
 function fieldsOf(found: ReadonlyMap<string, readonly string[]>): Fields {

@@ -1,5 +1,5 @@
 import { decodeLines, decodeText } from './charset.ts';
-import { type Fields, linesOf, readFields, readParameters } from './fields.ts';
+import { type Fields, linesOf, readHeaderFields, readParameters } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import { decodeBase64, decodeQuotedPrintable } from './transfer-encoding.ts';
 
@@ -56,7 +56,7 @@ export function textOf(part: Part, maxLength: number): string {
 export function readHeader(bytes: Buffer, limits: IncomingLimits): { fields: Fields; bodyAt: number } {
   const { headerEnd, bodyAt } = findBody(bytes, limits.headerBytes);
   const block = decodeLines(bytes.subarray(0, headerEnd));
-  return { fields: readFields(block, limits), bodyAt };
+  return { fields: readHeaderFields(block, limits), bodyAt };
 }
 
 /** `defaultType`: the type of a part without Content-Type (RFC 2046 §5.1.5). */

@@ -1,5 +1,5 @@
 import { walkHtml } from '../html/walk.ts';
-import { decodeWords, type Fields, linesOf, NO_FIELDS, readFields } from './fields.ts';
+import { decodeWords, type Fields, linesOf, NO_FIELDS, readHeaderFields } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 import { contentOf, leavesOf, type Part, readHeader, readMail, textOf } from './mime.ts';
 
@@ -99,7 +99,7 @@ function takeText(sorted: ReturnedMail, text: string, limits: IncomingLimits): v
   if (cut >= lines.length) return;
   sorted.below = sorted.below.concat(lines.slice(cut)).slice(0, limits.noticeLines);
   const from = lines.findIndex((line, i) => i >= cut && isHeaderLine(line));
-  if (from >= 0) takeOriginal(sorted, readFields(headerBlock(lines, from), limits));
+  if (from >= 0) takeOriginal(sorted, readHeaderFields(headerBlock(lines, from), limits));
 }
 
 /** Lines that announce the returned message, in lower case and without decoration. */

@@ -1,8 +1,8 @@
 import { complaintOf, readComplaint } from './arf.ts';
 import { readAutoReply } from './auto-reply.ts';
 import { classifyGroup } from './classify-report.ts';
-import { firstAddress, readDeliveryReport } from './dsn.ts';
-import { decodeWords, type Fields } from './fields.ts';
+import { readDeliveryReport } from './dsn.ts';
+import { decodeWords, type Fields, firstAddress } from './fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from './limits.ts';
 import { type Part, readMail } from './mime.ts';
 import { type ReturnedMail, sortParts } from './notice.ts';
@@ -13,7 +13,7 @@ import type { TlsReport } from './reports/tls-report.ts';
 import { readSesNotification, type SesNotification } from './ses-notification.ts';
 
 /**
- * Parses a returned mail into its kind and its reports, in the form that `bounce parse` prints. Pure, never throws, and
+ * Parses a received mail into its kind and its reports, in the form that `bounce parse` prints. Pure, never throws, and
  * takes time linear in the size of the mail, whatever its content. The ids that it returns are claims of the mail: the
  * caller verifies them.
  */
@@ -60,7 +60,7 @@ export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIn
   };
 }
 
-/** The most reliable forms first: a machine-readable part decides the kind, whatever the text states. */
+/** Tries the most reliable forms first: a machine-readable part decides the kind, whatever the text states. */
 function readKind(
   mail: Part,
   head: Fields,

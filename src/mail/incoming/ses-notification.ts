@@ -1,5 +1,6 @@
 import { enhancedCode } from '../classify/classify.ts';
 import type { StatusGroup } from './delivery-status.ts';
+import { memberOf, parseUntrustedJson, stringMember } from './untrusted-json.ts';
 
 /**
  * Bounce, complaint and delivery notifications of Amazon SES, sent as JSON by mail through SNS. They are read into the
@@ -22,17 +23,17 @@ export function readSesNotification(lines: readonly string[]): SesNotification |
   if (!block.some((line) => line.includes('notificationType'))) return null;
   const parsed = parseFolded(block);
   // SNS may wrap the notification in its own envelope.
-  const enveloped = text(parsed, 'Message', MAX_MESSAGE_LENGTH);
+  const enveloped = stringMember(parsed, 'Message', MAX_MESSAGE_LENGTH);
   const notification = enveloped === '' ? parsed : parseFolded([enveloped]);
   const type = text(notification, 'notificationType');
-  const messageId = text(member(notification, 'mail'), 'messageId') || null;
+  const messageId = text(memberOf(notification, 'mail'), 'messageId') || null;
   if (type === 'Bounce') {
-    const bounce = member(notification, 'bounce');
+    const bounce = memberOf(notification, 'bounce');
     const groups = list(bounce, 'bouncedRecipients').map((each) => bounced(each, text(bounce, 'bounceType')));
     return { kind: 'bounce', groups, feedbackType: '', messageId };
   }
   if (type === 'Complaint') {
-    const complaint = member(notification, 'complaint');
+    const complaint = memberOf(notification, 'complaint');
     const groups = list(complaint, 'complainedRecipients').map((each) => groupOf(text(each, 'emailAddress')));
     return {
       kind: 'complaint',
@@ -42,7 +43,7 @@ export function readSesNotification(lines: readonly string[]): SesNotification |
     };
   }
   if (type === 'Delivery') {
-    const delivery = member(notification, 'delivery');
+    const delivery = memberOf(notification, 'delivery');
     const response = text(delivery, 'smtpResponse');
     const groups = list(delivery, 'recipients').map((each) => delivered(each, response));
     return { kind: 'delivery', groups, feedbackType: '', messageId };
@@ -86,30 +87,22 @@ function groupOf(recipient: string): StatusGroup {
 /** A fold (line end and space) may be inside a string, with or without the `!` that some mail servers insert. */
 function parseFolded(lines: readonly string[]): unknown {
   const json = lines.map((line, i) => (i === 0 ? line : line.replace(/^ /, ''))).join('');
-  for (const candidate of [json, lines.map((line) => line.replace(/!$/, '').replace(/^ /, '')).join('')]) {
-    try {
-      const parsed: unknown = JSON.parse(candidate);
-      return parsed;
-    } catch {
-      // Not folded in this form.
-    }
-  }
-  return null;
+  return (
+    parseUntrustedJson(json) ??
+    parseUntrustedJson(lines.map((line) => line.replace(/!$/, '').replace(/^ /, '')).join(''))
+  );
 }
 
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+function text(value: unknown, name: string): string {
+  return stringMember(value, name, MAX_TEXT_LENGTH);
 }
 
-function text(value: unknown, name: string, maxLength = 4000): string {
-  const found = member(value, name);
-  return typeof found === 'string' ? found.slice(0, maxLength) : '';
-}
-
+const MAX_TEXT_LENGTH = 4000;
 /** The maximum of SNS. */
 const MAX_MESSAGE_LENGTH = 256 * 1024;
+const MAX_RECIPIENTS = 200;
 
 function list(value: unknown, name: string): unknown[] {
-  const found = member(value, name);
-  return Array.isArray(found) ? found.slice(0, 200) : [];
+  const found = memberOf(value, name);
+  return Array.isArray(found) ? found.slice(0, MAX_RECIPIENTS) : [];
 }

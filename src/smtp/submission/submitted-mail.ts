@@ -1,10 +1,10 @@
 import addressparser from 'nodemailer/lib/addressparser';
 import type { Alternative, Attachment, Mailbox } from '../../mail/content.ts';
 import { CONTENT_ID, MEDIA_TYPE } from '../../mail/content.ts';
+import { escapeHtml } from '../../mail/html/escape.ts';
 import { decodeWords, type Fields } from '../../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../../mail/incoming/limits.ts';
 import { contentOf, type Part, readMail, textOf } from '../../mail/incoming/mime.ts';
-import { escapeHtml } from '../../mail/template.ts';
 import { isServiceField } from '../../sending/headers.ts';
 
 /**

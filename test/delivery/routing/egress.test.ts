@@ -4,8 +4,8 @@ import { createEgressPools } from '../../../src/delivery/routing/egress.ts';
 
 describe('IPv6 of an egress pool', () => {
   it.each([
-    ['no entries: the system chooses', '[]', 'if-need-be'],
-    ['an entry without an address', '[{ name = "a" }]', 'if-need-be'],
+    ['no entries: the system chooses', '[]', 'fallback'],
+    ['an entry without an address', '[{ name = "a" }]', 'fallback'],
     ['IPv4 alone', '[{ name = "a", address = "192.0.2.1" }]', 'never'],
     ['both', '[{ name = "a", address = "192.0.2.1", address6 = "2001:db8::1" }]', 'always'],
     [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DeliveryRoute } from '../../../src/config/schema.ts';
+import type { DeliveryRoute } from '../../../src/config/setting-types.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import type { Ipv6Use } from '../../../src/delivery/routing/egress.ts';
@@ -48,7 +48,7 @@ dns.set(
 );
 for (let n = 0; n < 9; n++) dns.set(`h${n}.many.test`, 'A', [`192.0.2.${100 + n}`]);
 
-/** Documentation addresses stand in for public ones here. */
+/** Treats documentation addresses as public ones. */
 const guard = createGuard({ allowPrivateNetworks: false, ownListeners: ['192.0.2.77:25'] });
 const openGuard = {
   judge: (address: string, port: number) =>
@@ -106,7 +106,7 @@ describe('the route of a destination', () => {
     expect(orders.size).toBe(2);
   });
 
-  it('takes two addresses of a host, of both families where IPv6 can be reached', async () => {
+  it('uses two addresses of a host, of both families if IPv6 can be used', async () => {
     const plain = await find('one.test');
     const both = await find('one.test', { ipv6: 'always' });
     expect(plain.kind === 'hosts' && plain.hosts[0]?.addresses).toHaveLength(2);
@@ -118,9 +118,9 @@ describe('the route of a destination', () => {
 
   it.each<[string, string, Ipv6Use, unknown]>([
     ['an MX host', 'six.test', 'always', { hosts: [{ addresses: ['2001:4860::6'] }] }],
-    ['an MX host', 'six.test', 'if-need-be', { hosts: [{ addresses: ['2001:4860::6'] }] }],
+    ['an MX host', 'six.test', 'fallback', { hosts: [{ addresses: ['2001:4860::6'] }] }],
     ['an MX host', 'six.test', 'never', { kind: 'failure', failure: 'ipv6-only' }],
-    ['the domain itself', 'six-alone.test', 'if-need-be', { hosts: [{ addresses: ['2001:4860::7'] }] }],
+    ['the domain itself', 'six-alone.test', 'fallback', { hosts: [{ addresses: ['2001:4860::7'] }] }],
     ['the domain itself', 'six-alone.test', 'never', { kind: 'failure', failure: 'ipv6-only' }],
     ['nobody knows what', 'six-shaky.test', 'never', { kind: 'failure', failure: 'dns-trouble' }],
   ])('%s with IPv6 alone: %s, IPv6 %s', async (_, destination, ipv6, expected) => {
@@ -128,13 +128,13 @@ describe('the route of a destination', () => {
   });
 
   it('looks IPv6 addresses up only for a host without another address', async () => {
-    const where = await find('one.test', { ipv6: 'if-need-be' });
+    const where = await find('one.test', { ipv6: 'fallback' });
     expect(
       where.kind === 'hosts' && where.hosts[0]?.addresses.every((address) => !address.includes(':')),
     ).toBe(true);
   });
 
-  it('prefers a configured route, the exact one to "*", also to a private address', async () => {
+  it('prefers a configured route, an exact one before "*", even with a private address', async () => {
     const base = { port: 2525, tls: 'none' as const, allowUnverifiedAuth: false };
     const routes: DeliveryRoute[] = [
       { match: '*', host: '10.9.9.9', ...base },
@@ -153,7 +153,7 @@ describe('the private-network guard', () => {
     expect(guard.judge('8.8.8.8', 25)).toBe('allowed');
   });
 
-  it('recognizes the listeners of this daemon, also behind a wildcard', () => {
+  it('recognizes the listeners of this daemon, even if they are bound to a wildcard address', () => {
     const own = createGuard({ allowPrivateNetworks: true, ownListeners: ['0.0.0.0:25', '127.0.0.5:26'] });
     expect(own.judge('127.0.0.1', 25)).toBe('own-address');
     expect(own.judge('127.0.0.5', 26)).toBe('own-address');

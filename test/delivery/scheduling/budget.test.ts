@@ -34,7 +34,7 @@ describe('a budget', () => {
     expect(budget.used()).toBeLessThanOrEqual(100);
   });
 
-  it('gives most of it to an account that is alone, and leaves something for the next', () => {
+  it('gives an account that is alone most of it, and leaves some for the next one', () => {
     const budget = createBudget(500);
     expect(fill(budget, share('one'))).toBe(400);
     expect(fill(budget, share('two'))).toBeGreaterThan(50);
@@ -47,7 +47,7 @@ describe('a budget', () => {
     expect(budget.admits(share('four', { size: 20_000 }))).toBe(true);
   });
 
-  it('gives no site all of it', () => {
+  it('never gives one site all of it', () => {
     const budget = createBudget(300);
     expect(fill(budget, share('one', { site: '#slow' }))).toBe(200);
     expect(budget.admits(share('one', { site: '#other' }))).toBe(true);
@@ -60,7 +60,7 @@ describe('a budget', () => {
     expect(budget.admits(share('reset', { priority: 0 }))).toBe(true);
   });
 
-  it('admits a share larger than the whole alone', () => {
+  it('admits a share that is larger than the budget when nothing else is in use', () => {
     const budget = createBudget(10);
     const large = share('one', { size: 50 });
     expect(budget.admits(large)).toBe(true);
@@ -112,7 +112,7 @@ describe('the limit of open files', () => {
       ),
     ).toBe(1024);
   });
-  it('is null where the system sets none or does not report it', () => {
+  it('is null if the system sets none or does not report it', () => {
     expect(read('Max open files            unlimited            unlimited            files\n')).toBeNull();
     expect(read('')).toBeNull();
     expect(openFilesLimit('/nowhere/limits')).toBeNull();

@@ -86,7 +86,7 @@ describe('an account', () => {
   });
 });
 
-it('the list is bounded', () => {
+it('lists at most 100 domains and accounts', () => {
   const { parking, fail, of } = start();
   for (let n = 0; n < 150; n++) fail(3, of(`domain_${n}`, `acct_${n}`));
   expect(parking.list()).toHaveLength(100);

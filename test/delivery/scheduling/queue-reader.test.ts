@@ -3,7 +3,7 @@ import { MINUTE } from '../../../src/core/clock.ts';
 import { createTestScheduling, KEY, recipientsOf, unreadable, users } from './setup.ts';
 
 describe('queue reader', () => {
-  it('passes on messages without a route, and simulated ones', () => {
+  it('passes messages without a route and simulated ones to the local attempts', () => {
     const { put, announce, unroutable, simulated, started } = createTestScheduling({
       routeOf: () => ({ kind: 'failure', failure: 'null-mx', ttl: 60 }),
     });

@@ -58,7 +58,7 @@ describe('scheduler', () => {
       finish(1);
     }
     expect(small).toBe(5);
-    // What was read ahead before, and one turn of the other account.
+    // The messages read ahead before, and one turn of the other account.
     expect(sent).toBeLessThan(60);
   });
 
@@ -142,7 +142,7 @@ describe('a fast and healthy site', () => {
     const env = createTestScheduling({ connections: 2 });
     env.put(users(30));
     env.announce();
-    // A new site has proved nothing.
+    // A new site is not known to be healthy.
     expect(env.leasedCount()).toBe(2);
     for (let n = 0; n < 4; n++) {
       const [first] = env.started;
@@ -173,7 +173,7 @@ describe('a fast and healthy site', () => {
 });
 
 describe('budgets', () => {
-  it('hold mail of one account back and let that of another one pass', () => {
+  it('hold mail of one account back and admit that of another', () => {
     let full = true;
     const { put, announce, started, finish, addAccount } = createTestScheduling({
       connections: 2,

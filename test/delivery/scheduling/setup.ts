@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { ShapingProfile } from '../../../src/config/schema.ts';
+import type { ShapingProfile } from '../../../src/config/setting-types.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';

@@ -119,7 +119,7 @@ describe('a site whose hosts cannot be reached', () => {
     expect(site.unreachable(probe())).toBe(5 * SECOND);
   });
 
-  it('is used again when a session of the outage is answered after all', () => {
+  it('is used again when a session of the outage is answered late', () => {
     const { site, reserveAll } = createTestSite();
     const [first, second, third] = reserveAll();
     if (!(first && second && third)) throw new Error('no slots');
@@ -223,7 +223,7 @@ describe('a reservation', () => {
 });
 
 describe('the lookahead', () => {
-  it('is what the site got through in a second, and one for each connection at least', () => {
+  it('is the number of messages that the site sent in a second, at least one for each connection', () => {
     const { clock, site, reserve } = createTestSite({ connections: 2 });
     expect(site.lookahead()).toBe(40);
     clock.advance(1000);
@@ -276,18 +276,18 @@ describe('waiting keys', () => {
 });
 
 describe('a site without mail', () => {
-  it('is forgettable ten minutes after its last use', () => {
+  it('is obsolete ten minutes after its last use', () => {
     const { clock, site, reserve } = createTestSite({ messages: 1 });
     clock.advance(11 * MINUTE);
-    expect(site.isForgettable()).toBe(false);
+    expect(site.isObsolete()).toBe(false);
     const { reservation } = reserve();
-    expect(site.isForgettable()).toBe(false);
+    expect(site.isObsolete()).toBe(false);
     site.release(reservation);
     clock.advance(10 * MINUTE);
-    expect(site.isForgettable()).toBe(false);
+    expect(site.isObsolete()).toBe(false);
     clock.advance(1);
-    expect(site.isForgettable()).toBe(true);
+    expect(site.isObsolete()).toBe(true);
     site.touch();
-    expect(site.isForgettable()).toBe(false);
+    expect(site.isObsolete()).toBe(false);
   });
 });

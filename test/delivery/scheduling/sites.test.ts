@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ShapingProfile } from '../../../src/config/schema.ts';
+import type { ShapingProfile } from '../../../src/config/setting-types.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 
@@ -36,7 +36,7 @@ describe('sites', () => {
     });
   });
 
-  it("match a recipient's domain, too, and never a look-alike", () => {
+  it("also match a recipient's domain, and never a look-alike", () => {
     const sites = createTestSites([{ ...GOOGLE, match: 'a.test' }, GOOGLE]);
     expect(sites.of('a.test', hosts('mx.x'), null, 'p').profile.connections).toBe(5);
     expect(sites.of('b.test', hosts('evilgoogle.com'), null, 'p').profile.connections).toBe(10);

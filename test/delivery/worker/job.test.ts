@@ -90,7 +90,7 @@ describe('a job', () => {
       /control character/,
     ],
   ];
-  it.each(BROKEN)('with %s is refused here, and the worker lives on', async (_, changes, why) => {
+  it.each(BROKEN)('with %s is not composed, and the worker continues', async (_, changes, why) => {
     const to = await sink();
     const by = client();
     const report = await runJob(job(to, { content: content(), ...changes }), by, createSharedContents());

@@ -65,7 +65,7 @@ describe('replies (RFC 5321 §4.2)', () => {
     expect(() => read(`${line}\r\n`)).toThrow(MalformedReply);
   });
 
-  it('that are complete are returned before malformed data behind them is detected', () => {
+  it('that are complete are returned before malformed data after them is detected', () => {
     const replies: WireReply[] = [];
     expect(() => createReplyReader().push('250 a\r\nnonsense\r\n', (reply) => replies.push(reply))).toThrow(
       'not an SMTP reply: nonsense',
@@ -113,7 +113,7 @@ describe('code, enhanced code and text', () => {
     [['#5.1.0 Address rejected'], 550, '5.1.0', 'Address rejected'],
     [['5.1.1: user unknown'], 550, '5.1.1', 'user unknown'],
     [['5.7.509 third part'], 550, '5.7.509', 'third part'],
-    // RFC 2034 §4: the classes must agree; what does not is mere text.
+    // RFC 2034 §4: the classes must agree; a code of another class is text.
     [['4.2.2 full'], 550, null, '4.2.2 full'],
     [['5.1 half a code'], 550, null, '5.1 half a code'],
     [['5.1.1000 too long'], 550, null, '5.1.1000 too long'],

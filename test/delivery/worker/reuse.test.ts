@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
-import { client, deliver, host, job, sink, sinks, summary } from './setup.ts';
+import { CLOSED_ADDRESS, client, deliver, host, job, sink, sinks, summary } from './setup.ts';
 
 describe('the idle connection of a slot', () => {
   it('is reused for the next job without RSET', async () => {
@@ -167,6 +167,18 @@ describe('an idle connection that is dead', () => {
     expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toMatchObject([{ error: null, phase: 'dot' }]);
     expect(to.sessions).toHaveLength(2);
+  });
+
+  it('is replaced by a new connection to its host although a host before it cannot be reached', async () => {
+    const to = await sink();
+    const by = client();
+    const hosts = [host('down.example.test', CLOSED_ADDRESS), host('up.example.test', to.host)];
+    await deliver(by, job(to, { hosts }));
+    const mail = { reply: '421 4.4.2 idle for too long', close: true as const };
+    to.program({ script: { mail: (session) => (session.number === 1 ? mail : undefined) } });
+    const report = await deliver(by, job(to, { hosts }));
+    expect(summary(report)).toBe('replied dot 250');
+    expect(report.sessions).toMatchObject([{ phase: 'connect' }, { host: 'up.example.test', phase: 'dot' }]);
   });
 
   it('is replaced when the server closes it after RSET', async () => {

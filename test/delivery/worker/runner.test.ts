@@ -71,7 +71,7 @@ describe('jobs', () => {
     await expect.poll(() => reports().length).toBe(100);
   });
 
-  it('that fail with an error of this program are reported as unanswered, and the error is reported', async () => {
+  it('that fail with an internal error are reported as unanswered, together with the error', async () => {
     const to = await sink();
     const { receive, sent, reports } = runner(client(), () => Promise.reject(new Error('a bug')));
     const broken = job(to);

@@ -56,7 +56,7 @@ describe('the step after a result', () => {
 });
 
 describe('the more significant of two results', () => {
-  /** From the one that counts most to the one that counts least. */
+  /** From the most to the least significant. */
   const ORDER: SessionResult[] = [
     answered('rcpt', 450),
     answered('greeting', 450),

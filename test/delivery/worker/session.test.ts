@@ -202,7 +202,7 @@ describe('pipelining (RFC 2920)', () => {
     expect(summary(await deliver(client(), job(to)))).toBe('replied rcpt 550');
   });
 
-  it('bounds the wait for replies that do not matter any more', async () => {
+  it('bounds the wait for replies after the deciding one', async () => {
     const to = await sink({ script: { mail: '550 5.7.1 not you', rcpt: 'silent' } });
     expect(summary(await deliver(client({ trailing: 50 }), job(to)))).toBe('replied mail 550');
   });
@@ -211,12 +211,12 @@ describe('pipelining (RFC 2920)', () => {
     const to = await sink({ script: { data: '354 go ahead\r\n250 2.0.0 taken, honestly' } });
     const report = await deliver(client(), job(to));
     expect(summary(report)).toBe('unreachable data');
-    expect(lastError(report)).toMatch(/^the server replied before it had the whole message: 250/);
+    expect(lastError(report)).toMatch(/^the server replied before the end of the message: 250/);
   });
 
   it('closes the connection to a server that does not stop replying', async () => {
     const to = await sink({ script: { ehlo: Array.from({ length: 20 }, () => '250 hi') } });
-    expect(lastError(await deliver(client(), job(to)))).toBe('the server sends unsolicited replies');
+    expect(lastError(await deliver(client(), job(to)))).toBe('the server sent an unsolicited reply');
   });
 });
 
@@ -229,7 +229,7 @@ describe('a server that sends unsolicited replies', () => {
       const report = await deliver(client(), job(to));
       expect(report.conclusion).toBe('unreachable');
       expect(lastError(report)).toMatch(
-        /^(the server sends unsolicited replies|unexpected reply to DATA: 250)$/,
+        /^(the server sent an unsolicited reply|unexpected reply to DATA: 250)$/,
       );
       expect(to.count).toBe(0);
     },
@@ -252,7 +252,7 @@ describe('greeting', () => {
     ]);
   });
 
-  it('ends when HELO is refused, too', async () => {
+  it('ends when HELO is also refused', async () => {
     const to = await sink({ script: { ehlo: '500 no', helo: '504 5.5.2 not you either' } });
     expect(summary(await deliver(client(), job(to)))).toBe('replied ehlo 504');
   });

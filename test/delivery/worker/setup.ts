@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { onTestFinished } from 'vitest';
 import { attempt } from '../../../src/delivery/worker/attempt.ts';
-import { type Client, type ClientOptions, createClient } from '../../../src/delivery/worker/client.ts';
+import { type Client, type ClientOptions, createSmtpClient } from '../../../src/delivery/worker/client.ts';
 import type { AttemptReport, DeliveryJob, TargetHost } from '../../../src/delivery/worker/protocol.ts';
 import type { OutgoingMessage } from '../../../src/delivery/worker/session.ts';
 import type { SmtpTimeouts } from '../../../src/delivery/worker/timeouts.ts';
@@ -9,7 +9,7 @@ import { dialTcp } from '../../../src/delivery/worker/wire.ts';
 import { type EncodedContent } from '../../../src/mail/stored-content.ts';
 import { type Sink, type SinkOptions, startSink } from '../../support/smtp-sink.ts';
 
-/** The delivery client against sinks, with short timeouts: long enough for a loaded machine; tests shorten single ones. */
+/** Timeouts that a loaded machine does not reach; tests shorten single ones. */
 const TIMEOUTS: SmtpTimeouts = {
   connect: 10_000,
   greeting: 10_000,
@@ -24,7 +24,7 @@ const TIMEOUTS: SmtpTimeouts = {
 };
 
 export function client(timeouts: Partial<SmtpTimeouts> = {}, options: Partial<ClientOptions> = {}): Client {
-  const created = createClient({
+  const created = createSmtpClient({
     clock: { now: () => Date.now() },
     monotonic: { now: () => performance.now() },
     dial: dialTcp,

@@ -6,7 +6,7 @@ import { createAuthority } from '../../support/certificates.ts';
 import { RSA_KEY } from '../../support/rsa-key.ts';
 import { job, jsonContent, sink } from './setup.ts';
 
-/** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
+/** Node 20 ignores `--import` in threads: the thread itself has to register the TypeScript loader. */
 const START = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
   register();
   return import(${JSON.stringify(new URL('../../../src/delivery/worker/main.ts', import.meta.url).href)});

@@ -56,7 +56,7 @@ describe('a server that replies byte by byte', () => {
     const report = await deliver(client({ message: 250 }), job([one!, two!]));
     expect(report.conclusion).toBe('unreachable');
     expect(lastError(report)).toMatch(
-      /^gave up after 250 ms in all, while waiting for the reply to (EHLO|MAIL|RCPT)$/,
+      /^gave up after 250 ms in total, while waiting for the reply to (EHLO|MAIL|RCPT)$/,
     );
     expect(two?.sessions).toHaveLength(0);
   });
@@ -65,7 +65,9 @@ describe('a server that replies byte by byte', () => {
     const to = await sink({ script: { dot: { reply: '250 ok', bytesPerSecond: 1 } } });
     const report = await deliver(client({ message: 500 }), job(to));
     expect(summary(report)).toBe('unanswered dot');
-    expect(lastError(report)).toBe('gave up after 500 ms in all, while waiting for the reply to the message');
+    expect(lastError(report)).toBe(
+      'gave up after 500 ms in total, while waiting for the reply to the message',
+    );
   });
 
   it('has a separate time limit for each message on a reused connection', async () => {
@@ -85,14 +87,14 @@ describe('a server that does not read the message', () => {
     const to = await sink({ bodyBytesPerSecond: 1 });
     const report = await deliver(client({ block: 50 }), job(to), { octets: HUGE });
     expect(summary(report)).toBe('unreachable data');
-    expect(lastError(report)).toBe('timed out after 50 ms in which the server took no data');
+    expect(lastError(report)).toBe('timed out after 50 ms: the server accepted no data');
   });
 
   it('is ended by the time limit of the message when it reads too slowly', async () => {
     const to = await sink({ bodyBytesPerSecond: 1_000_000 });
     const report = await deliver(client({ message: 300 }), job(to), { octets: HUGE });
     expect(summary(report)).toBe('unreachable data');
-    expect(lastError(report)).toBe('gave up after 300 ms in all, while waiting for the reply to DATA');
+    expect(lastError(report)).toBe('gave up after 300 ms in total, while waiting for the reply to DATA');
   });
 
   it('gets the whole message when it is merely slow', async () => {

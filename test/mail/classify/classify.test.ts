@@ -220,8 +220,6 @@ describe('failures without a reply', () => {
       ['routing-loop', 'bounce', 'soft', 'routing-loop', 'never', '5.4.6'],
       ['own-address', 'bounce', 'soft', 'routing-loop', 'never', '5.4.6'],
       ['private-network', 'bounce', 'soft', 'invalid-domain', 'never', '5.4.4'],
-      ['needs-smtputf8', 'bounce', 'soft', 'protocol-error', 'never', '5.6.7'],
-      ['too-large', 'bounce', 'soft', 'message-too-large', 'never', '5.3.4'],
     ] as const;
     const actual = expected.map(([failure]) => {
       const { classification, reply } = classifyLocal(failure);

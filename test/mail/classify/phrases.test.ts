@@ -16,7 +16,7 @@ describe('phrases', () => {
     ['mailbox a is fullest', ['mailbox * is full']],
     ['(x)[tss04] no', ['[tss0', 'no']],
     ['', []],
-  ])('%s holds %j', (text, phrases) => {
+  ])('%s contains %j', (text, phrases) => {
     expect([...index.find(text)]).toEqual(phrases);
   });
 });

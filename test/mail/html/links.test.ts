@@ -204,7 +204,7 @@ describe('a newsletter of 200 links', () => {
   });
 });
 
-/** What the newsletter's links are escaped with. */
+/** The escaped characters of the newsletter's links. */
 function unescaped(value: string): string {
   return value
     .trim()
@@ -332,7 +332,7 @@ describe('any HTML', () => {
       fc.string({ unit: 'grapheme', maxLength: 20 }).map((text) => text.replaceAll('<', '< ')),
       fc.constantFrom('&amp; &copy &#0; &', 'a < b > c', '"\'`='),
     )
-    // What was begun must not swallow what comes next.
+    // An unfinished construct must not include the text after it.
     .map((text) => same(/<\/?\w*$/.test(text) ? `${text}>` : text));
 
   const html = fc.array(fc.oneof(link, link, untracked, conditional, hidden, other), { maxLength: 20 });

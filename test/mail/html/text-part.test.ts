@@ -130,7 +130,7 @@ describe('the text part', () => {
     '<td style="font-size:0"><img alt="SHOWN" style="font-size:13px"></td>',
     '<div style="font-size:0"></div>SHOWN',
     '<div style="visibility:hidden"><i style="visibility:visible">SHOWN</i></div>',
-    // Content that overflows its box on purpose.
+    // Content that intentionally overflows its box.
     '<div style="max-height:0;position:relative">SHOWN</div>',
     // A button for all clients except Outlook.
     '<a style="background:#fff;mso-hide:all">SHOWN</a>',

@@ -134,7 +134,7 @@ it('prefers the code of the quoted reply to that of the reporting server', () =>
   expect(outline(standard('', fields))).toEqual(['a@x.example failed 5.7.1 reputation-block']);
 });
 
-/** Notices without fields for machines, as servers write them; `To` is always the sender. */
+/** Notices without machine-readable fields, as servers write them; `To` is always the sender. */
 const NOTICES: [server: string, header: string, body: string, reports: string[]][] = [
   [
     'qmail',

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { decodeWords, readFields, readParameters } from '../../../src/mail/incoming/fields.ts';
+import { decodeWords, readHeaderFields, readParameters } from '../../../src/mail/incoming/fields.ts';
 import { INCOMING_LIMITS } from '../../../src/mail/incoming/limits.ts';
 
 describe('fields', () => {
-  const fields = readFields(
+  const fields = readHeaderFields(
     'Subject: one\n two\r\nTO: a@example.com\nto: b@example.com\nnot a field\n: nameless\nX Y: no\nX-Late : yes\n',
     INCOMING_LIMITS,
   );

@@ -61,14 +61,14 @@ function inBody(mail: string, change: (body: string) => string): string {
   return mail.slice(0, end) + change(mail.slice(end));
 }
 
-/** As receivers do that return nothing of what they refuse. */
+/** Removes the returned message, as some receivers do. */
 function withoutReturned(mail: string): string {
   const part =
     /\n--[^\n]+\r?\n(?:[\w-]+:[^\n]*\n)*?content-type: *(?:message\/rfc822|text\/rfc822-headers)/i.exec(mail);
   return part === null ? mail : `${mail.slice(0, part.index)}\n`;
 }
 
-/** What may not change. */
+/** The part of the result that must not change. */
 function gist(mail: string) {
   const { kind, reports } = parseFile(Buffer.from(mail, 'latin1'));
   return {

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
 
 /*
- * Replies that reject a recipient for another reason than that it does not exist, many of them with a code for "no such
- * user": a wrong classification would suppress a valid address. And replies about recipients that do not exist.
+ * Replies that reject an existing recipient, many of them with a code for "no such user": a wrong classification would
+ * suppress a valid address. And replies about recipients that do not exist.
  */
 const NOT_THE_ADDRESS = [
   '552-5.2.2 The email account that you tried to reach is over quota and inactive. Please direct the recipient to https://support.google.com/mail/?p=OverQuotaPerm',
@@ -187,7 +187,7 @@ const THE_ADDRESS = [
   '551 5.1.1 not a local recipient',
 ];
 
-/** As Postfix reports it, with the command that was refused. */
+/** The report of Postfix, with the command that was refused. */
 const postfix = (reply: string, command: string) => `From: MAILER-DAEMON@mx.example (Mail Delivery System)
 Subject: Undelivered Mail Returned to Sender
 Content-Type: multipart/report; report-type=delivery-status; boundary=b

@@ -35,7 +35,7 @@ export interface AggregateRecord {
   spfResults: { domain: string; result: string }[];
 }
 
-/** Null when the text is no aggregate report, or has neither metadata nor records. */
+/** Null when the text is not an aggregate report, or has neither metadata nor records. */
 export function readAggregateReport(
   xml: string,
   limits: IncomingLimits,

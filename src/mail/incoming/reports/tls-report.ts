@@ -1,4 +1,5 @@
 import type { IncomingLimits } from '../limits.ts';
+import { memberOf, parseUntrustedJson, stringMember } from '../untrusted-json.ts';
 
 /**
  * Parses SMTP TLS reports (RFC 8460 §4): how often senders could and could not establish TLS with our hosts. The JSON is
@@ -34,13 +35,13 @@ export interface TlsFailure {
   reason: string;
 }
 
-/** Null when the text is no TLS report. */
+/** Null when the text is not a TLS report. */
 export function readTlsReport(json: string, limits: IncomingLimits): TlsReport | null {
   if (json.length > limits.jsonChars || isNestedBeyond(json, limits.jsonDepth)) return null;
-  const report = parse(json);
-  const policies = member(report, 'policies');
+  const report = parseUntrustedJson(json);
+  const policies = memberOf(report, 'policies');
   if (!Array.isArray(policies) || text(report, 'report-id') === '') return null;
-  const range = member(report, 'date-range');
+  const range = memberOf(report, 'date-range');
   return {
     organization: text(report, 'organization-name'),
     contact: text(report, 'contact-info'),
@@ -52,25 +53,26 @@ export function readTlsReport(json: string, limits: IncomingLimits): TlsReport |
 }
 
 function readPolicy(entry: unknown): TlsReportPolicy {
-  const policy = member(entry, 'policy');
-  const summary = member(entry, 'summary');
-  const details = member(entry, 'failure-details');
+  const policy = memberOf(entry, 'policy');
+  const summary = memberOf(entry, 'summary');
+  const details = memberOf(entry, 'failure-details');
   return {
     type: text(policy, 'policy-type'),
     domain: text(policy, 'policy-domain').toLowerCase(),
-    mxHosts: texts(member(policy, 'mx-host')),
-    successful: count(member(summary, 'total-successful-session-count')),
-    failed: count(member(summary, 'total-failure-session-count')),
+    mxHosts: texts(memberOf(policy, 'mx-host')),
+    successful: count(memberOf(summary, 'total-successful-session-count')),
+    failed: count(memberOf(summary, 'total-failure-session-count')),
     failures: Array.isArray(details) ? details.slice(0, MAX_FAILURES).map(readFailure) : [],
   };
 }
 
 const MAX_FAILURES = 1000;
+const MAX_TEXT_LENGTH = 500;
 
 function readFailure(detail: unknown): TlsFailure {
   return {
     type: text(detail, 'result-type'),
-    count: count(member(detail, 'failed-session-count')),
+    count: count(memberOf(detail, 'failed-session-count')),
     sendingIp: text(detail, 'sending-mta-ip'),
     receivingHost: text(detail, 'receiving-mx-hostname'),
     receivingIp: text(detail, 'receiving-ip'),
@@ -93,23 +95,8 @@ function isNestedBeyond(json: string, levels: number): boolean {
   return false;
 }
 
-function parse(json: string): unknown {
-  try {
-    const parsed: unknown = JSON.parse(json);
-    return parsed;
-  } catch {
-    // Not JSON, so no TLS report.
-    return null;
-  }
-}
-
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
-}
-
 function text(value: unknown, name: string): string {
-  const found = member(value, name);
-  return typeof found === 'string' ? found.slice(0, 500) : '';
+  return stringMember(value, name, MAX_TEXT_LENGTH);
 }
 
 /** In the RFC's examples one host is a string, in its schema a list. */

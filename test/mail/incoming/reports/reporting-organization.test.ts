@@ -20,10 +20,10 @@ it.each<[from: string, organization: string, changes: Partial<typeof RECEIVER>, 
   ['eve@users.example.net', 'example.net', { recipientDomain: 'users.example.net' }, false],
   ['eve.abuse@example.net', 'example.net', {}, false],
   ['x17@arf.example.net', 'example.net', {}, true],
-  // Neither.
+  // Neither the receiver nor an operator of a feedback loop.
   ['abuse@evil.example', 'evil.example', {}, false],
   ['abuse@example.net.evil.example', 'evil.example', {}, false],
-  // Not known any more: an erased recipient, a message without a delivery.
+  // Unknown: an erased recipient, a message without a delivery.
   ['abuse@example.net', 'example.net', { recipientDomain: '' }, false],
 ])('a report from %s, signed by %s, %j: %s', (from, organization, changes, expected) => {
   expect(isReportingOrganization({ from, organization }, { ...RECEIVER, ...changes })).toBe(expected);

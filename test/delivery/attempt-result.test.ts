@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { retryWait, siteStateOf } from '../../src/delivery/attempt-result.ts';
+import type { Conclusion, SessionRecord } from '../../src/delivery/worker/protocol.ts';
+
+const schedule = {
+  first: 5 * MINUTE,
+  greylisted: 2 * MINUTE,
+  factor: 2,
+  max: 4 * HOUR,
+  expireMarketing: 0,
+  expireTransactional: 0,
+};
+const plain = { retryAfterMs: null, greylisted: false };
+const fixed = (value: number) => ({ bytes: () => Buffer.alloc(0), below: () => value });
+const [earliest, middle, latest] = [fixed(0), fixed(5000), fixed(10_000)];
+
+describe('the retry schedule', () => {
+  it.each([
+    [1, 5 * MINUTE],
+    [2, 10 * MINUTE],
+    [3, 20 * MINUTE],
+    [6, 160 * MINUTE],
+    [7, 4 * HOUR],
+    [8, 4 * HOUR],
+    [500, 4 * HOUR],
+  ])('waits after attempt %i for its step, spread by 10 %%', (attempts, expected) => {
+    expect(retryWait(schedule, attempts, plain, middle)).toBe(expected);
+    expect(retryWait(schedule, attempts, plain, earliest)).toBe(Math.round(expected * 0.9));
+    expect(retryWait(schedule, attempts, plain, latest)).toBe(Math.round(expected * 1.1));
+  });
+
+  it('waits less after the first greylisting reply', () => {
+    expect(retryWait(schedule, 1, { ...plain, greylisted: true }, middle)).toBe(2 * MINUTE);
+    expect(retryWait(schedule, 2, { ...plain, greylisted: true }, middle)).toBe(10 * MINUTE);
+  });
+
+  it('waits at least as long as the reply requests', () => {
+    const named = { retryAfterMs: 90 * SECOND, greylisted: true };
+    expect(retryWait(schedule, 1, named, earliest)).toBe(90 * SECOND);
+    expect(retryWait(schedule, 1, named, latest)).toBe(99 * SECOND);
+  });
+});
+
+describe('the state of the site after an attempt', () => {
+  const session: SessionRecord = {
+    host: 'mx.example.test',
+    address: '192.0.2.1',
+    port: 25,
+    localAddress: null,
+    tls: null,
+    phase: 'dot',
+    reply: null,
+    error: null,
+    startedAt: 0,
+    endedAt: 1,
+  };
+  const EXPECTED: Record<Conclusion, [afterSession: string | null, withoutSession: string | null]> = {
+    replied: ['answered', null],
+    unanswered: ['answered', null],
+    'refused-locally': ['answered', null],
+    'not-composed': ['answered', null],
+    unreachable: ['unreachable', 'unreachable'],
+  };
+
+  it('is known only if a host was contacted', () => {
+    const stateAfter = (conclusion: string, sessions: SessionRecord[]) =>
+      siteStateOf({
+        id: 1,
+        slot: 'slot',
+        conclusion: conclusion as Conclusion, // a key of EXPECTED
+        phase: 'connect',
+        reply: null,
+        sessions,
+      });
+    const states = Object.keys(EXPECTED).map((conclusion) => [
+      conclusion,
+      [stateAfter(conclusion, [session]), stateAfter(conclusion, [])],
+    ]);
+    expect(Object.fromEntries(states)).toEqual(EXPECTED);
+  });
+});
