@@ -5,7 +5,7 @@ import { presentMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../sending/queued-mail.ts';
-import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue.ts';
+import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue-list.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, CliDeps } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';

@@ -20,7 +20,7 @@ export async function withAudience(
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
     mayAdd: deps.limits.mayAdd.contacts,
-    answersKeptMs: config.limits.idempotencyHours * HOUR,
+    responsesKeptMs: config.limits.idempotencyHours * HOUR,
     claimFile: () => tryLockDaemon(config.data.dir),
   });
   await work(audience, deps);

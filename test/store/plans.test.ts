@@ -5,7 +5,7 @@ import type { ComplianceTemplateFilter } from '../../src/store/compliance-templa
 import type { Database } from '../../src/store/database.ts';
 import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed.ts';
 import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
-import type { QueueFilter } from '../../src/store/messages/queue.ts';
+import type { QueueFilter } from '../../src/store/messages/queue-list.ts';
 import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import {
   SUPPRESSION_REASONS,
@@ -244,7 +244,7 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
           complianceTemplates.list({ accountId: 'acct_one', ...filter, beforeSeq, limit: 1 });
     };
   },
-  'messages/queue.ts': (_, { queue }) => {
+  'messages/queue-list.ts': (_, { queue }) => {
     const filters = combinations<QueueFilter>({
       accountId: ['acct_one'],
       destination: ['example.net'],

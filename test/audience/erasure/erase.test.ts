@@ -431,7 +431,7 @@ describe('an erasure', () => {
       writer,
       clock,
       log: createLog({ level: 'silent', hashAddresses: true }),
-      erasers: createErasers({ recorder, answersKeptMs: DAY }),
+      erasers: createErasers({ recorder, responsesKeptMs: DAY }),
       waitMs: 10_000,
       slackScript,
       smallFileBytes: 0,
