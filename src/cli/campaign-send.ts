@@ -115,7 +115,7 @@ async function send(context: CliContext, id: string, options: SendOptions): Prom
     perHour: options.perHour,
   });
   if (isRefusal(sent)) return context.fail(sent.message);
-  for (const warning of sent.warnings) console.error(`warning: ${warning}`);
+  for (const warning of sent.warnings) context.note(`warning: ${warning}`);
   const done = sent.campaign.status === 'scheduled' ? 'is scheduled' : 'is being sent';
   report(context, sending, sent.campaign, done, options.json);
 }

@@ -7,6 +7,7 @@ import { parseInput } from '../http/validation/parse.ts';
 import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
+import { fieldLines } from './table.ts';
 
 /** `postrider campaign create|list|show|send|pause|resume|cancel`. */
 export function campaignCommand(context: CliContext): Command {
@@ -111,8 +112,4 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
         : ['', ...links.map(({ url, clicks }) => `${String(clicks).padStart(8)}  ${url}`)]),
     ].join('\n'),
   );
-}
-
-function fieldLines(record: object): string[] {
-  return Object.entries(record).map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`);
 }

@@ -14,7 +14,13 @@ import { StoreFault } from '../store/failure.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
-import { DEFAULT_WIDTH, formatRecord, formatTable, type TableOptions } from './table.ts';
+import {
+  DEFAULT_WIDTH,
+  escapeControlsInText,
+  formatRecord,
+  formatTable,
+  type TableOptions,
+} from './table.ts';
 
 /**
  * The configuration, the database (opened on first use) and the output of all commands. Data goes to stdout, everything
@@ -29,6 +35,7 @@ export interface CliContext {
    * is set. `lock`: held by a command that excludes the daemon.
    */
   open(options?: { create?: boolean; lock?: DaemonLock }): Promise<CliDeps>;
+  /** Prints text for a person, with control characters escaped that data from elsewhere may contain. */
   print(text: string): void;
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is printed to stderr when there are none. */
@@ -72,7 +79,7 @@ export const PARTIAL = 3;
 
 /** One line for a person, or the same as JSON for a program. */
 export function formatError(message: string, status: number, json: boolean): string {
-  if (!json) return `postrider: ${message}`;
+  if (!json) return `postrider: ${escapeControlsInText(message)}`;
   const code = status === USAGE ? 'USAGE' : status === PARTIAL ? 'PARTIAL' : 'FAILED';
   return JSON.stringify({ success: false, error: { code, message } });
 }
@@ -87,7 +94,7 @@ export function createContext(configFile: () => string | undefined, json = false
     return loadConfig(file === undefined ? {} : { file });
   };
   const note = (message: string) =>
-    console.error(json ? JSON.stringify({ note: message }) : `postrider: ${message}`);
+    console.error(json ? JSON.stringify({ note: message }) : `postrider: ${escapeControlsInText(message)}`);
   const report = (message: string, status: number) => {
     console.error(formatError(message, status, json));
     process.exitCode = status;
@@ -137,7 +144,7 @@ export function createContext(configFile: () => string | undefined, json = false
       };
       return deps;
     },
-    print: (text) => console.log(text),
+    print: (text) => console.log(escapeControlsInText(text)),
     printJson: (value) => console.log(JSON.stringify(value, null, 2)),
     printRows: (rows, { json, empty }) => {
       if (json) console.log(JSON.stringify(rows, null, 2));

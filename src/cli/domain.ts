@@ -18,6 +18,7 @@ import {
   type RecordFormat,
   recordFormat,
 } from './record-output.ts';
+import { fieldLines } from './table.ts';
 import { withDomains } from './with-domains.ts';
 
 /** `postrider domain add|list|show|verify|rotate-dkim|delete`. */
@@ -152,15 +153,7 @@ async function showDomain(context: CliContext, text: string, options: ShowOption
     if (format === 'json')
       return context.printJson({ ...detailsOf(domain), ...records, dmarcProgress: dmarc });
     if (format === 'bind') return context.print(domainZoneFile(records));
-    context.print(
-      [
-        ...Object.entries(detailsOf(domain)).map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`),
-        '',
-        dmarc,
-        '',
-        domainRecordTable(records),
-      ].join('\n'),
-    );
+    context.print([...fieldLines(detailsOf(domain)), '', dmarc, '', domainRecordTable(records)].join('\n'));
   });
 }
 

@@ -9,7 +9,8 @@ import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../sto
 import type { ScanPage } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
+import { fieldLines } from './table.ts';
 
 /** `postrider message list|show`. */
 export function messageCommand(context: CliContext): Command {
@@ -93,6 +94,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     )
     .toSorted((a, b) => b.seq - a.seq);
   const page = rows.slice(0, limit);
+  if (rows.length > limit) noteMore(context, limit);
   if (options.json === true) return context.printJson(page.map(presentMessage));
   context.printRows(
     page.map((row) => ({
@@ -104,7 +106,6 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     })),
     { json: false, empty: 'no message matches' },
   );
-  if (rows.length > limit) console.error(`there are more than ${limit}: see --limit`);
 }
 
 /** Reads as many pages as needed: pages of a list with filters may be short. */
@@ -140,14 +141,7 @@ async function showMessage(context: CliContext, id: string, json: boolean): Prom
     const message = presentMessage(row);
     const timeline = presentTimeline(messageHistory.run(tables, row.seq));
     if (json) context.printJson({ ...message, timeline });
-    else
-      context.print(
-        [
-          ...Object.entries(message).map(([name, value]) => `${name.padEnd(20)} ${String(value)}`),
-          '',
-          ...timeline.map(timelineText),
-        ].join('\n'),
-      );
+    else context.print([...fieldLines(message), '', ...timeline.map(timelineText)].join('\n'));
   }
 }
 

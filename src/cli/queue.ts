@@ -8,7 +8,7 @@ import { createQueuedMail, type QueuedMail, type RetryResult } from '../sending/
 import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue-list.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, CliDeps } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
 
 /** `postrider queue list|show|retry|cancel`. */
 export function queueCommand(context: CliContext): Command {
@@ -271,7 +271,7 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
         next: nextAttemptAt ?? '',
       }));
   context.printRows(shown, { json, empty: `no queued message${describe(filter)}` });
-  if (rows.length > options.limit) context.note(`there are more than ${options.limit}: see --limit`);
+  if (rows.length > options.limit) noteMore(context, options.limit);
 }
 
 async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {

@@ -15,7 +15,7 @@ import {
   type SuppressionList,
 } from '../suppression/list.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
 
 /** `postrider suppression list|add|remove`. */
 export function suppressionCommand(context: CliContext): Command {
@@ -105,7 +105,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
         empty: 'no suppression matches',
       },
     );
-    if (more && options.json !== true) context.print('there are more: --limit shows up to 1000');
+    if (more) noteMore(context, limit);
     return null;
   });
 }

@@ -156,5 +156,5 @@ async function one(
   const template = await work(templates);
   if (isRefusal(template)) return context.fail(template.message);
   context.printRecord({ ...presentTemplate(template) }, { json: json === true });
-  for (const warning of templateWarnings(template)) console.error(`warning: ${warning}`);
+  for (const warning of templateWarnings(template)) context.note(`warning: ${warning}`);
 }

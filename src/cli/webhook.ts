@@ -10,7 +10,8 @@ import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../
 import { createWebhookSecrets } from '../webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
+import { fieldLines } from './table.ts';
 import { withResolver } from './with-domains.ts';
 
 /** `postrider webhook …`. */
@@ -167,7 +168,7 @@ async function one(
       createdAt: iso(createdAt),
       updatedAt: iso(updatedAt),
     };
-    context.print(lines(shown));
+    context.print(fieldLines(shown).join('\n'));
   });
 }
 
@@ -188,7 +189,7 @@ async function test(context: CliContext, id: string, options: TestOptions): Prom
     if (isRefusal(result)) return context.refused(result);
     const { payload, ...shown } = result;
     if (options.json === true) context.printJson(result);
-    else context.print(lines({ ...shown, event: payload.type }));
+    else context.print(fieldLines({ ...shown, event: payload.type }).join('\n'));
     if (!result.delivered) context.fail(result.error ?? 'The event was not delivered');
   });
 }
@@ -226,7 +227,7 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
           })),
       { json, empty: 'no delivery matches' },
     );
-    if (beforeSeq !== null) context.note(`there are more than ${options.limit}: see --limit`);
+    if (beforeSeq !== null) noteMore(context, options.limit);
   });
 }
 
@@ -261,10 +262,4 @@ async function replay(context: CliContext, id: string, options: ReplayOptions): 
     if (options.json === true) context.printJson({ webhookId: id, replayed });
     else context.print(`${replayed} event${replayed === 1 ? '' : 's'} will be sent now`);
   });
-}
-
-function lines(record: object): string {
-  return Object.entries(record)
-    .map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`)
-    .join('\n');
 }

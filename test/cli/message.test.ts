@@ -57,6 +57,20 @@ describe('message list', () => {
   });
 });
 
+describe('message show', () => {
+  it('escapes control characters, which a terminal would interpret', async () => {
+    const subject = 'Hello\u001b[2J\u009b31m';
+    const { message_id: id } = store((tables) => enqueue(tables, Date.now(), { subject }));
+    expect((await shell.run('message', 'show', id)).out).toMatch(/^subject +Hello\\x1b\[2J\\x9b31m$/m);
+    expect(await shell.json('message', 'show', id, '--json')).toMatchObject({ subject });
+  });
+
+  it('escapes them in errors', async () => {
+    const { err } = await shell.run('message', 'show', 'a\u001b[2J');
+    expect(err).toMatch(/^postrider: .*a\\x1b\[2J/);
+  });
+});
+
 describe('group, template and campaign', () => {
   it('are created and listed', async () => {
     const on = ['--account', 'acct_one', '--json'];
@@ -90,6 +104,6 @@ describe('group, template and campaign', () => {
       '--html',
       shell.file,
     );
-    expect(err).toMatch(/^warning: .*company_address_html/m);
+    expect(err).toMatch(/^postrider: warning: .*company_address_html/m);
   });
 });
