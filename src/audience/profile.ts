@@ -1,9 +1,10 @@
 import { isIP } from 'node:net';
 import { parseMoment } from '../core/clock.ts';
+import { textFault } from '../core/refusal.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { parsePhone } from '../mail/identifier.ts';
 import { CONSENT_METHODS, type ConsentMethod } from '../store/contacts/consent.ts';
-import { type CustomFields, textFault } from './custom-fields.ts';
+import type { CustomFields } from './custom-fields.ts';
 
 /**
  * A parsed field of a profile. The API and imports use the same parsers, so that both accept the same values. `fault`:

@@ -116,3 +116,11 @@ const MAX_QUOTED = 64;
 export function shortened(text: string, max = MAX_QUOTED): string {
   return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
 }
+
+/** A sentence about characters that no text of a request may contain, else null. */
+export function textFault(text: string): string | null {
+  // NUL marks what the service inserts (mail/content.ts), and mail may not contain it (RFC 5322 §4).
+  if (text.includes('\u0000')) return 'must not contain the character U+0000';
+  if (!text.isWellFormed()) return 'must not contain an unpaired surrogate (half a character)';
+  return null;
+}

@@ -1,5 +1,5 @@
+import { textFault } from '../core/refusal.ts';
 import type { Alternative, Attachment } from '../mail/content.ts';
-import { textFault } from '../templates/text.ts';
 
 /** An iCalendar object of a request: what it is in the message that is sent (RFC 6047). */
 export interface CalendarInput {

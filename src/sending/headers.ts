@@ -1,4 +1,4 @@
-import { textFault } from '../templates/text.ts';
+import { textFault } from '../core/refusal.ts';
 
 /** Header fields of a request. Fields that the service sets, that identify the sender or that are traces are refused. */
 const NAME = /^[A-Za-z0-9-]{1,76}$/;

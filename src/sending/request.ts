@@ -1,11 +1,18 @@
 import { DAY, parseMoment } from '../core/clock.ts';
-import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
+import {
+  invalid,
+  isRefusal,
+  type Refusal,
+  type RefusalDetail,
+  refuse,
+  shortened,
+  textFault,
+} from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { isServiceVariable } from '../mail/template.ts';
 import type { Role } from '../store/messages/messages.ts';
 import type { TemplateSource } from '../templates/source.ts';
-import { textFault } from '../templates/text.ts';
 import { checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
 import { type CalendarInput, parseCalendar } from './calendar.ts';
 import { checkHeaders } from './headers.ts';

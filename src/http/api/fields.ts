@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { textFault } from '../../templates/text.ts';
+import { textFault } from '../../core/refusal.ts';
 
 /** A name or a subject: one line without control characters, trimmed. `max`: characters. */
 export function line(max: number) {
