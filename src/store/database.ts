@@ -169,7 +169,7 @@ export interface DaemonLock {
  */
 export function lockDaemon(dir: string, timeoutMs = 0): DaemonLock {
   const lock = tryLockDaemon(dir, timeoutMs);
-  if (lock === null) throw new StoreFault(`another postrider daemon is running on ${dir}`);
+  if (lock === null) throw new StoreFault(`Another postrider daemon is running on ${dir}`);
   return lock;
 }
 

@@ -157,7 +157,7 @@ function migrateInPlace(steps: readonly SqlMigration[], options: InPlaceOptions)
         if (!headerOf(fd).equals(copied)) {
           rmSync(copyTo + PARTIAL_SUFFIX);
           throw new StoreFault(
-            `another process changed ${file} while it was copied: stop it (fuser shows it) and start again`,
+            `Another process changed ${file} while it was copied: stop it (fuser shows it) and start again`,
           );
         }
         renameSync(copyTo + PARTIAL_SUFFIX, copyTo);

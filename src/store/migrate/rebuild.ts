@@ -141,7 +141,7 @@ export function leaveWal(db: Database, schema: string): void {
   db.exec('BEGIN EXCLUSIVE');
   const reached = mode.get();
   db.exec('COMMIT');
-  if (reached !== 'delete') throw new StoreFault('another process opened the database during the migration');
+  if (reached !== 'delete') throw new StoreFault('Another process opened the database during the migration');
 }
 
 /**
@@ -280,7 +280,7 @@ function checkCount(
   const rows = readNumber(db, `SELECT count(*) FROM main.${quoted(table)}`);
   if (rows !== expected)
     throw new StoreFault(
-      `the new table ${table} has ${rows} rows instead of ${expected}: nothing was changed`,
+      `The new table ${table} has ${rows} rows instead of ${expected}: nothing was changed`,
     );
 }
 
