@@ -87,7 +87,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       lastName,
       globalStatus,
     }));
-    context.printRows(columns, { json: false, empty: 'no contact matches' });
+    context.printRows(columns, { json: false, empty: 'No contact matches' });
   });
 }
 
@@ -180,12 +180,12 @@ async function compact(context: CliContext): Promise<void> {
     tables.erasures.rewrite();
     if (!tables.erasures.emptyLog())
       return context.fail(
-        'the database has been rewritten, but another process is reading it: run this again when it has ended',
+        'The database has been rewritten, but another process is reading it: run this again when it has ended',
       );
   } finally {
     lock.release();
   }
-  context.print('the database has been rewritten');
+  context.print('The database has been rewritten');
 }
 
 function mebibytes(bytes: number): number {

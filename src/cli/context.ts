@@ -116,7 +116,7 @@ export function createContext(configFile: () => string | undefined, json = false
         ...options,
         onMigrated: ({ from, to, copy }) =>
           note(
-            `migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
+            `Migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
           ),
       });
       const tables = createTables(db);
@@ -163,7 +163,7 @@ export function createContext(configFile: () => string | undefined, json = false
       try {
         const answer = await terminal.question(`${question} [y/N] `);
         if (/^y(?:es)?$/i.test(answer.trim())) return true;
-        report('nothing was changed', FAILED);
+        report('Nothing was changed', FAILED);
         return false;
       } finally {
         terminal.close();
@@ -190,7 +190,7 @@ export function refuseMovedData({ data, file }: Config): void {
   if (file === null || earlier === data.dir || existsSync(join(data.dir, DATABASE_FILE))) return;
   if (!existsSync(join(earlier, DATABASE_FILE))) return;
   throw new StoreFault(
-    `there is no database in ${data.dir}, but there is one in ${earlier}. data.dir is relative to the directory of ${file}: set dir = "${earlier}" in [data] to keep using it, or start in another directory to create a new one`,
+    `There is no database in ${data.dir}, but there is one in ${earlier}. data.dir is relative to the directory of ${file}: set dir = "${earlier}" in [data] to keep using it, or start in another directory to create a new one`,
   );
 }
 
@@ -200,7 +200,7 @@ function requireData({ data, file }: Config): void {
   const source =
     file === null ? `no configuration file was found in ${CONFIG_FILES.join(' or ')}` : `data.dir of ${file}`;
   throw new StoreFault(
-    `there is no database in ${data.dir} (${source}). Name the configuration with --config FILE, or create the data with "postrider account create" or "postrider serve"`,
+    `There is no database in ${data.dir} (${source}). Name the configuration with --config FILE, or create the data with "postrider account create" or "postrider serve"`,
   );
 }
 

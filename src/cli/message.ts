@@ -61,7 +61,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
   const { tables } = await context.open();
   const { account, recipient, sender, subject, status, domain, limit } = options;
   if (account !== undefined && tables.accounts.get(account) === null)
-    return context.fail(`there is no account ${account}`);
+    return context.fail(`There is no account ${account}`);
   const period = definedFields({ from: options.from, to: options.to });
   const times = Object.entries(period).map(([name, text]) => [name, parseMoment(text)] as const);
   const wrong = times.find(([, at]) => at === null);
@@ -70,7 +70,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
       `--${wrong[0]} must be a date such as 2026-02-01 or a time with zone such as 2026-02-01T12:00:00Z`,
     );
   const domains = domain === undefined ? [undefined] : domainIds(tables, domain, account);
-  if (domains.length === 0) return context.fail(`there is no domain ${domain}`);
+  if (domains.length === 0) return context.fail(`There is no domain ${domain}`);
   // The indexes by recipient and by status begin with the account.
   const accounts =
     account === undefined && (recipient !== undefined || status !== undefined)
@@ -104,7 +104,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
       recipient: row.recipient,
       subject: row.subject,
     })),
-    { json: false, empty: 'no message matches' },
+    { json: false, empty: 'No message matches' },
   );
 }
 
@@ -136,7 +136,7 @@ function domainIds(tables: Tables, text: string, account: string | undefined): s
 async function showMessage(context: CliContext, id: string, json: boolean): Promise<void> {
   const { tables } = await context.open();
   const row = tables.messages.byId(id);
-  if (row === null) context.fail(`there is no message ${id}`);
+  if (row === null) context.fail(`There is no message ${id}`);
   else {
     const message = presentMessage(row);
     const timeline = presentTimeline(messageHistory.run(tables, row.seq));

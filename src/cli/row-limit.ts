@@ -9,7 +9,7 @@ const MAX_ROWS = 1000;
 export function rowLimit(text: string): number {
   const limit = Number(text);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_ROWS)
-    throw new InvalidArgumentError(`must be a number from 1 to ${MAX_ROWS}`);
+    throw new InvalidArgumentError(`Must be a number from 1 to ${MAX_ROWS}`);
   return limit;
 }
 

@@ -102,7 +102,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       rows.map((row) => ({ ...presentSuppression(row) })),
       {
         json: options.json === true,
-        empty: 'no suppression matches',
+        empty: 'No suppression matches',
       },
     );
     if (more) noteMore(context, limit);
@@ -147,7 +147,7 @@ async function withList(
   work: (suppressions: SuppressionList) => Promise<Refusal | null> | Refusal | null,
 ): Promise<void> {
   const { tables, writer, clock, ids } = await context.open();
-  if (tables.accounts.get(accountId) === null) return context.fail(`there is no account ${accountId}`);
+  if (tables.accounts.get(accountId) === null) return context.fail(`There is no account ${accountId}`);
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
   const refusal = await work(createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange }));

@@ -108,7 +108,7 @@ async function withWebhooks(
   work: (webhooks: Webhooks) => Promise<void>,
 ): Promise<void> {
   const deps = await context.open();
-  if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const seal = await deps.seal();
   const { allowPrivateNetworks } = deps.config.webhooks;
   await withResolver(deps, async (resolver) => {
@@ -135,7 +135,7 @@ async function list(context: CliContext, options: Options): Promise<void> {
         ...webhook,
         createdAt: options.json === true ? createdAt : iso(createdAt),
       })),
-      { json: options.json === true, empty: 'there are no webhooks in this account' },
+      { json: options.json === true, empty: 'There are no webhooks in this account' },
     );
   });
 }
@@ -177,13 +177,13 @@ async function remove(context: CliContext, id: string, options: Options): Promis
     const removed = await webhooks.remove(options.account, id);
     if (isRefusal(removed)) return context.refused(removed);
     if (options.json === true) context.printJson(removed);
-    else context.print(`webhook ${id} has been deleted`);
+    else context.print(`Webhook ${id} has been deleted`);
   });
 }
 
 async function test(context: CliContext, id: string, options: TestOptions): Promise<void> {
   const { event } = options;
-  if (event !== undefined && !isEventKind(event)) return context.usage(`there is no event ${event}`);
+  if (event !== undefined && !isEventKind(event)) return context.usage(`There is no event ${event}`);
   await withWebhooks(context, options, async (webhooks) => {
     const result = await webhooks.test(options.account, id, event, new AbortController().signal);
     if (isRefusal(result)) return context.refused(result);
@@ -225,7 +225,7 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
             result: delivery.error ?? delivery.responseCode,
             next: delivery.nextAttemptAt,
           })),
-      { json, empty: 'no delivery matches' },
+      { json, empty: 'No delivery matches' },
     );
     if (beforeSeq !== null) noteMore(context, options.limit);
   });

@@ -14,7 +14,7 @@ export async function withAudience(
 ): Promise<void> {
   const deps = await context.open();
   const { clock, ids, tables, config } = deps;
-  if (tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  if (tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const audience = createAudience({
     ...deps,
     log: createLog({ level: 'silent', hashAddresses: true }),

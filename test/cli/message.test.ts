@@ -47,8 +47,8 @@ describe('message list', () => {
   });
 
   it.each<[string[], number, string]>([
-    [['--account', 'acct_none'], 1, 'there is no account acct_none'],
-    [['--domain', 'none.example'], 1, 'there is no domain none.example'],
+    [['--account', 'acct_none'], 1, 'There is no account acct_none'],
+    [['--domain', 'none.example'], 1, 'There is no domain none.example'],
     [['--from', 'yesterday'], 2, '--from must be a date'],
     [['--status', 'lost'], 2, 'Allowed choices are queued'],
   ])('rejects %j', async (args, status, message) => {

@@ -37,7 +37,7 @@ describe('suppression', () => {
       status: 0,
       out: 'removed for ada@example.net: all, manual',
     });
-    expect(await suppression('list')).toMatchObject({ status: 0, err: 'no suppression matches' });
+    expect(await suppression('list')).toMatchObject({ status: 0, err: 'No suppression matches' });
   });
 
   it('lists by stream, reason and address, up to a limit', async () => {
@@ -60,12 +60,22 @@ describe('suppression', () => {
 
   it.each([
     ['no address', ['add', 'nobody', '--account', 'shop'], 2, 'has no "@"'],
-    ['no such stream', ['add', 'a@example.net', '--account', 'shop', '--stream', 'x'], 2, 'choices are all'],
-    ['no such reason', ['list', '--account', 'shop', '--reason', 'x'], 2, 'choices are hard_bounce'],
+    [
+      'an unknown stream',
+      ['add', 'a@example.net', '--account', 'shop', '--stream', 'x'],
+      2,
+      'choices are all',
+    ],
+    ['an unknown reason', ['list', '--account', 'shop', '--reason', 'x'], 2, 'choices are hard_bounce'],
     ['too many rows', ['list', '--account', 'shop', '--limit', '5000'], 2, 'from 1 to 1000'],
     ['no account', ['list'], 2, "required option '--account <id>'"],
-    ['no such account', ['list', '--account', 'nobody'], 1, 'there is no account nobody'],
-    ['nothing to lift', ['remove', 'a@example.net', '--account', 'shop'], 1, 'There is no such suppression'],
+    ['an unknown account', ['list', '--account', 'nobody'], 1, 'There is no account nobody'],
+    [
+      'an address that is not suppressed',
+      ['remove', 'a@example.net', '--account', 'shop'],
+      1,
+      'There is no such suppression',
+    ],
   ])('rejects %s', async (_, args, status, message) => {
     const outcome = await shell.run('suppression', ...args);
     expect(outcome.status).toBe(status);
