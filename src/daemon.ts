@@ -199,7 +199,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       log,
       recorder,
       mayAdd: limits.mayAdd.contacts,
-      answersKeptMs: config.limits.idempotencyHours * HOUR,
+      responsesKeptMs: config.limits.idempotencyHours * HOUR,
       erasureWaitMs: 5 * SECOND,
       slackScript: env.slackScript ?? new URL('./store/maintenance/slack-thread.js', import.meta.url),
     });

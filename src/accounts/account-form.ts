@@ -13,7 +13,7 @@ function line(max: number, min = 1) {
     .regex(/^\P{Cc}*$/u, 'must be one line without control characters');
 }
 
-const addressForm = z.object({
+const addressSchema = z.object({
   line1: line(200).describe('Street and number, or P.O. box.'),
   line2: line(200).optional(),
   city: line(100),
@@ -23,10 +23,10 @@ const addressForm = z.object({
 });
 
 /** Changes of an account: an absent field is unchanged, null removes the value. */
-export const accountPatchForm = z.object({
+export const accountPatchSchema = z.object({
   name: line(200).optional(),
   companyName: line(200).nullable().optional().describe('As it appears in the footer of every mail.'),
-  companyAddress: addressForm.nullable().optional(),
+  companyAddress: addressSchema.nullable().optional(),
   abuseEmail: z.email().max(254).nullable().optional().describe('Where reports of abuse are sent.'),
   logoUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
@@ -35,12 +35,12 @@ export const accountPatchForm = z.object({
     .optional(),
 });
 
-export type AccountPatch = z.output<typeof accountPatchForm>;
+export type AccountPatch = z.output<typeof accountPatchSchema>;
 
-export const accountInputForm = z.object({
+export const accountInputSchema = z.object({
   name: line(200),
   companyName: line(200).optional(),
-  companyAddress: addressForm.optional(),
+  companyAddress: addressSchema.optional(),
   /** Default: a generated id. */
   accountId: z
     .string()
@@ -51,4 +51,4 @@ export const accountInputForm = z.object({
     .optional(),
 });
 
-export type AccountInput = z.output<typeof accountInputForm>;
+export type AccountInput = z.output<typeof accountInputSchema>;

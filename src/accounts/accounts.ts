@@ -58,7 +58,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   ): Promise<Account | Refusal> {
     return writer.run((tables): Account | Refusal => {
       const row = tables.accounts.get(accountId);
-      if (row === null) return refuse('ACCOUNT_NOT_FOUND', `there is no account ${accountId}`);
+      if (row === null) return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
       const changed = { ...row, ...edit(row), updated_at: clock.now() };
       tables.accounts.update(changed);
       return accountOf(changed);
@@ -96,7 +96,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       };
       return writer.run((tables): CreatedAccount | Refusal => {
         if (tables.accounts.get(row.account_id) !== null) {
-          return refuse('INVALID_STATE', `there is an account ${row.account_id} already`);
+          return refuse('INVALID_STATE', `There is an account ${row.account_id} already`);
         }
         tables.accounts.insert(row);
         tables.domainGroups.insert({

@@ -56,7 +56,7 @@ export function createAuthenticator({ tables, failures }: AuthenticatorDeps): Au
   function unauthenticated(from: CallerAddress): Refusal {
     const wait = failures.count(from.address);
     if (wait !== null) {
-      return refuse('RATE_LIMITED', 'too many failed authentications from this address', {
+      return refuse('RATE_LIMITED', 'Too many failed authentications from this address', {
         retryAfter: wait,
         limit: { name: 'authentication', calls: FAILURES_PER_MINUTE, seconds: 60 },
       });
@@ -89,11 +89,11 @@ export function createAuthenticator({ tables, failures }: AuthenticatorDeps): Au
         return unauthenticated(from);
       }
       if (!allowed(key.allow_ips, from)) {
-        return refuse('KEY_NOT_ALLOWED', 'this key may not be used from this address');
+        return refuse('KEY_NOT_ALLOWED', 'This key may not be used from this address');
       }
-      if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'this account is disabled');
+      if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
       if (!parseList<ApiScope>(key.scopes).includes(scope)) {
-        return refuse('INSUFFICIENT_SCOPE', `this key does not have the scope "${scope}"`);
+        return refuse('INSUFFICIENT_SCOPE', `This key does not have the scope "${scope}"`);
       }
       return {
         accountId: key.account_id,

@@ -8,10 +8,11 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { parseNetwork } from './caller-addresses.ts';
 
-/**
+/*
  * API keys with their scopes, allowed networks and From domains. The secret is returned once, when the key is created;
  * only its SHA-256 hash is stored (256 random bits need no slow hash).
  */
+
 export const SCOPES = ['setup', 'marketing', 'transactional'] as const;
 
 export type ApiScope = (typeof SCOPES)[number];
@@ -81,7 +82,7 @@ export function createKeys(deps: KeyDeps): Keys {
       const created = createKeyRow(deps, checked);
       return writer.run((tables): CreatedKey | Refusal => {
         if (tables.accounts.get(input.accountId) === null) {
-          return refuse('ACCOUNT_NOT_FOUND', `there is no account ${input.accountId}`);
+          return refuse('ACCOUNT_NOT_FOUND', `There is no account ${input.accountId}`);
         }
         tables.apiKeys.insert(created.row);
         return created.created;
@@ -92,9 +93,9 @@ export function createKeys(deps: KeyDeps): Keys {
       writer.run((tables): ApiKey | Refusal => {
         const revokedAt = clock.now();
         const row = tables.apiKeys.get(keyId);
-        if (row === null) return refuse('KEY_NOT_FOUND', `there is no key ${keyId}`);
+        if (row === null) return refuse('KEY_NOT_FOUND', `There is no key ${keyId}`);
         if (!tables.apiKeys.revoke(keyId, revokedAt)) {
-          return refuse('INVALID_STATE', `key ${keyId} is revoked already`);
+          return refuse('INVALID_STATE', `Key ${keyId} is revoked already`);
         }
         return { ...apiKeyOf(row), revokedAt };
       }),
@@ -134,13 +135,13 @@ function checkKey(
 ): (Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] }) | Refusal {
   const name = input.name.trim();
   if (name.length > MAX_NAME || /\p{Cc}/u.test(name)) {
-    return invalid('name', `must be at most ${MAX_NAME} characters on one line`);
+    return invalid('name', `must be one line of at most ${MAX_NAME} characters`);
   }
   const scopes = new Set<ApiScope>();
   for (const scope of input.scopes) {
     const known = SCOPES.find((one) => one === scope.trim());
     if (known === undefined) {
-      return invalid('scope', `"${scope}" is none of ${SCOPES.join(', ')}`);
+      return invalid('scope', `"${scope}" is not one of ${SCOPES.join(', ')}`);
     }
     scopes.add(known);
   }

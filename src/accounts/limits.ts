@@ -158,7 +158,7 @@ export function changeLimits(
 ): Promise<Refusal | null> {
   return deps.writer.run((tables): Refusal | null => {
     const account = tables.accounts.get(accountId);
-    if (account === null) return refuse('ACCOUNT_NOT_FOUND', `there is no account ${accountId}`);
+    if (account === null) return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
     const row = { ...(tables.accountLimits.get(accountId) ?? { ...NO_LIMITS, account_id: accountId }) };
     for (const name of LIMIT_NAMES) {
       const value = changes[name];
@@ -243,7 +243,7 @@ function messagesRefused(
   waitMs: number,
 ): Refusal {
   const recipients = messages === 1 ? '1 recipient' : `${messages} recipients`;
-  const message = `this account's limit of ${limit} ${words} does not allow ${recipients} now`;
+  const message = `This account's limit of ${limit} ${words} does not allow ${recipients} now`;
   return refuse('RATE_LIMITED', message, {
     details: [{ field: 'to', name, message: `limit ${name} (${limit}) is reached` }],
     retryAfter: Math.max(1, Math.ceil(waitMs / 1000)),
@@ -252,7 +252,7 @@ function messagesRefused(
 }
 
 function limitReached(resource: CountedResource, limit: number): Refusal {
-  return refuse('LIMIT_REACHED', `this account has reached its limit of ${limit} ${resource}`, {
+  return refuse('LIMIT_REACHED', `This account has reached its limit of ${limit} ${resource}`, {
     details: [{ field: resource, name: resource, message: `limit ${resource} (${limit}) is reached` }],
   });
 }

@@ -76,7 +76,7 @@ export function createContacts(deps: ContactsDeps): Contacts {
     history: (contact, before, limit) => tables.consents.history(contact.seq, before, limit),
     create: async (accountId, { globalStatus, ...profile }, caller) => {
       if (profile.email === undefined && profile.phone === undefined)
-        return invalid('email', 'an e-mail address or a phone number is required');
+        return invalid('email', 'an email address or a phone number is required');
       return writer.run((all): KnownContact | Refusal => {
         const person = {
           accountId,

@@ -26,7 +26,7 @@ export function customFieldsFault(value: unknown): CustomFieldFault | null {
   const fault = containerFault(value, '', 1, count);
   if (fault !== null) return fault;
   return Buffer.byteLength(JSON.stringify(value)) > MAX_BYTES
-    ? { path: '', message: `is larger than ${MAX_BYTES} bytes of JSON` }
+    ? { path: '', message: `must have at most ${MAX_BYTES} bytes of JSON` }
     : null;
 }
 
@@ -36,9 +36,9 @@ function containerFault(
   depth: number,
   count: { values: number },
 ): CustomFieldFault | null {
-  if (depth > MAX_DEPTH) return { path, message: `is nested more than ${MAX_DEPTH} levels deep` };
+  if (depth > MAX_DEPTH) return { path, message: `must not be nested more than ${MAX_DEPTH} levels deep` };
   for (const [name, value] of Object.entries(container)) {
-    if (++count.values > MAX_VALUES) return { path: '', message: `has more than ${MAX_VALUES} values` };
+    if (++count.values > MAX_VALUES) return { path: '', message: `must have at most ${MAX_VALUES} values` };
     const wrongName = Array.isArray(container) ? null : nameFault(name);
     if (wrongName !== null) return { path, message: wrongName };
     const valuePath = Array.isArray(container) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
@@ -49,9 +49,9 @@ function containerFault(
 }
 
 function nameFault(name: string): string | null {
-  if (name === '') return 'has a field without a name';
-  if (name.length > MAX_NAME) return `has a field whose name is longer than ${MAX_NAME} characters`;
-  if (/[\p{Cc}\p{Cs}]/u.test(name)) return 'has a field whose name contains a control character';
+  if (name === '') return 'must not have a field without a name';
+  if (name.length > MAX_NAME) return `must not have a field whose name is longer than ${MAX_NAME} characters`;
+  if (/[\p{Cc}\p{Cs}]/u.test(name)) return 'must not have a field whose name contains a control character';
   // It would become the prototype of an object that it is copied into.
   return name === '__proto__' ? 'must not have a field __proto__' : null;
 }
@@ -69,7 +69,7 @@ function valueFault(
   }
   if (typeof value !== 'number') return null;
   const exact = Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
-  return exact ? null : { path, message: 'is a number too large to be stored exactly; send it as a string' };
+  return exact ? null : { path, message: 'must be a number that can be stored exactly; send it as a string' };
 }
 
 /** Merges fields on the first level; null removes a field (RFC 7396). */

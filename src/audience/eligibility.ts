@@ -34,30 +34,30 @@ export function mayReceiveMarketing(
     return { code, status, reason: row.reason, message: SUPPRESSED_MESSAGES[status], since: row.created_at };
   }
   const contact = tables.contacts.byIdentifier(accountId, recipientHash);
-  if (contact === null) return notSubscribed('the recipient is no contact');
+  if (contact === null) return notSubscribed('The recipient is no contact');
   if (groupId !== null) {
     const group = tables.subscriptionGroups.get(accountId, groupId);
-    if (group === null || group.is_active === 0) return notSubscribed('the group is switched off');
+    if (group === null || group.is_active === 0) return notSubscribed('The group is switched off');
     const membership = tables.subscriptions.get(group.seq, contact.seq);
-    if (membership === null) return notSubscribed('the recipient is not in the group');
+    if (membership === null) return notSubscribed('The recipient is not in the group');
     if (membership.is_active === 0) {
       return {
         code: 'RECIPIENT_UNSUBSCRIBED',
         status: 'unsubscribed',
         reason: 'unsubscribe',
-        message: 'the recipient unsubscribed from the group',
+        message: 'The recipient unsubscribed from the group',
         since: leftAt(tables, group, contact) ?? membership.updated_at,
       };
     }
   }
-  return contact.consent_n === null ? notSubscribed('there is no consent on record') : null;
+  return contact.consent_n === null ? notSubscribed('There is no consent on record') : null;
 }
 
 const SUPPRESSED_MESSAGES = {
-  unsubscribed: 'the recipient unsubscribed',
-  bounced: 'mail to the recipient bounced',
-  complained: 'the recipient complained',
-  suppressed: 'the recipient is on the suppression list',
+  unsubscribed: 'The recipient unsubscribed',
+  bounced: 'Mail to the recipient bounced',
+  complained: 'The recipient complained',
+  suppressed: 'The recipient is on the suppression list',
 } as const;
 
 function notSubscribed(message: string): Ineligible {

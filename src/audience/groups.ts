@@ -7,10 +7,11 @@ import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
-/**
+/*
  * Subscription groups. An inactive group has members and receives no mail. Deleting a group deletes its memberships in
  * portions: a group may have a million of them.
  */
+
 export interface SubscriptionGroupFields {
   name: string;
   description: string | null;
@@ -122,7 +123,7 @@ export function findSubscriptionGroup(
 ): SubscriptionGroupRow | Refusal {
   return (
     tables.subscriptionGroups.get(accountId, groupId) ??
-    refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `there is no subscription group ${groupId}`)
+    refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `There is no subscription group ${groupId}`)
   );
 }
 

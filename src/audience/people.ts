@@ -11,10 +11,11 @@ import type { ProfileChanges } from './profile.ts';
 import { searchKeys } from './search-key.ts';
 import { statusOf } from './standing.ts';
 
-/**
+/*
  * Creates and changes one contact in a unit of work, for the API and imports: identifiers and search keys from the
  * profile, the consent with its history, and opt-outs that follow the person to a new address.
  */
+
 export interface NewPerson {
   accountId: string;
   /** Default of the profile's source. */
@@ -38,7 +39,7 @@ export function addPerson(
   return taken ?? addUnknownPerson(tables, ids, profile, person);
 }
 
-/** The same when the caller has found no such contact in this unit of work. */
+/** As `addPerson`, for a caller that has found no contact with these identifiers in this unit of work. */
 export function addUnknownPerson(
   tables: Tables,
   ids: Ids,
@@ -100,7 +101,7 @@ export function changePerson(
     phone: orBefore(changes.phone, contact.phone),
   });
   if (identifiers.email === null && identifiers.phone === null)
-    return invalid('email', 'a contact needs an e-mail address or a phone number');
+    return invalid('email', 'an email address or a phone number is required');
   const taken = takenIdentifier(tables, contact.account_id, identifiers, contact.seq);
   if (taken !== null) return taken;
   const names = {
@@ -184,7 +185,7 @@ function takenIdentifier(
     if (identifier === null) continue;
     const other = tables.contacts.byIdentifier(accountId, identifier);
     if (other !== null && other.seq !== ownSeq) {
-      const message = `there is a contact with this ${field === 'email' ? 'e-mail address' : 'phone number'} already`;
+      const message = `There is a contact with this ${field === 'email' ? 'email address' : 'phone number'} already`;
       return refuse('CONTACT_ALREADY_EXISTS', message, { details: [{ field, message }] });
     }
   }
@@ -230,7 +231,7 @@ export function identifiersOf({
 export function findPerson(tables: Tables, accountId: string, identifier: string): KnownContact | Refusal {
   return (
     tables.contacts.byIdentifier(accountId, identifier) ??
-    refuse('CONTACT_NOT_FOUND', `there is no contact ${identifier}`)
+    refuse('CONTACT_NOT_FOUND', `There is no contact ${identifier}`)
   );
 }
 

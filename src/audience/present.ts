@@ -26,14 +26,14 @@ export interface Contact {
   updatedAt: string;
 }
 
-/** The identifier of the e-mail address, else that of the phone number. */
-export function identifierOf({ email_hash, phone_hash }: KnownContact): string {
+/** The identifier of the email address, else that of the phone number. */
+export function contactIdentifierOf({ email_hash, phone_hash }: KnownContact): string {
   return email_hash ?? phone_hash ?? '';
 }
 
 export function presentContact(row: KnownContact): Contact {
   return {
-    contactIdentifier: identifierOf(row),
+    contactIdentifier: contactIdentifierOf(row),
     userId: row.user_id,
     email: row.email,
     phone: row.phone,
@@ -115,7 +115,7 @@ export interface Subscriber {
 export function presentSubscriber(groupId: string, { contact, subscription }: Member): Subscriber {
   return {
     subscriptionGroupId: groupId,
-    contactIdentifier: identifierOf(contact),
+    contactIdentifier: contactIdentifierOf(contact),
     email: contact.email ?? '',
     userId: contact.user_id,
     isActive: subscription.is_active === 1,

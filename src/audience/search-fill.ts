@@ -2,8 +2,8 @@ import type { BackgroundStep } from '../store/migrate/background-steps.ts';
 import { searchKeys } from './search-key.ts';
 
 /**
- * Adds contacts to the search index that were stored before there was one. Until it is through with an account, searches
- * there find beginnings only.
+ * Adds contacts to the search index that were stored before there was one. Until all contacts of an account are in it,
+ * searches there find prefixes only.
  */
 export const CONTACT_SEARCH_STEP: BackgroundStep = {
   name: 'contact-search',

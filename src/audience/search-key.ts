@@ -1,8 +1,10 @@
-/**
- * Length of indexed prefixes. Contacts are searched by any part of their address, name or number, regardless of case and
+/*
+ * Contacts are searched by any part of their address, name or number, regardless of case and
  * accents. Words that are too short for the trigram index are searched as prefixes of the address, the full name and the
  * last name, of which the database has indexes on the first folded characters.
  */
+
+/** Length of indexed prefixes, in UTF-16 units. */
 const KEY_LENGTH = 8;
 
 const MARKS = /\p{M}/gu;

@@ -12,7 +12,7 @@ import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { fold, fullName, searchKey } from './search-key.ts';
 
-/**
+/*
  * Searches contacts by address, name, number or identifiers. Every word of the text must occur, in any of them. The
  * trigram index returns the candidates, newest first. When it cannot be used (all words are shorter than MIN_INDEXED, or
  * the account's contacts are still being indexed), the text must be a prefix of the address, the full name or the last
@@ -20,6 +20,7 @@ import { fold, fullName, searchKey } from './search-key.ts';
  * not depend on its depth, and it reads a bounded number of contacts: with few matches a page is short, and the next one
  * continues.
  */
+
 export interface SearchFilter {
   accountId: string;
   text: string;
@@ -55,7 +56,7 @@ export interface SearchPage {
 }
 
 /** Maximum number of contacts that one page reads. */
-const MAX_LOOKS = 500;
+const MAX_EXAMINED = 500;
 
 /** The search as reader threads run it. */
 export const contactSearch = readQuery('contactSearch', searchContacts);
@@ -107,7 +108,7 @@ function searchIndex(tables: Tables, filter: SearchFilter, terms: Terms, before:
     accountId: filter.accountId,
     anyOf,
     before,
-    limit: MAX_LOOKS,
+    limit: MAX_EXAMINED,
   });
   const rows: FoundContact[] = [];
   for (const [at, seq] of seqs.entries()) {
@@ -151,13 +152,13 @@ function searchPrefixes(tables: Tables, filter: SearchFilter, from: WalkPosition
   const prefix = searchKey(text);
   const rows: FoundContact[] = [];
   if (prefix === null) return { rows, next: null };
-  let looks = 0;
+  let examined = 0;
   let last: SearchPosition | null = null;
   for (const [walk, key] of SEARCH_KEYS.entries()) {
     if (from !== null && walk < from.walk) continue;
     const after = from?.walk === walk ? from : null;
     for (const candidate of tables.contacts.walk(key, filter.accountId, prefix, after)) {
-      if (looks++ === MAX_LOOKS) return { rows, next: last };
+      if (examined++ === MAX_EXAMINED) return { rows, next: last };
       const match = matchPrefix(tables, filter, candidate, walk, text);
       if (match !== null && rows.length === filter.limit) return { rows, next: last };
       if (match !== null) rows.push(match);

@@ -35,8 +35,8 @@ export interface AudienceDeps {
   recorder: Recorder;
   /** The limit on the number of an account's contacts. */
   mayAdd: MayAdd;
-  /** How long answers to repeated requests are stored, ms. */
-  answersKeptMs: number;
+  /** How long responses to repeated requests are stored, ms. */
+  responsesKeptMs: number;
   /** See `TracesDeps`. */
   claimFile?: NonNullable<TracesDeps['claimFile']>;
   slackScript?: TracesDeps['slackScript'];

@@ -236,7 +236,7 @@ function findByAll(
       'contactIdentifier',
       'email, phone and contactIdentifier do not identify the same contact',
     );
-  return contact ?? refuse('CONTACT_NOT_FOUND', 'there is no such contact: add it to the contacts first');
+  return contact ?? refuse('CONTACT_NOT_FOUND', 'There is no such contact: add it to the contacts first');
 }
 
 function findMember(

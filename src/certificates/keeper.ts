@@ -243,8 +243,14 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     const nextTry = iso(Math.max(row.due_at, pausedUntil ?? 0));
     const old = row.not_after !== null && row.not_after > clock.now() ? iso(row.not_after) : null;
     log.warn(
-      { host: row.host, failures: row.failures, nextTry, ...(old === null ? {} : { inUseUntil: old }) },
-      `certificate order failed: ${message}`,
+      {
+        host: row.host,
+        reason: message,
+        failures: row.failures,
+        nextTry,
+        ...(old === null ? {} : { inUseUntil: old }),
+      },
+      'certificate order failed',
     );
     deps.observe?.('failed');
   }

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { type AccountPatch, accountInputForm, accountPatchForm } from '../accounts/account-form.ts';
+import { type AccountPatch, accountInputSchema, accountPatchSchema } from '../accounts/account-form.ts';
 import { type Account, type Accounts, createAccounts } from '../accounts/accounts.ts';
 import {
   changeLimits,
@@ -103,7 +103,7 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
   }
   const { name, company: companyName, id: accountId } = options;
   const input = parseInput(
-    accountInputForm,
+    accountInputSchema,
     { name, companyName, companyAddress: address, accountId },
     'account',
   );
@@ -125,7 +125,7 @@ async function list(context: CliContext, { json }: JsonOption): Promise<void> {
       company: companyName,
       created: iso(createdAt),
     }));
-    context.printRows(rows, { json: false, empty: 'there are no accounts; create one with: account create' });
+    context.printRows(rows, { json: false, empty: 'There are no accounts; create one with: account create' });
   }
 }
 
@@ -144,10 +144,10 @@ async function update(context: CliContext, id: string, options: UpdateOptions): 
   };
   if (address === 'bad') context.usage(BAD_ADDRESS);
   else if (Object.values(changes).every((value) => value === undefined)) {
-    context.usage('nothing to change: name at least one option');
+    context.usage('Nothing to change: name at least one option');
   } else {
-    const form = parseInput(accountPatchForm, changes, 'account');
-    await change(context, options, (accounts) => (isRefusal(form) ? form : accounts.update(id, form)));
+    const patch = parseInput(accountPatchSchema, changes, 'account');
+    await change(context, options, (accounts) => (isRefusal(patch) ? patch : accounts.update(id, patch)));
   }
 }
 
@@ -159,7 +159,7 @@ async function change(
   const account = await work(createAccounts(await context.open()));
   if (isRefusal(account)) context.refused(account);
   else if (json === true) context.printJson(record(account));
-  else context.print(`account ${account.accountId} (${account.name}) is ${account.status}`);
+  else context.print(`Account ${account.accountId} (${account.name}) is ${account.status}`);
 }
 
 /** `postrider account limits`. */
@@ -201,7 +201,7 @@ async function limits(context: CliContext, id: string, options: LimitOptions): P
   if (typeof changes === 'string') return context.usage(changes);
   const deps = await context.open();
   const { tables, clock, config } = deps;
-  if (tables.accounts.get(id) === null) return context.fail(`there is no account ${id}`);
+  if (tables.accounts.get(id) === null) return context.fail(`There is no account ${id}`);
   if (Object.keys(changes).length > 0) {
     const refusal = await changeLimits(deps, id, changes);
     if (refusal !== null) return context.fail(refusal.message);

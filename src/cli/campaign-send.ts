@@ -89,7 +89,7 @@ interface SendOptions extends ActionOptions {
 async function send(context: CliContext, id: string, options: SendOptions): Promise<void> {
   const deps = await context.open();
   const account = deps.tables.accounts.get(options.account);
-  if (account === null) return context.fail(`there is no account ${options.account}`);
+  if (account === null) return context.fail(`There is no account ${options.account}`);
   const sending = campaignSending(deps);
   const content = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
   let html: string | undefined;
@@ -115,7 +115,7 @@ async function send(context: CliContext, id: string, options: SendOptions): Prom
     perHour: options.perHour,
   });
   if (isRefusal(sent)) return context.fail(sent.message);
-  for (const warning of sent.warnings) console.error(`warning: ${warning}`);
+  for (const warning of sent.warnings) context.note(`warning: ${warning}`);
   const done = sent.campaign.status === 'scheduled' ? 'is scheduled' : 'is being sent';
   report(context, sending, sent.campaign, done, options.json);
 }
@@ -135,13 +135,13 @@ function report(
 
 function variable(text: string, before: Record<string, string>): Record<string, string> {
   const equals = text.indexOf('=');
-  if (equals < 1) throw new InvalidArgumentError('must be NAME=VALUE');
+  if (equals < 1) throw new InvalidArgumentError('Must be NAME=VALUE');
   return { ...before, [text.slice(0, equals)]: text.slice(equals + 1) };
 }
 
 function perHour(text: string): number {
   const number = Number(text);
   if (!Number.isInteger(number) || number < 1)
-    throw new InvalidArgumentError('must be a whole number of at least 1');
+    throw new InvalidArgumentError('Must be a whole number of at least 1');
   return number;
 }

@@ -7,6 +7,7 @@ import { parseInput } from '../http/validation/parse.ts';
 import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
+import { fieldLines } from './table.ts';
 
 /** `postrider campaign create|list|show|send|pause|resume|cancel`. */
 export function campaignCommand(context: CliContext): Command {
@@ -61,13 +62,13 @@ interface ListOptions extends ShowOptions {
   limit: number;
 }
 
-const form = z.object({ name: line(200), description: lines(2000).optional() });
+const inputSchema = z.object({ name: line(200), description: lines(2000).optional() });
 
 async function create(context: CliContext, { account, json, ...options }: CreateOptions): Promise<void> {
-  const input = parseInput(form, { name: options.name, description: options.description }, 'campaign');
+  const input = parseInput(inputSchema, { name: options.name, description: options.description }, 'campaign');
   if (isRefusal(input)) return context.usage(input.message);
   const deps = await context.open();
-  if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const { name, description = null } = input;
   const created = await createCampaigns(deps).create(account, { name, description });
   context.printRecord({ ...presentCampaign(created) }, { json: json === true });
@@ -75,13 +76,13 @@ async function create(context: CliContext, { account, json, ...options }: Create
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
   const deps = await context.open();
-  if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const { rows } = await createCampaigns(deps).list({ accountId: account, beforeSeq: null, limit });
   context.printRows(
     rows.map((row) => ({ ...presentCampaign(row) })),
     {
       json: json === true,
-      empty: 'there are no campaigns in this account',
+      empty: 'There are no campaigns in this account',
     },
   );
 }
@@ -111,8 +112,4 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
         : ['', ...links.map(({ url, clicks }) => `${String(clicks).padStart(8)}  ${url}`)]),
     ].join('\n'),
   );
-}
-
-function fieldLines(record: object): string[] {
-  return Object.entries(record).map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`);
 }

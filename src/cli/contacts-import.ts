@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { type FileImportResult, importFile } from '../audience/import/file.ts';
 import type { ImportCounts } from '../audience/import/import.ts';
 import { fieldNamed } from '../audience/import/rows.ts';
-import { formatOf, type ImportFormat } from '../audience/import/source.ts';
+import { type ImportFormat, importFormatOf } from '../audience/import/source.ts';
 import { isRefusal } from '../core/refusal.ts';
 import type { CliContext } from './context.ts';
 import { withAudience } from './with-audience.ts';
@@ -59,7 +59,7 @@ function addMapping(text: string, before: Mapping[]): Mapping[] {
   const at = text.lastIndexOf('=');
   const [column, target] = [text.slice(0, at).trim(), text.slice(at + 1)];
   if (at === -1 || column === '')
-    throw new InvalidArgumentError('must be COLUMN=FIELD, such as "Email Address=email"');
+    throw new InvalidArgumentError('Must be COLUMN=FIELD, such as "Email Address=email"');
   const field = fieldNamed(target);
   if (field === null) throw new InvalidArgumentError(`"${target}" is not a field; see --help for the fields`);
   if (before.some(([known]) => known === column))
@@ -68,9 +68,9 @@ function addMapping(text: string, before: Mapping[]): Mapping[] {
 }
 
 async function run(context: CliContext, file: string, options: ImportOptions): Promise<void> {
-  const format = options.format ?? formatOf(file);
+  const format = options.format ?? importFormatOf(file);
   if (format === null)
-    return context.usage('the format does not follow from the file extension: use --format');
+    return context.usage('The format does not follow from the file extension: use --format');
   if (!(await isReadable(file))) return context.fail(`${file} cannot be read`);
   const reportFile = options.report ?? `${file}.rejected.csv`;
   await withAudience(context, options.account, async ({ importer }, deps) => {
@@ -92,8 +92,8 @@ async function run(context: CliContext, file: string, options: ImportOptions): P
           dryRun: options.dryRun === true,
           reportFile,
           signal: interruption.signal,
-          onStart: ({ size, place, counts }) => bar.start(size, place.byte, counts.rows),
-          onProgress: ({ place, counts }) => bar.update(place.byte, counts.rows),
+          onStart: ({ size, position, counts }) => bar.start(size, position.byte, counts.rows),
+          onProgress: ({ position, counts }) => bar.update(position.byte, counts.rows),
         },
       );
       bar.stop();
@@ -200,7 +200,7 @@ function printResult(
       ].join('\n'),
     );
   }
-  if (!complete) context.fail(dryRun ? 'interrupted' : 'interrupted; run the same command again to continue');
+  if (!complete) context.fail(dryRun ? 'Interrupted' : 'Interrupted; run the same command again to continue');
   else if (counts.rejected > 0) context.partial();
 }
 

@@ -11,7 +11,8 @@ import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../store/
 import { tryLockDaemon } from '../store/database.ts';
 import { contactsImportCommand } from './contacts-import.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
+import { fieldLines, fieldText } from './table.ts';
 import { withAudience } from './with-audience.ts';
 
 /** `postrider contacts import|list|show|erase|compact`. */
@@ -76,6 +77,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
         ? await contacts.list({ ...filter, beforeSeq: null })
         : await found(contacts, { ...filter, text: search });
     const shown = rows.map(presentContact);
+    if (more) noteMore(context, limit);
     if (json === true) return context.printJson(shown);
     const columns = shown.map(({ contactIdentifier, email, phone, firstName, lastName, globalStatus }) => ({
       contactIdentifier,
@@ -85,8 +87,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       lastName,
       globalStatus,
     }));
-    context.printRows(columns, { json: false, empty: 'no contact matches' });
-    if (more) context.print('there are more: --limit shows up to 1000');
+    context.printRows(columns, { json: false, empty: 'No contact matches' });
   });
 }
 
@@ -117,7 +118,7 @@ async function show(context: CliContext, person: string, { account, json }: Pers
     if (json === true) return context.printJson({ ...shown, memberships, consents });
     context.print(
       [
-        ...Object.entries(shown).map(([name, value]) => `${name.padEnd(20)} ${text(value)}`),
+        ...fieldLines(shown),
         '',
         'member of:',
         ...memberships.map(
@@ -130,7 +131,7 @@ async function show(context: CliContext, person: string, { account, json }: Pers
           ({ timestamp, action, subscriptionGroupId, method, details, recordedBy }) =>
             `  ${timestamp}  ${action}  ${[method, subscriptionGroupId, details, `by ${recordedBy}`]
               .filter((part) => part !== null)
-              .map(text)
+              .map(fieldText)
               .join(', ')}`,
         ),
       ].join('\n'),
@@ -141,10 +142,6 @@ async function show(context: CliContext, person: string, { account, json }: Pers
 const HISTORY = 1000;
 
 /** Escapes control characters, which a terminal would interpret. */
-function text(value: unknown): string {
-  if (value === null) return '-';
-  return typeof value === 'string' && !/\p{Cc}/u.test(value) ? value : JSON.stringify(value);
-}
 
 async function erase(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
   const identifier = identifierOf(person);
@@ -183,12 +180,12 @@ async function compact(context: CliContext): Promise<void> {
     tables.erasures.rewrite();
     if (!tables.erasures.emptyLog())
       return context.fail(
-        'the database has been rewritten, but another process is reading it: run this again when it has ended',
+        'The database has been rewritten, but another process is reading it: run this again when it has ended',
       );
   } finally {
     lock.release();
   }
-  context.print('the database has been rewritten');
+  context.print('The database has been rewritten');
 }
 
 function mebibytes(bytes: number): number {

@@ -14,7 +14,13 @@ import { StoreFault } from '../store/failure.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
-import { DEFAULT_WIDTH, formatRecord, formatTable, type TableOptions } from './table.ts';
+import {
+  DEFAULT_WIDTH,
+  escapeControlsInText,
+  formatRecord,
+  formatTable,
+  type TableOptions,
+} from './table.ts';
 
 /**
  * The configuration, the database (opened on first use) and the output of all commands. Data goes to stdout, everything
@@ -29,6 +35,7 @@ export interface CliContext {
    * is set. `lock`: held by a command that excludes the daemon.
    */
   open(options?: { create?: boolean; lock?: DaemonLock }): Promise<CliDeps>;
+  /** Prints text for a person, with control characters escaped that data from elsewhere may contain. */
   print(text: string): void;
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is printed to stderr when there are none. */
@@ -72,7 +79,7 @@ export const PARTIAL = 3;
 
 /** One line for a person, or the same as JSON for a program. */
 export function formatError(message: string, status: number, json: boolean): string {
-  if (!json) return `postrider: ${message}`;
+  if (!json) return `postrider: ${escapeControlsInText(message)}`;
   const code = status === USAGE ? 'USAGE' : status === PARTIAL ? 'PARTIAL' : 'FAILED';
   return JSON.stringify({ success: false, error: { code, message } });
 }
@@ -87,7 +94,7 @@ export function createContext(configFile: () => string | undefined, json = false
     return loadConfig(file === undefined ? {} : { file });
   };
   const note = (message: string) =>
-    console.error(json ? JSON.stringify({ note: message }) : `postrider: ${message}`);
+    console.error(json ? JSON.stringify({ note: message }) : `postrider: ${escapeControlsInText(message)}`);
   const report = (message: string, status: number) => {
     console.error(formatError(message, status, json));
     process.exitCode = status;
@@ -109,7 +116,7 @@ export function createContext(configFile: () => string | undefined, json = false
         ...options,
         onMigrated: ({ from, to, copy }) =>
           note(
-            `migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
+            `Migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
           ),
       });
       const tables = createTables(db);
@@ -137,7 +144,7 @@ export function createContext(configFile: () => string | undefined, json = false
       };
       return deps;
     },
-    print: (text) => console.log(text),
+    print: (text) => console.log(escapeControlsInText(text)),
     printJson: (value) => console.log(JSON.stringify(value, null, 2)),
     printRows: (rows, { json, empty }) => {
       if (json) console.log(JSON.stringify(rows, null, 2));
@@ -156,7 +163,7 @@ export function createContext(configFile: () => string | undefined, json = false
       try {
         const answer = await terminal.question(`${question} [y/N] `);
         if (/^y(?:es)?$/i.test(answer.trim())) return true;
-        report('nothing was changed', FAILED);
+        report('Nothing was changed', FAILED);
         return false;
       } finally {
         terminal.close();
@@ -183,7 +190,7 @@ export function refuseMovedData({ data, file }: Config): void {
   if (file === null || earlier === data.dir || existsSync(join(data.dir, DATABASE_FILE))) return;
   if (!existsSync(join(earlier, DATABASE_FILE))) return;
   throw new StoreFault(
-    `there is no database in ${data.dir}, but there is one in ${earlier}. data.dir is relative to the directory of ${file}: set dir = "${earlier}" in [data] to keep using it, or start in another directory to create a new one`,
+    `There is no database in ${data.dir}, but there is one in ${earlier}. data.dir is relative to the directory of ${file}: set dir = "${earlier}" in [data] to keep using it, or start in another directory to create a new one`,
   );
 }
 
@@ -193,7 +200,7 @@ function requireData({ data, file }: Config): void {
   const source =
     file === null ? `no configuration file was found in ${CONFIG_FILES.join(' or ')}` : `data.dir of ${file}`;
   throw new StoreFault(
-    `there is no database in ${data.dir} (${source}). Name the configuration with --config FILE, or create the data with "postrider account create" or "postrider serve"`,
+    `There is no database in ${data.dir} (${source}). Name the configuration with --config FILE, or create the data with "postrider account create" or "postrider serve"`,
   );
 }
 

@@ -14,10 +14,11 @@ import {
   domainRecordTable,
   domainZoneFile,
   type FormatOptions,
-  formatOf,
+  outputFormat,
   type RecordFormat,
   recordFormat,
 } from './record-output.ts';
+import { fieldLines } from './table.ts';
 import { withDomains } from './with-domains.ts';
 
 /** `postrider domain add|list|show|verify|rotate-dkim|delete`. */
@@ -97,7 +98,7 @@ interface AddOptions extends FormatOptions {
 async function addDomain(context: CliContext, name: string, options: AddOptions): Promise<void> {
   await withDomains(context, async ({ domains, tables, config }) => {
     if (tables.accounts.get(options.account) === null)
-      return context.fail(`there is no account ${options.account}`);
+      return context.fail(`There is no account ${options.account}`);
     const result = await domains.register(options.account, {
       domain: name,
       useCaseId: options.useCase,
@@ -112,7 +113,7 @@ async function addDomain(context: CliContext, name: string, options: AddOptions)
           `The platform's zone has a new record, ${altDkimHost(platformOf(config), domain.alt_domain_id)}: publish the output of "postrider zone" again.`,
         ]
       : [];
-    const format = formatOf(options, 'table');
+    const format = outputFormat(options, 'table');
     if (format === 'json') return context.printJson({ ...detailsOf(domain), ...records, notes });
     if (format === 'bind')
       return context.print([...notes.map((note) => `; ${note}`), domainZoneFile(records)].join('\n'));
@@ -138,7 +139,7 @@ async function listDomains(context: CliContext, options: ListOptions): Promise<v
       secondary: row.alt_status,
       account: row.account_id,
     })),
-    { json: false, empty: 'there are no domains' },
+    { json: false, empty: 'There are no domains' },
   );
 }
 
@@ -148,19 +149,11 @@ async function showDomain(context: CliContext, text: string, options: ShowOption
     if (domain === null) return;
     const records = domains.records(domain);
     const dmarc = dmarcProgress(tables.dmarcReports.history(domain.name), clock.now());
-    const format = formatOf(options, 'table');
+    const format = outputFormat(options, 'table');
     if (format === 'json')
       return context.printJson({ ...detailsOf(domain), ...records, dmarcProgress: dmarc });
     if (format === 'bind') return context.print(domainZoneFile(records));
-    context.print(
-      [
-        ...Object.entries(detailsOf(domain)).map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`),
-        '',
-        dmarc,
-        '',
-        domainRecordTable(records),
-      ].join('\n'),
-    );
+    context.print([...fieldLines(detailsOf(domain)), '', dmarc, '', domainRecordTable(records)].join('\n'));
   });
 }
 
@@ -206,7 +199,7 @@ async function rotateDkim(context: CliContext, text: string, options: ShowOption
     const message = result.started
       ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new record is found.`
       : `A rotation of the DKIM key of ${domain.name} is already in progress.`;
-    const format = formatOf(options, 'table');
+    const format = outputFormat(options, 'table');
     if (format === 'json') context.printJson({ message, ...detailsOf(result.domain), ...records });
     else if (format === 'bind') context.print(domainZoneFile(records));
     else context.print([message, '', domainRecordTable(records)].join('\n'));
@@ -225,7 +218,7 @@ function findDomain(
     .list(account ?? null)
     .filter((row) => row.domain_id === text || row.name === name);
   const [only, ...others] = found;
-  if (only === undefined) context.fail(`there is no domain ${text}`);
+  if (only === undefined) context.fail(`There is no domain ${text}`);
   else if (others.length === 0) return only;
   else {
     const ids = found.map(

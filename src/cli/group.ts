@@ -49,10 +49,10 @@ interface ListOptions extends Options {
   limit: number;
 }
 
-const form = z.object({ name: line(200), description: lines(2000).optional() });
+const inputSchema = z.object({ name: line(200), description: lines(2000).optional() });
 
 async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const input = parseInput(form, { name: options.name, description: options.description }, 'group');
+  const input = parseInput(inputSchema, { name: options.name, description: options.description }, 'group');
   if (isRefusal(input)) return context.usage(input.message);
   await withAudience(context, options.account, async ({ groups }) => {
     const created = await groups.create(options.account, {
@@ -82,6 +82,6 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
         totalSubscribers,
       }),
     );
-    context.printRows(columns, { json: false, empty: 'there are no subscription groups in this account' });
+    context.printRows(columns, { json: false, empty: 'There are no subscription groups in this account' });
   });
 }

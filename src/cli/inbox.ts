@@ -43,7 +43,7 @@ async function list(
     ...shown(row),
     message: row.message_seq === null ? null : (tables.messages.bySeq(row.message_seq)?.message_id ?? null),
   }));
-  context.printRows(rows, { json: json === true, empty: 'there is no received mail' });
+  context.printRows(rows, { json: json === true, empty: 'There is no received mail' });
 }
 
 function shown(row: KeptMailHead) {
@@ -65,7 +65,7 @@ const CONTROLS = /[\p{Cc}\p{Cf}]/gu;
 async function show(context: CliContext, number: string, raw: boolean): Promise<void> {
   const { tables } = await context.open();
   const mail = /^\d{1,15}$/.test(number) ? tables.keptMail.get(Number(number)) : null;
-  if (mail === null) return context.fail(`there is no message ${number}`);
+  if (mail === null) return context.fail(`There is no message ${number}`);
   if (raw) return void process.stdout.write(mail.raw);
   const text = mail.raw.toString('utf8').replaceAll('\r\n', '\n');
   context.print(text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? char : '\u2423')));

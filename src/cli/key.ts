@@ -84,7 +84,7 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
 async function list(context: CliContext, { account, json }: ListOptions): Promise<void> {
   const { tables, ...deps } = await context.open();
   if (account !== undefined && tables.accounts.get(account) === null) {
-    context.fail(`there is no account ${account}`);
+    context.fail(`There is no account ${account}`);
     return;
   }
   const keys = createKeys({ tables, ...deps }).list(account ?? null);
@@ -100,7 +100,7 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
       created: iso(key.createdAt),
       revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
     }));
-    context.printRows(rows, { json: false, empty: 'there are no keys; create one with: key create' });
+    context.printRows(rows, { json: false, empty: 'There are no keys; create one with: key create' });
   }
 }
 
@@ -108,7 +108,7 @@ async function revoke(context: CliContext, keyId: string, json: boolean): Promis
   const key = await createKeys(await context.open()).revoke(keyId);
   if (isRefusal(key)) context.refused(key);
   else if (json) context.printJson(record(key));
-  else context.print(`key ${key.keyId} is revoked`);
+  else context.print(`Key ${key.keyId} is revoked`);
 }
 
 /** Restrictions of the key, named like its options. */

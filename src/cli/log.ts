@@ -31,5 +31,5 @@ async function printHash(context: CliContext, text: string, json: boolean): Prom
   if (json) context.printJson({ address: mailbox.address, hash });
   else context.print(hash);
   if (!config.log.hashAddresses || ['debug', 'trace'].includes(config.log.level))
-    context.note('addresses are not hashed in the log with log.hashAddresses = false or at level debug');
+    context.note('Addresses are not hashed in the log with log.hashAddresses = false or at level debug');
 }

@@ -9,7 +9,8 @@ import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../sto
 import type { ScanPage } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
+import { fieldLines } from './table.ts';
 
 /** `postrider message list|show`. */
 export function messageCommand(context: CliContext): Command {
@@ -60,7 +61,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
   const { tables } = await context.open();
   const { account, recipient, sender, subject, status, domain, limit } = options;
   if (account !== undefined && tables.accounts.get(account) === null)
-    return context.fail(`there is no account ${account}`);
+    return context.fail(`There is no account ${account}`);
   const period = definedFields({ from: options.from, to: options.to });
   const times = Object.entries(period).map(([name, text]) => [name, parseMoment(text)] as const);
   const wrong = times.find(([, at]) => at === null);
@@ -69,7 +70,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
       `--${wrong[0]} must be a date such as 2026-02-01 or a time with zone such as 2026-02-01T12:00:00Z`,
     );
   const domains = domain === undefined ? [undefined] : domainIds(tables, domain, account);
-  if (domains.length === 0) return context.fail(`there is no domain ${domain}`);
+  if (domains.length === 0) return context.fail(`There is no domain ${domain}`);
   // The indexes by recipient and by status begin with the account.
   const accounts =
     account === undefined && (recipient !== undefined || status !== undefined)
@@ -93,6 +94,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     )
     .toSorted((a, b) => b.seq - a.seq);
   const page = rows.slice(0, limit);
+  if (rows.length > limit) noteMore(context, limit);
   if (options.json === true) return context.printJson(page.map(presentMessage));
   context.printRows(
     page.map((row) => ({
@@ -102,9 +104,8 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
       recipient: row.recipient,
       subject: row.subject,
     })),
-    { json: false, empty: 'no message matches' },
+    { json: false, empty: 'No message matches' },
   );
-  if (rows.length > limit) console.error(`there are more than ${limit}: see --limit`);
 }
 
 /** Reads as many pages as needed: pages of a list with filters may be short. */
@@ -135,19 +136,12 @@ function domainIds(tables: Tables, text: string, account: string | undefined): s
 async function showMessage(context: CliContext, id: string, json: boolean): Promise<void> {
   const { tables } = await context.open();
   const row = tables.messages.byId(id);
-  if (row === null) context.fail(`there is no message ${id}`);
+  if (row === null) context.fail(`There is no message ${id}`);
   else {
     const message = presentMessage(row);
     const timeline = presentTimeline(messageHistory.run(tables, row.seq));
     if (json) context.printJson({ ...message, timeline });
-    else
-      context.print(
-        [
-          ...Object.entries(message).map(([name, value]) => `${name.padEnd(20)} ${String(value)}`),
-          '',
-          ...timeline.map(timelineText),
-        ].join('\n'),
-      );
+    else context.print([...fieldLines(message), '', ...timeline.map(timelineText)].join('\n'));
   }
 }
 

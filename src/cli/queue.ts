@@ -5,10 +5,10 @@ import { presentMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../sending/queued-mail.ts';
-import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue.ts';
+import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue-list.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, CliDeps } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
 
 /** `postrider queue list|show|retry|cancel`. */
 export function queueCommand(context: CliContext): Command {
@@ -163,7 +163,7 @@ async function actOnMatching(
 
   if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
   else if (count > 0) context.print(`${amount(changed)} ${action.done}`);
-  else if (held === 0) context.note(`no ${noun} message${describe(filter)}`);
+  else if (held === 0) context.note(`No ${noun} message${describe(filter)}`);
   const notes = [
     ...(held === 0
       ? []
@@ -199,7 +199,7 @@ function filterOf(
 ): QueueFilter | null {
   const filter: QueueFilter = {};
   if (account !== undefined) {
-    if (tables.accounts.get(account) === null) return missing(context, `there is no account ${account}`);
+    if (tables.accounts.get(account) === null) return missing(context, `There is no account ${account}`);
     filter.accountId = account;
   }
   if (destination !== undefined) {
@@ -213,13 +213,13 @@ function filterOf(
   if (campaign !== undefined) {
     const accounts = account === undefined ? tables.accounts.list().map((row) => row.account_id) : [account];
     if (accounts.every((id) => tables.campaigns.get(id, campaign) === null))
-      return missing(context, `there is no campaign ${campaign}`);
+      return missing(context, `There is no campaign ${campaign}`);
     filter.campaignId = campaign;
   }
   if (domain !== undefined) {
     const row = tables.domains.byId(domain);
     if (row === null || (account !== undefined && row.account_id !== account))
-      return missing(context, `there is no domain ${domain}`);
+      return missing(context, `There is no domain ${domain}`);
     filter.domainId = domain;
   }
   return filter;
@@ -257,7 +257,7 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
           paused,
           due: oldestDueAt ?? '',
         }));
-    return context.printRows(shown, { json, empty: 'the queue is empty' });
+    return context.printRows(shown, { json, empty: 'The queue is empty' });
   }
   const rows = tables.queue.list(filter, options.limit + 1);
   const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock));
@@ -270,14 +270,14 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
         attempts,
         next: nextAttemptAt ?? '',
       }));
-  context.printRows(shown, { json, empty: `no queued message${describe(filter)}` });
-  if (rows.length > options.limit) context.note(`there are more than ${options.limit}: see --limit`);
+  context.printRows(shown, { json, empty: `No queued message${describe(filter)}` });
+  if (rows.length > options.limit) noteMore(context, options.limit);
 }
 
 async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
   const { tables, clock } = await context.open();
   const message = tables.messages.byId(id);
-  if (message === null) return context.fail(`there is no message ${id}`);
+  if (message === null) return context.fail(`There is no message ${id}`);
   const queued = tables.queue.listed(message.seq);
   if (queued === null)
     return context.fail(

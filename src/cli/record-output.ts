@@ -11,7 +11,7 @@ const FORMATS: readonly string[] = ['bind', 'json', 'table'] satisfies RecordFor
 
 /** Parses `--format`. Throws InvalidArgumentError. */
 export function recordFormat(text: string): RecordFormat {
-  if (!FORMATS.includes(text)) throw new InvalidArgumentError(`must be one of ${FORMATS.join(', ')}`);
+  if (!FORMATS.includes(text)) throw new InvalidArgumentError(`Must be one of ${FORMATS.join(', ')}`);
   return text as RecordFormat;
 }
 
@@ -20,7 +20,7 @@ export interface FormatOptions {
   json?: boolean;
 }
 
-export function formatOf({ format, json }: FormatOptions, otherwise: RecordFormat): RecordFormat {
+export function outputFormat({ format, json }: FormatOptions, otherwise: RecordFormat): RecordFormat {
   return format ?? (json === true ? 'json' : otherwise);
 }
 

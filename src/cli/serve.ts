@@ -1,12 +1,19 @@
 import { Command } from 'commander';
 import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { systemClock } from '../core/clock.ts';
+import { abortAfter } from '../core/abort.ts';
+import { type Clock, SECOND, systemClock } from '../core/clock.ts';
 import { createAddressHasher, createLog, type Log } from '../core/log.ts';
-import { systemRandom } from '../core/random.ts';
+import { type Random, systemRandom } from '../core/random.ts';
 import { startDaemon } from '../daemon.ts';
+import { createDnsView } from '../dns/dns-view.ts';
+import { createResolver } from '../dns/resolver.ts';
+import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
 import { refuseMovedData } from './context.ts';
-import { reportHost } from './host-report.ts';
+import { stopSignal } from './signals.ts';
+
+/** Duration of the checks of the host that need DNS. */
+const MAX_CHECK_MS = 15 * SECOND;
 
 /** `postrider serve`: runs the daemon until a signal ends it. */
 export function serveCommand(configFile: () => string | undefined): Command {
@@ -45,20 +52,20 @@ async function serve(file: string | undefined): Promise<void> {
   process.on('SIGHUP', () => reloadConfig(log, config, () => loadConfig(options)));
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
-  const stopSignal = firstSignal();
+  const stopped = stopSignal();
   const start = new AbortController();
-  void stopSignal.then(() => start.abort());
+  void stopped.then(() => start.abort());
   const env = { clock: systemClock, random: systemRandom, log, addresses, startSignal: start.signal };
   const daemon = await startDaemon(config, env).catch((error: unknown) => {
     if (start.signal.aborted && error instanceof Error && error.name === 'AbortError') return null;
     throw error;
   });
   if (daemon === null) {
-    log.info({ signal: await stopSignal }, 'stopped during the migration; the next start continues');
+    log.info({ signal: await stopped }, 'stopped during the migration; the next start continues');
     return;
   }
   const cancelReport = reportHost(config, env);
-  const signal = await stopSignal;
+  const signal = await stopped;
   cancelReport();
   // A second signal does not interrupt the stop: deliveries in progress are recorded first.
   for (const again of ['SIGTERM', 'SIGINT'] as const) process.on(again, () => log.info('already stopping'));
@@ -69,10 +76,28 @@ async function serve(file: string | undefined): Promise<void> {
   if (unrecorded > 0) process.exitCode = 1;
 }
 
-function firstSignal(): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
-  });
+/**
+ * Logs a warning for each problem of the host. Checks that need DNS run in the background; the returned function cancels
+ * them.
+ */
+function reportHost(config: Config, deps: { clock: Clock; random: Random; log: Log }): () => void {
+  const { log } = deps;
+  const warn = (warnings: HostWarning[]) => {
+    for (const { key, message } of warnings) log.warn({ key }, message);
+  };
+  warn(checkHostConfig(config));
+  const cancel = new AbortController();
+  const resolver = createResolver({ ...config.dns, ...deps });
+  const signal = abortAfter(MAX_CHECK_MS, cancel.signal);
+  checkHostDns(createDnsView(resolver, { signal }), config)
+    .then(
+      (warnings) => {
+        if (!cancel.signal.aborted) warn(warnings);
+      },
+      (error: unknown) => log.error({ err: error }, 'checks of the host failed'),
+    )
+    .finally(() => resolver.close());
+  return () => cancel.abort();
 }
 
 /** Applies a changed log level; logs the other sections that changed, which need a restart. */

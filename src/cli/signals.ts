@@ -1,3 +1,10 @@
+/** Resolves to the first signal that ends the process: SIGTERM or SIGINT. */
+export function stopSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+  });
+}
+
 /**
  * Ignores signals that must neither end nor change the process. SIGUSR1 would open Node's inspector, through which any
  * local user could run code in the daemon. SIGUSR2 ends the process by default, and so does SIGHUP, which monitoring and

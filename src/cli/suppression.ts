@@ -11,7 +11,7 @@ import {
 } from '../store/suppressions.ts';
 import { createSuppressionList, presentSuppression, type SuppressionList } from '../suppression/list.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
 
 /** `postrider suppression list|add|remove`. */
 export function suppressionCommand(context: CliContext): Command {
@@ -98,10 +98,10 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       rows.map((row) => ({ ...presentSuppression(row) })),
       {
         json: options.json === true,
-        empty: 'no suppression matches',
+        empty: 'No suppression matches',
       },
     );
-    if (more && options.json !== true) context.print('there are more: --limit shows up to 1000');
+    if (more) noteMore(context, limit);
     return null;
   });
 }
@@ -143,7 +143,7 @@ async function withList(
   work: (suppressions: SuppressionList) => Promise<Refusal | null> | Refusal | null,
 ): Promise<void> {
   const { tables, writer, clock, ids } = await context.open();
-  if (tables.accounts.get(accountId) === null) return context.fail(`there is no account ${accountId}`);
+  if (tables.accounts.get(accountId) === null) return context.fail(`There is no account ${accountId}`);
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
   const refusal = await work(createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange }));

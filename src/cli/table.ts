@@ -17,6 +17,8 @@ export interface TableOptions {
 export const DEFAULT_WIDTH = 80;
 /** Minimum characters of a shortened column. */
 const MIN_COLUMN = 8;
+/** Width of the names that `fieldLines` writes. */
+const FIELD_WIDTH = 20;
 /** Border and padding of one column. */
 const COLUMN_OVERHEAD = 3;
 
@@ -44,6 +46,17 @@ export function formatRecord(row: Row, options: TableOptions): string {
     names.map((name) => formatValue(row[name], options)),
     options,
   );
+}
+
+/** One object as lines of name and value, with the values that `--json` prints. */
+export function fieldLines(fields: object): string[] {
+  return Object.entries(fields).map(([name, value]) => `${name.padEnd(FIELD_WIDTH)} ${fieldText(value)}`);
+}
+
+/** A value as text on one line. */
+export function fieldText(value: unknown): string {
+  if (value === null || value === undefined) return '-';
+  return escapeControls(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 function record(names: readonly string[], values: readonly string[], options: TableOptions): string {
@@ -83,14 +96,28 @@ function isId(text: string): boolean {
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
-/** A value as text, with control characters escaped, which a terminal would interpret. */
+/** Writes control characters, which a terminal would interpret, as `\x1b`. */
+export function escapeControls(text: string): string {
+  return escaped(text, /\p{Cc}/gu);
+}
+
+/** As `escapeControls`, but keeps line breaks and tabs. */
+export function escapeControlsInText(text: string): string {
+  return escaped(text, /[^\P{Cc}\n\t]/gu);
+}
+
+function escaped(text: string, characters: RegExp): string {
+  return text.replaceAll(characters, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+/** A value as text, with control characters escaped. */
 export function formatValue(value: unknown, { timeZone }: Pick<TableOptions, 'timeZone'> = {}): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return value.toLocaleString('en');
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value !== 'string') return JSON.stringify(value);
   if (ISO_TIME.test(value)) return localTime(new Date(value), timeZone);
-  return value.replaceAll(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
+  return escapeControls(value);
 }
 
 /** `2026-11-22 07:01:32 GMT+1` */

@@ -91,7 +91,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
     subject,
     updatedAt,
   }));
-  context.printRows(columns, { json: false, empty: 'there are no templates in this account' });
+  context.printRows(columns, { json: false, empty: 'There are no templates in this account' });
 }
 
 async function create(context: CliContext, options: ContentOptions): Promise<void> {
@@ -110,7 +110,7 @@ async function create(context: CliContext, options: ContentOptions): Promise<voi
 
 async function update(context: CliContext, id: string, options: ContentOptions): Promise<void> {
   const content = await contentOf(options);
-  if (Object.keys(content).length === 0) return context.usage('nothing to change: name at least one option');
+  if (Object.keys(content).length === 0) return context.usage('Nothing to change: name at least one option');
   const input = parseInput(templateInput.partial(), content, 'template');
   if (isRefusal(input)) return context.usage(input.message);
   await one(context, options, (templates) =>
@@ -139,7 +139,7 @@ async function contentOf({
 async function templatesOf(context: CliContext, account: string): Promise<Templates | null> {
   const { tables, limits, ...rest } = await context.open();
   if (tables.accounts.get(account) === null) {
-    context.fail(`there is no account ${account}`);
+    context.fail(`There is no account ${account}`);
     return null;
   }
   return createTemplates({ tables, ...rest, mayAdd: limits.mayAdd.templates });
@@ -156,5 +156,5 @@ async function one(
   const template = await work(templates);
   if (isRefusal(template)) return context.fail(template.message);
   context.printRecord({ ...presentTemplate(template) }, { json: json === true });
-  for (const warning of templateWarnings(template)) console.error(`warning: ${warning}`);
+  for (const warning of templateWarnings(template)) context.note(`warning: ${warning}`);
 }

@@ -10,7 +10,8 @@ import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../
 import { createWebhookSecrets } from '../webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './row-limit.ts';
+import { fieldLines } from './table.ts';
 import { withResolver } from './with-domains.ts';
 
 /** `postrider webhook …`. */
@@ -107,7 +108,7 @@ async function withWebhooks(
   work: (webhooks: Webhooks) => Promise<void>,
 ): Promise<void> {
   const deps = await context.open();
-  if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const seal = await deps.seal();
   const { allowPrivateNetworks } = deps.config.webhooks;
   await withResolver(deps, async (resolver) => {
@@ -134,7 +135,7 @@ async function list(context: CliContext, options: Options): Promise<void> {
         ...webhook,
         createdAt: options.json === true ? createdAt : iso(createdAt),
       })),
-      { json: options.json === true, empty: 'there are no webhooks in this account' },
+      { json: options.json === true, empty: 'There are no webhooks in this account' },
     );
   });
 }
@@ -167,7 +168,7 @@ async function one(
       createdAt: iso(createdAt),
       updatedAt: iso(updatedAt),
     };
-    context.print(lines(shown));
+    context.print(fieldLines(shown).join('\n'));
   });
 }
 
@@ -176,19 +177,19 @@ async function remove(context: CliContext, id: string, options: Options): Promis
     const removed = await webhooks.remove(options.account, id);
     if (isRefusal(removed)) return context.refused(removed);
     if (options.json === true) context.printJson(removed);
-    else context.print(`webhook ${id} has been deleted`);
+    else context.print(`Webhook ${id} has been deleted`);
   });
 }
 
 async function test(context: CliContext, id: string, options: TestOptions): Promise<void> {
   const { event } = options;
-  if (event !== undefined && !isEventKind(event)) return context.usage(`there is no event ${event}`);
+  if (event !== undefined && !isEventKind(event)) return context.usage(`There is no event ${event}`);
   await withWebhooks(context, options, async (webhooks) => {
     const result = await webhooks.test(options.account, id, event, new AbortController().signal);
     if (isRefusal(result)) return context.refused(result);
     const { payload, ...shown } = result;
     if (options.json === true) context.printJson(result);
-    else context.print(lines({ ...shown, event: payload.type }));
+    else context.print(fieldLines({ ...shown, event: payload.type }).join('\n'));
     if (!result.delivered) context.fail(result.error ?? 'The event was not delivered');
   });
 }
@@ -224,9 +225,9 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
             result: delivery.error ?? delivery.responseCode,
             next: delivery.nextAttemptAt,
           })),
-      { json, empty: 'no delivery matches' },
+      { json, empty: 'No delivery matches' },
     );
-    if (beforeSeq !== null) context.note(`there are more than ${options.limit}: see --limit`);
+    if (beforeSeq !== null) noteMore(context, options.limit);
   });
 }
 
@@ -261,10 +262,4 @@ async function replay(context: CliContext, id: string, options: ReplayOptions): 
     if (options.json === true) context.printJson({ webhookId: id, replayed });
     else context.print(`${replayed} event${replayed === 1 ? '' : 's'} will be sent now`);
   });
-}
-
-function lines(record: object): string {
-  return Object.entries(record)
-    .map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`)
-    .join('\n');
 }

@@ -14,13 +14,13 @@ export async function withAudience(
 ): Promise<void> {
   const deps = await context.open();
   const { clock, ids, tables, config } = deps;
-  if (tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  if (tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const audience = createAudience({
     ...deps,
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
     mayAdd: deps.limits.mayAdd.contacts,
-    answersKeptMs: config.limits.idempotencyHours * HOUR,
+    responsesKeptMs: config.limits.idempotencyHours * HOUR,
     claimFile: () => tryLockDaemon(config.data.dir),
   });
   await work(audience, deps);

@@ -5,7 +5,7 @@ import { platformNotes, platformZone } from '../domains/platform/platform-zone.t
 import type { CliContext } from './context.ts';
 import {
   type FormatOptions,
-  formatOf,
+  outputFormat,
   platformZoneFile,
   platformZoneTable,
   type RecordFormat,
@@ -31,7 +31,7 @@ Examples:
   postrider zone --format table
   postrider zone --json`,
     )
-    .action((options: FormatOptions) => printZone(context, formatOf(options, 'bind')));
+    .action((options: FormatOptions) => printZone(context, outputFormat(options, 'bind')));
 }
 
 async function printZone(context: CliContext, format: RecordFormat): Promise<void> {

@@ -5,10 +5,11 @@ import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
-/**
+/*
  * Domain groups: an account's classification of its domains. Every domain is in one group; the default group is
  * created and deleted with the account.
  */
+
 export interface DomainGroupInput {
   name: string;
   description: string | null;
@@ -69,13 +70,13 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
         if (group.is_default === 1) {
           return refuse(
             'GROUP_NOT_EMPTY',
-            'the default group cannot be deleted: domains registered without a group are added to it',
+            'The default group cannot be deleted: domains registered without a group are added to it',
           );
         }
         if (group.domain_count > 0) {
           return refuse(
             'GROUP_NOT_EMPTY',
-            `the group still has ${group.domain_count} domain${group.domain_count === 1 ? '' : 's'}: move them to another group first`,
+            `The group still has ${group.domain_count} domain${group.domain_count === 1 ? '' : 's'}: move them to another group first`,
           );
         }
         tables.domainGroups.remove(accountId, groupId);
@@ -88,6 +89,6 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
 export function findGroup(tables: Tables, accountId: string, groupId: string): CountedDomainGroup | Refusal {
   return (
     tables.domainGroups.get(accountId, groupId) ??
-    refuse('GROUP_NOT_FOUND', `there is no domain group ${groupId}`)
+    refuse('GROUP_NOT_FOUND', `There is no domain group ${groupId}`)
   );
 }

@@ -6,10 +6,11 @@ import { publicKeyRecordValue } from '../mail/dkim.ts';
 import type { DkimKeyRow, DkimKeyState, DomainRow, Lane, SigningKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 
-/**
+/*
  * DKIM keys: sealed in the database, opened for signing, published in DNS. A private key leaves this file only as a
  * KeyObject.
  */
+
 export interface DkimKeyAttributes {
   selector: string;
   lane: Lane;

@@ -98,6 +98,7 @@ function faultOf(text: string): string {
   if (/\s/.test(bare)) return 'must not contain spaces';
   if (!/[.。．｡]/.test(bare)) return `must have at least two labels ${EXAMPLE}`;
   if (bare.length > MAX_NAME) return `must have at most ${MAX_NAME} characters`;
-  if (bare.split('.').some((label) => label.length > 63)) return 'no label may be longer than 63 characters';
+  if (bare.split('.').some((label) => label.length > 63))
+    return 'must not have a label longer than 63 characters';
   return `must be a domain name ${EXAMPLE}: letters, digits and "-" in labels that neither begin nor end with "-"`;
 }

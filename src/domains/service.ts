@@ -32,10 +32,11 @@ import {
   type Verification,
 } from './verification/verify.ts';
 
-/**
+/*
  * Sending domains: registration, the records to publish, and verification. Operations for an account return the same
  * refusal for an unknown domain and for another account's.
  */
+
 export interface DomainsDeps {
   config: PlatformOptions & { regions: readonly RegionSetting[] };
   tables: Tables;
@@ -198,7 +199,7 @@ export function createDomains(deps: DomainsDeps): Domains {
 }
 
 function notFound(domainId: string): Refusal {
-  return refuse('DOMAIN_NOT_FOUND', `there is no domain ${domainId}`);
+  return refuse('DOMAIN_NOT_FOUND', `There is no domain ${domainId}`);
 }
 
 function findDomain(tables: Tables, accountId: string, domainId: string): DomainRow | Refusal {

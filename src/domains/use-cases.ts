@@ -1,10 +1,11 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 
-/**
+/*
  * Use cases: what a domain sends, and in which region. Two for each region of the configuration, with the ids
  * `<use case>-<region code>`.
  */
+
 export interface RegionSetting {
   code: string;
   name: string;
@@ -61,7 +62,7 @@ export function findUseCase(regions: readonly RegionSetting[], id: string): Offe
     offered.find((useCase) => useCase.id === id) ??
     refuse(
       'USE_CASE_NOT_FOUND',
-      `there is no use case "${id}"; available: ${offered.map((useCase) => useCase.id).join(', ')}`,
+      `There is no use case "${id}"; available: ${offered.map((useCase) => useCase.id).join(', ')}`,
     )
   );
 }

@@ -1,23 +1,22 @@
 import type { Tables } from './tables.ts';
 import type { Writer } from './writer.ts';
 
-/**
- * Commits what must not be lost: a unit of work that fails (a full disk, an unreadable table) is repeated until it is
- * committed or the caller gives up.
- */
 export interface CommitRetryOptions {
-  /** Pause after the first failure, ms; it doubles with each further one. */
+  /** Pause after the first failure, ms; doubled after each further one. */
   firstRetryMs: number;
   maxRetryMs: number;
   /** Called after each failure; `tries` counts from 1. */
   onError(error: unknown, tries: number): void;
-  /** At the stop of the daemon: ends the pause in progress, and pauses are `firstRetryMs` from then on. */
+  /** Aborted when the daemon stops: ends the pause in progress; further pauses take `firstRetryMs`. */
   hurry?: AbortSignal;
   /** No further try begins once it is aborted. */
   giveUp: AbortSignal;
 }
 
-/** Resolves with the result of the committed unit; null: given up. */
+/**
+ * Commits a unit of work that must not be lost: when it fails (a full disk, an unreadable table), it is repeated until
+ * it is committed. Resolves with its result, or with null when `giveUp` was aborted.
+ */
 export async function commitWithRetries<T>(
   writer: Writer,
   unit: (tables: Tables) => T,

@@ -1,7 +1,8 @@
 import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
-/** Texts that an account sets for the compliance variables. At most one default for each type and domain. */
+/* Texts that an account sets for the compliance variables. At most one default for each type and domain. */
+
 export type ComplianceType = 'unsubscribe' | 'report_abuse' | 'company_address';
 
 export interface ComplianceTemplateRow {
@@ -24,7 +25,7 @@ export interface ComplianceTemplateFilter extends PageFilter {
   domain?: string;
 }
 
-type Default = Pick<ComplianceTemplateRow, 'type' | 'domain' | 'html_content'>;
+type DefaultTemplate = Pick<ComplianceTemplateRow, 'type' | 'domain' | 'html_content'>;
 
 export function complianceTemplateTable(db: Database) {
   const insert = db.prepare<Omit<ComplianceTemplateRow, 'seq'>>(`
@@ -37,10 +38,10 @@ export function complianceTemplateTable(db: Database) {
   const get = db.prepare<[string, string], ComplianceTemplateRow>(
     'SELECT * FROM compliance_templates WHERE account_id = ? AND template_id = ?',
   );
-  // The expression of the index compliance_templates_default, which answers it.
+  // Uses the expression of the index compliance_templates_default.
   const defaultOf = db.prepare<[string, string, string], ComplianceTemplateRow>(`
     SELECT * FROM compliance_templates WHERE account_id = ? AND type = ? AND coalesce(domain, '') = ? AND is_default = 1`);
-  const defaultsFor = db.prepare<[string, string], Default>(`
+  const defaultsFor = db.prepare<[string, string], DefaultTemplate>(`
     SELECT type, domain, html_content FROM compliance_templates
     WHERE account_id = ? AND is_default = 1 AND coalesce(domain, '') IN ('', ?)`);
   const remove = db.prepare<[number]>('DELETE FROM compliance_templates WHERE seq = ?');
@@ -71,7 +72,7 @@ export function complianceTemplateTable(db: Database) {
       domain: string | null,
     ): ComplianceTemplateRow | null => defaultOf.get(accountId, type, domain ?? '') ?? null,
     /** The defaults of a From domain and those for every domain of the account. */
-    defaultsFor: (accountId: string, domain: string): Default[] => defaultsFor.all(accountId, domain),
+    defaultsFor: (accountId: string, domain: string): DefaultTemplate[] => defaultsFor.all(accountId, domain),
     remove: (seq: number): void => {
       remove.run(seq);
     },

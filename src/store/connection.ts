@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
-/** A connection to an SQLite file. Other modules do not depend on it being SQLite. */
+/** A connection to an SQLite file. Modules outside the store only pass it on. */
 export type Database = Sqlite.Database;
 
 /** The name of the database in `data.dir`. */

@@ -19,10 +19,10 @@ import { WEBHOOK_DELIVERY_POLICY } from './webhook-deliveries.ts';
 /** The policies of all tables with personal data or retention, in the order in which retention deletes. */
 export const DATA_POLICIES = [
   CONTENT_POLICY,
-  // Counted by their copies: after the contents that refer to them.
+  // After the contents, which refer to shared contents.
   SHARED_CONTENT_POLICY,
   EVENT_POLICY,
-  // Deliveries of events that the step before deleted.
+  // After the events: deliveries of deleted events.
   WEBHOOK_DELIVERY_POLICY,
   MESSAGE_POLICY,
   ATTEMPT_POLICY,

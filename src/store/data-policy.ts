@@ -5,7 +5,7 @@
  */
 export interface DataPolicy {
   table: string;
-  /** Columns that identify a recipient or contact, or have text about one. */
+  /** Columns that identify a recipient or contact, or contain text about one. */
   personal: readonly string[];
   /** Steps of an erasure that clear the personal columns, or why they stay. Required with personal columns. */
   erasure?: readonly ErasureStep[] | { stays: string };
@@ -20,7 +20,7 @@ export const ERASURE_STEPS = [
   'queued mail',
   'messages',
   'events',
-  'stored answers',
+  'stored responses',
   'suppressions',
   'kept mail',
 ] as const;

@@ -7,8 +7,8 @@ import type { MigrationResult } from './migrate/migrate.ts';
 import { knownMigrations, newestOf } from './migrate/migrations.ts';
 import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from './migrate/upgrade.ts';
 
-/**
- * The database file: opening, pragmas, the check of its schema and the lock that keeps a second daemon out.
+/*
+ * The database file: opening, pragmas, the check of its schema and the lock that excludes a second daemon.
  *
  * Statements in this layer use `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and therefore prepares the
  * statement again at every call.
@@ -18,6 +18,7 @@ import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from 
  * index (INDEXED BY) or their order of tables (CROSS JOIN) where SQLite would have to guess, and
  * test/store/plans.test.ts checks every plan.
  */
+
 export { DATABASE_FILE, type Database } from './connection.ts';
 
 const LOCK_FILE = 'daemon.lock';
@@ -83,7 +84,7 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
   try {
     chmodSync(file, 0o600);
     db.exec('PRAGMA journal_mode = WAL');
-    // Creates the log, which is opened by its name later.
+    // Creates the write-ahead log, which is opened by its name later.
     db.exec('SELECT count(*) FROM sqlite_schema');
     // The default of WAL mode would return from a commit before it is on disk.
     db.exec('PRAGMA synchronous = FULL');
@@ -162,16 +163,17 @@ export interface DaemonLock {
 }
 
 /**
- * Takes the lock that keeps a second daemon out of a data directory: an exclusive SQLite transaction on a separate file,
- * so that the system releases it however the process ends. Throws StoreFault when it is still taken after `timeoutMs`.
+ * Acquires the lock that excludes a second daemon from a data directory: an exclusive SQLite transaction on a separate
+ * file, so that the system releases it however the process ends. Throws StoreFault when another process still holds it
+ * after `timeoutMs`.
  */
 export function lockDaemon(dir: string, timeoutMs = 0): DaemonLock {
   const lock = tryLockDaemon(dir, timeoutMs);
-  if (lock === null) throw new StoreFault(`another postrider daemon is running on ${dir}`);
+  if (lock === null) throw new StoreFault(`Another postrider daemon is running on ${dir}`);
   return lock;
 }
 
-/** Returns null when the lock is still taken after `timeoutMs`. */
+/** Acquires the lock like `lockDaemon`; returns null when another process still holds it after `timeoutMs`. */
 export function tryLockDaemon(dir: string, timeoutMs = 0): DaemonLock | null {
   prepareDataDir(dir);
   const file = join(dir, LOCK_FILE);

@@ -16,8 +16,8 @@ export interface IdempotencyRow {
 export const IDEMPOTENCY_POLICY = {
   table: 'idempotency',
   personal: ['body'],
-  erasure: ['stored answers'],
-  // An answer is valid until it expires, not at that moment.
+  erasure: ['stored responses'],
+  // A response is valid before `expires_at`, not at that moment.
   retention: {
     kind: 'answers',
     rows: 'timed',

@@ -1,10 +1,11 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 
-/**
+/*
  * Received mail for the operator to read. Each box is bounded, and so is each network's share of it: a flood displaces
  * its own oldest mail first.
  */
+
 export const BOXES = ['postmaster', 'abuse', 'bounce', 'feedback', 'unsubscribe', 'dmarc', 'tlsrpt'] as const;
 export type Box = (typeof BOXES)[number];
 
@@ -14,12 +15,12 @@ export interface KeptMailRow {
   /** How the parser classified it; `unread: …` when it could not be parsed. */
   kind: string;
   recipient: string;
-  /** Of the envelope, '' for none. */
+  /** Envelope sender, '' for none. */
   sender: string;
   remote_address: string;
   /** Network of `remote_address`. */
   network: string;
-  /** The message that it was found to be about; null: none. */
+  /** The sent message that it is about; null: none was found. */
   message_seq: number | null;
   /** Of the whole mail, in bytes. */
   size: number;

@@ -19,10 +19,11 @@ import { openingFault, StoreFault } from './failure.ts';
 import type { Tables } from './tables.ts';
 import type { Writer } from './writer.ts';
 
-/**
+/*
  * The key file: 32 random bytes that seal all secrets in the database. It is created once, readable only by the daemon's
  * user, and never replaced: with another key the secrets cannot be read.
  */
+
 const KEY_BYTES = 32;
 /** The setting with the fingerprint of the key that sealed this database. */
 const FINGERPRINT = 'master-key-fingerprint';
@@ -53,7 +54,7 @@ function readKeyFile(file: string, fromSystemd: boolean): Buffer {
     const key = readFileSync(fd);
     if (key.length !== KEY_BYTES) {
       throw new StoreFault(
-        `${file} must hold ${KEY_BYTES} bytes, it has ${key.length}: check that data.masterKeyFile names the right file`,
+        `${file} must have ${KEY_BYTES} bytes, but has ${key.length}: check that data.masterKeyFile names the right file`,
       );
     }
     return key;
@@ -103,27 +104,27 @@ function exists(file: string): boolean {
 }
 
 /**
- * The key is written to a temporary file, flushed, and linked to its name, which fails when another process was faster.
- * So two processes that start at the same time use one key, and no process reads an incomplete one.
+ * Writes the key to a temporary file, flushes it, and links it to its name, which fails when another process was faster:
+ * two processes that start at the same time use one key, and no process reads an incomplete one.
  */
 function createKeyFile(file: string, random: Random): void {
   const dir = dirname(file);
   if (!existsSync(dir)) prepareDataDir(dir);
-  const aside = join(dir, `.${basename(file)}.${randomBytes(6).toString('hex')}`);
+  const temporary = join(dir, `.${basename(file)}.${randomBytes(6).toString('hex')}`);
   try {
-    const fd = openSync(aside, 'wx', 0o600);
+    const fd = openSync(temporary, 'wx', 0o600);
     try {
       writeSync(fd, random.bytes(KEY_BYTES));
       fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
-    linkIfAbsent(aside, file);
+    linkIfAbsent(temporary, file);
     flushDirectory(dir);
   } catch (error) {
     throw openingFault(`data.masterKeyFile ${file}`, error);
   } finally {
-    if (existsSync(aside)) unlinkSync(aside);
+    if (existsSync(temporary)) unlinkSync(temporary);
   }
 }
 

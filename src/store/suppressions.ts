@@ -2,7 +2,8 @@ import type { DataPolicy } from './data-policy.ts';
 import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
-/** Recipients that an account may not send to, and the strikes that lead to a suppression. */
+/* Recipients that an account may not send to, and the strikes that lead to a suppression. */
+
 export const SUPPRESSION_STREAMS = ['all', 'tx', 'mk'] as const;
 export type SuppressionStream = (typeof SUPPRESSION_STREAMS)[number];
 
@@ -36,6 +37,7 @@ export interface SuppressionFilter extends PageFilter {
   reason?: SuppressionReason;
 }
 
+/** soft: a soft bounce. unproven: a hard bounce that suppresses only when it is repeated on another day. */
 export type StrikeKind = 'soft' | 'unproven';
 
 export const SUPPRESSION_POLICY = {
@@ -83,7 +85,7 @@ export function suppressionTable(db: Database) {
   return {
     /** Returns false when the recipient has this suppression already: the first one stays. */
     add: (row: NewSuppression): boolean => {
-      // A message of an erased person has the identifier in the place of the address.
+      // A message of an erased person has the identifier instead of the address.
       const email = row.email === row.recipient_hash ? null : row.email;
       return add.run({ ...row, email }).changes === 1;
     },
@@ -109,7 +111,7 @@ export function suppressionTable(db: Database) {
     addStrike: (accountId: string, recipientHash: string, kind: StrikeKind, at: number): void => {
       addStrike.run(accountId, recipientHash, kind, at);
     },
-    /** Times of the strikes since then, oldest first. */
+    /** Times of the strikes at or after `since`, oldest first. */
     strikesSince: (accountId: string, recipientHash: string, kind: StrikeKind, since: number): number[] =>
       strikes.all(accountId, recipientHash, kind, since).map((row) => row.at),
     clearStrikes: (accountId: string, recipientHash: string): void => {

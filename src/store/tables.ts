@@ -28,6 +28,7 @@ import { eventTable, visitTable } from './messages/events.ts';
 import { messageList } from './messages/message-list.ts';
 import { messageTable } from './messages/messages.ts';
 import { queueTable } from './messages/queue.ts';
+import { queueList } from './messages/queue-list.ts';
 import { sharedContentTable } from './messages/shared-contents.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
@@ -52,7 +53,7 @@ export function createTables(db: Database) {
     messages: { ...messageTable(db), list: messageList(db).list },
     sharedContents: sharedContentTable(db),
     visits: visitTable(db),
-    queue: queueTable(db),
+    queue: { ...queueTable(db), ...queueList(db) },
     events: { ...eventTable(db), ...eventFeed(db) },
     idempotency: idempotencyTable(db),
     suppressions: suppressionTable(db),

@@ -1,7 +1,8 @@
 import type { Database } from './database.ts';
 import type { Page, PageFilter } from './rows/page.ts';
 
-/** Templates of messages. A lookup by account never returns a template of another account. */
+/* Templates of messages. A lookup by account never returns a template of another account. */
+
 export type TemplateType = 'transactional' | 'marketing';
 
 export interface TemplateRow {

@@ -23,7 +23,7 @@ export interface WebhookDeliveryRow {
   due_at: number;
   attempted_at: number | null;
   response_code: number | null;
-  /** Its first 1 KiB. */
+  /** The first 1 KiB of the response body. */
   response_body: string | null;
   /** Why there was no response, or why it does not count as success. */
   error: string | null;

@@ -65,7 +65,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   /** The first part of a checkpoint, running or done; null: none is due. */
   let firstPart: { isDone: boolean; error: Error | null; ended: Promise<void> } | null = null;
 
-  /** The log has doubled during the first part: the disk is too slow, and commits wait for the checkpoint. */
+  /** Whether the log has doubled during the first part: the disk is too slow, and commits wait for the checkpoint. */
   let isOverdue = false;
 
   function requestCopy(request: LogRequest): Promise<LogResult> {

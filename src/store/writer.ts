@@ -52,7 +52,7 @@ interface RunUnit {
 }
 
 export interface WriterOptions {
-  /** Flushes a commit to disk without blocking the event loop; left out: the commit itself flushes. */
+  /** Flushes a commit to disk without blocking the event loop; default: the commit itself flushes. */
   log?: WriteAheadLog;
   /**
    * The flush failed: it is unknown which commits are on disk. All waiting units are rejected and no more are accepted;
@@ -115,7 +115,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     working = null;
   }
 
-  /** The error when another process holds the lock. Any other error rejects a group. */
+  /** Begins a transaction. Returns the error when another process holds the lock; any other error rejects one group. */
   function beginGroup(): unknown {
     try {
       begin.run();

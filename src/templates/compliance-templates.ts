@@ -96,7 +96,7 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
         const template = findComplianceTemplate(all, accountId, templateId);
         if (isRefusal(template)) return template;
         all.complianceTemplates.remove(template.seq);
-        all.subscriptionGroups.forgetTemplate(accountId, templateId);
+        all.subscriptionGroups.clearTemplate(accountId, templateId);
         return template;
       }),
   };

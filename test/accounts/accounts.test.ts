@@ -11,7 +11,7 @@ afterEach(() => store.close());
 const ADDRESS = { line1: '1 Main St', city: 'Springfield', postalCode: '62701', country: 'US' };
 
 describe('a new account', () => {
-  it('comes with a default domain group and one key for each scope', async () => {
+  it('has a default domain group and one key for each scope', async () => {
     const accounts = createAccounts(store);
     const { account, keys } = granted(await accounts.create({ name: 'Shop' }));
 
@@ -25,13 +25,13 @@ describe('a new account', () => {
     );
   });
 
-  it('keeps no secret, only its hash', async () => {
+  it('is stored without the secrets of its keys, only their hashes', async () => {
     const { account, keys } = granted(await createAccounts(store).create({ name: 'Shop' }));
     const rows = JSON.stringify(store.tables.apiKeys.list(account.accountId));
     for (const secret of Object.values(keys)) expect(rows).not.toContain(secret);
   });
 
-  it('may choose its id, but not one that is taken, and then leaves nothing behind', async () => {
+  it('can have a given id; one that exists is refused without a change', async () => {
     const accounts = createAccounts(store);
     granted(await accounts.create({ name: 'Shop', accountId: 'shop' }));
     const again = await accounts.create({ name: 'Other', accountId: 'shop' });
@@ -42,8 +42,8 @@ describe('a new account', () => {
   });
 });
 
-describe('changing an account', () => {
-  it('replaces what is given, keeps the rest, and null takes a value away', async () => {
+describe('updating an account', () => {
+  it('replaces given fields, keeps the others, and removes those that are null', async () => {
     const accounts = createAccounts(store);
     const { account } = granted(
       await accounts.create({ name: 'Shop', companyName: 'Shop Ltd.', companyAddress: ADDRESS }),
@@ -68,7 +68,7 @@ describe('changing an account', () => {
     expect(accounts.get(account.accountId)).toEqual(changed);
   });
 
-  it('is disabled and enabled again, twice without complaint', async () => {
+  it('disables and enables it, also repeatedly', async () => {
     const accounts = createAccounts(store);
     const { account } = granted(await accounts.create({ name: 'Shop' }));
     for (const status of ['disabled', 'disabled', 'active', 'active'] as const) {
@@ -76,7 +76,7 @@ describe('changing an account', () => {
     }
   });
 
-  it('refuses an account that is not there', async () => {
+  it('refuses an unknown account', async () => {
     const accounts = createAccounts(store);
     expect(codeOf(await accounts.update('acct_none', { name: 'x' }))).toBe('ACCOUNT_NOT_FOUND');
     expect(codeOf(await accounts.setStatus('acct_none', 'disabled'))).toBe('ACCOUNT_NOT_FOUND');

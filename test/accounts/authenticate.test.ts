@@ -32,7 +32,7 @@ async function tiedKey(allowIps: string[]): Promise<string> {
 }
 
 describe('a valid key', () => {
-  it('names its account, the From domains it is tied to and what it is barred from', async () => {
+  it('returns its account, its From domains and its restrictions', async () => {
     const input = {
       accountId: account.accountId,
       name: '',
@@ -64,8 +64,8 @@ describe('a valid key', () => {
   });
 });
 
-describe('a caller who shows no valid key', () => {
-  it('gets the same refusal for every fault', async () => {
+describe('a caller without a valid key', () => {
+  it('receives the same refusal for every fault', async () => {
     const other = granted(await createAccounts(store).create({ name: 'Other' }));
     const revoked = granted(
       await createKeys(store).create({ accountId: account.accountId, name: '', scopes: ['setup'] }),
@@ -88,7 +88,7 @@ describe('a caller who shows no valid key', () => {
     }
   });
 
-  it('is slowed after 100 failures in a minute, and a valid key from there is not', () => {
+  it('is limited after 100 failures in a minute, and a valid key from the same address is not', () => {
     const guard = authenticator();
     const wrong = showing({ secret: 'pr_wrong' });
     const codes = Array.from({ length: 101 }, () => codeOf(guard.authenticate(wrong, 'setup')));
@@ -105,7 +105,7 @@ describe('a caller who shows no valid key', () => {
   });
 });
 
-describe('a key tied to addresses', () => {
+describe('a key with allowed networks', () => {
   it.each([
     ['192.0.2.1', false, null],
     ['192.0.2.99', false, 'KEY_NOT_ALLOWED'],

@@ -6,7 +6,7 @@ import {
   parseNetwork,
 } from '../../src/accounts/caller-addresses.ts';
 
-describe('an address in its one spelling', () => {
+describe('the canonical spelling of an address', () => {
   it.each([
     ['192.0.2.1', '192.0.2.1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
@@ -53,7 +53,7 @@ describe('a network', () => {
     ['::/0', '203.0.113.9', false],
     ['2001:db8::/33', '2001:db8:7fff::1', true],
     ['2001:db8::/33', '2001:db8:8000::1', false],
-  ])('%s holds %s: %s', (network, address, inside) => {
+  ])('%s contains %s: %s', (network, address, inside) => {
     expect(parseNetwork(network)?.contains(address)).toBe(inside);
   });
 

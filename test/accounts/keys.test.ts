@@ -18,7 +18,7 @@ const input = (more: Partial<ApiKeyInput>): ApiKeyInput => ({
 });
 
 describe('a new key', () => {
-  it('takes scopes once each, networks in one spelling and domains as lower-case A-labels', async () => {
+  it('has each scope once, networks in one spelling and domains as lower-case A-labels', async () => {
     const { key, secret } = granted(
       await createKeys(store).create(
         input({
@@ -46,12 +46,12 @@ describe('a new key', () => {
   it.each<[string, Partial<ApiKeyInput>, string]>([
     ['no scope', { scopes: [] }, 'VALIDATION_ERROR'],
     ['an unknown scope', { scopes: ['admin'] }, 'VALIDATION_ERROR'],
-    ['an address that is none', { allowIps: ['10.0.0'] }, 'VALIDATION_ERROR'],
-    ['a network that is too wide to be one', { allowIps: ['10.0.0.0/33'] }, 'VALIDATION_ERROR'],
-    ['a domain that is none', { allowFrom: ['localhost'] }, 'VALIDATION_ERROR'],
+    ['an invalid address', { allowIps: ['10.0.0'] }, 'VALIDATION_ERROR'],
+    ['an invalid prefix length', { allowIps: ['10.0.0.0/33'] }, 'VALIDATION_ERROR'],
+    ['an invalid domain', { allowFrom: ['localhost'] }, 'VALIDATION_ERROR'],
     ['a domain with a path', { allowFrom: ['example.com/x'] }, 'VALIDATION_ERROR'],
-    ['a name of two lines', { name: 'a\nb' }, 'VALIDATION_ERROR'],
-    ['an account that is not there', { accountId: 'nobody' }, 'ACCOUNT_NOT_FOUND'],
+    ['a name with a line break', { name: 'a\nb' }, 'VALIDATION_ERROR'],
+    ['an unknown account', { accountId: 'nobody' }, 'ACCOUNT_NOT_FOUND'],
   ])('is refused with %s', async (_, more, code) => {
     const keys = createKeys(store);
     expect(codeOf(await keys.create(input(more)))).toBe(code);
@@ -60,7 +60,7 @@ describe('a new key', () => {
 });
 
 describe('revoking a key', () => {
-  it('keeps it in the list with the time, and works once', async () => {
+  it('keeps it in the list with the time, and is refused the second time', async () => {
     const keys = createKeys(store);
     const { key } = granted(await keys.create(input({})));
     store.clock.time += 1000;

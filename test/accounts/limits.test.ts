@@ -44,7 +44,7 @@ describe('messages per hour', () => {
     expect(await take(1)).toBeNull();
     expect(await take(1)).toMatchObject({
       code: 'RATE_LIMITED',
-      message: "this account's limit of 10 messages per hour does not allow 1 recipient now",
+      message: "This account's limit of 10 messages per hour does not allow 1 recipient now",
       extras: {
         details: [{ name: 'messagesPerHour' }],
         limit: { name: 'messages-per-hour', calls: 10, seconds: 3600 },
@@ -53,7 +53,7 @@ describe('messages per hour', () => {
     expect(await take(10, 'acct_two')).toBeNull();
   });
 
-  it('hold in every hour, wherever it begins', async () => {
+  it('apply to every hour, whenever it begins', async () => {
     const { take, clock } = start({ messagesPerHour: 12 });
     const sent: number[] = [];
     for (let minute = 0; minute < 300; minute++) {
@@ -62,11 +62,11 @@ describe('messages per hour', () => {
     }
     const worst = sent.map((at) => sent.filter((other) => other >= at && other < at + HOUR).length);
     expect(Math.max(...worst)).toBe(12);
-    // The limit is used, not only kept.
+    // Nearly as many as the limit allows are sent.
     expect(sent.length).toBeGreaterThanOrEqual(48);
   });
 
-  it('say after how long a refused send fits', async () => {
+  it('report after what time a refused send fits', async () => {
     const { take, clock } = start({ messagesPerHour: 10 });
     await take(4);
     clock.advance(20 * MINUTE);
@@ -79,7 +79,7 @@ describe('messages per hour', () => {
     expect(await take(4)).toBeNull();
   });
 
-  it('count the day too, and report which limit is reached', async () => {
+  it('include the limit per day, and report which limit is reached', async () => {
     const { take, clock } = start({ messagesPerHour: 10, messagesPerDay: 15 });
     await take(10);
     clock.advance(2 * HOUR);
@@ -118,8 +118,8 @@ describe('messages per hour', () => {
   });
 });
 
-describe('the readings of an account', () => {
-  it('name value, origin and use of each limit', async () => {
+describe('the usage of an account', () => {
+  it('contains value, origin and use of each limit', async () => {
     const { take, set, tables, clock } = start();
     await take(3);
     await set({ messagesPerHour: 5 });

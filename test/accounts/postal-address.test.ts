@@ -43,7 +43,7 @@ describe('a postal address on one line', () => {
     ],
     // A country without postal codes.
     ["1 Queen's Road, Central, Hong Kong", ["1 Queen's Road", none, 'Central', none, '', 'Hong Kong']],
-    // Blanks and empty parts do not count.
+    // Spaces and empty parts are ignored.
     [' 1 Main St ,, Springfield ,62701, USA, ', ['1 Main St', none, 'Springfield', none, '62701', 'USA']],
   ])('%s', (line, [line1, line2, city, region, postalCode, country]) => {
     expect(parsePostalAddress(line)).toEqual({

@@ -66,7 +66,7 @@ describe('failed authentications', () => {
     expect(limits.count(second) !== null).toBe(together);
   });
 
-  it('are forgiven with time, one every 0.6 seconds', () => {
+  it('expire, one every 0.6 seconds', () => {
     const clock = heldClock();
     const limits = createFailureLimits(clock);
     expect(count(limits, '192.0.2.1', 101)).toBe(1);

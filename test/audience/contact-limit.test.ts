@@ -7,14 +7,14 @@ async function* once(text: string) {
   yield Buffer.from(text);
 }
 
-it('refuses a contact over the limit, and takes one again after an erasure', async () => {
+it('refuses a contact over the limit, and accepts one after an erasure', async () => {
   const { contacts, add, erasure, tables } = await startAudience({ contacts: 2 });
   const create = (email: string) => contacts.create('acct_one', { email }, CALLER);
   await add('a@example.net');
   await add('b@example.net');
   expect(await create('c@example.net')).toMatchObject({
     code: 'LIMIT_REACHED',
-    message: 'this account has reached its limit of 2 contacts',
+    message: 'This account has reached its limit of 2 contacts',
   });
   expect(codeOf(await create('a@example.net'))).toBe('CONTACT_ALREADY_EXISTS');
   ok(await erasure.erase('acct_one', emailIdentifier('a@example.net')));
@@ -22,7 +22,7 @@ it('refuses a contact over the limit, and takes one again after an erasure', asy
   ok(await create('c@example.net'));
 });
 
-it('rejects the rows of an import that are over the limit, and updates those it knows', async () => {
+it('rejects the rows of an import that are over the limit, and updates known contacts', async () => {
   const { importer, add, tables } = await startAudience({ contacts: 3 });
   await add('a@example.net');
   const rows = ['a@example.net,Ada', 'b@example.net,B', 'c@example.net,C', 'd@example.net,D'];
@@ -41,6 +41,6 @@ it('rejects the rows of an import that are over the limit, and updates those it 
     }),
   );
   expect(result.counts).toMatchObject({ rows: 4, created: 2, updated: 1, rejected: 1 });
-  expect(result.rejected).toEqual([{ line: 5, reason: 'this account has reached its limit of 3 contacts' }]);
+  expect(result.rejected).toEqual([{ line: 5, reason: 'This account has reached its limit of 3 contacts' }]);
   expect(tables.accountLimits.count('contacts', 'acct_one')).toBe(3);
 });

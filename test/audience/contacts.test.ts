@@ -9,7 +9,7 @@ const ADA_ID = emailIdentifier(ADA);
 const PHONE = '+442079460000';
 
 describe('a contact', () => {
-  it('has a UUID v7, its e-mail’s identifier, and an implicit consent with who, when and from where', async () => {
+  it('has a UUID v7, the identifier of its email address, and an implicit consent with its provenance', async () => {
     const { add, clock } = await startAudience();
     const shown = presentContact(await add(ADA));
     expect(shown).toEqual({
@@ -33,7 +33,7 @@ describe('a contact', () => {
     });
   });
 
-  it('is found by either identifier, and shown under the e-mail’s, else the phone’s', async () => {
+  it('is found by either identifier, and shows that of its email address, else of its phone number', async () => {
     const { contacts, add } = await startAudience();
     await add(ADA, { phone: PHONE });
     const byPhone = ok(contacts.get('acct_one', phoneIdentifier(PHONE)));
@@ -45,16 +45,16 @@ describe('a contact', () => {
 
   it.each([
     ['the same address', { email: ADA }],
-    ['the same address in other letters', { email: 'ADA@example.net' }],
+    ['the same address in capitals', { email: 'ADA@example.net' }],
     ['the same number', { phone: PHONE }],
     ['a new address and a known number', { email: 'new@example.net', phone: PHONE }],
-  ])('is one only: %s', async (_, profile) => {
+  ])('exists only once: %s', async (_, profile) => {
     const { contacts, add } = await startAudience();
     await add(ADA, { phone: PHONE });
     expect(codeOf(await contacts.create('acct_one', profile, CALLER))).toBe('CONTACT_ALREADY_EXISTS');
   });
 
-  it('is one for each account, and no other account’s', async () => {
+  it('belongs to one account', async () => {
     const { contacts, add } = await startAudience();
     await add(ADA);
     expect(codeOf(contacts.get('acct_two', ADA_ID))).toBe('CONTACT_NOT_FOUND');
@@ -71,7 +71,7 @@ describe('a contact', () => {
     expect(refused).toHaveLength(49);
   });
 
-  it('needs an address or a number, from the beginning to the end', async () => {
+  it('always needs an address or a number', async () => {
     const { contacts, add } = await startAudience();
     expect(codeOf(await contacts.create('acct_one', { firstName: 'Ada' }, CALLER))).toBe('VALIDATION_ERROR');
     await add(ADA);
@@ -82,8 +82,8 @@ describe('a contact', () => {
   });
 });
 
-describe('a change', () => {
-  it('keeps what is not named, takes away what is null', async () => {
+describe('an update', () => {
+  it('keeps fields that are absent, and removes those that are null', async () => {
     const { contacts, add } = await startAudience();
     await add(ADA, {
       firstName: 'Ada',
@@ -101,7 +101,7 @@ describe('a change', () => {
 
   it.each([
     ['replaces custom fields as a whole', false, { plan: 'silver', until: null }],
-    ['merges them, and null takes one away', true, { city: 'London', plan: 'silver' }],
+    ['merges them, and removes those that are null', true, { city: 'London', plan: 'silver' }],
   ])('%s', async (_, merge, after) => {
     const { contacts, add } = await startAudience();
     await add(ADA, { customFields: { plan: 'gold', city: 'London' } });
@@ -120,7 +120,7 @@ describe('a change', () => {
     expect(ok(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
   });
 
-  it('of the address moves the contact to its new identifier', async () => {
+  it('of the address changes the identifier of the contact', async () => {
     const { contacts, add } = await startAudience();
     const { user_id } = await add(ADA);
     ok(
@@ -139,7 +139,7 @@ describe('a change', () => {
 describe('consent', () => {
   const put = { ...CALLER, merge: false };
 
-  it('is a history, newest first; the contact shows the last', async () => {
+  it('is a history, newest first; the contact shows the newest entry', async () => {
     const { contacts, add, clock } = await startAudience();
     const contact = await add(ADA);
     clock.advance(1000);
@@ -184,7 +184,7 @@ describe('consent', () => {
     expect(ok(contacts.get('acct_one', ADA_ID)).updated_at).toBe(contact.updated_at);
   });
 
-  it('of another kind does not inherit the note of the one before', async () => {
+  it('by another method does not keep the details of the previous one', async () => {
     const { contacts, add } = await startAudience();
     await add(ADA, { consent: { method: 'web_form', details: 'Form 7' } });
     const changed = ok(await contacts.update('acct_one', ADA_ID, { consent: { method: 'other' } }, put));
@@ -206,7 +206,7 @@ describe('consent', () => {
     ]);
   });
 
-  it('cannot lie in the future', async () => {
+  it('cannot be in the future', async () => {
     const { contacts, clock } = await startAudience();
     const consent = { consentedAt: clock.now() + 2 * 86_400_000 };
     const refused = await contacts.create('acct_one', { email: ADA, consent }, CALLER);
@@ -235,7 +235,7 @@ describe('the global status', () => {
     expect(status(ADA)).toBe('active');
   });
 
-  it('names what is graver than an opt-out, and else what was first', async () => {
+  it('is the most severe suppression, and the oldest of equal ones', async () => {
     const { add, suppress, status } = await startAudience();
     await add(ADA);
     await suppress(ADA, 'unsubscribe', 'mk');
@@ -244,13 +244,13 @@ describe('the global status', () => {
     expect(status(ADA)).toBe('complained');
   });
 
-  it('of a new contact follows what is known of the address', async () => {
+  it('of a new contact follows the suppressions of the address', async () => {
     const { add, suppress } = await startAudience();
     await suppress(ADA, 'hard_bounce');
     expect((await add(ADA)).global_status).toBe('bounced');
   });
 
-  it('after a new address: an opt-out goes along, a bounce stays behind', async () => {
+  it('after a change of the address keeps an opt-out, but no bounce', async () => {
     const { add, suppress, contacts, tables } = await startAudience();
     await add(ADA);
     await suppress(ADA, 'hard_bounce');

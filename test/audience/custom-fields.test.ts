@@ -4,7 +4,7 @@ import { customFieldsFault, mergeCustomFields } from '../../src/audience/custom-
 const nested = (depth: number): unknown => (depth === 0 ? 1 : { in: nested(depth - 1) });
 const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, n]));
 
-describe('custom fields are kept exactly', () => {
+describe('custom fields are stored unchanged', () => {
   it.each([
     ['none', {}],
     [
@@ -24,10 +24,10 @@ describe('custom fields are kept exactly', () => {
       { 名前: 'Ζωή', 'full name': '\u202Eright to left\u202C', flag: '🏳️‍🌈', lines: 'a\r\n\tb' },
     ],
     [
-      'what only looks dangerous',
+      'names and values that look like code',
       { "'; DROP TABLE contacts; --": '<script>', constructor: 'x', toString: 1, '$.a': '{{name}}' },
     ],
-    ['a thousand of them', many(1000)],
+    ['a thousand values', many(1000)],
     ['five levels', nested(5)],
   ])('%s', (_, fields) => {
     expect(customFieldsFault(fields)).toBeNull();
@@ -35,30 +35,35 @@ describe('custom fields are kept exactly', () => {
   });
 });
 
-describe('custom fields are refused by name', () => {
+describe('custom fields are refused', () => {
   it.each([
     ['no object', 'x', '', 'must be an object'],
     ['a list', [], '', 'must be an object'],
-    ['too many', many(1001), '', 'has more than 1000 values'],
-    ['too many inside', { list: Array.from({ length: 1001 }, () => 1) }, '', 'has more than 1000 values'],
-    ['too deep', nested(6), 'in.in.in.in.in', 'is nested more than 5 levels deep'],
-    ['too large', { a: 'x'.repeat(65_536) }, '', 'is larger than 65536 bytes of JSON'],
+    ['too many', many(1001), '', 'must have at most 1000 values'],
+    ['too many inside', { list: Array.from({ length: 1001 }, () => 1) }, '', 'must have at most 1000 values'],
+    ['too deep', nested(6), 'in.in.in.in.in', 'must not be nested more than 5 levels deep'],
+    ['too large', { a: 'x'.repeat(65_536) }, '', 'must have at most 65536 bytes of JSON'],
     ['NUL', { a: { b: ['x', 'a\u0000b'] } }, 'a.b[1]', 'must not contain the character U+0000'],
-    ['half a character', { a: '\ud83d' }, 'a', 'must not contain an unpaired surrogate (half a character)'],
-    ['a number that is not exact', { a: JSON.parse('9007199254740993') }, 'a', undefined],
-    ['a number that is no number', JSON.parse('{"a":1e400}'), 'a', undefined],
     [
-      'a name without end',
+      'an unpaired surrogate',
+      { a: '\ud83d' },
+      'a',
+      'must not contain an unpaired surrogate (half a character)',
+    ],
+    ['a number that is not exact', { a: JSON.parse('9007199254740993') }, 'a', undefined],
+    ['a number that is infinite', JSON.parse('{"a":1e400}'), 'a', undefined],
+    [
+      'a name that is too long',
       { ['x'.repeat(101)]: 1 },
       '',
-      'has a field whose name is longer than 100 characters',
+      'must not have a field whose name is longer than 100 characters',
     ],
-    ['an empty name', { a: { '': 1 } }, 'a', 'has a field without a name'],
+    ['an empty name', { a: { '': 1 } }, 'a', 'must not have a field without a name'],
     [
       'a control character in a name',
       { 'a\nb': 1 },
       '',
-      'has a field whose name contains a control character',
+      'must not have a field whose name contains a control character',
     ],
     ['__proto__', JSON.parse('{"__proto__":{"admin":true}}'), '', 'must not have a field __proto__'],
   ])('%s', (_, fields, path, message) => {
@@ -68,7 +73,7 @@ describe('custom fields are refused by name', () => {
   });
 });
 
-it('merging replaces what is given, and null takes away', () => {
+it('merging replaces fields on the first level, and null removes one', () => {
   expect(mergeCustomFields({ a: 1, b: { c: 1 }, d: 1 }, { b: { e: 2 }, d: null, f: 3 })).toEqual({
     a: 1,
     b: { e: 2 },

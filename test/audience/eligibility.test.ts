@@ -33,7 +33,7 @@ const erase: Step = ({ erasure }) => erasure.erase('acct_one', ADA_ID).then(ok);
 
 /** Earlier changes, and the results of a send to no group and to the group. Null: eligible. */
 const MATRIX: [what: string, steps: Step[], global: object | null, group: object | null][] = [
-  ['nobody we know', [], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
+  ['an unknown person', [], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
   ['a contact', [contact], null, NOT_SUBSCRIBED],
   ['a contact whose consent was withdrawn', [contact, withdraw], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
   ['an active member', [contact, member], null, null],
@@ -57,8 +57,8 @@ const MATRIX: [what: string, steps: Step[], global: object | null, group: object
     null,
     NOT_SUBSCRIBED,
   ],
-  ['a member no more', [contact, member, remove], null, NOT_SUBSCRIBED],
-  ['a member of a group that is off', [contact, member, switchOff], null, NOT_SUBSCRIBED],
+  ['a former member', [contact, member, remove], null, NOT_SUBSCRIBED],
+  ['a member of an inactive group', [contact, member, switchOff], null, NOT_SUBSCRIBED],
   [
     'a member after a hard bounce',
     [contact, member, suppress('hard_bounce', 'all')],
@@ -125,7 +125,7 @@ const MATRIX: [what: string, steps: Step[], global: object | null, group: object
     UNSUBSCRIBED,
     UNSUBSCRIBED,
   ],
-  ['who was erased', [contact, member, erase], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
+  ['an erased contact', [contact, member, erase], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
   [
     'who left, was erased and is back',
     [contact, member, put({ isActive: false }), erase, contact, member],
@@ -149,7 +149,7 @@ describe('marketing may be sent to', () => {
     expect(result(setup.groupId)).toEqual(group === null ? null : expect.objectContaining(group));
   });
 
-  it('states since when', async () => {
+  it('includes the time of the opt-out', async () => {
     const setup = await startAudience();
     await setup.add(ADA);
     const since = setup.clock.now();
@@ -157,7 +157,7 @@ describe('marketing may be sent to', () => {
     expect(mayReceiveMarketing(setup.tables, 'acct_one', ADA_ID, null)).toMatchObject({ since });
   });
 
-  it('knows no group of another account', async () => {
+  it('ignores groups of other accounts', async () => {
     const setup = await startAudience();
     await setup.add(ADA);
     const ofTwo = await setup.groups.create('acct_two', GROUP);

@@ -58,7 +58,7 @@ describe('the search index', () => {
     expect(found(setup, user_id)).toEqual([]);
   });
 
-  it('has rows that an import adds', async () => {
+  it('includes contacts that an import adds', async () => {
     const setup = await startAudience();
     const records = [{ line: 1, text: 'x', fault: null, end: { byte: 1, line: 1 } }];
     await setup.importer.run({
@@ -80,7 +80,7 @@ describe('the search index', () => {
     expect(found(setup, 'porte')).toEqual(['imported@example.net']);
   });
 
-  it('gives candidates of one account only, from all ranges, newest first', async () => {
+  it('returns candidates of one account only, from all ranges, newest first', async () => {
     const setup = await startAudience();
     await setup.add('first@example.net');
     setup.db.exec("UPDATE sqlite_sequence SET seq = 500000 WHERE name = 'contacts'");
@@ -98,7 +98,7 @@ describe('the search index', () => {
     expect(hits).toEqual({ seqs: [500001], next: null });
   });
 
-  it('is asked for a bounded number of candidates: a page may be short and still go on', async () => {
+  it('returns a bounded number of candidates: a short page may have a next one', async () => {
     const setup = await startAudience();
     // All trigrams of the text, but not next to each other. Not hexadecimal digits: an identifier could contain them.
     for (let n = 0; n < 600; n++) await setup.add(`vwxy-wxyz-${n}@example.net`);
@@ -112,7 +112,7 @@ describe('the search index', () => {
     expect(found(setup, 'vwxyz')).toEqual([]);
   });
 
-  it('takes words of any length and any characters', async () => {
+  it('accepts words of any length and any characters', async () => {
     const setup = await startAudience();
     await setup.add('ada@example.net', { firstName: '👩🏽‍🚀🏳️‍🌈', lastName: `"' OR * ^ ${'x'.repeat(180)}` });
     for (const text of ['🚀🏳️‍🌈', '"\' OR', 'x'.repeat(180), ' * xxx'])
@@ -146,7 +146,7 @@ describe('contacts of a database without the index', () => {
     await steps.stop();
   }
 
-  it('are found by beginnings until they are added in the background, then by any part', async () => {
+  it('are found by prefixes until they are added in the background, then by any part', async () => {
     const setup = await startUpgraded();
     expect(found(setup, 'ada44@')).toEqual(['ada44@example.net']);
     expect(found(setup, 'a44@')).toEqual([]);

@@ -23,7 +23,7 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
     log: createLog({ level: 'silent', hashAddresses: false }),
     recorder,
     mayAdd: store.limits.mayAdd.contacts,
-    answersKeptMs: 86_400_000,
+    responsesKeptMs: 86_400_000,
   });
   insertAccount(tables, 'acct_two', clock.now());
   const group = await audience.groups.create('acct_one', GROUP);

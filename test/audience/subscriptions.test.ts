@@ -30,8 +30,8 @@ async function startWithAda() {
 const active = (joined: Awaited<ReturnType<Awaited<ReturnType<typeof startWithAda>>['join']>>) =>
   ok(joined).member.subscription.is_active === 1;
 
-describe('adding', () => {
-  it('makes a membership once; again it changes nothing', async () => {
+describe('adding a member', () => {
+  it('creates a membership once, and changes nothing when repeated', async () => {
     const { join, counts, contacts, contact } = await startWithAda();
     const first = ok(await join({ consent: { method: 'web_form', details: 'A' } }));
     expect(first).toMatchObject({
@@ -68,7 +68,7 @@ describe('adding', () => {
     ['a number', { phone: PHONE }, 'created'],
     ['an identifier', { contactIdentifier: ADA_ID }, 'created'],
     ['the number’s identifier', { contactIdentifier: phoneIdentifier(PHONE) }, 'created'],
-    ['all of one person', { email: ADA, phone: PHONE, contactIdentifier: ADA_ID }, 'created'],
+    ['all identifiers of one person', { email: ADA, phone: PHONE, contactIdentifier: ADA_ID }, 'created'],
     ['nothing', {}, 'VALIDATION_ERROR'],
     ['two people', { email: ADA, phone: '+4930123456' }, 'VALIDATION_ERROR'],
     [
@@ -76,8 +76,8 @@ describe('adding', () => {
       { email: ADA, contactIdentifier: emailIdentifier('x@example.net') },
       'VALIDATION_ERROR',
     ],
-    ['nobody', { email: 'x@example.net' }, 'CONTACT_NOT_FOUND'],
-    ['nobody, twice', { email: 'x@example.net', phone: '+4930999999' }, 'CONTACT_NOT_FOUND'],
+    ['an unknown contact', { email: 'x@example.net' }, 'CONTACT_NOT_FOUND'],
+    ['two unknown identifiers', { email: 'x@example.net', phone: '+4930999999' }, 'CONTACT_NOT_FOUND'],
   ])('by %s', async (_, input, outcome) => {
     const { subscriptions, groupId, contacts } = await startWithAda();
     ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
@@ -96,7 +96,7 @@ describe('adding', () => {
     }
   });
 
-  it('never reaches into another account', async () => {
+  it('refuses groups and contacts of another account', async () => {
     const { subscriptions, contacts, groupId, groups } = await startWithAda();
     ok(await contacts.create('acct_two', { email: 'two@example.net' }, CALLER));
     const ofTwo = await groups.create('acct_two', GROUP);
@@ -137,7 +137,7 @@ describe('an opt-out', () => {
         ok(await on.contacts.update('acct_one', emailIdentifier('new@example.net'), { email: ADA }, how));
       },
     ],
-  ])('holds: %s', async (_, then) => {
+  ])('remains: %s', async (_, then) => {
     const setup = await startWithAda();
     await setup.join();
     await setup.put({ isActive: false });
@@ -149,7 +149,7 @@ describe('an opt-out', () => {
   it.each([
     ['as a member', async () => {}],
     ['after the membership was deleted', async (on: Ada) => void (await on.leave())],
-  ])('is lifted by an express isActive true, %s, and that is remembered', async (_, between) => {
+  ])('ends with an explicit isActive true, %s, which is recorded', async (_, between) => {
     const setup = await startWithAda();
     await setup.join();
     await setup.put({ isActive: false });
@@ -161,7 +161,7 @@ describe('an opt-out', () => {
     expect(active(await setup.join())).toBe(true);
   });
 
-  it('is also made by adding an inactive member', async () => {
+  it('is recorded when an inactive member is added', async () => {
     const { join, leave, counts } = await startWithAda();
     expect(active(await join({ isActive: false }))).toBe(false);
     await leave();
@@ -169,7 +169,7 @@ describe('an opt-out', () => {
     expect(counts()).toEqual([1, 0]);
   });
 
-  it('of a member is an event; saying it again is none', async () => {
+  it('of a member is an event, and repeating it is none', async () => {
     const { join, put, tables, groupId } = await startWithAda();
     await join();
     await put({ isActive: false });
@@ -183,7 +183,7 @@ describe('an opt-out', () => {
     ]);
   });
 
-  it('may be made by the person for both identifiers, and undone', async () => {
+  it('by the person applies to both identifiers, and can be withdrawn', async () => {
     const { join, writer, tables, isActive, actions, group } = await startWithAda();
     await join();
     const provenance = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
@@ -200,7 +200,7 @@ describe('an opt-out', () => {
     expect(actions()).toEqual(['returned_to_group', 'left_group', 'given']);
   });
 
-  it('holds for who is no contact, and when they become one', async () => {
+  it('applies to an identifier without a contact, and to a contact created later', async () => {
     const { writer, tables, groupId, subscriptions, add } = await startWithAda();
     const group = ok(findSubscriptionGroup(tables, 'acct_one', groupId));
     const provenance = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
@@ -215,7 +215,7 @@ describe('an opt-out', () => {
 type Ada = Awaited<ReturnType<typeof startWithAda>>;
 
 describe('counts', () => {
-  it('are right after a storm', async () => {
+  it('are exact after many concurrent changes', async () => {
     const { subscriptions, groupId, add, counts, tables, group } = await startWithAda();
     const emails = Array.from({ length: 20 }, (_, n) => `member${n}@example.net`);
     for (const email of emails) await add(email);
@@ -234,7 +234,7 @@ describe('counts', () => {
     expect(counts()).toEqual([rows.length, isActive.length]);
   });
 
-  it('make one row of 200 concurrent adds', async () => {
+  it('include one membership after 200 concurrent additions', async () => {
     const { join, counts } = await startWithAda();
     const joined = await Promise.all(Array.from({ length: 200 }, () => join()));
     expect(joined.map((one) => ok(one).created).filter(Boolean)).toHaveLength(1);
@@ -243,7 +243,7 @@ describe('counts', () => {
 });
 
 describe('a group', () => {
-  it('takes its memberships along, not its people, however many', async () => {
+  it('is deleted with any number of memberships, and without their contacts', async () => {
     const { groups, groupId, add, subscriptions, tables, contacts, join, contact } = await startWithAda();
     await join({ consent: { method: 'web_form' } });
     for (let n = 0; n < 30; n++) {
@@ -265,7 +265,7 @@ describe('a group', () => {
     expect(contacts.history(contact, null, 9)).toHaveLength(2);
   });
 
-  it('whose deletion was cut short is gone for callers, and cleared away by the next daemon', async () => {
+  it('is absent for callers when its deletion was interrupted, and the next start completes that', async () => {
     const { groups, groupId, writer, join, tables, group, clock } = await startWithAda();
     await join();
     const { seq } = group();

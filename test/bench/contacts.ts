@@ -56,7 +56,7 @@ const audience = createAudience({
   log: createLog({ level: 'silent', hashAddresses: true }),
   recorder: createRecorder({ clock, ids }),
   mayAdd: () => null,
-  answersKeptMs: 0,
+  responsesKeptMs: 0,
 });
 const accountId = 'acct_bench';
 tables.accounts.insert({

@@ -37,7 +37,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
   const log = createLog({ level: 'silent', hashAddresses: true });
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
-  const audience = createAudience({ ...store, log, recorder, mayAdd: () => null, answersKeptMs: DAY });
+  const audience = createAudience({ ...store, log, recorder, mayAdd: () => null, responsesKeptMs: DAY });
   const makeGroup = async (name: string) =>
     (
       await audience.groups.create('acct_one', {

@@ -203,7 +203,8 @@ describe('a renewal', () => {
     expect(await certificates.contextFor(CUSTOM)).toBe(old);
     expect(row(CUSTOM)).toMatchObject({ failures: 1, last_error: 'not today' });
     expect(lines.at(-1)).toMatchObject({
-      msg: 'certificate order failed: not today',
+      msg: 'certificate order failed',
+      reason: 'not today',
       host: CUSTOM,
       failures: 1,
       nextTry: new Date(clock.now() + 10 * MINUTE).toISOString(),

@@ -62,12 +62,8 @@ describe('account create', () => {
       ['account', 'create', '--name', 'x', '--id', 'a b'],
       'accountId: must be 1 to 64 letters',
     ],
-    [
-      'an option nobody knows',
-      ['account', 'create', '--name', 'x', '--adress', 'y'],
-      'Did you mean --address?',
-    ],
-    ['a command nobody knows', ['account', 'creat'], 'Did you mean create?'],
+    ['an unknown option', ['account', 'create', '--name', 'x', '--adress', 'y'], 'Did you mean --address?'],
+    ['an unknown command', ['account', 'creat'], 'Did you mean create?'],
   ])('reports a usage error for %s', async (_, args, complaint) => {
     const { status, out, err } = await shell.run(...args);
     expect({ status, out }).toEqual({ status: 2, out: '' });
@@ -78,7 +74,7 @@ describe('account create', () => {
     await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
     const { status, err } = await shell.run('account', 'create', '--name', 'Other', '--id', 'shop');
     expect(status).toBe(1);
-    expect(err).toBe('postrider: there is an account shop already');
+    expect(err).toBe('postrider: There is an account shop already');
   });
 });
 
@@ -112,7 +108,7 @@ describe('account update', () => {
   });
 
   it.each([
-    ['nothing to change', ['account', 'update', 'shop'], 2, 'nothing to change'],
+    ['nothing to change', ['account', 'update', 'shop'], 2, 'Nothing to change'],
     ['a bad address', ['account', 'update', 'shop', '--address', 'x'], 2, '--address must be'],
     ['an empty address', ['account', 'update', 'shop', '--address', ''], 2, 'a postal address is required'],
     ['a blank company', ['account', 'update', 'shop', '--company', ' '], 2, '--company must not be empty'],
@@ -123,7 +119,7 @@ describe('account update', () => {
       2,
       'must be an http or https address',
     ],
-    ['an unknown account', ['account', 'update', 'none', '--name', 'x'], 1, 'there is no account none'],
+    ['an unknown account', ['account', 'update', 'none', '--name', 'x'], 1, 'There is no account none'],
   ])('rejects %s', async (_, args, expected, complaint) => {
     const { status, err } = await shell.run(...args);
     expect(status).toBe(expected);
@@ -133,7 +129,7 @@ describe('account update', () => {
 
 it('account disable and enable change the status', async () => {
   await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
-  expect((await shell.run('account', 'disable', 'shop')).out).toBe('account shop (Shop) is disabled');
+  expect((await shell.run('account', 'disable', 'shop')).out).toBe('Account shop (Shop) is disabled');
   expect(await shell.json('account', 'enable', 'shop', '--json')).toMatchObject({ status: 'active' });
   expect(await shell.run('account', 'disable', 'none')).toMatchObject({ status: 1 });
 });
@@ -142,10 +138,10 @@ describe('the program', () => {
   it.each<[string, string[], number, RegExp, RegExp]>([
     ['its version', ['--version'], 0, /^\d+\.\d+\.\d+\n$/, /^$/],
     ['help', ['help', 'account'], 0, /Examples:/, /^$/],
-    ['a command nobody knows', ['acount'], 2, /^$/, /Did you mean account\?/],
-    ['half a command', ['account'], 2, /^$/, /Usage: postrider account/],
+    ['an unknown command', ['acount'], 2, /^$/, /Did you mean account\?/],
+    ['a command without its subcommand', ['account'], 2, /^$/, /Usage: postrider account/],
     [
-      'a configuration that is not there',
+      'a missing configuration file',
       ['--config', '/nowhere.toml', 'account', 'list'],
       1,
       /^$/,
@@ -218,9 +214,9 @@ describe('account limits', () => {
   });
 
   it.each([
-    ['an unknown account', ['none'], 1, 'there is no account none'],
-    ['no number', ['shop', '--domains', 'many'], 2, '--domains must be a whole number'],
-    ['no requests at all', ['shop', '--concurrent-requests', '0'], 2, 'of at least 1'],
+    ['an unknown account', ['none'], 1, 'There is no account none'],
+    ['an invalid number', ['shop', '--domains', 'many'], 2, '--domains must be a whole number'],
+    ['a limit of no requests', ['shop', '--concurrent-requests', '0'], 2, 'of at least 1'],
     ['an unknown limit', ['shop', '--default', 'mails'], 2, 'there is no limit "mails"'],
   ])('rejects %s', async (_, args, status, message) => {
     await make();

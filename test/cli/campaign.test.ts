@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => shell.remove());
 
-/** What the daemon would have put there. */
+/** Changes the database as the daemon would. */
 function store(fill: (tables: Tables) => void): void {
   const db = openDatabase(join(dirname(shell.file), 'data'));
   fill(createTables(db));
@@ -39,7 +39,7 @@ function spring({ campaigns, campaignCounts }: Tables): void {
 it('campaign list prints campaigns', async () => {
   expect(await shell.run('campaign', 'list', '--account', 'shop')).toMatchObject({
     status: 0,
-    err: 'there are no campaigns in this account',
+    err: 'There are no campaigns in this account',
   });
   store(spring);
   expect(await shell.json('campaign', 'list', '--account', 'shop', '--json')).toEqual([
@@ -75,7 +75,7 @@ it('fails for an unknown campaign or account', async () => {
   expect((await shell.run('campaign', 'show', 'campaign_1', '--account', 'other')).status).toBe(1);
   expect(await shell.run('campaign', 'list', '--account', 'other')).toMatchObject({
     status: 1,
-    err: 'postrider: there is no account other',
+    err: 'postrider: There is no account other',
   });
 });
 
@@ -147,10 +147,10 @@ it('campaign send, pause, resume and cancel', async () => {
 });
 
 it.each<[why: string, args: string[], status: number, err: RegExp]>([
-  ['a file that is not there', ['--html', '/nowhere.html'], 1, /no such file.*nowhere\.html/],
+  ['a missing file', ['--html', '/nowhere.html'], 1, /no such file.*nowhere\.html/],
   ['neither html nor template', [], 1, /html: is required/],
-  ['a variable without a value', ['--var', 'offer'], 2, /must be NAME=VALUE/],
-  ['half a message an hour', ['--per-hour', '0.5'], 2, /must be a whole number/],
+  ['a variable without a value', ['--var', 'offer'], 2, /Must be NAME=VALUE/],
+  ['a fraction of a message per hour', ['--per-hour', '0.5'], 2, /Must be a whole number/],
 ])('campaign send fails for %s', async (_, args, status, err) => {
   await mayMarket();
   const answer = await shell.run(...SEND, ...MAIL, ...args);

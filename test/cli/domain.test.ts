@@ -132,8 +132,8 @@ describe('postrider domain', () => {
   });
 
   it.each([
-    ['example.org', 'nobody', 'tx-local', 'there is no account nobody'],
-    ['example.org', 'one', 'tx-mars', 'there is no use case "tx-mars"; available: tx-local, mk-local'],
+    ['example.org', 'nobody', 'tx-local', 'There is no account nobody'],
+    ['example.org', 'one', 'tx-mars', 'There is no use case "tx-mars"; available: tx-local, mk-local'],
     ['co.uk', 'one', 'tx-local', 'is a public suffix'],
   ])('does not add %s for %s with %s', async (name, account, useCase, why) => {
     expect(await add(name, account, useCase)).toEqual({
@@ -171,7 +171,7 @@ describe('postrider domain', () => {
     expect((await shell.domain('show', 'example.org', '--account', 'two')).status).toBe(0);
     expect(await shell.domain('show', 'example.net')).toMatchObject({
       status: 1,
-      err: 'postrider: there is no domain example.net',
+      err: 'postrider: There is no domain example.net',
     });
   });
 

@@ -54,9 +54,9 @@ describe('postrider inbox', () => {
   });
 
   it.each([
-    ['a number that nothing has', ['show', '7'], 1, 'there is no message 7'],
-    ['no number', ['show', 'x'], 1, 'there is no message x'],
-    ['a box that there is not', ['list', '--box', 'spam'], 2, 'Allowed choices are postmaster'],
+    ['an unknown number', ['show', '7'], 1, 'There is no message 7'],
+    ['an invalid number', ['show', 'x'], 1, 'There is no message x'],
+    ['an unknown box', ['list', '--box', 'spam'], 2, 'Allowed choices are postmaster'],
   ])('rejects %s', async (_, args, status, words) => {
     const outcome = await shell.run('inbox', ...args);
     expect(outcome.status).toBe(status);

@@ -73,7 +73,7 @@ describe('key create', () => {
     ['no account', ['--scope', 'setup'], 2, "required option '--account <id>'"],
     ['no scope', ['--account', 'shop'], 2, "required option '--scope <scopes...>'"],
     ['an empty scope', ['--account', 'shop', '--scope', ','], 2, 'must name at least one of'],
-    ['an unknown scope', ['--account', 'shop', '--scope', 'admin'], 2, '"admin" is none of setup'],
+    ['an unknown scope', ['--account', 'shop', '--scope', 'admin'], 2, '"admin" is not one of setup'],
     [
       'a bad network',
       ['--account', 'shop', '--scope', 'setup', '--allow-ip', '10.0/8'],
@@ -86,7 +86,7 @@ describe('key create', () => {
       2,
       '"x" is not a domain',
     ],
-    ['an unknown account', ['--account', 'none', '--scope', 'setup'], 1, 'there is no account none'],
+    ['an unknown account', ['--account', 'none', '--scope', 'setup'], 1, 'There is no account none'],
   ])('rejects %s', async (_, args, expected, complaint) => {
     const { status, out, err } = await shell.run('key', 'create', ...args);
     expect({ status, out }).toEqual({ status: expected, out: '' });
@@ -112,7 +112,7 @@ describe('key list', () => {
 
 it('key revoke revokes a key once', async () => {
   const { keyId } = await shell.json('key', 'create', '--account', 'shop', '--scope', 'setup');
-  expect((await shell.run('key', 'revoke', keyId)).out).toBe(`key ${keyId} is revoked`);
+  expect((await shell.run('key', 'revoke', keyId)).out).toBe(`Key ${keyId} is revoked`);
   expect(await shell.run('key', 'revoke', keyId)).toMatchObject({ status: 1 });
   expect(await shell.run('key', 'revoke', 'key_none')).toMatchObject({ status: 1 });
   const keys = await shell.json('key', 'list', '--json');

@@ -27,11 +27,11 @@ it('finds the data directory relative to the configuration file', async () => {
   expect(JSON.parse(out)).toMatchObject([{ accountId: 'shop' }]);
 });
 
-it('creates no data directory in the wrong place', async () => {
+it('creates no data directory in another working directory', async () => {
   const wrong = temporary();
   const { status, err } = await runProgram(['account', 'list'], {}, wrong);
   expect(status).toBe(FAILED);
-  expect(err).toContain(`there is no database in ${join(wrong, 'data')} (no configuration file was found in`);
+  expect(err).toContain(`There is no database in ${join(wrong, 'data')} (no configuration file was found in`);
   expect(existsSync(join(wrong, 'data'))).toBe(false);
 });
 
@@ -56,7 +56,7 @@ it('refuses to create a second database if an earlier version has one elsewhere'
 });
 
 it.each<[string, string[], number, RegExp]>([
-  ['a failure', ['queue', 'list', '--json'], FAILED, /^there is no database in /],
+  ['a failure', ['queue', 'list', '--json'], FAILED, /^There is no database in /],
   ['bad usage', ['account', 'list', '--nonsense', '--json'], USAGE, /^unknown option '--nonsense'/],
   ['a refused value', ['account', 'create', '--name', '', '--json'], USAGE, /^name: /],
 ])('writes %s as JSON to stderr', async (_, args, status, message) => {

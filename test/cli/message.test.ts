@@ -47,13 +47,27 @@ describe('message list', () => {
   });
 
   it.each<[string[], number, string]>([
-    [['--account', 'acct_none'], 1, 'there is no account acct_none'],
-    [['--domain', 'none.example'], 1, 'there is no domain none.example'],
+    [['--account', 'acct_none'], 1, 'There is no account acct_none'],
+    [['--domain', 'none.example'], 1, 'There is no domain none.example'],
     [['--from', 'yesterday'], 2, '--from must be a date'],
     [['--status', 'lost'], 2, 'Allowed choices are queued'],
   ])('rejects %j', async (args, status, message) => {
     const outcome = await shell.run('message', 'list', ...args);
     expect(outcome).toMatchObject({ status, err: expect.stringContaining(message) });
+  });
+});
+
+describe('message show', () => {
+  it('escapes control characters, which a terminal would interpret', async () => {
+    const subject = 'Hello\u001b[2J\u009b31m';
+    const { message_id: id } = store((tables) => enqueue(tables, Date.now(), { subject }));
+    expect((await shell.run('message', 'show', id)).out).toMatch(/^subject +Hello\\x1b\[2J\\x9b31m$/m);
+    expect(await shell.json('message', 'show', id, '--json')).toMatchObject({ subject });
+  });
+
+  it('escapes them in errors', async () => {
+    const { err } = await shell.run('message', 'show', 'a\u001b[2J');
+    expect(err).toMatch(/^postrider: .*a\\x1b\[2J/);
   });
 });
 
@@ -90,6 +104,6 @@ describe('group, template and campaign', () => {
       '--html',
       shell.file,
     );
-    expect(err).toMatch(/^warning: .*company_address_html/m);
+    expect(err).toMatch(/^postrider: warning: .*company_address_html/m);
   });
 });

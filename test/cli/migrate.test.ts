@@ -56,7 +56,7 @@ describe('postrider migrate', () => {
   it('is refused while a daemon runs', async () => {
     const file = makeOld();
     const lock = lockDaemon(dir);
-    await expect(shell.run('migrate')).rejects.toThrow(/another postrider daemon is running/);
+    await expect(shell.run('migrate')).rejects.toThrow(/Another postrider daemon is running/);
     lock.release();
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
   });

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => shell.remove());
 
-/** What the daemon would have put there. */
+/** Changes the database as the daemon would. */
 function store<T>(work: (tables: Tables) => T): T {
   const db = openDatabase(join(dirname(shell.file), 'data'));
   try {
@@ -100,9 +100,9 @@ describe('queue list', () => {
   });
 
   it.each([
-    ['account', 'acct_none', 'there is no account acct_none'],
-    ['campaign', 'campaign_none', 'there is no campaign campaign_none'],
-    ['domain', 'domain_none', 'there is no domain domain_none'],
+    ['account', 'acct_none', 'There is no account acct_none'],
+    ['campaign', 'campaign_none', 'There is no campaign campaign_none'],
+    ['domain', 'domain_none', 'There is no domain domain_none'],
   ])('rejects an unknown %s', async (option, value, message) => {
     expect(await shell.run('queue', 'list', `--${option}`, value)).toEqual({
       status: 1,
@@ -172,9 +172,14 @@ describe('queue retry and cancel by filter', () => {
   it.each([
     ['neither ids nor a filter', ['retry'], 2, 'name message ids, or a filter'],
     ['both', ['cancel', 'msg_one', '--account', 'acct_one'], 2, 'not both'],
-    ['an unknown account', ['cancel', '--account', 'acct_none', '--yes'], 1, 'there is no account acct_none'],
-    ['no domain name', ['retry', '--destination', 'a b', '--yes'], 2, 'a b is not a domain name'],
-    ['nothing that matches', ['retry', '--destination', 'example.net', '--yes'], 0, 'no deferred message to'],
+    ['an unknown account', ['cancel', '--account', 'acct_none', '--yes'], 1, 'There is no account acct_none'],
+    ['an invalid domain name', ['retry', '--destination', 'a b', '--yes'], 2, 'a b is not a domain name'],
+    [
+      'that no message matches',
+      ['retry', '--destination', 'example.net', '--yes'],
+      0,
+      'No deferred message to',
+    ],
   ])('report %s', async (_, args, status, message) => {
     const outcome = await shell.run('queue', ...args);
     expect(outcome.status).toBe(status);

@@ -46,14 +46,29 @@ describe('webhook create, list, show', () => {
   });
 
   it.each([
-    ['a bad address', ['create', 'shop.example', '--account', 'shop'], 2, 'url'],
-    ['a bad kind', ['create', 'https://a.example/', '--event', 'mail', '--account', 'shop'], 2, 'events'],
+    ['an invalid URL', ['create', 'shop.example', '--account', 'shop'], 2, 'url'],
+    [
+      'an unknown event type',
+      ['create', 'https://a.example/', '--event', 'mail', '--account', 'shop'],
+      2,
+      'events',
+    ],
     ['no account', ['create', 'https://a.example/'], 2, '--account'],
     ['an unknown account', ['list', '--account', 'nobody'], 1, 'no account'],
     ['an unknown webhook', ['show', 'webhook_1_2', '--account', 'shop'], 1, 'no webhook'],
-    ['a bad status', ['deliveries', 'webhook_1_2', '--account', 'shop', '--status', 'lost'], 2, 'status'],
-    ['a bad time', ['replay', 'webhook_1_2', '--account', 'shop', '--from', 'once'], 2, '--from'],
-    ['an event that is none', ['test', 'webhook_1_2', '--account', 'shop', '--event', 'mail'], 2, 'no event'],
+    [
+      'an unknown status',
+      ['deliveries', 'webhook_1_2', '--account', 'shop', '--status', 'lost'],
+      2,
+      'status',
+    ],
+    ['an invalid time', ['replay', 'webhook_1_2', '--account', 'shop', '--from', 'once'], 2, '--from'],
+    [
+      'a test of an unknown event type',
+      ['test', 'webhook_1_2', '--account', 'shop', '--event', 'mail'],
+      2,
+      'no event',
+    ],
   ])('rejects %s', async (_, args, status, why) => {
     const outcome = await shell.run('webhook', ...args);
     expect(outcome.status).toBe(status);
@@ -124,7 +139,7 @@ describe('webhook deliveries, retry, replay', () => {
         const deliveryId = `whd_1_${String(n).padStart(12, '0')}`;
         webhookDeliveries.insert({ webhook: webhookNumber, eventSeq, deliveryId, at: n });
         const row = webhookDeliveries.get(webhookNumber, eventSeq);
-        if (row === null) throw new Error(`there is no delivery of event ${eventSeq}`);
+        if (row === null) throw new Error(`There is no delivery of event ${eventSeq}`);
         webhookDeliveries.record({ ...row, state: n < 2 ? 'succeeded' : 'failed' });
       }
     })();

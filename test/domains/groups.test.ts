@@ -54,7 +54,7 @@ describe('domain groups', () => {
     async (groupId) => {
       const { domains, register } = await startDomains();
       const domain = await register('one.example');
-      const unknown = { code: 'GROUP_NOT_FOUND', message: `there is no domain group ${groupId}` };
+      const unknown = { code: 'GROUP_NOT_FOUND', message: `There is no domain group ${groupId}` };
       expect(domains.groups.get('acct_one', groupId)).toMatchObject(unknown);
       expect(await domains.groups.update('acct_one', groupId, { name: 'mine' })).toMatchObject(unknown);
       expect(await domains.groups.remove('acct_one', groupId)).toMatchObject(unknown);

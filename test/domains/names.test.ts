@@ -57,7 +57,7 @@ it('registrableDomain refuses other names with the reason', () => {
     ['example..com', 'must be a domain name'],
     ['*.example.com', 'must be a domain name'],
     ['xn--a.com', 'must be a domain name'],
-    [`${'a'.repeat(64)}.com`, 'no label may be longer than 63'],
+    [`${'a'.repeat(64)}.com`, 'must not have a label longer than 63'],
     [`${`${label63}.`.repeat(4)}com`, 'at most 253 characters'],
     [`${`${label63}.`.repeat(3)}${'a'.repeat(50)}.com`, 'its records need'],
   ];

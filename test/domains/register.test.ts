@@ -233,11 +233,11 @@ describe("another account's domain", () => {
     for (const attempt of attempts) {
       expect(await attempt(id)).toMatchObject({
         code: 'DOMAIN_NOT_FOUND',
-        message: `there is no domain ${id}`,
+        message: `There is no domain ${id}`,
       });
       expect(await attempt('domain_0_never')).toMatchObject({
         code: 'DOMAIN_NOT_FOUND',
-        message: 'there is no domain domain_0_never',
+        message: 'There is no domain domain_0_never',
       });
     }
   });
@@ -280,7 +280,7 @@ describe('the limit on domains', () => {
     expect(await register('d.example')).toMatchObject({
       code: 'LIMIT_REACHED',
       status: 409,
-      message: 'this account has reached its limit of 2 domains',
+      message: 'This account has reached its limit of 2 domains',
       extras: { details: [{ name: 'domains' }] },
     });
     expect(accepted(await register(made[0] ?? '')).created).toBe(false);

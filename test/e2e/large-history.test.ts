@@ -176,7 +176,7 @@ it('erases a person with few pages, whatever the size of the history', async () 
     ids,
     recorder: createRecorder({ clock: systemClock, ids }),
     mayAdd: () => null,
-    answersKeptMs: 0,
+    responsesKeptMs: 0,
     // Without it an erasure would wait for the thread, which reads the whole file.
     erasureWaitMs: 60_000,
     slackScript: new URL('../../dist/store/slack-thread.js', import.meta.url),

@@ -103,7 +103,7 @@ describe('locations of files', () => {
   it('are relative to the configuration file; without one nothing is created', async () => {
     const withoutConfig = await run(['account', 'list'], {});
     expect(withoutConfig).toMatchObject({ code: 1, stdout: '' });
-    expect(withoutConfig.stderr).toMatch(/there is no database in .*no configuration file was found/);
+    expect(withoutConfig.stderr).toMatch(/There is no database in .*no configuration file was found/);
     expect(await run(['account', 'create', '--name', 'Shop', '--id', 'shop'])).toMatchObject({ code: 0 });
     expect(existsSync(join(root, 'state/postrider.db'))).toBe(true);
     expect(existsSync(join(elsewhere, 'data'))).toBe(false);

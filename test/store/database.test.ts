@@ -108,7 +108,7 @@ describe('the database', () => {
   it('is locked by one daemon at a time', () => {
     const dir = temporaryDir();
     const lock = lockDaemon(dir);
-    expect(() => lockDaemon(dir)).toThrow(/another postrider daemon is running/);
+    expect(() => lockDaemon(dir)).toThrow(/Another postrider daemon is running/);
     lock.release();
     lockDaemon(dir).release();
     expect(readdirSync(dir)).toContain('daemon.lock');

@@ -10,7 +10,7 @@ import { enqueue, heldClock, insertAccount, startStore } from '../support/store.
 
 /* Lists whose pages examine a limited number of rows: all pages together have the matching rows, in order. */
 const MINUTE = 60_000;
-const LOOKS = 7;
+const MAX_SCANNED = 7;
 const LIMIT = 4;
 const STATUSES = ['delivered', 'delivered', 'bounced', 'delivered', 'queued', 'failed'] as const;
 const PEOPLE = ['ada@example.net', 'bob@example.net', 'cyd@example.net'] as const;
@@ -89,7 +89,7 @@ function allPages<Row>(page: (seq: number | null) => ScanPage<Row>): { rows: Row
 describe('messages', () => {
   it('are found by every combination of filters', { timeout: 60_000 }, () => {
     const { db, messages, period } = seeded();
-    const { list } = messageList(db, LOOKS);
+    const { list } = messageList(db, MAX_SCANNED);
     const filters = combinations<Omit<MessageFilter, 'limit' | 'beforeSeq' | 'accountId' | 'subject'>>({
       recipientHash: [emailIdentifier(PEOPLE[0])],
       domainId: ['domain_acct_one_0'],
@@ -134,11 +134,11 @@ describe('messages', () => {
 
   it('end a page after a number of examined rows, however few match', () => {
     const { db, messages } = seeded();
-    const { list } = messageList(db, LOOKS);
+    const { list } = messageList(db, MAX_SCANNED);
     const all = messages.filter(({ account_id: account }) => account === 'acct_one').toReversed();
     expect(list({ accountId: 'acct_one', sender: 'absent', limit: LIMIT })).toEqual({
       rows: [],
-      nextSeq: (all[LOOKS]?.seq ?? 0) + 1,
+      nextSeq: (all[MAX_SCANNED]?.seq ?? 0) + 1,
     });
   });
 
@@ -163,7 +163,7 @@ describe('events', () => {
     { timeout: 60_000 },
     (maxMessages) => {
       const { db, messages, period } = seeded();
-      const { feed } = eventFeed(db, LOOKS, maxMessages);
+      const { feed } = eventFeed(db, MAX_SCANNED, maxMessages);
       const every = allPages((seq) => feed({ accountId: 'acct_one', afterSeq: seq ?? 0, limit: LIMIT })).rows;
       expect(every).toHaveLength(messages.length * 2 + 10 - foreign(messages));
       const filters = combinations<Omit<EventFilter, 'limit' | 'afterSeq' | 'accountId'>>({
@@ -222,7 +222,7 @@ describe('events', () => {
 
   it('end a page after a number of examined rows, however few match', () => {
     const { db } = seeded();
-    const { feed } = eventFeed(db, LOOKS, 0);
+    const { feed } = eventFeed(db, MAX_SCANNED, 0);
     const [first] = feed({ accountId: 'acct_one', afterSeq: 0, limit: 1 }).rows;
     const page = feed({ accountId: 'acct_one', afterSeq: 0, status: 'cancelled', limit: LIMIT });
     expect(page).toEqual({ rows: [], nextSeq: null });
@@ -234,12 +234,12 @@ describe('events', () => {
       limit: 200,
     });
     expect(rare.nextSeq).toBeGreaterThan(first?.seq ?? 0);
-    expect(rare.rows.length).toBeLessThanOrEqual(LOOKS);
+    expect(rare.rows.length).toBeLessThanOrEqual(MAX_SCANNED);
   });
 
   it('continue where the feed ended', () => {
     const { db, tables, clock } = seeded();
-    const { feed } = eventFeed(db, LOOKS);
+    const { feed } = eventFeed(db, MAX_SCANNED);
     let afterSeq = 0;
     for (
       let page = feed({ accountId: 'acct_one', afterSeq, kind: 'email_bounced', limit: LIMIT });

@@ -63,7 +63,7 @@ describe('the key file', () => {
 
   it.each([0, 31, 33, 45])('of %i bytes is rejected and not changed', (length) => {
     writeFileSync(file, Buffer.alloc(length, 1), { mode: 0o600 });
-    expect(() => load()).toThrow(`must hold 32 bytes, it has ${length}`);
+    expect(() => load()).toThrow(`must have 32 bytes, but has ${length}`);
     expect(readFileSync(file)).toHaveLength(length);
   });
 

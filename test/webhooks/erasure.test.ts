@@ -16,7 +16,7 @@ async function startWithAda() {
     ...env,
     log: createLog({ level: 'silent', hashAddresses: false }),
     mayAdd: () => null,
-    answersKeptMs: 86_400_000,
+    responsesKeptMs: 86_400_000,
   });
   const by = { by: 'key_one', ipAddress: '192.0.2.1', userAgent: 'Shop/1' };
   granted(await audience.contacts.create('acct_one', { email: ADA }, by));

@@ -34,7 +34,7 @@ describe('creating a webhook', () => {
     for (let n = 0; n < 2; n++) granted(await make('acct_one'));
     expect(await make('acct_one')).toMatchObject({
       code: 'LIMIT_REACHED',
-      message: 'this account has reached its limit of 2 webhooks',
+      message: 'This account has reached its limit of 2 webhooks',
       extras: { details: [{ name: 'webhooks' }] },
     });
     expect(code(await make('acct_two'))).toBe('granted');

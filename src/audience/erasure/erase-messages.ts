@@ -56,7 +56,7 @@ function clearMessage(tables: Tables, message: MessageRow, run: ErasureRun, port
     erasures.setReport({ ...attempt, report: scrubber.json(attempt.report) });
   for (const event of erasures.eventsOf(message.seq)) {
     erasures.setEvent(event.seq, withoutPersonalFields(scrubber.json(event.text)));
-    erasures.forgetWebhookAnswers(row.account_id, event.seq);
+    erasures.clearWebhookResponses(row.account_id, event.seq);
   }
   if (message.campaign_id !== null) clearLinks(tables, message.campaign_id, run);
   erasures.clearMessage(message.seq);

@@ -16,17 +16,17 @@ import { createScrubber, withoutPersonalFields } from './scrub.ts';
 
 export interface ErasersDeps {
   recorder: Recorder;
-  /** Validity of stored answers to repeated requests, ms. */
-  answersKeptMs: number;
+  /** How long responses to repeated requests are stored, ms. */
+  responsesKeptMs: number;
 }
 
 /** The erasers of all steps that tables declare, in the order of the steps. */
-export function createErasers({ recorder, answersKeptMs }: ErasersDeps): Eraser[] {
+export function createErasers({ recorder, responsesKeptMs }: ErasersDeps): Eraser[] {
   const erase: Record<Exclude<ErasureStep, 'contact'>, Eraser['erase']> = {
     'queued mail': cancelMail(recorder),
     messages: clearMessages,
     events: clearEvents,
-    'stored answers': clearAnswers(answersKeptMs),
+    'stored responses': clearResponses(responsesKeptMs),
     suppressions: clearSuppressions,
     'kept mail': clearKeptMail,
   };
@@ -63,38 +63,38 @@ function clearEvents(tables: Tables, run: ErasureRun, portion: PortionLimit): Er
       if ('recipient' in fields) fields['recipient'] = identifier;
       if ('subject' in fields) fields['subject'] = '';
       tables.erasures.setEvent(seq, JSON.stringify(fields));
-      tables.erasures.forgetWebhookAnswers(accountId, seq);
+      tables.erasures.clearWebhookResponses(accountId, seq);
     },
   });
 }
 
-/** Position in the stored answers; null: there are none to clear. */
-type AnswersPosition = { endpoint: string; key: string } | null;
+/** Position in the stored responses; null: there are none to clear. */
+type ResponsesPosition = { endpoint: string; key: string } | null;
 
-/** Clears stored answers to repeated requests, which contain recipients. */
-function clearAnswers(keptMs: number): Eraser['erase'] {
-  const name = 'stored answers';
+/** Clears stored responses to repeated requests, which contain recipients. */
+function clearResponses(keptMs: number): Eraser['erase'] {
+  const name = 'stored responses';
   return (tables, run, { rows, isOver }) => {
     const { row, scrubber, progress } = run;
     const after = progress.has(name)
-      ? positionOf<AnswersPosition>(run, name, null)
-      : firstAnswers(tables, run, keptMs);
+      ? positionOf<ResponsesPosition>(run, name, null)
+      : firstPosition(tables, run, keptMs);
     if (after === null) return 'done';
-    const answers = tables.erasures.answersAfter(row.account_id, after, rows);
+    const responses = tables.erasures.responsesAfter(row.account_id, after, rows);
     let position = after;
-    for (const answer of answers) {
-      if (scrubber.matches(answer.body))
-        tables.erasures.setAnswer({ ...answer, body: scrubber.json(answer.body) });
-      position = { endpoint: answer.endpoint, key: answer.key };
+    for (const response of responses) {
+      if (scrubber.matches(response.body))
+        tables.erasures.setResponse({ ...response, body: scrubber.json(response.body) });
+      position = { endpoint: response.endpoint, key: response.key };
       if (isOver()) break;
     }
     progress.set(name, position);
-    return answers.length === 0 ? 'done' : 'more';
+    return responses.length === 0 ? 'done' : 'more';
   };
 }
 
-/** The beginning, unless all answers that may contain the person have expired. */
-function firstAnswers(tables: Tables, { row, person, now }: ErasureRun, keptMs: number): AnswersPosition {
+/** The beginning; null when all responses that may contain the person have expired. */
+function firstPosition(tables: Tables, { row, person, now }: ErasureRun, keptMs: number): ResponsesPosition {
   const newest = person.identifiers.map((identifier) =>
     tables.erasures.newestMessageAt(row.account_id, identifier, row.before_message),
   );
@@ -104,7 +104,7 @@ function firstAnswers(tables: Tables, { row, person, now }: ErasureRun, keptMs: 
 /** Removes addresses from suppressions, which apply to the identifier. */
 function clearSuppressions(tables: Tables, { row, person }: ErasureRun): EraseResult {
   for (const identifier of person.identifiers)
-    tables.erasures.forgetSuppressedAddress(row.account_id, identifier);
+    tables.erasures.clearSuppressedAddress(row.account_id, identifier);
   return 'done';
 }
 

@@ -2,7 +2,7 @@ import type { MessageContent } from '../../mail/content.ts';
 
 /** What identifies a person in texts. */
 export interface Person {
-  /** `email_<md5>` or `phone_<md5>`, the e-mail's first. */
+  /** `email_<md5>` or `phone_<md5>`, the email's first. */
   identifiers: string[];
   /** All spellings that are known. */
   addresses: string[];

@@ -44,7 +44,7 @@ export interface FileImport {
   reportFile: string;
   signal: AbortSignal;
   /** Called before the first row of this run. */
-  onStart(from: { place: StreamPosition; size: number; counts: ImportCounts }): void;
+  onStart(from: { position: StreamPosition; size: number; counts: ImportCounts }): void;
   /** Called after each commit. */
   onProgress(batch: ImportBatch): void;
 }
@@ -79,27 +79,27 @@ export async function importFile(
     return refuse('VALIDATION_ERROR', `line ${first.line} ${'reason' in first ? first.reason : ''}`);
 
   const before = options.dryRun ? null : tables.contactImports.get(key);
-  const place = before === null ? source.rowsAt : { byte: before.at_byte, line: before.at_line };
+  const position = before === null ? source.rowsAt : { byte: before.at_byte, line: before.at_line };
   const counts: ImportCounts = before === null ? NO_COUNTS : JSON.parse(before.counts);
   const earlier = before === null ? [] : readReport(options.reportFile, before.report_bytes);
   const report = createReport(options.reportFile, before?.report_bytes ?? 0);
   const startedAt = before?.started_at ?? now();
-  options.onStart({ place, size, counts });
+  options.onStart({ position, size, counts });
   try {
     const result = await importer.run({
       accountId: options.accountId,
       groupId: options.groupId,
       actor: { by: 'import', ipAddress: null, userAgent: null },
       reader: source.reader,
-      records: readRecords(createReadStream(options.file, { start: place.byte }), source.cut, place),
+      records: readRecords(createReadStream(options.file, { start: position.byte }), source.cut, position),
       counts,
       dryRun: options.dryRun,
       onBatch: (all, batch) =>
         all.contactImports.put({
           import_key: key,
           account_id: options.accountId,
-          at_byte: batch.place.byte,
-          at_line: batch.place.line,
+          at_byte: batch.position.byte,
+          at_line: batch.position.line,
           counts: JSON.stringify(batch.counts),
           report_bytes: report.write(batch.rejected),
           started_at: startedAt,

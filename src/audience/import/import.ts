@@ -16,11 +16,12 @@ import type { ProfileChanges } from '../profile.ts';
 import type { ImportRecord, StreamPosition } from './records.ts';
 import { type ImportRow, isReadable, type RowReader } from './rows.ts';
 
-/**
+/*
  * Imports contacts from a stream. A batch of rows is one unit of work, and the next is read when it is durable, so memory
  * does not depend on the length of the stream. A row with the identifier of a known contact changes the fields that it
  * has. Imports end no opt-out and no suppression.
  */
+
 export interface ImportCounts {
   rows: number;
   created: number;
@@ -63,7 +64,7 @@ export interface ImportJob {
 
 export interface ImportBatch {
   /** Position after the last of its rows. */
-  place: StreamPosition;
+  position: StreamPosition;
   counts: ImportCounts;
   rejected: RejectedRow[];
 }
@@ -113,13 +114,13 @@ export function createImporter(deps: {
     let counts = job.counts ?? NO_COUNTS;
     const rejected: RejectedRow[] = [];
     let complete = true;
-    for await (const { rows, place } of batches(job.records, reader, job.batchRows)) {
+    for await (const { rows, position } of batches(job.records, reader, job.batchRows)) {
       const began = performance.now();
       let tried: ImportBatch | null = null;
       const stored = await writer.run((all): ImportBatch | Refusal => {
         const done = applyBatch(all, deps, job, rows, { ...job.actor, at: clock.now() });
         if (isRefusal(done)) return done;
-        const result = { place, counts: sum(counts, done.counts), rejected: done.rejected };
+        const result = { position, counts: sum(counts, done.counts), rejected: done.rejected };
         if (job.dryRun === true) {
           tried = result;
           return ROLL_BACK;
@@ -170,22 +171,22 @@ async function* batches(
   records: AsyncIterable<ImportRecord[]>,
   reader: RowReader,
   batchRows: number,
-): AsyncGenerator<{ rows: ImportRow[]; place: StreamPosition }> {
+): AsyncGenerator<{ rows: ImportRow[]; position: StreamPosition }> {
   let rows: ImportRow[] = [];
   let characters = 0;
-  let place: StreamPosition | null = null;
+  let position: StreamPosition | null = null;
   for await (const some of records) {
     for (const record of some) {
       rows.push(reader.read(record));
       characters += record.text.length;
-      place = record.end;
+      position = record.end;
       if (rows.length < batchRows && characters < BATCH_CHARACTERS) continue;
-      yield { rows, place };
+      yield { rows, position };
       rows = [];
       characters = 0;
     }
   }
-  if (place !== null && rows.length > 0) yield { rows, place };
+  if (position !== null && rows.length > 0) yield { rows, position };
 }
 
 interface NewContactDeps {
@@ -261,7 +262,7 @@ function importRow(
   if (byEmail !== null && byPhone !== null && byEmail.seq !== byPhone.seq)
     return 'email and phone are those of two different contacts';
   if (byEmail === null && byPhone !== null && byPhone.email !== null && typeof email === 'string')
-    return 'the phone is that of a contact with another e-mail address';
+    return 'the phone is that of a contact with another email address';
   const known = byEmail ?? byPhone;
   const defaultMethod = 'imported';
   if (known === null) {

@@ -12,9 +12,7 @@ import {
 } from './records.ts';
 import { csvRowReader, ndjsonRowReader, type RowOptions, type RowReader } from './rows.ts';
 
-/**
- * The format of an import. A CSV's header is read first, because it defines the columns and the delimiter.
- */
+/** The format of an import. The header of CSV is read first, because it defines the columns and the delimiter. */
 export type ImportFormat = 'csv' | 'ndjson';
 
 export interface ImportSource {
@@ -69,7 +67,7 @@ async function* afterwards(first: Buffer, iterator: AsyncIterator<Buffer>): Asyn
 }
 
 /** The format by the name of a file or the media type of an upload; null when it is neither. */
-export function formatOf(name: string): ImportFormat | null {
+export function importFormatOf(name: string): ImportFormat | null {
   if (/^text\/csv$|\.(?:csv|tsv|txt)$/i.test(name)) return 'csv';
   return /^application\/(?:x-)?ndjson$|\.(?:ndjson|jsonl)$/i.test(name) ? 'ndjson' : null;
 }

@@ -9,6 +9,7 @@ import { isPortInUse } from '../../core/operator-fault.ts';
 import { systemRandom } from '../../core/random.ts';
 import { type Daemon, startDaemon } from '../../daemon.ts';
 import { createResolver } from '../../dns/resolver.ts';
+import { stopSignal } from '../signals.ts';
 import { createOutput } from './output.ts';
 import { sendDelayedBounce } from './servers/delayed-bounce.ts';
 import { startPrivateDns } from './servers/dns.ts';
@@ -131,10 +132,4 @@ Paste these commands into another terminal, and see here what arrives:
 
 Messages to any address arrive here. ${UNKNOWN_USER}@… bounces immediately, ${GONE_USER}@… later. The simulator addresses, such as
 bounced@simulator.${NAMES.platform}, produce other results. Press Ctrl-C to end the demo.`;
-}
-
-function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
-  });
 }

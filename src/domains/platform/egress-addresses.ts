@@ -1,10 +1,11 @@
 import { isIPv6 } from 'node:net';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 
-/**
+/*
  * The addresses that mail is sent from, as receivers see them: the SPF of a domain must pass for them, and
  * `spf.<hostname>` lists them.
  */
+
 export interface EgressSetting {
   address?: string | undefined;
   address6?: string | undefined;

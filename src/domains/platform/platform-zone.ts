@@ -6,7 +6,8 @@ import { keyRecordValue } from '../keys.ts';
 import { configuredAddresses } from './egress-addresses.ts';
 import { altDkimHost, type Platform, spfHost, trackHost } from './platform.ts';
 
-/** The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
+/* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
+
 export interface PlatformKey {
   alt_domain_id: string;
   public_key: string;

@@ -13,11 +13,12 @@ import {
 } from './checks/spf-lanes.ts';
 import { checkTracking, trackingRecord } from './checks/tracking.ts';
 
-/**
+/*
  * The DNS checks of a domain, in the order of a verification's report. Verification, status, the records to publish,
  * the API and the command line derive from this table. A new check is a function in checks/ and an entry here; a check
  * with a flag also needs a column (CHECK_COLUMNS in store/domains/domains.ts, and a migration).
  */
+
 interface CheckBase {
   /** For people. */
   label: string;

@@ -17,10 +17,11 @@ import { deleteRetiredKeys, pendingKey, promoteKey } from '../rotation.ts';
 import { applyResults, type CheckReport } from './apply-results.ts';
 import { CHECK_NAMES, type CheckResults, runChecks } from './checks.ts';
 
-/**
+/*
  * Verification of one domain: runs the checks without a transaction, then applies the results in one unit of work to
  * the row as it is then. Two verifications of one domain may run at the same time: each applies its own results.
  */
+
 export interface DomainEvent {
   domain: DomainRow;
   kind: DomainEventKind;
@@ -124,7 +125,7 @@ export function createVerifyLimit(clock: Clock): (domainId: string) => Refusal |
       const retryAfter = Math.max(1, Math.ceil((oldest + WINDOW_MS - now) / SECOND));
       return refuse(
         'RATE_LIMITED',
-        `a domain may be verified ${MAX_PER_WINDOW} times a minute; try again in ${retryAfter} s`,
+        `A domain may be verified ${MAX_PER_WINDOW} times a minute; try again in ${retryAfter} s`,
         {
           retryAfter,
           limit: { name: 'verification', calls: MAX_PER_WINDOW, seconds: WINDOW_MS / SECOND },

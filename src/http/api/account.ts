@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accountPatchForm } from '../../accounts/account-form.ts';
+import { accountPatchSchema } from '../../accounts/account-form.ts';
 import type { Account, Accounts } from '../../accounts/accounts.ts';
 import { iso } from '../../core/clock.ts';
 import { isRefusal, refuse } from '../../core/refusal.ts';
@@ -36,7 +36,7 @@ export function accountRoutes(accounts: Accounts): Route[] {
       description:
         'Replaces the fields that are given; `null` clears a field. An address is replaced as a whole.',
       scope: 'setup',
-      body: accountPatchForm.meta({ id: 'AccountPatch' }),
+      body: accountPatchSchema.meta({ id: 'AccountPatch' }),
       example: {
         companyName: EXAMPLE.companyName,
         companyAddress: EXAMPLE.companyAddress,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { escapeHtml } from '../../mail/template.ts';
+import { escapeHtml } from '../../mail/html/escape.ts';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';
 import type { OpenApiDocument } from './document.ts';

@@ -1,10 +1,12 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
-/**
+/*
  * Counts of a campaign's messages and events by hour, updated with each event. Reading them takes the same time for a
  * hundred messages and for a million. Nothing is counted for a deleted campaign.
  */
+
+/** Columns of the counts by their names. */
 const COLUMNS = {
   queued: 'queued',
   sent: 'sent',
@@ -27,7 +29,7 @@ export type CampaignTotals = Record<CampaignCount, number>;
 
 export interface CountFilter {
   campaignId: string;
-  /** Hours that begin at or after, before; epoch ms. */
+  /** Hours that begin at or after `from` and before `to`, epoch ms. */
   from: number;
   to: number;
 }
@@ -41,8 +43,8 @@ export interface LinkClicks {
 }
 
 /**
- * URLs that are counted for each campaign. With more, its links are different for each recipient, and a ranking of them
- * has no meaning.
+ * Maximum number of URLs that are counted for one campaign. A campaign with more has a different link for each
+ * recipient, and a ranking of them has no meaning.
  */
 const MAX_LINKS = 1000;
 
@@ -74,10 +76,10 @@ export function campaignCountTable(db: Database) {
   const series = db.prepare<CountFilter & { width: number }, CountedSpan>(`
     SELECT hour - hour % @width AS start, ${sums} FROM campaign_counts
     WHERE ${within} GROUP BY start ORDER BY start`);
-  const again = db.prepare<[string, string]>(
+  const countClick = db.prepare<[string, string]>(
     'UPDATE campaign_links SET clicks = clicks + 1 WHERE campaign_id = ? AND url = ?',
   );
-  const first = db.prepare<[string, string]>(`
+  const insertLink = db.prepare<[string, string]>(`
     INSERT INTO campaign_links (campaign_id, url, clicks)
     SELECT campaign_id, ?, 1 FROM campaigns c WHERE campaign_id = ?
       AND (SELECT count(*) FROM campaign_links l WHERE l.campaign_id = c.campaign_id) < ${MAX_LINKS}`);
@@ -89,11 +91,11 @@ export function campaignCountTable(db: Database) {
       add.get(name)?.run(hour, count, campaignId);
     },
     addClick: (campaignId: string, url: string): void => {
-      if (again.run(campaignId, url).changes === 0) first.run(url, campaignId);
+      if (countClick.run(campaignId, url).changes === 0) insertLink.run(url, campaignId);
     },
     totals: (filter: CountFilter): CampaignTotals => {
       const sums = totals.get(filter);
-      if (sums === undefined) throw new Error('sums over no rows are a row of zeros');
+      if (sums === undefined) throw new Error('an aggregate query returned no row');
       return sums;
     },
     /** By spans of `width` ms (whole hours), in order, without spans that have no counts. */

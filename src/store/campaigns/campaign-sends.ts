@@ -15,11 +15,11 @@ export interface CampaignSendRow {
   subscription_group_id: string;
   /** Epoch ms, as all times here; null: immediately. */
   scheduled_at: number | null;
-  /** Most messages an hour; null: as fast as messages are delivered. */
+  /** Maximum number of messages per hour; null: as fast as messages are delivered. */
   per_hour: number | null;
   /** Active members when sending began; null: it has not begun. */
   members: number | null;
-  /** Contacts after this one joined too late; null: sending has not begun. */
+  /** The last contact that is included: later ones joined after sending began. Null: it has not begun. */
   last_seq: number | null;
   /** The last contact that was processed. */
   at_seq: number;
@@ -163,7 +163,7 @@ export function campaignSendTable(db: Database) {
     /** Which of these names are custom fields of any of these contacts. Reads each contact once. */
     fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
       fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),
-    /** The number of its ready messages in the queue that became due after `since`, counted up to `limit`. */
+    /** Number of its ready messages in the queue that became due after `since`, counted up to `limit`. */
     dueSince: (campaignSeq: number, since: number, limit: number): number =>
       dueSince.get(campaignSeq, since, limit) ?? 0,
     /** Whether any of its messages is in the queue; with `due`, only messages that are due. */
@@ -174,8 +174,8 @@ export function campaignSendTable(db: Database) {
     /** Its messages in the queue without a lease, at most `limit`. */
     waiting: (campaignSeq: number, limit: number): number[] => waiting.all(campaignSeq, limit),
     /**
-     * Makes mail due that was held, at most `limit` messages, and lets it be tried until `expiresAt` at least.
-     * Returns the queue keys it has, one for each message.
+     * Makes at most `limit` held messages due at `at`, and extends their expiry to at least `expiresAt`. Returns the
+     * queue key of each message.
      */
     release: (campaignSeq: number, at: number, expiresAt: number, limit: number): QueueKey[] => {
       const released = release.all(at, campaignSeq, limit);

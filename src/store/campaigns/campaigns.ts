@@ -1,7 +1,8 @@
 import type { Database } from '../database.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 
-/** Campaigns. Their messages refer to them, and remain when a campaign is deleted. */
+/* Campaigns. Their messages refer to them, and remain when a campaign is deleted. */
+
 export const CAMPAIGN_STATUSES = ['draft', 'scheduled', 'sending', 'paused', 'sent', 'cancelled'] as const;
 export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number];
 

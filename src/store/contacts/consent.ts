@@ -1,10 +1,11 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
-/**
+/*
  * The consent history of each contact, numbered and append-only. The column `consent_n` of the contact names the entry that
  * is in effect.
  */
+
 export const CONSENT_METHODS = [
   'double_opt_in',
   'single_opt_in',

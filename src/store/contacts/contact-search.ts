@@ -1,11 +1,13 @@
 import type { Database } from '../database.ts';
 
-/**
+/*
  * The full-text index that finds contacts by any part of their text and identifiers (FTS5, contentless). Its terms are
  * trigrams with the account and a range of contacts as prefix: a search reads the entries of one account only, and at most
  * those of one range per statement, whatever the size of the account. A hit is a candidate: it has all trigrams, not
- * necessarily next to each other. Only `contactTable` writes here, together with the contact.
+ * necessarily next to each other. Only `contactTable` writes to it, together with the contact.
  */
+
+/** The columns of a contact that its index entry derives from. */
 export interface IndexedContact {
   seq: number;
   account_id: string;
@@ -158,7 +160,7 @@ export function identifierDigits({
     .map((identifier) => identifier.replace(/^(?:email|phone)_/, '').replaceAll('-', ''));
 }
 
-/** Every third trigram only: digits are random, so a third of the terms finds as well, see `identifierMatch`. */
+/** Only every third trigram: digits are random, so that a third of the terms is as selective (`identifierMatch`). */
 function identifierTerms(digits: string): string[] {
   const count = Math.floor(digits.length / TRIGRAM);
   return Array.from({ length: count }, (_, at) => `i${digits.slice(at * TRIGRAM, (at + 1) * TRIGRAM)}`);
@@ -168,15 +170,15 @@ function matchOf(scope: string, anyOf: IndexWord[][]): string {
   return anyOf.map((words) => all(words.map((word) => wordMatch(scope, word)))).join(' OR ');
 }
 
-/** Of an address only the part before the domain: the terms of the domain occur in too many contacts to select any. */
-function selective(word: string): string {
+/** Returns only the part of an address before its domain: the domain occurs in too many contacts to be selective. */
+function selectivePart(word: string): string {
   const part = word.slice(0, word.indexOf('@') + 2);
   return Array.from(part).length < MIN_INDEXED ? word : part;
 }
 
 function wordMatch(scope: string, { text, identifier }: IndexWord): string {
   const inText = all(
-    textTerms(selective(text))
+    textTerms(selectivePart(text))
       .slice(0, MAX_TERMS)
       .map((term) => quoted(scope + term)),
   );
@@ -185,10 +187,10 @@ function wordMatch(scope: string, { text, identifier }: IndexWord): string {
 
 /** The part may begin at any of three places within the trigrams that are indexed. */
 function identifierMatch(scope: string, digits: string): string {
-  const ways = [0, 1, 2].map((skipped) =>
+  const alternatives = [0, 1, 2].map((skipped) =>
     all(identifierTerms(digits.slice(skipped)).map((term) => quoted(scope + term))),
   );
-  return ways.join(' OR ');
+  return alternatives.join(' OR ');
 }
 
 function all(parts: string[]): string {

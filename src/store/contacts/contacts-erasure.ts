@@ -16,15 +16,14 @@ import type { AttemptRow, MessageRow, NewContent } from '../messages/messages.ts
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { keyOfRecipient, recipientOfKey, type StoredKey } from '../rows/row-keys.ts';
 
-/**
- * Statements that erase a person from tables that are otherwise append-only. Only `audience/erasure` may use them.
- */
+/* Statements that erase a person from tables that are otherwise append-only. Only `audience/erasure` may use them. */
+
 export interface ErasureRow {
   seq: number;
   account_id: string;
   /** JSON: what to look for. */
   person: string;
-  /** Messages and events from these on are new business. */
+  /** Messages and events from these numbers on were stored after the request, and are not erased. */
   before_message: number;
   before_event: number;
   /** The last message that was cleared. */
@@ -45,10 +44,10 @@ export interface StoredText {
   text: string;
 }
 
-export type StoredAnswer = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 'key' | 'body'>;
+export type StoredResponse = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 'key' | 'body'>;
 
-/** Correspondence with the operator is the operator's own. */
-const KEPT = "box NOT IN ('postmaster', 'abuse')";
+/** Mail to the operator is not erased. */
+const NOT_TO_OPERATOR = "box NOT IN ('postmaster', 'abuse')";
 
 export function erasureTable(db: Database) {
   const insert = db.prepare<Omit<ErasureRow, 'seq' | 'before_message' | 'before_event' | 'at_message'>>(`
@@ -60,7 +59,7 @@ export function erasureTable(db: Database) {
   const setAt = db.prepare<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
   const remove = db.prepare<[number]>('DELETE FROM erasures WHERE seq = ?');
   return {
-    /** From now on: what comes after is new business. Returns its seq. */
+    /** Begins the erasure of what is stored at this moment. Returns its seq. */
     begin: (row: { account_id: string; person: string; created_at: number }): number =>
       Number(insert.run(row).lastInsertRowid),
     get: (seq: number): ErasureRow | null => get.get(seq) ?? null,
@@ -71,9 +70,9 @@ export function erasureTable(db: Database) {
     remove: (seq: number): void => {
       remove.run(seq);
     },
-    ...pastOfPerson(db),
-    ...pastOfMessage(db),
-    ...file(db),
+    ...rowsOfPerson(db),
+    ...rowsOfMessage(db),
+    ...databaseFile(db),
   };
 }
 
@@ -83,19 +82,19 @@ export interface ErasureRange {
   limit: number;
 }
 
-/** A message of some content. */
+/** A message that refers to a content. */
 export type ContentCopy = Pick<MessageRow, 'seq' | 'recipient_hash' | 'final_at' | 'subject'>;
 
 export interface KeptForErasing {
   seq: number;
   sender: string;
   raw: Buffer;
-  /** Whose message it is about; null: it names none. */
+  /** The account whose message it is about; null: it is about no known message. */
   account_id: string | null;
 }
 
-/** What is found by the person. */
-function pastOfPerson(db: Database) {
+/** Rows that are found by the person's identifier. */
+function rowsOfPerson(db: Database) {
   const { account } = idNumbers(db);
   const { toRow } = messageRows(db);
   const messages = db.prepare<[BoundId, StoredKey, number, number, number], StoredMessage>(`
@@ -118,10 +117,10 @@ function pastOfPerson(db: Database) {
   const suppressions = db.prepare<[string, string]>(
     'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
   );
-  const answers = db.prepare<[string, string, string, number], StoredAnswer>(`
+  const responses = db.prepare<[string, string, string, number], StoredResponse>(`
     SELECT account_id, endpoint, key, body FROM idempotency WHERE account_id = ? AND (endpoint, key) > (?, ?)
     ORDER BY endpoint, key LIMIT +?`);
-  const setAnswer = db.prepare<StoredAnswer>(
+  const setResponse = db.prepare<StoredResponse>(
     'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
   );
   const kept = db.prepare<
@@ -129,15 +128,15 @@ function pastOfPerson(db: Database) {
     Omit<KeptForErasing, 'account_id'> & { account: StoredId | null }
   >(`
     SELECT k.seq, k.sender, k.raw, m.account FROM kept_mail k LEFT JOIN messages m ON m.seq = k.message_seq
-    WHERE k.seq > ? AND ${KEPT} ORDER BY k.seq LIMIT +?`);
+    WHERE k.seq > ? AND ${NOT_TO_OPERATOR} ORDER BY k.seq LIMIT +?`);
   const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
   return {
-    /** To one recipient, oldest first, `after` < seq < `before`. */
+    /** Messages to one recipient, oldest first, `after` < seq < `before`. */
     messagesOf: (accountId: string, recipientHash: string, range: ErasureRange): MessageRow[] =>
       messages
         .all(account.find(accountId), keyOfRecipient(recipientHash), range.after, range.before, range.limit)
         .map(toRow),
-    /** The same, numbers only. */
+    /** The seqs of the same messages. */
     messageSeqsOf: (accountId: string, recipientHash: string, range: ErasureRange): number[] =>
       seqs.all(
         account.find(accountId),
@@ -152,19 +151,19 @@ function pastOfPerson(db: Database) {
     /** Events about a person without a message, oldest first, `after` < seq < `before`. */
     eventsAbout: (accountId: string, recipientHash: string, range: ErasureRange): StoredText[] =>
       events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
-    forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
+    clearSuppressedAddress: (accountId: string, recipientHash: string): void => {
       suppressions.run(accountId, recipientHash);
     },
-    /** Answers kept for repeated requests, in the order of their keys. */
-    answersAfter: (
+    /** Responses stored for repeated requests, in the order of their keys. */
+    responsesAfter: (
       accountId: string,
       after: { endpoint: string; key: string },
       limit: number,
-    ): StoredAnswer[] => answers.all(accountId, after.endpoint, after.key, limit),
-    setAnswer: (row: StoredAnswer): void => {
-      setAnswer.run(row);
+    ): StoredResponse[] => responses.all(accountId, after.endpoint, after.key, limit),
+    setResponse: (row: StoredResponse): void => {
+      setResponse.run(row);
     },
-    /** Mail that came in and was kept, but for the operator's own. */
+    /** Received mail that is stored, except mail to the operator. */
     keptMailAfter: (seq: number, limit: number): KeptForErasing[] =>
       kept.all(seq, limit).map(({ account: number, ...mail }) => ({
         ...mail,
@@ -176,8 +175,8 @@ function pastOfPerson(db: Database) {
   };
 }
 
-/** What is found by a message. */
-function pastOfMessage(db: Database) {
+/** Rows that belong to a message. */
+function rowsOfMessage(db: Database) {
   const recipientKey = db
     .prepare<[number], StoredKey>('SELECT recipient_key FROM messages WHERE seq = ?')
     .pluck();
@@ -203,7 +202,7 @@ function pastOfMessage(db: Database) {
     'SELECT at, message_seq FROM events WHERE seq = ?',
   );
   const setEvent = db.prepare<[StoredData, number]>('UPDATE events SET data = ? WHERE seq = ?');
-  const forgetAnswers = db.prepare<[number, string]>(`
+  const clearResponses = db.prepare<[number, string]>(`
     UPDATE webhook_deliveries SET response_body = NULL, error = NULL
     WHERE event_seq = ? AND webhook IN (SELECT number FROM webhooks WHERE account_id = ?)`);
   const links = db.prepare<[string], { rowid: number; url: string }>(
@@ -211,12 +210,12 @@ function pastOfMessage(db: Database) {
   );
   const removeLink = db.prepare<[number]>('DELETE FROM campaign_links WHERE rowid = ?');
   return {
-    /** The identifier takes the address's place, and the subject goes. */
+    /** Replaces the address with the identifier, and empties the subject. */
     clearMessage: (seq: number): void => {
       const key = recipientKey.get(seq);
       if (key !== undefined) clear.run(recipientOfKey(key), seq);
     },
-    /** The messages of a content after this one, in order: a campaign's can have hundreds of thousands. */
+    /** The messages of a content after this one, in order: a content of a campaign can have hundreds of thousands. */
     copiesAfter: (contentId: number, seq: number, limit: number): ContentCopy[] =>
       copies.all(contentId, seq, limit).map(({ recipient_key: key, ...copy }) => ({
         ...copy,
@@ -242,8 +241,8 @@ function pastOfMessage(db: Database) {
       if (row !== undefined) setEvent.run(toStoredData(data, row), seq);
     },
     /** Clears the responses of the account's endpoints to an event. */
-    forgetWebhookAnswers: (accountId: string, eventSeq: number): void => {
-      forgetAnswers.run(eventSeq, accountId);
+    clearWebhookResponses: (accountId: string, eventSeq: number): void => {
+      clearResponses.run(eventSeq, accountId);
     },
     linksOf: (campaignId: string): { rowid: number; url: string }[] => links.all(campaignId),
     removeLink: (rowid: number): void => {
@@ -252,21 +251,21 @@ function pastOfMessage(db: Database) {
   };
 }
 
-/** The file itself. None of this may be called inside a unit of work. */
-function file(db: Database) {
+/** Operations on the database file. They must not be called inside a unit of work. */
+function databaseFile(db: Database) {
   const emptyLog = db.prepare<[], { busy: 0 | 1 }>('PRAGMA wal_checkpoint(TRUNCATE)');
   return {
-    /** Where the database is. */
+    /** Path of the database. */
     path: (): string => db.name,
-    /** Writes all that is committed into the file and empties the log; returns false when a reader prevents it. */
+    /** Copies all commits into the file and empties the write-ahead log; returns false when a reader prevents it. */
     emptyLog: (): boolean => emptyLog.get()?.busy === 0,
     /**
-     * Rewrites the whole file without its free pages. All other reads and writes wait for it. The copy that SQLite makes meanwhile is
-     * a file, not memory; `SQLITE_TMPDIR` names its directory, when it was set before any database was opened.
+     * Rewrites the whole file without its free pages. All other reads and writes wait for it. SQLite's temporary copy is
+     * a file in the directory that `SQLITE_TMPDIR` named when the first database was opened.
      */
     rewrite: (): void => {
       db.exec('PRAGMA temp_store = FILE');
-      // From then on the file gives back free pages, see free-space.ts.
+      // The rewritten file can return free pages (free-space.ts).
       db.exec('PRAGMA auto_vacuum = INCREMENTAL');
       db.exec('VACUUM');
       db.exec('PRAGMA temp_store = MEMORY');

@@ -70,10 +70,10 @@ export type Candidate = Pick<
 /** The columns that a search inside the text compares. */
 export type IndexCandidate = IndexedContact & Pick<ContactRow, 'phone' | 'global_status'>;
 
-/** Suffixes of a text: every longer text that begins with it sorts before text + BEYOND and after text + NEXT. */
+/** Suffixes that bound a range: every text that begins with T, and is longer, sorts between T + NEXT and T + BEYOND. */
 const BEYOND = '\u{10ffff}';
 const NEXT = '\u0000';
-const WALKED_AT_ONCE = 100;
+const WALK_BATCH_SIZE = 100;
 
 /** The columns of KnownContact: a contact joined with the consent that is in effect. */
 export const CONTACT_COLUMNS = `c.*, k.method AS consent_method, k.details AS consent_details,
@@ -144,7 +144,7 @@ export function contactTable(db: Database) {
   const pageOfStatus = db.prepare<[string, GlobalStatus, number, number], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
-  // Two ranges: one over (key, seq) would be walked from the key's beginning, however many share it.
+  // Two queries: SQLite would read one range over (key, seq) from the first row of the key, however many rows have it.
   const walkBy = (key: SearchKey) => {
     const select = `SELECT seq, email, first_name, last_name, global_status, ${SEARCH_KEYS.join(', ')} FROM contacts`;
     return {
@@ -192,7 +192,7 @@ export function contactTable(db: Database) {
     update: (row: ContactRow): void => {
       const before = indexed.get(row.seq);
       update.run(row);
-      if (before === undefined || isIndexedAlike(before, row)) return;
+      if (before === undefined || hasSameEntry(before, row)) return;
       index.remove(before);
       index.add(row);
     },
@@ -204,9 +204,9 @@ export function contactTable(db: Database) {
       setSearchText.run(contact.search_text, contact.seq);
       index.add(contact);
     },
-    /** Once at the start; see `contactSearchIndex`. */
+    /** Called once at the start; see `contactSearchIndex`. */
     configureIndex: (): void => index.configure(),
-    /** Once per commit; see `contactSearchIndex`. */
+    /** Called once per commit; see `contactSearchIndex`. */
     mergeIndex: (): void => index.merge(),
     /** Candidates of a search inside the text and the identifiers. */
     find: (query: IndexQuery): IndexHits => index.find(query),
@@ -232,7 +232,7 @@ export function contactTable(db: Database) {
           : pageOfStatus.all(accountId, status, before, limit + 1);
       return pageOf(rows, limit);
     },
-    /** Contacts whose key begins with `prefix`, in the order of key and seq, after a position. */
+    /** Contacts whose key begins with `prefix`, in the order of key and seq; `after`: the position to continue from. */
     walk: function* (
       key: SearchKey,
       accountId: string,
@@ -240,18 +240,19 @@ export function contactTable(db: Database) {
       after: { key: string; seq: number } | null,
     ): Generator<Candidate> {
       const { same, next } = walks[key];
-      let place = after;
+      let position = after;
       for (;;) {
-        const rows = place === null ? [] : same.all(accountId, place.key, place.seq, WALKED_AT_ONCE);
-        const from = place === null ? prefix : place.key + NEXT;
-        rows.push(...next.all(accountId, from, prefix + BEYOND, WALKED_AT_ONCE - rows.length));
+        const rows =
+          position === null ? [] : same.all(accountId, position.key, position.seq, WALK_BATCH_SIZE);
+        const from = position === null ? prefix : position.key + NEXT;
+        rows.push(...next.all(accountId, from, prefix + BEYOND, WALK_BATCH_SIZE - rows.length));
         yield* rows;
         const last = rows.at(-1);
-        if (last === undefined || rows.length < WALKED_AT_ONCE) return;
-        place = { key: last[key] ?? '', seq: last.seq };
+        if (last === undefined || rows.length < WALK_BATCH_SIZE) return;
+        position = { key: last[key] ?? '', seq: last.seq };
       }
     },
-    /** Its memberships and its history must be deleted before. */
+    /** The contact's memberships and consent history must be deleted before. */
     remove: (seq: number): void => {
       const before = indexed.get(seq);
       if (before !== undefined) index.remove(before);
@@ -260,7 +261,8 @@ export function contactTable(db: Database) {
   };
 }
 
-function isIndexedAlike(one: IndexedContact, two: IndexedContact): boolean {
+/** Whether two versions of a contact have the same index entry; account and user id never change. */
+function hasSameEntry(one: IndexedContact, two: IndexedContact): boolean {
   return (
     one.search_text === two.search_text &&
     one.email_hash === two.email_hash &&

@@ -1,10 +1,11 @@
 import type { Database } from '../database.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 
-/**
- * Subscription groups. `subscriptionTable` updates their counts with the memberships. A deleted group is immediately
- * deleted for callers; the row stays until its memberships are deleted.
+/*
+ * Subscription groups. `subscriptionTable` updates their counts with the memberships. A deleted group is invisible to
+ * callers immediately; its row stays until its memberships are deleted.
  */
+
 export type ImportStatus = 'running' | 'completed' | 'interrupted';
 
 export interface SubscriptionGroupRow {
@@ -51,7 +52,7 @@ export function subscriptionGroupTable(db: Database) {
   const list = db.prepare<[string, number, number], SubscriptionGroupRow>(`
     SELECT * FROM subscription_groups WHERE account_id = ? AND deleted_at IS NULL AND seq < ?
     ORDER BY seq DESC LIMIT +?`);
-  const forgetTemplate = db.prepare<{ accountId: string; templateId: string }>(`
+  const clearTemplate = db.prepare<{ accountId: string; templateId: string }>(`
     UPDATE subscription_groups SET
       unsubscribe_template_id = nullif(unsubscribe_template_id, @templateId),
       report_abuse_template_id = nullif(report_abuse_template_id, @templateId),
@@ -84,13 +85,13 @@ export function subscriptionGroupTable(db: Database) {
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<SubscriptionGroupRow> =>
       pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
     /** Removes a deleted compliance template from all groups of the account. */
-    forgetTemplate: (accountId: string, templateId: string): void => {
-      forgetTemplate.run({ accountId, templateId });
+    clearTemplate: (accountId: string, templateId: string): void => {
+      clearTemplate.run({ accountId, templateId });
     },
     setImportStatus: (seq: number, status: ImportStatus): void => {
       setImportStatus.run(status, seq);
     },
-    /** Marks running imports as interrupted: at the start they are of a daemon that has ended. */
+    /** Marks running imports as interrupted: at the start of a daemon they belong to a process that has ended. */
     interruptImports: (): void => {
       interrupt.run();
     },
@@ -99,7 +100,7 @@ export function subscriptionGroupTable(db: Database) {
     },
     /** Deleted groups whose memberships are not all deleted yet. */
     deleted: (): number[] => deleted.all(),
-    /** Its memberships and opt-outs must be deleted before. */
+    /** The group's memberships and opt-outs must be deleted before. */
     remove: (seq: number): void => {
       remove.run(seq);
     },

@@ -22,7 +22,7 @@ export interface SubscriptionRow {
 /** A membership with its group's public id. */
 export type Membership = SubscriptionRow & { subscription_group_id: string };
 
-/** A contact and its membership in the group that was asked for. */
+/** A contact and its membership in a group. */
 export interface Member {
   contact: KnownContact;
   subscription: SubscriptionRow;
@@ -100,7 +100,7 @@ export function subscriptionTable(db: Database) {
       update.run(row);
       if (before.is_active !== row.is_active) count.run(0, row.is_active - before.is_active, row.group_seq);
     },
-    /** False when there was none. */
+    /** Returns false when there was none. */
     remove: (groupSeq: number, contactSeq: number): boolean =>
       uncount(remove.all(groupSeq, contactSeq)) === 1,
     /** Oldest first. */
@@ -108,7 +108,7 @@ export function subscriptionTable(db: Database) {
     removeOfContact: (contactSeq: number): void => {
       uncount(removeOfContact.all(contactSeq));
     },
-    /** Returns how many, at most `limit`. */
+    /** Returns how many were removed, at most `limit`. */
     removeOfGroup: (groupSeq: number, limit: number): number =>
       uncount(removeOfGroup.all(groupSeq, groupSeq, limit)),
     /** The newest contacts first. */
@@ -194,21 +194,21 @@ export function groupOptOutTable(db: Database) {
     DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash IN (
       SELECT recipient_hash FROM group_opt_outs WHERE group_seq = ? LIMIT +?)`);
   return {
-    /** Keeps the first; false when there was one. */
+    /** Returns false when there is an opt-out already, which stays. */
     add: (row: OptOutRow): boolean => add.run(row).changes === 1,
     has: (groupSeq: number, recipientHash: string): boolean =>
       since.get(groupSeq, recipientHash) !== undefined,
     /** When the person left the group; null: never. */
     since: (groupSeq: number, recipientHash: string): number | null =>
       since.get(groupSeq, recipientHash) ?? null,
-    /** False when there was none. */
+    /** Returns false when there was none. */
     remove: (groupSeq: number, recipientHash: string): boolean =>
       remove.run(groupSeq, recipientHash).changes === 1,
     /** Copies the opt-outs of one identifier of a person to another one. */
     copy: (accountId: string, from: string, to: string): void => {
       copy.run({ accountId, from, to });
     },
-    /** Returns how many, at most `limit`. */
+    /** Returns how many were removed, at most `limit`. */
     removeOfGroup: (groupSeq: number, limit: number): number =>
       removeOfGroup.run(groupSeq, groupSeq, limit).changes,
   };

@@ -1,6 +1,7 @@
 import type { Database } from '../database.ts';
 
-/** Sending domains with their verification flags, and their DKIM keys. */
+/* Sending domains with their verification flags, and their DKIM keys. */
+
 export type UseCase = 'tx' | 'mk';
 export type DomainStatus = 'PENDING' | 'SUCCESS' | 'TEMPORARY_FAILURE' | 'FAILED';
 type Flag = 0 | 1;
@@ -110,7 +111,7 @@ export function domainTable(db: Database) {
     insert: (row: DomainRow): void => {
       insert.run(row);
     },
-    /** Writes every column that may change; the id, name, use case and region do not. */
+    /** Writes the columns that may change (COLUMNS). */
     update: (row: DomainRow): void => {
       update.run(row);
     },
@@ -122,7 +123,7 @@ export function domainTable(db: Database) {
       accountId === null ? list.all() : listOf.all(accountId),
     /** An account's registrations of one name, one for each use case. */
     named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
-    /** Whether any account has it. */
+    /** Whether any account has registered the name. */
     isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
     /**
      * Whether a domain has the custom link host `host` or the name `name`. proven: the DKIM key of such a domain was found

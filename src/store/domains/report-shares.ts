@@ -1,11 +1,12 @@
 import type { Database } from '../database.ts';
 
-/**
+/*
  * Limits of stored reports. Anyone can send reports, in any name and with any dates. Therefore reports are deleted in the
  * order of reception, and a sender's reports displace its own before those of others: each network, claimed organization
  * and signing organization has a share of the reports about one name. Where a share is exceeded, unsigned reports are
  * deleted before signed ones, and first those of the network with the most reports.
  */
+
 export interface ReportOrigin {
   organization: string;
   /** Of the caller. */

@@ -72,7 +72,7 @@ export function tlsReportTable(db: Database) {
     },
     /** Newest first. */
     list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
-    /** Most sessions first. */
+    /** The failure with the most sessions first. */
     failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
     total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
       total.get({ host, ...period }) ?? { successful: 0, failed: 0 },

@@ -1,3 +1,4 @@
+import type { AgedRule } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /**
@@ -32,17 +33,7 @@ export interface AgedPortion {
   end: number;
 }
 
-export interface AgedTable {
-  table: string;
-  /** INTEGER PRIMARY KEY. */
-  number: string;
-  /** Epoch ms. */
-  time: string;
-  /** A condition that rows must meet to be deleted; others are skipped. */
-  only?: string;
-  /** Rows of another table that are deleted first: those whose column `number` has the number of the deleted row. */
-  children?: { table: string; number: string };
-}
+export type AgedTable = Pick<AgedRule, 'number' | 'time' | 'only' | 'children'> & { table: string };
 
 interface Row {
   number: number;

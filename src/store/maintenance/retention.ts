@@ -17,7 +17,7 @@ import { agedRows } from './aged-rows.ts';
  */
 
 /** The position of a walk through the contents. */
-export interface ContentPlace {
+export interface ContentPosition {
   contentId: number;
   /** The last message of that content that was examined; 0: none yet. */
   messageSeq: number;
@@ -32,15 +32,15 @@ export interface ContentWalk {
 }
 
 /** The position of a walk through the webhook deliveries. */
-export interface DeliveryPlace {
+export interface DeliveryPosition {
   webhook: number;
   eventSeq: number;
 }
 
 /** `next`: null: there is nothing more to delete. */
-export interface PurgedPortion<Place> {
+export interface PurgedPortion<Position> {
   removed: number;
-  next: Place | null;
+  next: Position | null;
 }
 
 interface ContentUse {
@@ -99,18 +99,18 @@ function contentRetention(db: Database) {
   const remove = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
 
   /** Examines `rows` messages at most. `lastSeq`: the last one that was examined. */
-  function useOf(place: ContentPlace, before: number, rows: number): Use {
+  function useOf(position: ContentPosition, before: number, rows: number): Use {
     const isDone = ({ final_at: finalAt }: ContentUse) => finalAt !== null && finalAt < before;
     // The newest of a campaign's messages is most likely the last to become final.
-    const newest = newestUse.get(place.contentId);
+    const newest = newestUse.get(position.contentId);
     if (newest === undefined) {
-      const isOld = (createdAt.get(place.contentId) ?? before) < before;
+      const isOld = (createdAt.get(position.contentId) ?? before) < before;
       return { verdict: isOld ? 'unused' : 'used', examined: 0, lastSeq: 0 };
     }
     if (!isDone(newest)) return { verdict: 'used', examined: 0, lastSeq: 0 };
-    const messages = uses.all(place.contentId, place.messageSeq, rows);
+    const messages = uses.all(position.contentId, position.messageSeq, rows);
     const verdict = !messages.every(isDone) ? 'used' : messages.length < rows ? 'unused' : 'open';
-    return { verdict, examined: messages.length, lastSeq: messages.at(-1)?.seq ?? place.messageSeq };
+    return { verdict, examined: messages.length, lastSeq: messages.at(-1)?.seq ?? position.messageSeq };
   }
 
   /** Whether the content was stored after the date, and therefore all later ones, too. */
@@ -122,10 +122,13 @@ function contentRetention(db: Database) {
   }
 
   return {
-    start: { contentId: 0, messageSeq: 0 } satisfies ContentPlace,
+    start: { contentId: 0, messageSeq: 0 } satisfies ContentPosition,
     /** Examines about `rows` contents and messages, fewer when `isOver`. */
-    purge: (place: ContentPlace, { before, now, rows, isOver }: ContentWalk): PurgedPortion<ContentPlace> => {
-      let next = place;
+    purge: (
+      position: ContentPosition,
+      { before, now, rows, isOver }: ContentWalk,
+    ): PurgedPortion<ContentPosition> => {
+      let next = position;
       let removed = 0;
       for (let left = rows; left > 0 && (left === rows || !isOver()); ) {
         const contentId = nextContent.get(next.contentId);
@@ -147,7 +150,7 @@ function contentRetention(db: Database) {
 
 /** Deliveries of deleted events. */
 function deliveryRetention(db: Database) {
-  const firstOf = db.prepare<[number, number], DeliveryPlace>(`
+  const firstOf = db.prepare<[number, number], DeliveryPosition>(`
     SELECT webhook, event_seq AS eventSeq FROM webhook_deliveries WHERE (webhook, event_seq) >= (?, ?)
     ORDER BY webhook, event_seq LIMIT 1`);
   const rowsFurther = db
@@ -159,13 +162,13 @@ function deliveryRetention(db: Database) {
     DELETE FROM webhook_deliveries WHERE webhook = ? AND event_seq >= ? AND event_seq < ?
       AND NOT EXISTS (SELECT 1 FROM events WHERE events.seq = webhook_deliveries.event_seq)`);
   return {
-    start: { webhook: 0, eventSeq: 0 } satisfies DeliveryPlace,
+    start: { webhook: 0, eventSeq: 0 } satisfies DeliveryPosition,
     /** Deletes deliveries of events before `end` only, see `AgedPortion`. */
     purge: (
-      place: DeliveryPlace,
+      position: DeliveryPosition,
       { end, rows }: { end: number; rows: number },
-    ): PurgedPortion<DeliveryPlace> => {
-      const first = firstOf.get(place.webhook, place.eventSeq);
+    ): PurgedPortion<DeliveryPosition> => {
+      const first = firstOf.get(position.webhook, position.eventSeq);
       if (first === undefined) return { removed: 0, next: null };
       const { webhook, eventSeq } = first;
       const further = rowsFurther.get(webhook, eventSeq, end, rows);

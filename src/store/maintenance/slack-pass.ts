@@ -4,8 +4,8 @@ import { Worker } from 'node:worker_threads';
 import { openedFile, openSlackCleaner, type SlackBatch } from './slack.ts';
 import type { SlackRequest, SlackThreadData } from './slack-thread.ts';
 
-/** Clears the unused space of a whole database file, see `slack`. */
-export interface SlackPass {
+/** The result of clearing the unused space of a whole database file, see slack.ts. */
+export interface SlackPassResult {
   /**
    * `cleared`: no copy of a row that was deleted before the pass is left in the file or the write-ahead log. `busy`:
    * another process reads or writes all the time; the caller tries again later. `stopped`: by `signal`.
@@ -29,7 +29,7 @@ interface Runner {
   close(): Promise<void>;
 }
 
-/** A page can move to a place that a round has passed: another round follows until one finds nothing to clear. */
+/** A page can move to a position that a round has passed: rounds are repeated until one finds nothing to clear. */
 const MAX_ROUNDS = 3;
 const MAX_ATTEMPTS = 50;
 const FIRST_RETRY_MS = 5;
@@ -39,7 +39,7 @@ const SMALL_FILE_BYTES = 64 * 1024 * 1024;
 const PAUSE_MS = 100;
 
 /** Clears the unused space of a database file and empties its write-ahead log. Commits continue meanwhile. */
-export async function runSlackPass(file: string, options: SlackPassOptions = {}): Promise<SlackPass> {
+export async function runSlackPass(file: string, options: SlackPassOptions = {}): Promise<SlackPassResult> {
   const { script, signal } = options;
   const { size } = await stat(file);
   const pauseMs = script === undefined || size <= SMALL_FILE_BYTES ? 0 : PAUSE_MS;

@@ -17,7 +17,7 @@ export interface MessageFilter {
   /** Part of the From address or of the subject, in lower case; compared without case in ASCII. */
   sender?: string;
   subject?: string;
-  /** Accepted at or after, before; epoch ms. */
+  /** Accepted at or after `from` and before `to`, epoch ms. */
   from?: number;
   to?: number;
   /** Only messages with a lower number: the page key. */

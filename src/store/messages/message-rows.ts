@@ -73,7 +73,7 @@ export interface AttemptRow {
 /**
  * How messages and attempts are stored. Ids of resources are numbers, public ids and hashes are octets, enumerations
  * are codes. A time that is not yet known is stored as the negative time of acceptance, so that a message keeps its
- * size, and its place on a page, from acceptance to delivery.
+ * size, and its position in a page, from acceptance to delivery.
  */
 export const MESSAGE_COLUMNS = `
   m.seq, m.message_key AS message_id, m.account AS account_id, m.content_id, m.use_case_code AS use_case,
@@ -83,7 +83,7 @@ export const MESSAGE_COLUMNS = `
   m.updated_at, m.expires_at, iif(m.sent_time < 0, NULL, m.sent_time) AS sent_at,
   iif(m.final_time < 0, NULL, m.final_time) AS final_at`;
 
-/** No further delivery attempt will be made. */
+/** The condition that no further delivery attempt will be made. */
 export const IS_FINAL = 'final_time >= 0';
 export const FINAL_AT = 'iif(final_time < 0, NULL, final_time) AS final_at';
 

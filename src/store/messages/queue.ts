@@ -1,13 +1,13 @@
 import type { DataPolicy } from '../data-policy.ts';
-import { type Database, preparedByText } from '../database.ts';
+import type { Database } from '../database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
-import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from './message-rows.ts';
+import { STATUS_CODES } from '../rows/row-keys.ts';
+import { MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
 import type { MessageRow } from './messages.ts';
 
 /**
  * The durable queue. A row is `ready` when it is due and not held; deferred rows wait for their due time and are made ready
- * by `promote`. Leases contain the daemon's generation, so that a restart knows the leases of a daemon that was killed.
+ * by `promote`. Leases contain the daemon's generation, so that leases of a daemon that was killed can be recognized.
  */
 export interface QueueRow {
   seq: number;
@@ -56,7 +56,7 @@ export type QueuedMessage = MessageRow & {
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
 /** The columns of the queue in a queued message. */
-type QueueColumns = Pick<QueuedMessage, 'destination' | 'priority' | 'lease' | 'due_at'>;
+export type QueueColumns = Pick<QueuedMessage, 'destination' | 'priority' | 'lease' | 'due_at'>;
 
 /** A row of the table: ids are numbers (id-numbers.ts). */
 type StoredQueueRow<Id = StoredId> = Omit<QueueRow, 'account_id' | 'domain_id'> & { account: Id; domain: Id };
@@ -78,33 +78,6 @@ export interface QueueShift extends ExpiryShift {
   dueAfter: number;
 }
 
-/** Which messages of the queue; all conditions that are set must hold. */
-export interface QueueFilter {
-  accountId?: string;
-  destination?: string;
-  domainId?: string;
-  campaignId?: string;
-}
-
-interface StoredFilter {
-  account?: BoundId;
-  destination?: string;
-  domain?: BoundId;
-  campaign?: BoundId;
-}
-
-/** A message in the queue and whether it is held with its campaign. */
-export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1 };
-
-/** How many messages of the queue match, by what can be done with them. */
-export interface QueueCounts {
-  messages: number;
-  sending: number;
-  /** Deferred, neither paused nor being sent. */
-  deferred: number;
-  paused: number;
-}
-
 export const QUEUE_POLICY = {
   table: 'queue',
   personal: ['destination'],
@@ -113,7 +86,7 @@ export const QUEUE_POLICY = {
 } as const satisfies DataPolicy;
 
 export function queueTable(db: Database) {
-  const { account, domain, campaign } = idNumbers(db);
+  const { account, domain } = idNumbers(db);
   const { toRow } = messageRows(db);
   const insert = db.prepare<StoredQueueRow<BoundId>>(`
     INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready, lease, campaign_seq)
@@ -181,50 +154,11 @@ export function queueTable(db: Database) {
   const ofDomain = db.prepare<[BoundId, number], { seq: number }>(
     'SELECT seq FROM queue WHERE domain = ? LIMIT +?',
   );
-  // Held, or of a paused campaign: the message is held when it leaves the queue.
-  const PAUSED = `(q.due_at = ${HELD}
-    OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
-  const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
-  const IS_DEFERRED = `m.status_code = ${STATUS_CODES.sql('deferred')}`;
-  const byDestination = db.prepare<[], QueueSummary>(`
-    SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending,
-      sum(ready = 0 AND NOT ${PAUSED} AND NOT ${IS_QUEUED}) AS deferred,
-      sum(ready = 0 AND NOT ${PAUSED} AND ${IS_QUEUED}) AS scheduled,
-      sum(${PAUSED}) AS paused, sum(lane = 0) AS transactional,
-      min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
-    FROM queue q GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
-
-  type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused'>;
-  const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
-  const oneListed = db.prepare<[number], StoredInQueue>(`
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
-    FROM queue q CROSS JOIN messages m USING (seq) WHERE q.seq = ?`);
-  const counted = preparedByText<StoredFilter, QueueCounts>(db);
-  const paged = preparedByText<
-    StoredFilter & { afterSeq: number; limit: number },
-    { seq: number; message_key: StoredKey }
-  >(db);
-  /** The values to which the conditions compare columns. */
-  const stored = ({ accountId, domainId, campaignId, destination }: QueueFilter): StoredFilter => ({
-    ...(destination === undefined ? {} : { destination }),
-    ...(accountId === undefined ? {} : { account: account.find(accountId) }),
-    ...(domainId === undefined ? {} : { domain: domain.find(domainId) }),
-    ...(campaignId === undefined ? {} : { campaign: campaign.find(campaignId) }),
-  });
   const toQueueKey = ({ priority, account: number, destination }: StoredQueueKey): QueueKey => ({
     priority,
     account_id: account.id(number),
     destination,
   });
-  // CROSS JOIN: reads the queue, not all messages of a campaign.
-  const conditions = (filter: QueueFilter): string => {
-    const where = ['1 = 1'];
-    if (filter.accountId !== undefined) where.push('q.account = @account');
-    if (filter.destination !== undefined) where.push('q.destination = @destination');
-    if (filter.domainId !== undefined) where.push('q.domain = @domain');
-    if (filter.campaignId !== undefined) where.push('m.campaign = @campaign');
-    return where.join(' AND ');
-  };
   return {
     insert: ({ account_id, domain_id, ...row }: QueueRow): void => {
       insert.run({ ...row, account: account.assign(account_id), domain: domain.assign(domain_id) });
@@ -268,8 +202,8 @@ export function queueTable(db: Database) {
       postpone.run(dueAt, seq);
     },
     /**
-     * Makes messages that wait for their due time due earlier, at most `limit`, from the one after `afterSeq` on.
-     * Returns the last one's seq; null when there are no more.
+     * Makes at most `limit` messages that wait for their due time due earlier, beginning after `afterSeq`. Returns the
+     * seq of the last one; null when there are no more.
      */
     makeEarlier: (shift: QueueShift, afterSeq: number, limit: number): number | null => {
       const seqs = deferred.all({ ...shift, afterSeq, limit });
@@ -277,7 +211,7 @@ export function queueTable(db: Database) {
       return seqs.at(-1) ?? null;
     },
     /**
-     * Moves the expiry of waiting messages, at most `limit`, from the one after `afterSeq` on. Returns the last one's seq;
+     * Moves the expiry of at most `limit` waiting messages, beginning after `afterSeq`. Returns the seq of the last one;
      * null when there are no more.
      */
     moveExpiry: (shift: ExpiryShift, afterSeq: number, limit: number): number | null => {
@@ -286,71 +220,14 @@ export function queueTable(db: Database) {
       for (const seq of seqs) expireLater.run(ms, seq);
       return seqs.at(-1) ?? null;
     },
-    /** Ends all leases: at the start, under the daemon lock, they are of daemons that have ended. */
+    /** Ends all leases: at the start, under the daemon lock, they belong to daemons that have ended. */
     freeLeases: (): number => freeLeases.run().changes,
-    /** Makes ready what has come due, at most `limit`; returns the keys, one for each message. */
+    /** Makes at most `limit` due messages ready; returns the queue key of each. */
     promote: (now: number, limit: number): QueueKey[] => promote.all(now, limit).map(toQueueKey),
     /** When the next deferred message becomes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
     count: (): number => count.get()?.n ?? 0,
     ofDomain: (domainId: string, limit: number): number[] =>
       ofDomain.all(domain.find(domainId), limit).map((row) => row.seq),
-    byDestination: (): QueueSummary[] => byDestination.all(),
-    /** Messages in the queue, the next due first, held ones last. */
-    list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
-      listed(`
-        SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
-        FROM queue q CROSS JOIN messages m USING (seq)
-        WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)
-        .all({ ...stored(filter), limit })
-        .map(toRow),
-    /** One of them; null when it is not in the queue. */
-    listed: (seq: number): ListedInQueue | null => {
-      const found = oneListed.get(seq);
-      return found === undefined ? null : toRow(found);
-    },
-    counts: (filter: QueueFilter): QueueCounts =>
-      counted(`
-        SELECT count(*) AS messages, coalesce(sum(q.lease IS NOT NULL), 0) AS sending,
-          coalesce(sum(q.lease IS NULL AND ${IS_DEFERRED} AND NOT ${PAUSED}), 0) AS deferred,
-          coalesce(sum(q.lease IS NULL AND ${PAUSED}), 0) AS paused
-        FROM queue q CROSS JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(stored(filter)) ?? {
-        messages: 0,
-        sending: 0,
-        deferred: 0,
-        paused: 0,
-      },
-    /** Messages without a lease, from the one after `afterSeq` on; with `deferred`, only those that are retried. */
-    waiting: (
-      filter: QueueFilter,
-      { deferred, afterSeq, limit }: { deferred: boolean; afterSeq: number; limit: number },
-    ): ListedSeq[] => {
-      const retryable = deferred ? `AND ${IS_DEFERRED} AND NOT ${PAUSED}` : '';
-      return paged(`
-        SELECT q.seq, m.message_key FROM queue q CROSS JOIN messages m USING (seq)
-        WHERE ${conditions(filter)} AND q.lease IS NULL ${retryable} AND q.seq > @afterSeq
-        ORDER BY q.seq LIMIT +@limit`)
-        .all({ ...stored(filter), afterSeq, limit })
-        .map(({ seq, message_key }) => ({ seq, message_id: messageIdOf(message_key) }));
-    },
   };
-}
-
-export interface QueueSummary {
-  destination: string;
-  messages: number;
-  sending: number;
-  deferred: number;
-  /** Not yet due and never attempted. */
-  scheduled: number;
-  /** Held with their campaigns. */
-  paused: number;
-  transactional: number;
-  /** Null when all are paused. */
-  oldest_due: number | null;
-}
-
-interface ListedSeq {
-  seq: number;
-  message_id: string;
 }

@@ -14,8 +14,8 @@ export interface BackgroundStep {
   /** Log message: `contacts added to the search index`. */
   description: string;
   /**
-   * Runs one portion: changes at most `rows` rows, fewer when `isOver`, which it calls after each row. Returns how many
-   * rows it changed; 0: the step is complete.
+   * Runs one portion: changes at most `rows` rows, and ends early when `isOver`, which it calls after each row, returns
+   * true. Returns how many rows it changed; 0: the step is complete.
    */
   run(tables: Tables, rows: number, isOver: () => boolean): number;
 }
@@ -24,7 +24,7 @@ export interface BackgroundSteps {
   start(): void;
   /** Number of steps that are not known to be complete. */
   pending(): number;
-  /** Resolves after the portion in progress. */
+  /** Ends after the portion in progress; resolves when it has ended. */
   stop(): Promise<void>;
 }
 

@@ -26,7 +26,7 @@ import { basename, dirname, join } from 'node:path';
  *                           it as a hard link before FILE.new is renamed to FILE. While both names are links to one
  *                           file the rename has not happened, and `removeLeftovers` removes the link.
  *     FILE.before-….partial the same copy while it is being written
- *     FILE.sample-PID       the rows that an estimate is measured with
+ *     FILE.sample-PID       the rows that an estimate is measured on
  */
 
 /** SQLite's own files of a database, by suffix. */
@@ -61,14 +61,14 @@ export function removeLeftovers(file: string): string[] {
     const { ino, dev } = statSync(path);
     // A link to the database itself is no copy: it would change with it.
     const isLink = current !== undefined && current.ino === ino && current.dev === dev;
-    if (isLink || name.endsWith(PARTIAL)) leftovers.push(path);
+    if (isLink || name.endsWith(PARTIAL_SUFFIX)) leftovers.push(path);
   }
   leftovers.push(...samplesOf(file));
   for (const path of leftovers) rmSync(path, { force: true });
   return leftovers;
 }
 
-/** The file with the rows that this process measures an estimate with. */
+/** The file with the rows that this process measures an estimate on. */
 export function sampleFileOf(file: string): string {
   return `${file}.sample-${process.pid}`;
 }
@@ -97,7 +97,7 @@ export function schemaInHeader(file: string): number {
 }
 
 /** Suffix of a copy that is not complete. */
-export const PARTIAL = '.partial';
+export const PARTIAL_SUFFIX = '.partial';
 
 /** Errors of file systems that cannot share blocks between files. */
 const NO_REFLINKS: ReadonlySet<string> = new Set([
@@ -114,7 +114,7 @@ const NO_REFLINKS: ReadonlySet<string> = new Set([
 export function copyDatabase(file: string, to: string, onProgress: CopyProgress): void {
   if (!cloneFile(file, to)) copyBytes(file, to, onProgress);
   chmodSync(to, 0o600);
-  keepOwner(file, to);
+  copyOwner(file, to);
   syncPath(to);
 }
 
@@ -188,8 +188,8 @@ export function removeOlderCopies(file: string, newest: string): string[] {
 /** Errors of file systems without hard links. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** Gives the database another name, as a hard link where the file system has them: `file` then exists, too. */
-export function keepOld(file: string, keepAs: string): void {
+/** Gives the old database the name `keepAs`, as a hard link where the file system has them: `file` then exists, too. */
+export function keepOldFile(file: string, keepAs: string): void {
   try {
     linkSync(file, keepAs);
   } catch (error) {
@@ -200,8 +200,8 @@ export function keepOld(file: string, keepAs: string): void {
   }
 }
 
-/** Gives a file that root created the owner of the original, so that the daemon's user can open it. */
-export function keepOwner(original: string, created: string): void {
+/** Sets the owner of a file that root created to that of the original, so that the daemon's user can open it. */
+export function copyOwner(original: string, created: string): void {
   const { uid, gid } = statSync(original);
   const status = statSync(created);
   if (process.getuid?.() === 0 && (status.uid !== uid || status.gid !== gid)) chownSync(created, uid, gid);

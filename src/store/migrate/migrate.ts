@@ -5,7 +5,7 @@ import { StoreFault } from '../failure.ts';
 import {
   copyDatabase,
   copyOfEarlierRun,
-  PARTIAL,
+  PARTIAL_SUFFIX,
   removeLeftovers,
   removeOlderCopies,
   syncPath,
@@ -13,7 +13,7 @@ import {
 import { type Migration, migrationName, migrationsFrom, newestOf, type SqlMigration } from './migrations.ts';
 import { leaveWal, type RebuildProgress, rebuildDatabase, setFileFormat } from './rebuild.ts';
 
-/**
+/*
  * Migrates a database with exclusive access to it: the caller holds the daemon lock, and the migration does not begin
  * while another process has the database open. In-place migrations run in rollback-journal mode, in which new pages
  * (a new index) are written once; in WAL mode they would be written to the log and then to the file.
@@ -21,6 +21,7 @@ import { leaveWal, type RebuildProgress, rebuildDatabase, setFileFormat } from '
  * A database with data is copied before it is changed in place; a rebuild keeps the old file instead. A migration that
  * was killed continues at the next start after the last step that was committed, and keeps the copy that it has.
  */
+
 export interface MigrateOptions {
   file: string;
   migrations: readonly Migration[];
@@ -124,7 +125,7 @@ function createDatabase(file: string, steps: readonly Migration[], to: number): 
 
 interface InPlaceOptions {
   file: string;
-  /** Where the database is copied before; null: there is a copy. */
+  /** The file that the database is copied to before; null: there is a copy already. */
   copyTo: string | null;
   busyTimeoutMs: number;
   begin(step: Migration): void;
@@ -145,8 +146,8 @@ function migrateInPlace(steps: readonly SqlMigration[], options: InPlaceOptions)
     if (copyTo !== null) {
       open().close();
       copied = headerOf(fd);
-      copyDatabase(file, copyTo + PARTIAL, (done, total) =>
-        options.onProgress({ step: 'backup', item: basename(copyTo + PARTIAL), done, total }),
+      copyDatabase(file, copyTo + PARTIAL_SUFFIX, (done, total) =>
+        options.onProgress({ step: 'backup', item: basename(copyTo + PARTIAL_SUFFIX), done, total }),
       );
     }
     const db = open();
@@ -154,12 +155,12 @@ function migrateInPlace(steps: readonly SqlMigration[], options: InPlaceOptions)
       if (copyTo !== null && copied !== null) {
         // The copy was made without a lock. Every change of the file changes a counter in its header.
         if (!headerOf(fd).equals(copied)) {
-          rmSync(copyTo + PARTIAL);
+          rmSync(copyTo + PARTIAL_SUFFIX);
           throw new StoreFault(
-            `another process changed ${file} while it was copied: stop it (fuser shows it) and start again`,
+            `Another process changed ${file} while it was copied: stop it (fuser shows it) and start again`,
           );
         }
-        renameSync(copyTo + PARTIAL, copyTo);
+        renameSync(copyTo + PARTIAL_SUFFIX, copyTo);
         syncPath(dirname(file));
       }
       db.exec('PRAGMA synchronous = FULL');

@@ -29,11 +29,11 @@ export interface MigrationEstimate {
   /** Whether the copy shares blocks with the database. */
   clones: boolean;
   seconds: number;
-  /** Where all files are. */
+  /** The directory of the database and of all files of the migration. */
   dir: string;
 }
 
-/** Rows of each table. */
+/** Maximum number of rows of each table in the sample. */
 const SAMPLE_ROWS = 10_000;
 /** Estimates are wrong by a few percent. */
 const MARGIN = 1.1;

@@ -47,7 +47,7 @@ export interface ColumnCopy {
   columns?: Readonly<Record<string, string>>;
   /** Joins after `FROM old.<table> AS o`; each must yield exactly one row for a row of the old table. */
   join?: string;
-  /** Rows for which this is not true are left out. */
+  /** Rows for which this is not true are not copied. */
   where?: string;
   /** Columns of the old table whose values are not copied. */
   dropped?: readonly string[];

@@ -2,7 +2,7 @@ import { closeSync, openSync, renameSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Database, openConnection, readNumber } from '../connection.ts';
 import { StoreFault } from '../failure.ts';
-import { keepOld, keepOwner, newFileOf, syncPath } from './files.ts';
+import { copyOwner, keepOldFile, newFileOf, syncPath } from './files.ts';
 import {
   type CopyPlan,
   countOf,
@@ -13,7 +13,7 @@ import {
   type SqlValue,
 } from './rebuild-plan.ts';
 
-/**
+/*
  * Rebuilds a database into a new file with another schema. The new file is written in the directory of the old one,
  * checked, synced and renamed over it, so that a process that is killed at any moment leaves either the old database or
  * the new one, complete. The old file stays as the copy from before the migration (files.ts).
@@ -21,6 +21,7 @@ import {
  * The connection locks the old database exclusively until the rename is done, and takes it out of WAL mode first:
  * no other process can have it open, and there is no log that could be applied to the new file.
  */
+
 export type RebuildStep = 'copy' | 'index' | 'check' | 'sync' | 'linked' | 'renamed' | 'done';
 
 export interface RebuildProgress {
@@ -35,7 +36,7 @@ export interface RebuildProgress {
 export interface RebuildOptions {
   /** The database. */
   file: string;
-  /** Where the old database stays; null: it is not kept. */
+  /** The name that the old database gets; null: it is not kept. */
   keepAs: string | null;
   onProgress?(progress: RebuildProgress): void;
   /** How long to wait for other processes to close the database. */
@@ -50,6 +51,7 @@ const CHUNK_ROWS = 5000;
 const BUSY_TIMEOUT_MS = 5000;
 /** 64 MiB: unique constraints of tables are filled in random order. Sorting for an index uses as much. */
 const CACHE_KIB = 65_536;
+
 /**
  * Replaces the database by one with the schema of `rebuild`. The caller holds the daemon lock, has called
  * `removeLeftovers`, and has no connection to the database. Throws when another process does; the old database is
@@ -74,11 +76,11 @@ export function rebuildDatabase(rebuild: Rebuild, options: RebuildOptions): void
     buildIndexes(db, rebuild, onProgress);
     if (options.withoutChecks !== true) check(db, plans, rows, onProgress);
     db.exec(`PRAGMA main.user_version = ${rebuild.version}`);
-    keepOwner(file, partial);
+    copyOwner(file, partial);
     onProgress({ step: 'sync', item: basename(partial), done: 0, total: 1 });
     syncPath(partial);
     if (keepAs !== null) {
-      keepOld(file, keepAs);
+      keepOldFile(file, keepAs);
       syncPath(dirname(file));
       onProgress({ step: 'linked', item: basename(keepAs), done: 1, total: 2 });
     }
@@ -93,9 +95,8 @@ export function rebuildDatabase(rebuild: Rebuild, options: RebuildOptions): void
 }
 
 /**
- * Sets the format of a file that has no table yet. Incremental vacuum costs 3 % more pages written, and lets
- * the retention return free pages bit by bit (docs/large-databases.md); VACUUM would exclude all writers for a minute
- * per 10 GB.
+ * Sets the format of a file that has no table yet. Incremental vacuum writes 3 % more pages, and lets retention return
+ * free pages in portions (docs/large-databases.md); VACUUM would exclude all writers for a minute per 10 GB.
  */
 export function setFileFormat(db: Database, { pageSize, autoVacuum = 'incremental' }: FileFormat = {}): void {
   if (pageSize !== undefined) db.exec(`PRAGMA page_size = ${pageSize}`);
@@ -107,7 +108,7 @@ function openNew(rebuild: Rebuild, partial: string): Database {
   closeSync(openSync(partial, 'wx', 0o600));
   const db = openConnection(partial, { timeout: 0 });
   setFileFormat(db, rebuild);
-  // With its name: otherwise the pragma would change the attached database, too.
+  // With the schema name: otherwise the pragma would change the attached database, too.
   db.exec('PRAGMA main.locking_mode = EXCLUSIVE');
   // SQLite's defensive mode forbids a database without a journal.
   db.unsafeMode(true);
@@ -140,7 +141,7 @@ export function leaveWal(db: Database, schema: string): void {
   db.exec('BEGIN EXCLUSIVE');
   const reached = mode.get();
   db.exec('COMMIT');
-  if (reached !== 'delete') throw new StoreFault('another process opened the database during the migration');
+  if (reached !== 'delete') throw new StoreFault('Another process opened the database during the migration');
 }
 
 /**
@@ -251,7 +252,7 @@ function buildIndexes(
 }
 
 /**
- * Throws when the new database has not all rows of the old one. `quick_check` is left out: it takes a tenth of the whole
+ * Throws when the new database does not have all rows of the old one. `quick_check` is left out: it takes a tenth of the whole
  * time, and reads what this process has just written from the cache of the system.
  */
 function check(
@@ -279,7 +280,7 @@ function checkCount(
   const rows = readNumber(db, `SELECT count(*) FROM main.${quoted(table)}`);
   if (rows !== expected)
     throw new StoreFault(
-      `the new table ${table} has ${rows} rows instead of ${expected}: nothing was changed`,
+      `The new table ${table} has ${rows} rows instead of ${expected}: nothing was changed`,
     );
 }
 

@@ -80,7 +80,7 @@ function requireSpace(file: string, { from, to, neededBytes, freeBytes, dir }: M
   const advice =
     copies.length === 0 ? '' : `; copies from before earlier migrations may be deleted: ${copies.join(', ')}`;
   throw new StoreFault(
-    `the migration from schema ${from} to ${to} needs about ${formatBytes(neededBytes)} in ${dir}, and ${formatBytes(freeBytes)} are available. Free space on this file system and start again${advice}. "postrider migrate --dry-run" shows the details`,
+    `The migration from schema ${from} to ${to} needs about ${formatBytes(neededBytes)} in ${dir}, and ${formatBytes(freeBytes)} are available. Free space on this file system and start again${advice}. "postrider migrate --dry-run" shows the details`,
   );
 }
 

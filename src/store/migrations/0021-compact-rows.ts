@@ -14,8 +14,8 @@ import {
 
 /**
  * Messages, events, attempts and the queue in their compact form (message-rows.ts, event-rows.ts): 660 bytes per
- * message instead of 1,500. Accounts, domains, campaigns and groups that exist get numbers; where a row names one that
- * was deleted, its id stays.
+ * message instead of 1,500. Accounts, domains, campaigns and groups that exist get numbers; a row that refers to a
+ * deleted one keeps its id.
  */
 export const COMPACT_ROWS: Omit<Rebuild, 'tables' | 'indexes'> = {
   version: 21,
@@ -112,5 +112,5 @@ function codesFor(codes: Codes<string>): (value: SqlValue) => SqlValue {
 
 function text(value: SqlValue): string {
   if (typeof value === 'string') return value;
-  throw new Error(`expected a text, found ${typeof value}`);
+  throw new Error(`expected a string, found ${typeof value}`);
 }

@@ -77,8 +77,8 @@ interface Job {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** A place for a thread, which is replaced when it ends. */
-interface Slot {
+/** A reader thread as the pool sees it; the thread is replaced when it ends. */
+interface ReaderHandle {
   /** Null between the end of a thread and the start of the next. */
   thread: Worker | null;
   isReady: boolean;
@@ -90,7 +90,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
   const { threads, budgetMs, log, observe = () => {}, turn } = options;
   const limits = { ...LIMITS, ...options.limits };
   const queue = createReadQueue<Job>({ ...limits, threads });
-  const slots: Slot[] = Array.from({ length: threads }, () => ({
+  const handles: ReaderHandle[] = Array.from({ length: threads }, () => ({
     thread: null,
     isReady: false,
     job: null,
@@ -101,41 +101,41 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
   /** Called when no read runs. */
   let onIdle: (() => void)[] = [];
 
-  const isIdle = ({ isReady, job }: Slot) => isReady && job === null;
-  const isBusy = ({ job }: Slot) => job !== null;
+  const isIdle = ({ isReady, job }: ReaderHandle) => isReady && job === null;
+  const isBusy = ({ job }: ReaderHandle) => job !== null;
 
-  function start(slot: Slot): void {
+  function start(handle: ReaderHandle): void {
     if (closed) return;
     const thread = options.startThread();
-    slot.thread = thread;
+    handle.thread = thread;
     thread.on('message', (reply: ReadReply) => {
-      if (slot.thread === thread) receive(slot, reply);
+      if (handle.thread === thread) receive(handle, reply);
     });
     thread.on('error', (error) => log.error({ err: error }, 'reader thread failed'));
     thread.on('exit', (code) => {
-      if (slot.thread === thread) lost(slot, code);
+      if (handle.thread === thread) lost(handle, code);
     });
   }
 
-  function receive(slot: Slot, reply: ReadReply): void {
+  function receive(handle: ReaderHandle, reply: ReadReply): void {
     if (reply.kind === 'ready') {
-      slot.isReady = true;
+      handle.isReady = true;
     } else {
-      slot.restartMs = limits.firstRestartMs;
-      const job = release(slot);
+      handle.restartMs = limits.firstRestartMs;
+      const job = release(handle);
       if (job !== null) settle(job, reply);
     }
     dispatch();
   }
 
-  /** Releases the slot of a read that has ended, and returns the read; null when the slot had none. */
-  function release(slot: Slot): Job | null {
-    const { job } = slot;
+  /** Ends the read of a thread and returns it; null when the thread ran none. */
+  function release(handle: ReaderHandle): Job | null {
+    const { job } = handle;
     if (job === null) return null;
-    slot.job = null;
+    handle.job = null;
     clearTimeout(job.timer);
     queue.ended(job);
-    if (!slots.some(isBusy)) for (const callback of onIdle.splice(0)) callback();
+    if (!handles.some(isBusy)) for (const callback of onIdle.splice(0)) callback();
     return job;
   }
 
@@ -158,17 +158,17 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     return new ReadRejected('too-broad', `the query exceeded its time budget of ${budgetMs / 1000} s`);
   }
 
-  function lost(slot: Slot, code: number): void {
-    slot.thread = null;
-    slot.isReady = false;
-    const job = release(slot);
+  function lost(handle: ReaderHandle, code: number): void {
+    handle.thread = null;
+    handle.isReady = false;
+    const job = release(handle);
     if (job !== null) reject(job, interrupted());
     if (closed) return;
-    const { restartMs } = slot;
+    const { restartMs } = handle;
     log.error({ code, read: job?.name, restartMs }, 'reader thread ended; starting another one');
-    slot.restartMs = Math.min(2 * restartMs, limits.maxRestartMs);
-    setTimeout(start, restartMs, slot).unref();
-    if (slots.every(({ thread }) => thread === null))
+    handle.restartMs = Math.min(2 * restartMs, limits.maxRestartMs);
+    setTimeout(start, restartMs, handle).unref();
+    if (handles.every(({ thread }) => thread === null))
       for (const waiting of queue.clear()) reject(waiting, interrupted());
     dispatch();
   }
@@ -190,14 +190,14 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
   function dispatch(): void {
     if (pauses > 0) return;
     for (;;) {
-      const idle = slots.filter(isIdle);
-      const [slot] = idle;
+      const idle = handles.filter(isIdle);
+      const [handle] = idle;
       const job = queue.take(idle.length);
-      if (slot === undefined || job === undefined) return;
+      if (handle === undefined || job === undefined) return;
       clearTimeout(job.timer);
-      slot.job = job;
+      handle.job = job;
       job.timer = setTimeout(overdue, budgetMs + limits.overdueMs, job);
-      slot.thread?.postMessage({ name: job.name, args: job.args } satisfies ReadRequest);
+      handle.thread?.postMessage({ name: job.name, args: job.args } satisfies ReadRequest);
     }
   }
 
@@ -214,7 +214,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     return new Promise((resolve, rejectRead) => {
       const job: Job = { accountId, name, args, resolve, reject: rejectRead, timer: undefined };
       if (closed) return reject(job, new ReadRejected('closing', 'the service is shutting down'));
-      if (slots.every(({ thread }) => thread === null)) return reject(job, interrupted());
+      if (handles.every(({ thread }) => thread === null)) return reject(job, interrupted());
       const rejected = queue.push(job);
       if (rejected !== null) reject(rejected, crowded());
       if (rejected === job) return;
@@ -237,7 +237,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     return value;
   }
 
-  for (const slot of slots) start(slot);
+  for (const handle of handles) start(handle);
   return {
     // Sound: the thread calls exactly this method with these arguments, and its result is plain data.
     table: (accountId, table, method, ...args) =>
@@ -246,7 +246,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     query: (accountId, { name }, ...args) => read(accountId, name, args) as Promise<never>,
     pause: async () => {
       pauses++;
-      if (slots.some(isBusy)) await idleOrOverdue();
+      if (handles.some(isBusy)) await idleOrOverdue();
       let isResumed = false;
       return {
         resume: () => {
@@ -261,16 +261,16 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
       closed = true;
       for (const job of queue.clear())
         reject(job, new ReadRejected('closing', 'the service is shutting down'));
-      await Promise.all(slots.map(closeSlot));
+      await Promise.all(handles.map(closeHandle));
     },
     state: () => ({
       waiting: queue.size,
-      busy: slots.filter(isBusy).length,
-      threads: slots.filter(({ isReady }) => isReady).length,
+      busy: handles.filter(isBusy).length,
+      threads: handles.filter(({ isReady }) => isReady).length,
     }),
   };
 
-  async function closeSlot({ thread }: Slot): Promise<void> {
+  async function closeHandle({ thread }: ReaderHandle): Promise<void> {
     if (thread === null) return;
     const ended = new Promise((resolve) => thread.once('exit', resolve));
     thread.postMessage('close' satisfies ReadRequest);

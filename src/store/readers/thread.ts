@@ -4,7 +4,8 @@ import { createTables, type Tables } from '../tables.ts';
 import { BudgetExceeded, boundReads } from './budget.ts';
 import { type ReadQuery, readsByName } from './reads.ts';
 
-/** The program of a reader thread, which runs one read after the other on a read-only connection. */
+/* The program of a reader thread, which runs one read after the other on a read-only connection. */
+
 export interface ReaderThreadData {
   /** The database. */
   file: string;
@@ -22,7 +23,7 @@ export type ReadReply =
   | { kind: 'too-broad'; ms: number }
   | { kind: 'failed'; code: string | undefined; message: string; stack: string | undefined; ms: number };
 
-/** Answers requests until a `close` request. `queries`: reads other than the methods of tables. */
+/** Runs requested reads until a `close` request. `queries`: reads other than the methods of tables. */
 export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): void {
   const port = parentPort;
   if (port === null) throw new Error('reads are served in a worker thread only');

@@ -1,6 +1,6 @@
 import { SHAPES, STRINGS } from './packed-json-dictionary.ts';
 
-/**
+/*
  * A compact binary form of JSON for tables with millions of rows: reports of delivery attempts and fields of events. Known
  * object shapes and known strings take one or two bytes, times are differences to the time of the row, IPv4 addresses take
  * four bytes, and a string that occurs twice is stored once. Every JSON value can be packed, and unpacking returns the
@@ -8,6 +8,7 @@ import { SHAPES, STRINGS } from './packed-json-dictionary.ts';
  *
  * The tags below and the tables of packed-json-dictionary.ts are part of the file format: entries are only appended.
  */
+
 const NULL = 0x00;
 const FALSE = 0x01;
 const TRUE = 0x02;
@@ -205,7 +206,7 @@ class Unpacker {
 
   text(): string {
     const text = this.#value();
-    if (this.#at !== this.#packed.length) throw new Error('Packed JSON is followed by other bytes');
+    if (this.#at !== this.#packed.length) throw new Error('packed JSON is followed by other bytes');
     return text;
   }
 
@@ -246,20 +247,20 @@ class Unpacker {
       case SHAPE:
         return this.#shaped();
       default:
-        throw new Error(`Packed JSON has the unknown tag ${tag}`);
+        throw new Error(`packed JSON has the unknown tag ${tag}`);
     }
   }
 
   #known(tag: number): string {
     const text = KNOWN_TEXTS[tag - KNOWN];
-    if (text === undefined) throw new Error(`Packed JSON has the unknown tag ${tag}`);
+    if (text === undefined) throw new Error(`packed JSON has the unknown tag ${tag}`);
     return text;
   }
 
   #shaped(): string {
     const number = this.#varint();
     const keys = SHAPE_TEXTS[number];
-    if (keys === undefined) throw new Error(`Packed JSON has an object of the unknown shape ${number}`);
+    if (keys === undefined) throw new Error(`packed JSON has an object of the unknown shape ${number}`);
     let text = '';
     for (const key of keys) text += (text === '' ? key : `,${key}`) + this.#value();
     return `{${text}}`;
@@ -268,7 +269,7 @@ class Unpacker {
   #string(encoding: 'utf8' | 'utf16le'): string {
     const octets = this.#varint();
     const end = this.#at + octets;
-    if (end > this.#packed.length) throw new Error('Packed JSON ends early');
+    if (end > this.#packed.length) throw new Error('packed JSON ends early');
     const text = JSON.stringify(this.#packed.toString(encoding, this.#at, end));
     this.#at = end;
     this.#texts.push(text);
@@ -278,7 +279,7 @@ class Unpacker {
   #repeated(): string {
     const number = this.#varint();
     const text = this.#texts[number];
-    if (text === undefined) throw new Error(`Packed JSON repeats the unknown string ${number}`);
+    if (text === undefined) throw new Error(`packed JSON repeats the unknown string ${number}`);
     return text;
   }
 
@@ -294,7 +295,7 @@ class Unpacker {
 
   #byte(): number {
     const next = this.#packed[this.#at++];
-    if (next === undefined) throw new Error('Packed JSON ends early');
+    if (next === undefined) throw new Error('packed JSON ends early');
     return next;
   }
 

@@ -195,7 +195,7 @@ describe('an erasure', () => {
     });
   });
 
-  it('keeps suppressions and opt-outs by the identifier: they hold when the person is back', async () => {
+  it('keeps suppressions and opt-outs by the identifier: they apply when the contact is created again', async () => {
     const { erase, suppress, tables, add, subscriptions, groupId, status } = await startWithAda();
     await suppress(ADA, 'hard_bounce');
     ok(await subscriptions.put('acct_one', groupId, ADA_ID, { isActive: false }, CALLER));
@@ -257,7 +257,7 @@ describe('an erasure', () => {
     });
   });
 
-  it('clears mail that came in, clicked links, and what endpoints answered; the operator’s own mail stays', async () => {
+  it('clears received mail, clicked links and the responses of endpoints, and keeps the operator’s own mail', async () => {
     const { send, erase, traces, writer, tables, clock, of, recorder } = await startWithAda();
     await writer.run((all) => {
       all.campaigns.insert({
@@ -315,10 +315,10 @@ describe('an erasure', () => {
   it.each<[string, { about: 'ours' | 'theirs' | null; sender?: string; raw: string }, boolean]>([
     ['about their message, with their name', { about: 'ours', raw: 'Hi\n\nAda Lovelace is away' }, false],
     ['about their message, of others', { about: 'ours', raw: 'Hi\n\nBob is away' }, true],
-    ['about nothing, from them', { about: null, sender: ADA, raw: 'Hi\n\n' }, false],
-    ['about nothing, to them', { about: null, raw: `To: ${ADA}\n\nHello` }, false],
-    ['about nothing, with their name', { about: null, raw: 'Hi\n\nAda Lovelace' }, true],
-    ['about nothing, with their address in its text', { about: null, raw: `Hi\n\nof ${ADA}` }, true],
+    ['about no message, from them', { about: null, sender: ADA, raw: 'Hi\n\n' }, false],
+    ['about no message, to them', { about: null, raw: `To: ${ADA}\n\nHello` }, false],
+    ['about no message, with their name', { about: null, raw: 'Hi\n\nAda Lovelace' }, true],
+    ['about no message, with their address in its text', { about: null, raw: `Hi\n\nof ${ADA}` }, true],
     ['about another account’s message', { about: 'theirs', sender: ADA, raw: `To: ${ADA}\n\n` }, true],
   ])('finds kept mail %s', async (_, { about, sender = '', raw }, stays) => {
     const { erase, send, tables, writer, clock } = await startWithAda();
@@ -399,7 +399,7 @@ describe('an erasure', () => {
     expect(at).toBeGreaterThan(0);
     expect(at).toBeLessThan(thirtieth);
     db.exec('DROP TRIGGER crash');
-    // What is done is not touched again.
+    // Processed rows are not read again.
     db.exec(
       `CREATE TRIGGER again BEFORE UPDATE ON messages WHEN new.seq <= ${at} BEGIN SELECT raise(ABORT, 'again'); END`,
     );
@@ -413,7 +413,7 @@ describe('an erasure', () => {
     const { send, tables, writer, clock, recorder } = await startWithAda();
     await send([ADA]);
     const gate = new BroadcastChannel('clearing');
-    // A thread that begins on request.
+    // A thread that starts on request.
     const slackScript = new URL(
       `data:text/javascript,${encodeURIComponent(`
         import { BroadcastChannel, parentPort } from 'node:worker_threads';
@@ -431,7 +431,7 @@ describe('an erasure', () => {
       writer,
       clock,
       log: createLog({ level: 'silent', hashAddresses: true }),
-      erasers: createErasers({ recorder, answersKeptMs: DAY }),
+      erasers: createErasers({ recorder, responsesKeptMs: DAY }),
       waitMs: 10_000,
       slackScript,
       smallFileBytes: 0,
@@ -480,7 +480,7 @@ describe('an erasure', () => {
     expect(traces()).toEqual([]);
   });
 
-  describe('finds what was left in free space', () => {
+  describe('clears copies in free space', () => {
     /** As page splits do: a row that is gone, and its bytes that are not. */
     function leaveTrace(db: Awaited<ReturnType<typeof startWithAda>>['db']): void {
       db.exec('PRAGMA secure_delete = OFF');
@@ -492,7 +492,7 @@ describe('an erasure', () => {
     }
     const ADDRESS = ['ada.lovelace@example.net'];
 
-    it('and clears it', async () => {
+    it('of the file', async () => {
       const { db, erase, traces } = await startWithAda();
       leaveTrace(db);
       await erase();

@@ -12,10 +12,10 @@ const scrubber = createScrubber({
   fullName: 'Ada Lovelace',
 });
 
-describe('what names a person', () => {
+describe('data of a person', () => {
   it.each([
     ['their address', '<ada.l+x@example.net>: unknown', '<email_1>: unknown'],
-    ['in other letters', 'Ada.L+X@EXAMPLE.net', 'email_1'],
+    ['in capitals', 'Ada.L+X@EXAMPLE.net', 'email_1'],
     ['at the end of a sentence', 'Write to ada.l+x@example.net.', 'Write to email_1.'],
     ['in a link', 'https://x.org/?e=ada.l%2Bx%40example.net&u=1', 'https://x.org/?e=email_1&u=1'],
     ['in a link inside a link', 'u=%3Fe%3Dada.l%2Bx%40example.net', 'u=%3Fe%3Demail_1'],
@@ -26,7 +26,7 @@ describe('what names a person', () => {
       'Ada Lovelace <ada.l+x@example.net> +442079460000',
       '[erased] <email_1> email_1',
     ],
-  ])('%s is taken out', (_, text, clean) => {
+  ])('is removed: %s', (_, text, clean) => {
     expect(scrubber.matches(text)).toBe(true);
     expect(scrubber.text(text)).toBe(clean);
   });
@@ -40,12 +40,12 @@ describe('what names a person', () => {
     'Ada',
     'Adam Lovelacer',
     '4420794600001',
-  ])('is not %s', (text) => {
+  ])('is not found in %s', (text) => {
     expect(scrubber.matches(text)).toBe(false);
     expect(scrubber.text(text)).toBe(text);
   });
 
-  it('is taken out of texts inside JSON, wherever they stand; the rest stays', () => {
+  it('is removed from texts anywhere inside JSON, and the rest stays', () => {
     const json = JSON.stringify({
       code: 550,
       text: 'ada.l+x@example.net\n"x"',
@@ -61,7 +61,7 @@ describe('what names a person', () => {
     });
   });
 
-  it('is nothing when nothing is known', () => {
+  it('is empty when nothing is known', () => {
     const nobody = createScrubber({ identifiers: ['phone_1'], addresses: [], phone: null, fullName: null });
     expect(nobody.matches('')).toBe(false);
     expect(nobody.text('any text')).toBe('any text');
@@ -73,7 +73,7 @@ it('removes the fields of an event that describe the person', () => {
   expect(JSON.parse(withoutPersonalFields(data))).toEqual({ url: 'https://x.org', isBot: false });
 });
 
-it('a content that others get loses the recipient', () => {
+it('a content of several recipients is kept without the erased one', () => {
   const others = { name: 'Bob', address: 'bob@example.net' };
   const content = {
     from: { name: '', address: 'shop@example.com' },

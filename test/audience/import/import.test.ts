@@ -49,7 +49,7 @@ const person = (setup: AudienceSetup, email: string) =>
   setup.tables.contacts.byIdentifier('acct_one', emailIdentifier(email));
 
 describe('an import of CSV', () => {
-  it('takes columns by their names, however they are written', async () => {
+  it('recognizes the names of columns in any spelling', async () => {
     const setup = await startAudience();
     const text = `E-Mail;Phone;First Name;last_name;consentMethod;consentDetails;consentTimestamp;customFields.plan;customFields.Home City
 ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";2025-05-01;gold;London
@@ -89,7 +89,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
     expect(person(setup, 'bob@example.net')).toMatchObject({ consent_method: 'imported', last_name: null });
   });
 
-  it('done twice changes nothing', async () => {
+  it('changes nothing when repeated', async () => {
     const setup = await startAudience();
     const text = 'email,firstName,consentMethod\nada@example.net,Ada,web_form\nbob@example.net,Bob,\n';
     await take(setup, text);
@@ -131,7 +131,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
       { line: 8, reason: 'consentTimestamp: is in the future' },
       { line: 9, reason: 'has 7 columns, the header has 6' },
       { line: 10, reason: 'email and phone are those of two different contacts' },
-      { line: 11, reason: 'the phone is that of a contact with another e-mail address' },
+      { line: 11, reason: 'the phone is that of a contact with another email address' },
       { line: 12, reason: 'firstName: must have at most 200 characters' },
       { line: 13, reason: 'a quote is not closed' },
     ]);
@@ -146,7 +146,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
     );
   });
 
-  it('ignores what it does not know, and names it', async () => {
+  it('ignores unknown columns, and reports their names', async () => {
     const result = await take(await startAudience(), 'email,shoe size,\nada@example.net,39,x\n');
     expect(result).toMatchObject({ counts: { created: 1 }, ignored: ['shoe size'] });
   });
@@ -161,7 +161,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
     expect(await take(await startAudience(), text)).toEqual({ refused });
   });
 
-  it('finds who comes twice in one file, and completes who is known by phone alone', async () => {
+  it('recognizes a contact that is twice in one file, and adds the address to one known by phone alone', async () => {
     const setup = await startAudience();
     ok(await setup.contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
     const text = 'email,phone,firstName\na@example.net,,A\nA@example.net,,B\nb@example.net,+4930123456,\n';
@@ -174,7 +174,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
 });
 
 describe('an import of NDJSON', () => {
-  it('takes the fields of the API', async () => {
+  it('accepts the fields of the API', async () => {
     const setup = await startAudience();
     const lines = [
       JSON.stringify({
@@ -206,7 +206,7 @@ describe('an import of NDJSON', () => {
 });
 
 describe('an import into a group', () => {
-  it('subscribes everybody once, and wakes up nobody who left', async () => {
+  it('subscribes every contact once, and ends no opt-out', async () => {
     const setup = await startAudience();
     const { groupId, subscriptions } = setup;
     for (const name of ['out', 'gone', 'member']) await setup.add(`${name}@example.net`);
@@ -272,7 +272,7 @@ describe('an import of a file', () => {
           dryRun: false,
           reportFile,
           signal: stop.signal,
-          onStart: ({ place }) => void starts.push(place.line),
+          onStart: ({ position }) => void starts.push(position.line),
           onProgress: () => {
             batches++;
             if (batches === options.stopAfter) stop.abort();
@@ -319,7 +319,7 @@ describe('an import of a file', () => {
   it.each([
     ['stopped', { stopAfter: 1 }],
     ['killed between two batches', { crashAfter: 2 }],
-  ])('goes on where it was when %s', async (_, cut) => {
+  ])('continues at its position when %s', async (_, cut) => {
     const { run, reportFile, listed, starts } = await startWithFile();
     const first = await run(cut).then(ok, (error: Error) => error.message);
     expect(first === 'killed' || (typeof first === 'object' && !first.complete)).toBe(true);
@@ -338,7 +338,7 @@ describe('an import of a file', () => {
     expect(listed()).toHaveLength(1733);
   });
 
-  it('begins again after completion, for a changed file, and for another account', async () => {
+  it('starts again after completion, for a changed file, and for another account', async () => {
     const { run, starts, file } = await startWithFile();
     await run({ stopAfter: 1 });
     await run({ accountId: 'acct_two', stopAfter: 1 });
@@ -348,14 +348,14 @@ describe('an import of a file', () => {
     expect(starts).toEqual([1, 1, 1, 1]);
   });
 
-  it('makes no report when there is nothing to report', async () => {
+  it('writes no report without rejected rows', async () => {
     const { run, reportFile, file } = await startWithFile();
     writeFileSync(file, 'email\na@example.net\n');
     ok(await run());
     expect(existsSync(reportFile)).toBe(false);
   });
 
-  it('refuses what is no file of contacts', async () => {
+  it('refuses a file without contacts', async () => {
     const { run, file } = await startWithFile();
     writeFileSync(file, 'name\nAda\n');
     expect(codeOf(await run())).toBe('VALIDATION_ERROR');

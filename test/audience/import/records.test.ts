@@ -122,7 +122,7 @@ describe('CSV records', () => {
       expect((await readCsv(text, size)).seen, `${size} bytes`).toEqual(seen);
   });
 
-  it('goes on from the end of any record as if it had never stopped', async () => {
+  it('can continue from the end of any record', async () => {
     const text = '\uFEFFa,b\r\n"c\nd",e\r\n\r\nü,"x\ny,z\nf,"g"\nh,i';
     const whole = await readCsv(text);
     for (const [index, end] of whole.ends.entries()) {
@@ -132,7 +132,7 @@ describe('CSV records', () => {
     }
   });
 
-  it('gives up a line that is too long, and no other', async () => {
+  it('rejects a line that is too long, and no other', async () => {
     const long = 'x'.repeat(300_000);
     for (const size of [1000, 1 << 20]) {
       const { seen, ends } = await readCsv(`a,b\n${long},c\nd,e\n"${long}`, size);
@@ -146,7 +146,7 @@ describe('CSV records', () => {
     }
   });
 
-  it('finds the way back when a quote swallows more than a record may hold', async () => {
+  it('continue at the next line when an unclosed quote exceeds the length of a record', async () => {
     const lines = Array.from({ length: 30_000 }, (_, n) => `row ${n},x`);
     const { seen } = await readCsv(`a,b\nc,"d\n${lines.join('\n')}\n`, 65_536);
     expect(seen).toHaveLength(30_002);
@@ -156,7 +156,7 @@ describe('CSV records', () => {
 });
 
 describe('lines of JSON', () => {
-  it('are cut at line ends, whatever stands in them', async () => {
+  it('are split at line ends, whatever they contain', async () => {
     const text = Buffer.from('{"a":"\\n\\""}\r\n\n{"b":"😀"}');
     const seen: unknown[] = [];
     for await (const records of readRecords(inChunks(text, 3), lineCutter)) {

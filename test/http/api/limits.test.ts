@@ -40,7 +40,7 @@ describe('limits set on the command line', () => {
     expect(refused.status).toBe(409);
     expect(refused.error).toMatchObject({
       code: 'LIMIT_REACHED',
-      message: 'this account has reached its limit of 1 domains',
+      message: 'This account has reached its limit of 1 domains',
       details: [{ name: 'domains' }],
     });
     expect((await api.put('/web-setup/domains', domain('a.example'))).status).toBe(200);
@@ -91,7 +91,7 @@ describe('limits set on the command line', () => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"messages-per-hour";q=4;w=3600');
     expect(refused.error).toMatchObject({
       code: 'RATE_LIMITED',
-      message: "this account's limit of 4 messages per hour does not allow 4 recipients now",
+      message: "This account's limit of 4 messages per hour does not allow 4 recipients now",
       details: [{ name: 'messagesPerHour' }],
     });
     const batch = await api.call<{ accepted: number; results: { reasonCode?: string }[] }>(

@@ -278,7 +278,7 @@ describe('a mail that HTTP refuses is rejected', () => {
     const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
     expect(await client.mail(FROM, [ADA, 'eve@example.net'], mail())).toMatch(
-      /^450 4\.7\.1 RATE_LIMITED: this account's limit of 2 messages per hour /,
+      /^450 4\.7\.1 RATE_LIMITED: This account's limit of 2 messages per hour /,
     );
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
     expect(setup.stored()).toHaveLength(2);

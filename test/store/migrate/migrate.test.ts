@@ -211,7 +211,7 @@ describe('free space', () => {
     writeFileSync(`${file}.before-14-1000`, 'x'.repeat(2000));
     free.bytes = 1000;
     expect(() => openDatabase(dir)).toThrow(
-      /the migration from schema 15 to \d+ needs about [\d.]+ MB in .+, and 1\.0 kB are available\. Free space.+postrider\.db\.before-14-1000 \(2\.0 kB\)/,
+      /The migration from schema 15 to \d+ needs about [\d.]+ MB in .+, and 1\.0 kB are available\. Free space.+postrider\.db\.before-14-1000 \(2\.0 kB\)/,
     );
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
     expect(existsSync(`${file}.before-14-1000`)).toBe(true);
@@ -267,7 +267,7 @@ describe('a database of an older program', () => {
     const dir = temporaryDir();
     const file = createOldDatabase(dir);
     const lock = lockDaemon(dir);
-    expect(() => openDatabase(dir)).toThrow(/another postrider daemon is running/);
+    expect(() => openDatabase(dir)).toThrow(/Another postrider daemon is running/);
     lock.release();
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
   });

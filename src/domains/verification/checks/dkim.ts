@@ -6,10 +6,11 @@ import { activeKey, announcedKey, pendingKey } from '../../rotation.ts';
 import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
 import { findDelegation, findMisplaced } from './misplaced.ts';
 
-/**
+/*
  * Whether the published key of a selector is ours (RFC 6376 §3.6.1, §3.6.2). A key passes only when every verifier
  * finds it: white space and split strings are allowed, a second key record is not (§3.6.2.2: the result is undefined).
  */
+
 export interface PublishedKey extends DkimKeyName {
   /** SubjectPublicKeyInfo DER in base64. */
   publicKey: string;

@@ -1,9 +1,10 @@
 import type { DnsView } from '../../../dns/dns-view.ts';
 
-/**
+/*
  * DMARC policy records: parsing (RFC 9989 §4.7), discovery of the policy of a domain (§4.10), and adding our report
  * address to an existing record.
  */
+
 export type Policy = 'none' | 'quarantine' | 'reject';
 
 export interface DmarcRecord {

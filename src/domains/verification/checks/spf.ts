@@ -16,7 +16,8 @@ import {
   withIncludeFirst,
 } from './spf-record.ts';
 
-/** Whether our mail passes SPF: the record of a name is evaluated (RFC 7208) for every egress address. */
+/* Whether our mail passes SPF: the record of a name is evaluated (RFC 7208) for every egress address. */
+
 export interface SpfSubject {
   /** The name in the envelope sender. */
   domain: string;

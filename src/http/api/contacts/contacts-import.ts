@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { findSubscriptionGroup } from '../../../audience/groups.ts';
 import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
-import { formatOf, openSource } from '../../../audience/import/source.ts';
+import { importFormatOf, openSource } from '../../../audience/import/source.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { successBody } from '../../responses.ts';
@@ -45,7 +45,7 @@ async function importUpload(
   { type, bytes }: Upload,
   groupId: string | null,
 ): Promise<ApiResponse | Refusal> {
-  const source = await openSource(bytes, formatOf(type) ?? 'csv');
+  const source = await openSource(bytes, importFormatOf(type) ?? 'csv');
   if (typeof source === 'string') return invalid('body', source);
   try {
     const imported = await importer.run({

@@ -42,8 +42,8 @@ describe('DMARC passes', () => {
     ['with quarantine, with a hint on reports', { [AT]: ['v=DMARC1; p=quarantine'] }, `add mailto:${US}`],
     ['with capitals and spaces', { [AT]: [`v = DMARC1 ;P=REJECT; rua=mailto:${US}`] }, ''],
     ['among other texts', { [AT]: ['verification=1', OURS] }, ''],
-    ['whatever is above', { [AT]: [OURS], [ABOVE]: ['v=DMARC1; p=none; sp=none'] }, ''],
-    ['although what is above does not answer', { [AT]: [OURS], [ABOVE]: 'ESERVFAIL' }, ''],
+    ['whatever the policy above is', { [AT]: [OURS], [ABOVE]: ['v=DMARC1; p=none; sp=none'] }, ''],
+    ['although the name above does not answer', { [AT]: [OURS], [ABOVE]: 'ESERVFAIL' }, ''],
     [
       'with a policy inherited by p',
       { [ABOVE]: [`v=DMARC1; p=reject; rua=mailto:${US}`] },
@@ -156,8 +156,8 @@ describe('mergedDmarc', () => {
       ['v=DMARC1; p=none; sp=reject; adkim=s; fo=1'],
       `v=DMARC1; p=reject; sp=reject; rua=mailto:${US}; adkim=s; fo=1`,
     ],
-    ['aspf=s, which goes', ['v=DMARC1; p=reject; aspf=s'], OURS],
-    ['a misspelt sp, which goes', ['v=DMARC1; p=reject; sp=nonne'], OURS],
+    ['aspf=s, which is removed', ['v=DMARC1; p=reject; aspf=s'], OURS],
+    ['an invalid sp, which is removed', ['v=DMARC1; p=reject; sp=nonne'], OURS],
     [
       'two records',
       ['v=DMARC1; p=reject; rua=mailto:a@x', 'v=DMARC1; p=none; rua=mailto:b@x; fo=1'],

@@ -60,7 +60,7 @@ describe('the return path', () => {
     ['passes with an IPv6 address of our host', { 'AAAA mail.example.net': ['2001:db8::25'] }, true, 'pass'],
     ['fails when our host has no address', {}, true, 'fail'],
     ['passes when no address of the platform is known at all', {}, false, 'pass'],
-    ['is open when the address is not known', { 'A mail.example.net': 'ESERVFAIL' }, true, 'unknown'],
+    ['is unknown when the address is', { 'A mail.example.net': 'ESERVFAIL' }, true, 'unknown'],
   ])('%s', async (_, platform, hasKnownAddress, verdict) => {
     const judgment = await check({ [`MX ${HOST}`]: ['10 mail.example.net'] }, hasKnownAddress, platform);
     expect(judgment.verdict).toBe(verdict);

@@ -26,10 +26,10 @@ const included = (n: number): Zone =>
 
 describe('SPF passes', () => {
   it.each<[string, string[]]>([
-    ['as we say it', [OURS]],
+    ['as suggested', [OURS]],
     ['among other texts', ['google-site-verification=1', OURS]],
     ['with others in it', ['v=spf1 ip4:198.51.100.0/24 include:spf.mail.example.net -all']],
-    ['in capitals and with more blanks', ['V=SPF1  INCLUDE:spf.mail.example.net  -ALL']],
+    ['in capitals and with more spaces', ['V=SPF1  INCLUDE:spf.mail.example.net  -ALL']],
     ['by the addresses themselves', ['v=spf1 ip4:192.0.2.0/24 ip6:2001:db8::/32 -all']],
     ['in two strings', ['v=spf1 include:spf.|mail.example.net ~all']],
   ])('%s', async (_, records) => {
@@ -51,7 +51,7 @@ describe('SPF passes', () => {
 
 describe('SPF does not pass', () => {
   it.each<[string, Zone, string, string]>([
-    ['when nothing is there', {}, OURS, `There is no SPF record at example.com. Publish: ${OURS}`],
+    ['without a record', {}, OURS, `There is no SPF record at example.com. Publish: ${OURS}`],
     [
       'when another record allows others only',
       { 'TXT example.com': ['v=spf1 include:i0.example.org -all'], ...included(1) },
@@ -127,7 +127,7 @@ describe('SPF does not pass', () => {
 
 describe('SPF is unknown', () => {
   it.each<[string, Zone, EgressSet]>([
-    ['when the name itself is silent', { 'TXT example.com': 'ETIMEOUT' }, KNOWN],
+    ['when the name itself does not answer', { 'TXT example.com': 'ETIMEOUT' }, KNOWN],
     [
       'when an include fails for now',
       { 'TXT example.com': [OURS], 'TXT spf.mail.example.net': 'ESERVFAIL' },
@@ -238,8 +238,12 @@ describe('the suggested record', () => {
     ['an address without its prefix', 'v=spf1 198.51.100.1 -all', 'v=spf1 ip4:198.51.100.1'],
     ['ipv4 for ip4', 'v=spf1 ipv4:198.51.100.1 -all', 'v=spf1 ip4:198.51.100.1'],
     ['ip4 with an IPv6 address', 'v=spf1 ip4:2001:db8::7 -all', 'v=spf1 ip6:2001:db8::7'],
-    ['an equals sign for a colon', 'v=spf1 include=i0.example.org -all', 'v=spf1 include:i0.example.org'],
-    ['a blank inside a term', 'v=spf1 include: i0.example.org -all', 'v=spf1 include:i0.example.org'],
+    [
+      'an equals sign instead of a colon',
+      'v=spf1 include=i0.example.org -all',
+      'v=spf1 include:i0.example.org',
+    ],
+    ['a space inside a term', 'v=spf1 include: i0.example.org -all', 'v=spf1 include:i0.example.org'],
     ['a prefix length that does not exist', 'v=spf1 ip4:198.51.100.0/33 mx -all', 'v=spf1 mx'],
     ['an unknown mechanism', 'v=spf1 spf:other.example mx -all', 'v=spf1 mx'],
     ['an include without a record', 'v=spf1 include:none.example.org mx -all', 'v=spf1 mx'],
@@ -281,8 +285,12 @@ describe('mergedSpf', () => {
     ['an include before the final all', ['v=spf1 mx -all'], 'v=spf1 mx include:us -all'],
     ['no all', ['v=spf1 mx'], 'v=spf1 mx include:us'],
     ['a redirect, which stays last', ['v=spf1 redirect=_spf.x'], 'v=spf1 include:us redirect=_spf.x'],
-    ['a redirect that an all had made void', ['v=spf1 redirect=_spf.x -all'], 'v=spf1 include:us -all'],
-    ['the include in the wrong place', ['v=spf1 -all include:us'], 'v=spf1 include:us -all'],
+    [
+      'a redirect without effect because of an all',
+      ['v=spf1 redirect=_spf.x -all'],
+      'v=spf1 include:us -all',
+    ],
+    ['the include after all', ['v=spf1 -all include:us'], 'v=spf1 include:us -all'],
     ['the include already there', ['v=spf1 mx +include:US ?all'], 'v=spf1 mx include:us ?all'],
     ['two records: the milder end', ['v=spf1 a -all', 'v=spf1 mx ~all'], 'v=spf1 a mx include:us ~all'],
     ['the same term twice', ['v=spf1 mx -all', 'v=spf1 mx -all'], 'v=spf1 mx include:us -all'],

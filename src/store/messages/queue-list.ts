@@ -1,0 +1,135 @@
+import { type Database, preparedByText } from '../database.ts';
+import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
+import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
+import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from './message-rows.ts';
+import { HELD, type QueueColumns, type QueuedMessage } from './queue.ts';
+
+/** Queued messages by any combination of filters, for the commands of the operator. */
+export interface QueueFilter {
+  accountId?: string;
+  destination?: string;
+  domainId?: string;
+  campaignId?: string;
+}
+
+interface StoredFilter {
+  account?: BoundId;
+  destination?: string;
+  domain?: BoundId;
+  campaign?: BoundId;
+}
+
+/** A message in the queue and whether it is held with its campaign. */
+export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1 };
+
+/** Numbers of queued messages that match a filter, by what can be done with them. */
+export interface QueueCounts {
+  messages: number;
+  sending: number;
+  /** Deferred, neither paused nor being sent. */
+  deferred: number;
+  paused: number;
+}
+
+/** Numbers of queued messages to one destination. */
+export interface QueueSummary {
+  destination: string;
+  messages: number;
+  sending: number;
+  deferred: number;
+  /** Not yet due and never attempted. */
+  scheduled: number;
+  /** Held with their campaigns. */
+  paused: number;
+  transactional: number;
+  /** Null when all are paused. */
+  oldest_due: number | null;
+}
+
+interface ListedSeq {
+  seq: number;
+  message_id: string;
+}
+
+export function queueList(db: Database) {
+  const { account, domain, campaign } = idNumbers(db);
+  const { toRow } = messageRows(db);
+  // Held, or of a paused campaign: the message is held when it leaves the queue.
+  const PAUSED = `(q.due_at = ${HELD}
+    OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
+  const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
+  const IS_DEFERRED = `m.status_code = ${STATUS_CODES.sql('deferred')}`;
+  const byDestination = db.prepare<[], QueueSummary>(`
+    SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending,
+      sum(ready = 0 AND NOT ${PAUSED} AND NOT ${IS_QUEUED}) AS deferred,
+      sum(ready = 0 AND NOT ${PAUSED} AND ${IS_QUEUED}) AS scheduled,
+      sum(${PAUSED}) AS paused, sum(lane = 0) AS transactional,
+      min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
+    FROM queue q GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
+
+  type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused'>;
+  // CROSS JOIN: reads the queue, not all messages of a campaign.
+  const SELECT = `
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+    FROM queue q CROSS JOIN messages m USING (seq)`;
+  const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
+  const oneListed = db.prepare<[number], StoredInQueue>(`${SELECT} WHERE q.seq = ?`);
+  const counted = preparedByText<StoredFilter, QueueCounts>(db);
+  const paged = preparedByText<
+    StoredFilter & { afterSeq: number; limit: number },
+    { seq: number; message_key: StoredKey }
+  >(db);
+  /** The values to which the conditions compare columns. */
+  const stored = ({ accountId, domainId, campaignId, destination }: QueueFilter): StoredFilter => ({
+    ...(destination === undefined ? {} : { destination }),
+    ...(accountId === undefined ? {} : { account: account.find(accountId) }),
+    ...(domainId === undefined ? {} : { domain: domain.find(domainId) }),
+    ...(campaignId === undefined ? {} : { campaign: campaign.find(campaignId) }),
+  });
+  const conditions = (filter: QueueFilter): string => {
+    const where = ['1 = 1'];
+    if (filter.accountId !== undefined) where.push('q.account = @account');
+    if (filter.destination !== undefined) where.push('q.destination = @destination');
+    if (filter.domainId !== undefined) where.push('q.domain = @domain');
+    if (filter.campaignId !== undefined) where.push('m.campaign = @campaign');
+    return where.join(' AND ');
+  };
+  return {
+    /** The 200 destinations with the most messages. */
+    byDestination: (): QueueSummary[] => byDestination.all(),
+    /** Messages in the queue, the next due first, held ones last. */
+    list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
+      listed(`${SELECT} WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)
+        .all({ ...stored(filter), limit })
+        .map(toRow),
+    /** Null when the message is not in the queue. */
+    listed: (seq: number): ListedInQueue | null => {
+      const found = oneListed.get(seq);
+      return found === undefined ? null : toRow(found);
+    },
+    counts: (filter: QueueFilter): QueueCounts =>
+      counted(`
+        SELECT count(*) AS messages, coalesce(sum(q.lease IS NOT NULL), 0) AS sending,
+          coalesce(sum(q.lease IS NULL AND ${IS_DEFERRED} AND NOT ${PAUSED}), 0) AS deferred,
+          coalesce(sum(q.lease IS NULL AND ${PAUSED}), 0) AS paused
+        FROM queue q CROSS JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(stored(filter)) ?? {
+        messages: 0,
+        sending: 0,
+        deferred: 0,
+        paused: 0,
+      },
+    /** Messages without a lease, from the one after `afterSeq` on; with `deferred`, only those that are retried. */
+    waiting: (
+      filter: QueueFilter,
+      { deferred, afterSeq, limit }: { deferred: boolean; afterSeq: number; limit: number },
+    ): ListedSeq[] => {
+      const retryable = deferred ? `AND ${IS_DEFERRED} AND NOT ${PAUSED}` : '';
+      return paged(`
+        SELECT q.seq, m.message_key FROM queue q CROSS JOIN messages m USING (seq)
+        WHERE ${conditions(filter)} AND q.lease IS NULL ${retryable} AND q.seq > @afterSeq
+        ORDER BY q.seq LIMIT +@limit`)
+        .all({ ...stored(filter), afterSeq, limit })
+        .map(({ seq, message_key }) => ({ seq, message_id: messageIdOf(message_key) }));
+    },
+  };
+}
