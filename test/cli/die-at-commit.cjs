@@ -1,8 +1,8 @@
 // Preloaded into the program with `node --require`: kills the process when it is about to make the commit with the number
-// that POSTRIDER_DIE_AT_COMMIT names.
+// that DIE_AT_COMMIT names.
 const Sqlite = require('better-sqlite3');
 
-const dieAt = Number(process.env.POSTRIDER_DIE_AT_COMMIT);
+const dieAt = Number(process.env.DIE_AT_COMMIT);
 let commits = 0;
 const { prepare } = Sqlite.prototype;
 Sqlite.prototype.prepare = function prepareAndCount(sql) {
