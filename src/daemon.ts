@@ -21,6 +21,7 @@ import { registerDeliveryGauges, registerOutcomeCounter } from './delivery/metri
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
+import type { GenerateKey } from './domains/key-queue.ts';
 import { createLinkHosts } from './domains/platform/link-hosts.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { createRecorder, dropQueued } from './events/record.ts';
@@ -61,6 +62,8 @@ export interface DaemonEnv {
   addresses?: AddressHasher;
   /** Default: our own resolver over `dns.resolvers`. */
   resolver?: Resolver;
+  /** Generates DKIM keys; default: new RSA keys. */
+  generateKey?: GenerateKey;
   /** The delivery worker's program; default: the compiled one. */
   workerScript?: URL;
   /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
@@ -188,6 +191,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       recordDomainEvent: (all, { domain, kind, data }) => recorder.domain(all, domain, kind, data),
       mayAdd: limits.mayAdd.domains,
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
+      generateKey: env.generateKey,
     });
 
     const audience = createAudience({

@@ -12,7 +12,10 @@ export default defineConfig({
           include: ['**/*.test.ts'],
           exclude: ['e2e/**', 'chaos/**'],
           pool: 'forks',
-          // Threads that are started from source take seconds on a busy machine.
+          // One process runs many files: loading the modules again for each would take longer than the tests.
+          isolate: false,
+          maxWorkers: 2,
+          globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },

@@ -9,6 +9,7 @@ import { createIds, type Ids } from '../core/ids.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Refusal } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
+import type { GenerateKey } from '../domains/key-queue.ts';
 import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database.ts';
 import { StoreFault } from '../store/failure.ts';
 import { openSeal } from '../store/master-key.ts';
@@ -70,6 +71,8 @@ export interface CliDeps {
   limits: AccountLimits;
   /** Reads or creates the master key; rejects if it is not the key of this database. */
   seal(): Promise<Seal>;
+  /** Generates DKIM keys; default: new RSA keys. */
+  generateKey?: GenerateKey | undefined;
 }
 
 /** Exit statuses; 0 is success. */
@@ -84,8 +87,15 @@ export function formatError(message: string, status: number, json: boolean): str
   return JSON.stringify({ success: false, error: { code, message } });
 }
 
-/** `json`: whether errors are written as JSON. */
-export function createContext(configFile: () => string | undefined, json = false): CliContext {
+export interface CliContextOptions extends Pick<CliDeps, 'generateKey'> {
+  /** Whether errors are written as JSON. */
+  json?: boolean;
+}
+
+export function createContext(
+  configFile: () => string | undefined,
+  { json = false, generateKey }: CliContextOptions = {},
+): CliContext {
   let deps: CliDeps | null = null;
   let closeDatabase = async () => {};
 
@@ -133,6 +143,7 @@ export function createContext(configFile: () => string | undefined, json = false
         ids: createIds(systemClock, systemRandom),
         random: systemRandom,
         limits: createAccountLimits({ tables, defaults: settings.limits.account }),
+        generateKey,
         seal: () =>
           openSeal({
             file: settings.data.masterKeyFile,

@@ -12,7 +12,7 @@ import { buildProgram } from './program.ts';
 export async function runProgram(args: string[]): Promise<void> {
   let configFile: () => string | undefined = () => undefined;
   const json = args.includes('--json');
-  const context = createContext(() => configFile(), json);
+  const context = createContext(() => configFile(), { json });
 
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // `postrider account list | head -1`: the reader has closed the pipe.

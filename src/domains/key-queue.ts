@@ -28,7 +28,10 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-export function createKeyQueue(generateKey: () => Promise<KeyObject>): KeyQueue {
+/** Returns a new private key for DKIM signatures. */
+export type GenerateKey = () => Promise<KeyObject>;
+
+export function createKeyQueue(generateKey: GenerateKey): KeyQueue {
   /** In the order of turns. */
   const waiting = new Map<Owner, Waiting[]>();
   /** Keys waiting or being generated, by account. */

@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto';
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
@@ -13,7 +12,7 @@ import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
 import { createDomainJobs, type DomainJobs } from './jobs.ts';
-import { createKeyQueue } from './key-queue.ts';
+import { createKeyQueue, type GenerateKey } from './key-queue.ts';
 import { createSigningKeys, newSelector, type SigningKeys, sealKey } from './keys.ts';
 import { trackingDomainUnder } from './names.ts';
 import { createHttpsProbe } from './platform/https-probe.ts';
@@ -53,8 +52,8 @@ export interface DomainsDeps {
   dropQueued: (tables: Tables, domainId: string, at: number) => void;
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. Default: a request to it. */
   answersHttps?: (host: string) => Promise<boolean>;
-  /** Default: RSA keys of the size that RFC 8301 requires. */
-  generateKey?: () => Promise<KeyObject>;
+  /** Default: new RSA keys of the size that RFC 8301 requires. */
+  generateKey?: GenerateKey | undefined;
 }
 
 export interface Domains {

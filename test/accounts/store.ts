@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
-import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { openNewDatabase } from '../support/store.ts';
 
 /** A real database in a temporary directory, and a clock that the test controls. */
 export function openStore() {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-accounts-'));
   const clock = { time: Date.parse('2026-01-31T12:00:00Z'), now: () => clock.time };
-  const db = openDatabase(dir);
+  const db = openNewDatabase(dir);
   const tables = createTables(db);
   const writer = createWriter(db, tables);
   return {

@@ -7,10 +7,8 @@ import { type CliContext, createContext, PARTIAL } from '../../src/cli/context.t
 import { domainCommand } from '../../src/cli/domain.ts';
 import { zoneCommand } from '../../src/cli/zone.ts';
 import { type DnsServer, type PublishedRecord, startDnsServer } from '../support/dns-server.ts';
+import { fixedKeys } from '../support/rsa-keys.ts';
 import { temporaryDir } from '../support/store.ts';
-
-/** Every test makes RSA keys, which takes seconds on a busy machine. */
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /** Commands over a data directory of their own, a platform mail.example.net that sends from 192.0.2.25. */
 interface Shell {
@@ -51,7 +49,7 @@ address = "192.0.2.25"
     const err: string[] = [];
     vi.spyOn(console, 'log').mockImplementation((text: string) => void out.push(text));
     vi.spyOn(console, 'error').mockImplementation((text: string) => void err.push(text));
-    const context = createContext(() => file);
+    const context = createContext(() => file, { generateKey: fixedKeys() });
     try {
       await make(context).parseAsync(args, { from: 'user' });
     } finally {

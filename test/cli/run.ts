@@ -59,8 +59,8 @@ export function createShell() {
   };
 }
 
-const TSX = import.meta.resolve('tsx');
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+/** The built program. */
+export const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** Runs the program as a separate process. */
 export function runProgram(
@@ -70,7 +70,7 @@ export function runProgram(
 ): Promise<CommandResult> {
   return new Promise((resolve) => {
     const options = { env: { ...process.env, ...env }, cwd };
-    execFile(process.execPath, ['--import', TSX, MAIN, ...args], options, (error, out, err) =>
+    execFile(process.execPath, [MAIN, ...args], options, (error, out, err) =>
       resolve({ status: typeof error?.code === 'number' ? error.code : 0, out, err }),
     );
   });

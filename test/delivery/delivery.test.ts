@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
+import { builtThread } from '../support/built-thread.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { insertAccount } from '../support/store.ts';
-import { threadFromSource } from '../support/thread-from-source.ts';
 import { createTestDelivery, GOOD, newSink, users } from './setup.ts';
 
 const corrupt = (): never => {
@@ -150,7 +150,7 @@ describe('workers that die at random times', { timeout: 120_000 }, () => {
     const { delivery, put, sink, status, stop, leases, lines } = await createTestDelivery({
       config: { 'delivery.retry.first': '300ms', 'delivery.retry.factor': 1 },
       sink: { script: { dot: { reply: '250 2.0.0 taken', delayMs: 40 } } },
-      deps: { workerScript: threadFromSource('delivery/worker/main.ts', mortal) },
+      deps: { workerScript: builtThread('delivery/worker/main.ts', mortal) },
     });
     const messages = put(users(560));
     delivery.start();

@@ -10,12 +10,12 @@ import { packContent } from '../../src/mail/stored-content.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { openSeal } from '../../src/store/master-key.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
+import { builtThread } from '../support/built-thread.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { RSA_KEY } from '../support/rsa-key.ts';
 import { type Sink, type SinkOptions, startSink } from '../support/smtp-sink.ts';
 import { enqueue, insertDomain, startStore } from '../support/store.ts';
-import { threadFromSource } from '../support/thread-from-source.ts';
 
 export interface TestDeliveryOptions {
   /** Configuration keys with their values. */
@@ -70,7 +70,7 @@ export async function createTestDelivery(options: TestDeliveryOptions = {}) {
     stillAllowed: () => null,
     generation: 1,
     observe: () => {},
-    workerScript: threadFromSource('delivery/worker/main.ts'),
+    workerScript: builtThread('delivery/worker/main.ts'),
     graceMs: 5000,
     ...options.deps,
   });

@@ -6,8 +6,8 @@ import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { builtThread } from '../support/built-thread.ts';
 import { fixedKey } from '../support/rsa-keys.ts';
-import { threadFromSource } from '../support/thread-from-source.ts';
 import { startDomains } from './setup.ts';
 
 /** The registrations generate RSA keys, which takes seconds on a busy machine. */
@@ -102,7 +102,7 @@ describe('300 simultaneous registrations by one account', () => {
   it("do not delay another account's commit, and are refused beyond the limit", async () => {
     const { dir, domains, tables } = await startDomains({ generateKey: generateDkimKey });
     const db = openDatabase(dir, { busyTimeoutMs: 0 });
-    const log = openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
+    const log = openWriteAheadLog(db, { script: builtThread('store/flush-thread.ts') });
     const writer = createWriter(db, createTables(db), { log });
     onTestFinished(async () => {
       await writer.close();

@@ -11,7 +11,7 @@ import type { PlatformOptions } from '../../src/domains/platform/platform.ts';
 import { createDomains, type DomainsDeps } from '../../src/domains/service.ts';
 import type { DomainRow } from '../../src/store/domains/domains.ts';
 import { startDnsServer } from '../support/dns-server.ts';
-import { fixedKey } from '../support/rsa-keys.ts';
+import { fixedKeys } from '../support/rsa-keys.ts';
 import { heldClock, insertAccount, startStore } from '../support/store.ts';
 
 /**
@@ -46,7 +46,6 @@ export async function startDomains(
     ],
     ...platform,
   };
-  let generated = 0;
   const domains = createDomains({
     config,
     tables,
@@ -60,7 +59,7 @@ export async function startDomains(
     recordDomainEvent: (_, { kind, domain, data }) => events.push({ kind, domain: domain.name, data }),
     dropQueued: () => {},
     mayAdd: store.limits.mayAdd.domains,
-    generateKey: () => Promise.resolve(fixedKey(generated++)),
+    generateKey: fixedKeys(),
     ...deps,
   });
   onTestFinished(async () => {

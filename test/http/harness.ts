@@ -17,9 +17,9 @@ import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { Route } from '../../src/http/route.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
-import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { openNewDatabase } from '../support/store.ts';
 
 /** An API server on a free port with a real database and a controlled clock. */
 export interface TestApiOptions {
@@ -37,7 +37,7 @@ const UNLIMITED = { burst: 1_000_000, perSecond: 1_000_000 };
 export async function startApi(test: TestApiOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-http-'));
   const clock = { time: Date.parse('2026-01-31T12:00:00Z'), now: () => clock.time };
-  const db = openDatabase(dir);
+  const db = openNewDatabase(dir);
   const tables = createTables(db);
   const writer = createWriter(db, tables);
   const ids = createIds(clock, systemRandom);

@@ -7,10 +7,10 @@ import { createProgressMeter, migrateAtStart } from '../../src/http/startup.ts';
 import { openConnection } from '../../src/store/connection.ts';
 import { schemaOf } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations, newestOf } from '../../src/store/migrate/migrations.ts';
+import { builtThread } from '../support/built-thread.ts';
 import { freePort } from '../support/free-port.ts';
 import { createOldDatabase, OLD_SCHEMA } from '../support/old-database.ts';
 import { temporaryDir } from '../support/store.ts';
-import { threadFromSource } from '../support/thread-from-source.ts';
 
 async function start({ signal, large = true }: { signal?: AbortSignal; large?: boolean } = {}) {
   const dataDir = temporaryDir();
@@ -26,7 +26,7 @@ async function start({ signal, large = true }: { signal?: AbortSignal; large?: b
     ids: createIds(systemClock, systemRandom),
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }),
     monotonic: monotonicClock,
-    script: threadFromSource('store/migrate/migration-thread.ts'),
+    script: builtThread('store/migrate/migration-thread.ts'),
     signal,
   });
   return { file, lines, migrated, release: () => other.close(), url: `http://127.0.0.1:${port}` };

@@ -108,8 +108,8 @@ const NAMED = PEOPLE.map((person, index): [name: string, person: Person, index: 
 ]);
 
 const HTML = '<p>News</p>{{company_address_html}}{{unsubscribe_email_html}}';
-/** One address for each person and kind of send, so that no send affects another. */
-const addressOf = (index: number, kind: SendKind) => `p${index}-${SEND_KINDS.indexOf(kind)}@reader.test`;
+/** Sends do not affect each other: the domain does not exist, and its bounces suppress only on a second day. */
+const addressOf = (index: number) => `p${index}@reader.test`;
 
 let env: InProcess;
 let client: ApiClient;
@@ -133,11 +133,7 @@ beforeAll(async () => {
     'marketing to an inactive group': await newGroup(),
     transactional: null,
   };
-  await inPortions(
-    NAMED.flatMap(([, person, index]) =>
-      SEND_KINDS.map((kind) => () => createPerson(person, addressOf(index, kind))),
-    ),
-  );
+  await inPortions(NAMED.map(([, person, index]) => () => createPerson(person, addressOf(index))));
   await request('PATCH', `${GROUPS}/${groups['marketing to an inactive group']}`, { isActive: false });
 }, 120_000);
 afterAll(() => env.stop());
@@ -189,7 +185,7 @@ it('covers every combination', () => {
 it('sets the globalStatus of every contact', async () => {
   const contacts = NAMED.filter(([, { contact }]) => contact !== 'missing');
   const actual = await collect(contacts, async (_person, index) => {
-    const id = emailIdentifier(addressOf(index, 'marketing'));
+    const id = emailIdentifier(addressOf(index));
     const { data } = await client.get<{ contact: { globalStatus: string } }>(`/web-setup/contacts/${id}`);
     return data.contact.globalStatus;
   });
@@ -224,7 +220,7 @@ describe('at acceptance', () => {
     const transactional = kind === 'transactional';
     const group = groups[kind];
     const body = {
-      to: addressOf(index, kind),
+      to: addressOf(index),
       from: transactional ? 'a@shop.test' : 'a@news.test',
       subject: 'News',
       html: HTML,
@@ -260,7 +256,7 @@ describe('when it leaves the queue', () => {
           domain_id: `domain_1_${stream}`,
           priority: stream === 'tx' ? 0 : 1,
           from_address: stream === 'tx' ? 'a@shop.test' : 'a@news.test',
-          recipient: addressOf(index, kind),
+          recipient: addressOf(index),
           subscription_group_id: groups[kind],
         });
         queued.set(keyOf(index, kind), message.message_id);

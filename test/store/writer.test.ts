@@ -10,8 +10,8 @@ import { StoreUnavailable, storageFailure } from '../../src/store/failure.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { MAX_FRAMES, openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { builtThread } from '../support/built-thread.ts';
 import { startStore } from '../support/store.ts';
-import { threadFromSource } from '../support/thread-from-source.ts';
 
 /** Waits long enough for threads on a busy machine. */
 const WAIT = { timeout: 20_000 };
@@ -235,8 +235,7 @@ describe('the group-commit writer with a write-ahead log', () => {
   });
 });
 
-const openLog = (db: Database) =>
-  openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
+const openLog = (db: Database) => openWriteAheadLog(db, { script: builtThread('store/flush-thread.ts') });
 
 describe('the flush thread', () => {
   /** Occupies the threads of libuv's pool, with more calls waiting: generation of RSA keys, 100 ms each. */
@@ -293,7 +292,7 @@ describe('the flush thread', () => {
 describe('checkpoints', () => {
   const FRAME = 24 + 4096;
 
-  function start(script = threadFromSource('store/flush-thread.ts')) {
+  function start(script = builtThread('store/flush-thread.ts')) {
     const { dir } = startStore();
     const db = openDatabase(dir, { busyTimeoutMs: 0 });
     const log = openWriteAheadLog(db, { script });
@@ -406,7 +405,7 @@ describe('checkpoints', () => {
     const { dir } = startStore();
     const own = join(dir, 'own');
     const db = openDatabase(own);
-    const log = openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
+    const log = openWriteAheadLog(db, { script: builtThread('store/flush-thread.ts') });
     await log.flush();
     await log.checkpoint();
     await log.close();
@@ -495,7 +494,7 @@ it('flushes the log of a database behind a symbolic link', async () => {
   symlinkSync(join(dir, 'postrider.db'), join(other, 'postrider.db'));
   const linked = openDatabase(other);
   onTestFinished(() => void linked.close());
-  const log = openWriteAheadLog(linked, { script: threadFromSource('store/flush-thread.ts') });
+  const log = openWriteAheadLog(linked, { script: builtThread('store/flush-thread.ts') });
   await log.flush();
   await log.close();
 });

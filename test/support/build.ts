@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 
-/** Vitest's global setup of the tests that run the built program: builds it once. */
+/** Vitest's global setup: builds the program once. Unit tests start its threads, all others the whole program. */
 export default function build(): void {
   execFileSync('npm', ['run', '--silent', 'build'], {
     cwd: new URL('../..', import.meta.url),

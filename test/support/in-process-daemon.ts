@@ -10,8 +10,9 @@ import { startDaemon } from '../../src/daemon.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
+import { builtThread } from './built-thread.ts';
 import { startDnsServer } from './dns-server.ts';
-import { threadFromSource } from './thread-from-source.ts';
+import { fixedKeys } from './rsa-keys.ts';
 
 export const PLATFORM = 'mail.postrider.test';
 
@@ -49,11 +50,12 @@ export async function startInProcess() {
   const daemon = await startDaemon(config, {
     clock: systemClock,
     random: systemRandom,
+    generateKey: fixedKeys(),
     log: createLog({ level: 'silent', hashAddresses: false }),
-    workerScript: threadFromSource('delivery/worker/main.ts'),
-    flushScript: threadFromSource('store/flush-thread.ts'),
-    storeReaderScript: threadFromSource('reader.ts'),
-    slackScript: threadFromSource('store/maintenance/slack-thread.ts'),
+    workerScript: builtThread('delivery/worker/main.ts'),
+    flushScript: builtThread('store/flush-thread.ts'),
+    storeReaderScript: builtThread('reader.ts'),
+    slackScript: builtThread('store/maintenance/slack-thread.ts'),
   });
   const db = openDatabase(dataDir);
 

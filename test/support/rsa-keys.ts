@@ -16,6 +16,12 @@ export function fixedKey(index: number): KeyObject {
   return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
 }
 
+/** A `generateKey` that returns the fixed keys in turn. */
+export function fixedKeys(): () => Promise<KeyObject> {
+  let generated = 0;
+  return () => Promise.resolve(fixedKey(generated++));
+}
+
 /** The SubjectPublicKeyInfo of a fixed key in base64: the `p=` of its DKIM record. */
 export function fixedPublicKey(index: number): string {
   return createPublicKey(fixedKey(index)).export({ type: 'spki', format: 'der' }).toString('base64');

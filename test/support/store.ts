@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -10,19 +10,16 @@ import { type MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { mergeContent } from '../../src/mail/shared-content.ts';
 import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { DATABASE_FILE, type Database, openDatabase } from '../../src/store/database.ts';
 import { checkColumns, type DomainRow } from '../../src/store/domains/domains.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import type { QueuePriority } from '../../src/store/messages/queue.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 
-/** In memory where possible: commits of a test need not wait for a disk. */
-const TEMPORARY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-
 /** A directory that is removed at the end of the test. */
 export function temporaryDir(): string {
-  const dir = mkdtempSync(join(TEMPORARY, 'postrider-'));
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
@@ -38,10 +35,30 @@ export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
   };
 }
 
+/** The file of a database without rows. */
+let emptyDatabase: Buffer | null = null;
+
+/** Opens a new database in `dir`, which exists: a copy of one that each process creates once. */
+export function openNewDatabase(dir: string): Database {
+  emptyDatabase ??= createEmptyDatabase();
+  writeFileSync(join(dir, DATABASE_FILE), emptyDatabase, { mode: 0o600 });
+  return openDatabase(dir);
+}
+
+function createEmptyDatabase(): Buffer {
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-'));
+  try {
+    openDatabase(dir).close();
+    return readFileSync(join(dir, DATABASE_FILE));
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
 /** A database in a temporary directory with an account, a domain group and a verified domain. */
 export function startStore(clock = heldClock(), defaults: AccountLimitDefaults = {}) {
   const dir = temporaryDir();
-  const db = openDatabase(dir);
+  const db = openNewDatabase(dir);
   const tables = createTables(db);
   const writer = createWriter(db, tables);
   const ids = createIds(clock, systemRandom);

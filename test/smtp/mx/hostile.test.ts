@@ -38,9 +38,9 @@ describe('hostile mail', () => {
       () => `Content-Type: multipart/mixed; boundary="-"\r\n\r\n${'--'.repeat(500_000)}`,
     ],
     ['many lines that begin with dots', () => '..\r\n'.repeat(99_000)],
-    ['a line of 15 MB', () => `Subject: long\r\n\r\n${'x'.repeat(15_000_000)}`],
-    ['a header of 15 MB', () => `Subject: ${'x'.repeat(15_000_000)}`],
-    ['a million header fields', () => 'X: y\r\n'.repeat(1_000_000)],
+    ['a line of 4 MB', () => `Subject: long\r\n\r\n${'x'.repeat(4_000_000)}`],
+    ['a header of 4 MB', () => `Subject: ${'x'.repeat(4_000_000)}`],
+    ['300,000 header fields', () => 'X: y\r\n'.repeat(300_000)],
     ['endless folding', () => `Subject: a\r\n${' \r\n b'.repeat(500_000)}`],
     ['NULs', () => Buffer.alloc(1_000_000)],
     ['a report with NULs', () => dsn().replaceAll('a', 'a\0')],
@@ -52,21 +52,21 @@ describe('hostile mail', () => {
     ['encoded words without end', () => `Subject: ${'=?utf-8?q?a'.repeat(200_000)}\r\n\r\n${PLAIN_MAIL}`],
     [
       'gzip that grows a thousandfold',
-      () => attached('application/gzip', gzipSync(Buffer.alloc(200_000_000))),
+      () => attached('application/gzip', gzipSync(Buffer.alloc(40_000_000))),
     ],
     [
       'a zip that grows a thousandfold',
-      () => attached('application/zip', zip('r.xml', Buffer.alloc(200_000_000))),
+      () => attached('application/zip', zip('r.xml', Buffer.alloc(40_000_000))),
     ],
     [
       'thirty such zips',
       () =>
-        `Subject: Report domain: example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${`--b\r\n${attached('application/zip', zip('r.xml', Buffer.alloc(50_000_000)))}\r\n`.repeat(30)}`,
+        `Subject: Report domain: example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${`--b\r\n${attached('application/zip', zip('r.xml', Buffer.alloc(20_000_000)))}\r\n`.repeat(30)}`,
     ],
     [
       'a zip that states a small size',
       () => {
-        const bytes = zip('r.xml', Buffer.alloc(200_000_000));
+        const bytes = zip('r.xml', Buffer.alloc(40_000_000));
         // The uncompressed size in the central directory.
         bytes.writeUInt32LE(100, bytes.length - 22 - 'r.xml'.length - 46 + 24);
         return attached('application/zip', bytes);
@@ -95,8 +95,9 @@ describe('hostile mail', () => {
       const message = await setup.delivered();
       const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
       const client = await setup.client();
+      const mail = make();
       for (const address of [`postmaster@${HOST}`, `dmarc@${RETURN}`])
-        expect(await client.mail('evil@unknown.example', address, make())).toMatch(/^(?:250|552) /);
+        expect(await client.mail('evil@unknown.example', address, mail)).toMatch(/^(?:250|552) /);
       expect(setup.status(message)).toBe('delivered');
       expect(await client.mail('', to, dsn())).toMatch(/^250 /);
       expect(setup.status(message)).toBe('bounced');

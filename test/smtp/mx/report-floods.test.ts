@@ -19,9 +19,9 @@ function reportMail(xml: string): string {
 
 /** 10 MB that compress to some 20 kB. */
 const BOMB = reportMail(`<feedback>${'<a></a>'.repeat(1_490_000)}`);
-/** As much work as the limits permit: the maximum number of elements, with the compression ratio of genuine reports. */
+/** Much work, with the compression ratio of genuine reports. */
 const COSTLY = reportMail(
-  `<feedback>${Array.from({ length: 390_000 }, (_, n) => `<a>${(n * 7919) % 100_003}</a>`).join('')}`,
+  `<feedback>${Array.from({ length: 100_000 }, (_, n) => `<a>${(n * 7919) % 100_003}</a>`).join('')}`,
 );
 
 /** Sends a mail without its final dot. */
@@ -110,12 +110,12 @@ describe('reports of one sender', () => {
 
   it('are limited in one organization’s name, whatever networks they come from', async () => {
     const setup = await startMx();
+    const clients = await Promise.all(
+      Array.from({ length: 70 }, (_, n) => setup.client({ from: `127.1.${n}.1` })),
+    );
     const replies: string[] = [];
-    for (let n = 0; n < 70; n++) {
-      const client = await setup.client({ from: `127.1.${n}.1` });
+    for (const [n, client] of clients.entries())
       replies.push(await client.mail('', `dmarc@${RETURN}`, aggregateReport('example.com', `${n}`)));
-      client.destroy();
-    }
     expect(replies.map((reply) => reply.slice(0, 3))).toEqual([
       ...Array(60).fill('250'),
       ...Array(10).fill('451'),

@@ -9,8 +9,8 @@ import { openConnection } from '../../../src/store/connection.ts';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
 import { clearSlack, openSlackCleaner } from '../../../src/store/maintenance/slack.ts';
 import { runSlackPass } from '../../../src/store/maintenance/slack-pass.ts';
+import { builtThread } from '../../support/built-thread.ts';
 import { temporaryDir } from '../../support/store.ts';
-import { threadFromSource } from '../../support/thread-from-source.ts';
 
 /*
  * Copies of deleted rows in the unused space of pages: rows are inserted in a scattered order, so that pages are split
@@ -155,7 +155,7 @@ describe('clearing unused space', () => {
       }
     };
     const writing = write();
-    const script = threadFromSource('store/maintenance/slack-thread.ts');
+    const script = builtThread('store/maintenance/slack-thread.ts');
     const { outcome } = await runSlackPass(db.name, { script });
     through.abort();
     await writing;

@@ -1,5 +1,4 @@
-import type * as NodeFs from 'node:fs';
-import {
+import fs, {
   cpSync,
   existsSync,
   readdirSync,
@@ -9,8 +8,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openConnection } from '../../../src/store/connection.ts';
 import { lockDaemon, openDatabase } from '../../../src/store/database.ts';
 import { StoreFault } from '../../../src/store/failure.ts';
@@ -26,18 +26,18 @@ import { upgradeDatabase } from '../../../src/store/migrate/upgrade.ts';
 import { createOldDatabase, OLD_SCHEMA } from '../../support/old-database.ts';
 import { temporaryDir } from '../../support/store.ts';
 
-const { free } = vi.hoisted(() => ({ free: { bytes: null as number | null } }));
-vi.mock('node:fs', async (importOriginal) => {
-  const fs = await importOriginal<typeof NodeFs>();
-  const statfsSync = (path: string) => {
-    const { bavail, bsize } = fs.statfsSync(path);
-    return free.bytes === null ? { bavail, bsize } : { bavail: free.bytes, bsize: 1 };
+/** Sets the free space of all file systems until `restore`. */
+function setFreeBytes(bytes: number): { restore(): void } {
+  const space = Object.assign(fs.statfsSync('/'), { bavail: bytes, bsize: 1 });
+  const statfs = vi.spyOn(fs, 'statfsSync').mockReturnValue(space);
+  syncBuiltinESMExports();
+  return {
+    restore: () => {
+      statfs.mockRestore();
+      syncBuiltinESMExports();
+    },
   };
-  return { ...fs, statfsSync };
-});
-afterEach(() => {
-  free.bytes = null;
-});
+}
 
 const FIRST: Migration = {
   kind: 'sql',
@@ -209,13 +209,14 @@ describe('free space', () => {
     const dir = temporaryDir();
     const file = createOldDatabase(dir);
     writeFileSync(`${file}.before-14-1000`, 'x'.repeat(2000));
-    free.bytes = 1000;
+    const freeSpace = setFreeBytes(1000);
+    onTestFinished(freeSpace.restore);
     expect(() => openDatabase(dir)).toThrow(
       /The migration from schema 15 to \d+ needs about [\d.]+ MB in .+, and 1\.0 kB are available\. Free space.+postrider\.db\.before-14-1000 \(2\.0 kB\)/,
     );
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
     expect(existsSync(`${file}.before-14-1000`)).toBe(true);
-    free.bytes = null;
+    freeSpace.restore();
     openDatabase(dir).close();
     expect(existsSync(`${file}.before-14-1000`)).toBe(false);
   });

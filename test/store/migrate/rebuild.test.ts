@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chownSync,
@@ -219,6 +219,13 @@ describe('a migration with a rebuild', () => {
   const PROCESS = fileURLToPath(new URL('rebuild-process.ts', import.meta.url));
   const TSX = import.meta.resolve('tsx');
 
+  /** Copies all files of a database as they are, with their links to each other; returns the database. */
+  function stateOf(file: string): string {
+    const copy = join(temporaryDir(), 'state');
+    execFileSync('cp', ['-a', dirname(file), copy]);
+    return join(copy, basename(file));
+  }
+
   async function killedAt(file: string, kind: string, report: number): Promise<NodeJS.Signals | null> {
     const child = spawn(process.execPath, ['--import', TSX, PROCESS, file, kind, String(report)], {
       stdio: 'inherit',
@@ -245,26 +252,20 @@ describe('a migration with a rebuild', () => {
     { timeout: 240_000 },
     async ({ kind, tables, points }) => {
       const expected = oldDatabase();
+      const old = rowsOf(expected, OLD);
       const reports: string[] = [];
+      const states: string[] = [];
       migrateDatabase({
         file: expected,
         migrations: migrationsFor(kind),
         chunkRows: 100,
-        onProgress: ({ step, item, done }) => reports.push(`${step} ${item} ${done}`),
+        onProgress: ({ step, item, done }) => {
+          reports.push(`${step} ${item} ${done}`);
+          states.push(stateOf(expected));
+        },
       });
       const rows = rowsOf(expected, tables);
-      // The first and the last report of each step, and one between.
-      const chosen = new Set<number>();
-      for (const step of new Set(reports.map((report) => report.split(' ')[0]))) {
-        const of = reports.flatMap((report, at) => (report.startsWith(`${step} `) ? [at + 1] : []));
-        for (const at of [of[0], of[of.length >> 1], of.at(-1)]) if (at !== undefined) chosen.add(at);
-      }
-      expect(chosen.size).toBeGreaterThanOrEqual(points);
-      for (const at of chosen) {
-        const label = `killed at ${reports[at - 1]}`;
-        const file = oldDatabase();
-        const old = rowsOf(file, OLD);
-        expect(await killedAt(file, kind, at), label).toBe('SIGKILL');
+      const expectComplete = (file: string, label: string) => {
         const result = migrateDatabase({ file, migrations: migrationsFor(kind) });
         expect(rowsOf(file, tables), label).toBe(rows);
         expect(schemaOf(file), label).toBe(schemaOf(expected));
@@ -276,7 +277,20 @@ describe('a migration with a rebuild', () => {
         ]);
         expect(rowsOf(join(dirname(file), files[1] ?? ''), OLD), label).toBe(old);
         if (result.copy !== null) expect(basename(result.copy), label).toBe(files[1]);
+      };
+      // The first and the last report of each step, and one between.
+      const chosen = new Set<number>();
+      for (const step of new Set(reports.map((report) => report.split(' ')[0]))) {
+        const of = reports.flatMap((report, at) => (report.startsWith(`${step} `) ? [at] : []));
+        for (const at of [of[0], of[of.length >> 1], of.at(-1)]) if (at !== undefined) chosen.add(at);
       }
+      expect(chosen.size).toBeGreaterThanOrEqual(points);
+      for (const at of chosen) expectComplete(states[at] ?? '', `as at ${reports[at]}`);
+      // The copies stand for what a killed process leaves.
+      const file = oldDatabase();
+      const at = reports.length >> 1;
+      expect(await killedAt(file, kind, at + 1)).toBe('SIGKILL');
+      expectComplete(file, `killed at ${reports[at]}`);
     },
   );
 });

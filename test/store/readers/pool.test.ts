@@ -8,9 +8,9 @@ import type { ReaderThreadData } from '../../../src/store/readers/thread.ts';
 import { createLogRelief } from '../../../src/store/storage.ts';
 import { openWriteAheadLog, type WriteAheadLog } from '../../../src/store/write-ahead-log.ts';
 import { createWriter } from '../../../src/store/writer.ts';
+import { builtThread } from '../../support/built-thread.ts';
 import { eventually } from '../../support/eventually.ts';
 import { enqueue, insertAccount, startStore } from '../../support/store.ts';
-import { threadFromSource } from '../../support/thread-from-source.ts';
 import { deadly, endless, failing, held, probeThread, writing } from './probes.ts';
 
 interface SetupOptions {
@@ -27,7 +27,7 @@ function start({ threads = 2, budgetMs = 60_000, limits = {} }: SetupOptions = {
   const pool = createReaderPool({
     threads,
     budgetMs,
-    // A thread from source takes seconds to start where the machine is busy.
+    // A thread takes seconds to start where the machine is busy.
     limits: { firstRestartMs: 1, maxWaitMs: 60_000, ...limits },
     log: createLog({ level: 'silent', hashAddresses: false }),
     observe: (read, outcome) => observed.push(`${read} ${outcome}`),
@@ -76,7 +76,7 @@ const reasonOf = (read: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof ReadRejected ? error.reason : String(error)),
   );
 
-/** The timeout allows for starting threads from source. */
+/** The timeout allows for starting threads. */
 describe('reader threads', { timeout: 60_000 }, () => {
   it('returns what the method of the table returns', async () => {
     const { messages, tables, clock } = start();
@@ -261,7 +261,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     const setup = start();
     const { db, tables, pool } = setup;
     db.exec('PRAGMA busy_timeout = 0');
-    const log = openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
+    const log = openWriteAheadLog(db, { script: builtThread('store/flush-thread.ts') });
     let incomplete = 0;
     const relieve = createLogRelief({ pool, checkpoint: () => writer.checkpoint() });
     const writer = createWriter(db, tables, {

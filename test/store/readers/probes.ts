@@ -1,8 +1,8 @@
 import type { ReadQuery } from '../../../src/store/readers/reads.ts';
 import type { Tables } from '../../../src/store/tables.ts';
-import { threadFromSource } from '../../support/thread-from-source.ts';
+import { builtThread } from '../../support/built-thread.ts';
 
-/** Queries that only tests run, in reader threads. */
+/** Queries that only tests run, in reader threads. `run` refers to nothing outside itself: threads get its source text. */
 function probe<Args extends unknown[], Result>(
   name: string,
   run: (tables: Tables, ...args: Args) => Result,
@@ -38,11 +38,12 @@ export const writing = probe('writing', (tables: Tables): void =>
 
 /** The program of a reader thread with these queries. */
 export function probeThread(): URL {
-  const probesModule = JSON.stringify(import.meta.url);
-  return threadFromSource(
+  const queries = [endless, held, deadly, failing, writing].map(
+    ({ name, run }) => `{ name: ${JSON.stringify(name)}, run: ${run.toString()} }`,
+  );
+  const reads = JSON.stringify(builtThread('store/readers/thread.ts').href);
+  return builtThread(
     'store/readers/thread.ts',
-    `const { endless, held, deadly, failing, writing } = await import(${probesModule});
-const { serveReads } = await import(${JSON.stringify(new URL('../../../src/store/readers/thread.ts', import.meta.url).href)});
-serveReads([endless, held, deadly, failing, writing]);`,
+    `const { serveReads } = await import(${reads});\nserveReads([${queries.join(', ')}]);`,
   );
 }
