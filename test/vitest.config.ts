@@ -3,7 +3,8 @@ import { LongestFirst } from './support/longest-first.ts';
 
 /** e2e tests that compare durations or processor time. */
 const SERIAL = ['e2e/event-loop.test.ts'];
-const slow = { testTimeout: 120_000, hookTimeout: 120_000 };
+/** A limit for tests that hang, also on a busy machine. */
+const slow = { testTimeout: 300_000, hookTimeout: 300_000 };
 
 export default defineConfig({
   test: {

@@ -9,16 +9,16 @@ import { type SinkProcess, startSinkProcess } from '../support/sink-process.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * The daemon is killed twice while it sends a campaign to 5,000 recipients; after each start it continues without a
+ * The daemon is killed twice while it sends a campaign to 3,600 recipients; after each start it continues without a
  * request.
  *
  *   test ──HTTP──▶ postrider (kill -9, start, kill -9, start) ──SMTP──▶ sink, a separate process
  */
 /** At each kill there are members without a message: the campaign queues at most 2,000 messages ahead. */
-const MEMBERS = 5000;
+const MEMBERS = 3600;
 const DOMAINS = ['eins.example', 'zwei.example', 'drei.example', 'vier.example'];
 /** Number of messages at the sink. */
-const KILL_AT = [1000, 2500];
+const KILL_AT = [600, 1300];
 const LONG_MS = 420_000;
 
 let dns: DnsServer;
