@@ -1,9 +1,14 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './support/longest-first.ts';
 
-const slow = { testTimeout: 120_000, hookTimeout: 120_000 };
+/** e2e tests that compare durations or processor time. */
+const SERIAL = ['e2e/event-loop.test.ts'];
+/** A limit for tests that hang, also on a busy machine. */
+const slow = { testTimeout: 300_000, hookTimeout: 300_000 };
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
@@ -20,14 +25,31 @@ export default defineConfig({
           hookTimeout: 30_000,
         },
       },
+      // The programs that e2e tests start have their own ports and folders, so that files can run at the same time.
       {
         test: {
           name: 'e2e',
           root: import.meta.dirname,
           include: ['e2e/**/*.test.ts'],
+          exclude: SERIAL,
+          globalSetup: ['support/build.ts'],
+          pool: 'forks',
+          // More than the cores of a small machine: most of the time the tests wait for servers.
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
+          ...slow,
+        },
+      },
+      // One file at a time, after all others: other load would change what these measure.
+      {
+        test: {
+          name: 'serial',
+          root: import.meta.dirname,
+          include: SERIAL,
           globalSetup: ['support/build.ts'],
           pool: 'forks',
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
           ...slow,
         },
       },
@@ -39,8 +61,7 @@ export default defineConfig({
           globalSetup: ['support/build.ts'],
           pool: 'forks',
           fileParallelism: false,
-          // Alone, after all others: it compares latencies.
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
           testTimeout: 600_000,
         },
       },

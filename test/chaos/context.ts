@@ -16,8 +16,6 @@ export interface ScenarioContext {
   readonly dir: string;
   /** Aborted when the scenario has ended or its time limit is over. */
   readonly signal: AbortSignal;
-  /** The short variant, as CI runs it. */
-  readonly short: boolean;
   /** A duration of the full run; shorter in the short variant. */
   lasting(ms: number): number;
   defer(undo: Undo): void;
@@ -33,7 +31,6 @@ export function createContext(name: string, short: boolean): ScenarioContext {
   return {
     name,
     dir,
-    short,
     signal: ending.signal,
     lasting: (ms) => (short ? ms / 2 : ms),
     defer: (step) => void undo.push(step),

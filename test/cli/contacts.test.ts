@@ -209,7 +209,10 @@ all rejected rows with reasons: ${file}.rejected.csv`,
       tables.contacts.list({ accountId: 'shop', beforeSeq: null, limit: 5000 }).rows.length;
     const killer = fileURLToPath(new URL('die-at-commit.cjs', import.meta.url));
     const env = { ...process.env, DIE_AT_COMMIT: '4' };
-    const first = spawn(process.execPath, ['--require', killer, MAIN, ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+    const first = spawn(process.execPath, ['--require', killer, MAIN, ...args], {
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
     const [, signal] = await once(first, 'exit');
     expect(signal).toBe('SIGKILL');
     // One commit is that of the import's status.

@@ -12,7 +12,7 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink, which accepts each message after 30 ms
  */
-const MEMBERS = 1500;
+const MEMBERS = 1000;
 const SLOW = { dot: { reply: '250 2.0.0 OK', delayMs: 30 } };
 const FROM = 'News <news@kunde-news.example>';
 
@@ -41,7 +41,7 @@ async function startCampaign(name: string): Promise<{ id: string; before: number
   const before = sink.count;
   const sent = await daemon.api.post(`${path(id)}/send`, { ...SHORT_MAIL, from: FROM, subscriptionGroupId });
   expect(sent.status, sent.text).toBe(202);
-  await sink.waitFor(before + 200);
+  await sink.waitFor(before + 150);
   return { id, before };
 }
 

@@ -207,6 +207,5 @@ describe.skipIf(required.missing)(`certificates of the public pages${required.re
     await daemon.restart();
     const exit = await daemon.kill('SIGTERM');
     expect(exit.code).toBe(0);
-    await daemon.restart();
   });
 });

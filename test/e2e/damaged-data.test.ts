@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
-import { type SendingSetup, startSetupForTest } from '../support/sending-setup.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
@@ -12,7 +12,14 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink
  *   test ──SQL───▶ database of postrider, to damage it
  */
-function damage(setup: SendingSetup, sql: string): void {
+let setup: SendingSetup;
+
+beforeAll(async () => {
+  setup = await startSendingSetup();
+});
+afterAll(() => setup?.stop());
+
+function damage(sql: string): void {
   const db = new Database(join(setup.daemon.dataDir, 'postrider.db'), { timeout: 5000 });
   try {
     db.exec(sql);
@@ -21,15 +28,56 @@ function damage(setup: SendingSetup, sql: string): void {
   }
 }
 
+describe('an events table that cannot be written', () => {
+  it('rejects sends with 503 and sends nothing until it can be written', async () => {
+    const { daemon, sink, send, waitForStatus } = setup;
+    damage('ALTER TABLE events RENAME TO events_damaged');
+    const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: 'x@empfang.example' };
+    const rejected = await eventually('sends to be rejected', async () => {
+      const response = await daemon.api.send(mail);
+      return response.status === 503 ? response : null;
+    });
+    expect(rejected.text).toContain('outcomes of deliveries cannot be recorded');
+    expect((await fetch(`${daemon.baseUrl}/readyz`)).status).toBe(503);
+    expect(sink.count).toBe(0);
+    damage('ALTER TABLE events_damaged RENAME TO events');
+    const messageId = await eventually('sends to be accepted', async () => {
+      const response = await daemon.api.send(mail);
+      return response.status === 200 ? response.data.messageId : null;
+    });
+    await waitForStatus(messageId, 'delivered');
+    await waitForStatus(await send('later'), 'delivered');
+  });
+});
+
+describe('SIGTERM while outcomes cannot be recorded', () => {
+  it('retries until the end of the grace period, logs their number, and exits with 1', async () => {
+    const { daemon, sink, send, waitForStatus } = setup;
+    const transactions = () =>
+      sink.sessions.flatMap(({ commands }) => commands.filter((command) => command === 'DATA')).length;
+    const before = { transactions: transactions(), messages: sink.count };
+    sink.program({ script: { dot: { reply: '250 2.0.0 OK', delayMs: 1000 } } });
+    const messageIds = [await send('a'), await send('b')];
+    await eventually('the transactions to begin', () => transactions() === before.transactions + 2);
+    damage('ALTER TABLE attempts RENAME TO attempts_damaged');
+    await sink.waitFor(before.messages + 2);
+    expect(await daemon.kill('SIGTERM')).toEqual({ code: 1, signal: null });
+    expect(daemon.log()).toMatch(/"messages":2,"msg":"outcomes could not be recorded before the stop/);
+    damage('ALTER TABLE attempts_damaged RENAME TO attempts');
+    sink.program({ script: {} });
+    await daemon.restart();
+    for (const messageId of messageIds) await waitForStatus(messageId, 'delivered');
+  });
+});
+
 describe('a DKIM key that cannot be decrypted', () => {
   it('parks only the messages of its domain', async () => {
-    const setup = await startSetupForTest();
     const { daemon, dns, sink, send } = setup;
+    const before = sink.count;
     await verifiedDomain(daemon, dns, 'zweit.example');
     await daemon.kill('SIGKILL');
     // A changed byte in the authentication tag of the encrypted key.
     damage(
-      setup,
       `UPDATE dkim_keys SET private_key = CAST(substr(private_key, 1, length(private_key) - 1) || x'00' AS BLOB)
        WHERE lane = 'primary' AND domain_id = (SELECT domain_id FROM domains WHERE name = 'kunde.example')`,
     );
@@ -39,7 +87,7 @@ describe('a DKIM key that cannot be decrypted', () => {
       daemon.api.send({ ...SHORT_MAIL, from: 'a@zweit.example', to: `user${n}@empfang.example` }),
     );
     await Promise.all(others);
-    await sink.waitFor(30);
+    await sink.waitFor(before + 30);
     await eventually('the domain to be parked', async () => {
       const text = await (await fetch(`${daemon.baseUrl}/metrics`)).text();
       return text.includes('postrider_delivery_parked{kind="domain"} 1');
@@ -52,49 +100,7 @@ describe('a DKIM key that cannot be decrypted', () => {
     await daemon.restart();
     const again = await daemon.api.send({ ...SHORT_MAIL, from: 'a@zweit.example', to: 'x@empfang.example' });
     expect(again.status).toBe(200);
-    await sink.waitFor(31);
-    expect(sink.count).toBe(31);
-  });
-});
-
-describe('an events table that cannot be written', () => {
-  it('rejects sends with 503 and sends nothing until it can be written', async () => {
-    const setup = await startSetupForTest();
-    const { daemon, sink, send, waitForStatus } = setup;
-    damage(setup, 'ALTER TABLE events RENAME TO events_damaged');
-    const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: 'x@empfang.example' };
-    const rejected = await eventually('sends to be rejected', async () => {
-      const response = await daemon.api.send(mail);
-      return response.status === 503 ? response : null;
-    });
-    expect(rejected.text).toContain('outcomes of deliveries cannot be recorded');
-    expect((await fetch(`${daemon.baseUrl}/readyz`)).status).toBe(503);
-    expect(sink.count).toBe(0);
-    damage(setup, 'ALTER TABLE events_damaged RENAME TO events');
-    const messageId = await eventually('sends to be accepted', async () => {
-      const response = await daemon.api.send(mail);
-      return response.status === 200 ? response.data.messageId : null;
-    });
-    await waitForStatus(messageId, 'delivered');
-    await waitForStatus(await send('later'), 'delivered');
-  });
-});
-
-describe('SIGTERM while outcomes cannot be recorded', () => {
-  it('retries until the end of the grace period, logs their number, and exits with 1', async () => {
-    const setup = await startSetupForTest({}, { script: { dot: { reply: '250 2.0.0 OK', delayMs: 1000 } } });
-    const { daemon, sink, send, waitForStatus } = setup;
-    const messageIds = [await send('a'), await send('b')];
-    await eventually(
-      'the transactions to begin',
-      () => sink.sessions.filter(({ commands }) => commands.includes('DATA')).length === 2,
-    );
-    damage(setup, 'ALTER TABLE attempts RENAME TO attempts_damaged');
-    await sink.waitFor(2);
-    expect(await daemon.kill('SIGTERM')).toEqual({ code: 1, signal: null });
-    expect(daemon.log()).toMatch(/"messages":2,"msg":"outcomes could not be recorded before the stop/);
-    damage(setup, 'ALTER TABLE attempts_damaged RENAME TO attempts');
-    await daemon.restart();
-    for (const messageId of messageIds) await waitForStatus(messageId, 'delivered');
+    await sink.waitFor(before + 31);
+    expect(sink.count).toBe(before + 31);
   });
 });

@@ -17,9 +17,9 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *
  * A reporter that gets no reply sends its report again, as a mail server does.
  */
-const BOUNCES = 300;
+const BOUNCES = 160;
 const REPORTERS = 8;
-const KILL_AT = 125;
+const KILL_AT = 65;
 
 describe('kill -9 in the middle of a stream of bounces', () => {
   let dns: DnsServer;

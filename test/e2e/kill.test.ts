@@ -10,15 +10,15 @@ import { type SinkProcess, startSinkProcess } from '../support/sink-process.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * The daemon is killed twice during 1,000 sends.
+ * The daemon is killed twice during 400 sends.
  *
  *   test: 16 senders ──HTTP──▶ postrider (kill -9, start, kill -9, start) ──SMTP──▶ sink, a separate process
  *
  * A sender that gets no response repeats its request with the same Idempotency-Key, as a client does.
  */
-const SENDS = 1000;
+const SENDS = 400;
 const SENDERS = 16;
-const KILL_AT = [300, 650];
+const KILL_AT = [120, 260];
 
 let dns: DnsServer;
 let sink: SinkProcess;

@@ -13,8 +13,8 @@ import { type Received, startEndpoint } from '../support/webhook-endpoint.ts';
  *   test ──HTTP──▶ postrider (kill -9, start, kill -9, start) ──HTTP──▶ endpoints, in this process
  *                      └─ messages to the simulator: two events each, nothing leaves the machine
  */
-const MAILS = 150;
-const KILL_AT = [60, 180];
+const MAILS = 100;
+const KILL_AT = [40, 120];
 
 let dns: DnsServer;
 let daemon: RunningDaemon;
@@ -58,7 +58,7 @@ describe('webhooks', () => {
     const { webhookId, secret } = await createWebhook(endpoint.url, ['email_sent', 'email_delivered']);
     for (let n = 0; n < MAILS; n++) await sendTo(`delivered+${n}`);
     for (const count of KILL_AT) {
-      await eventually(`${count} calls`, () => endpoint.received.length >= count);
+      await eventually(`${count} calls`, () => endpoint.received.length >= count, { everyMs: 5 });
       await daemon.kill('SIGKILL');
       await daemon.restart();
     }

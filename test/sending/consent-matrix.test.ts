@@ -133,7 +133,13 @@ beforeAll(async () => {
     'marketing to an inactive group': await newGroup(),
     transactional: null,
   };
-  await inPortions(NAMED.map(([, person, index]) => () => createPerson(person, addressOf(index))));
+  await inPortions(
+    NAMED.map(
+      ([, person, index]) =>
+        () =>
+          createPerson(person, addressOf(index)),
+    ),
+  );
   await request('PATCH', `${GROUPS}/${groups['marketing to an inactive group']}`, { isActive: false });
 }, 120_000);
 afterAll(() => env.stop());

@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { findProgram } from './required-programs.ts';
 
-/** A program that a test starts; it is killed when the test process exits. */
+/** A program that a test starts; the kernel kills it when the test process ends, however that ends. */
 export interface Child {
   /** Everything written to stdout and stderr so far. */
   readonly output: string;
@@ -26,19 +27,16 @@ export function startChild(
   args: readonly string[],
   options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
 ): Child {
-  const child = spawn(command, args, { ...options, stdio: 'pipe' });
+  // No handler of this process could do it: Vitest ends its workers by a signal.
+  const bound = ['--pdeathsig', 'KILL', '--', command, ...args];
+  const child = spawn(findProgram('setpriv') ?? 'setpriv', bound, { ...options, stdio: 'pipe' });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
   }
-  const killOnExit = () => child.kill('SIGKILL');
-  process.once('exit', killOnExit);
   const exited = new Promise<Exit>((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code, signal) => {
-      process.off('exit', killOnExit);
-      resolve({ code, signal });
-    });
+    child.once('close', (code, signal) => resolve({ code, signal }));
   });
   // Callers that await it get the error; without one, a failed start must not be an unhandled rejection.
   exited.catch(() => {});

@@ -47,7 +47,7 @@ export const HOSTNAME = 'mx.postrider.example';
 export const PUBLIC_ADDRESS = '192.0.2.25';
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
-const START_MS = 30_000;
+const START_MS = 60_000;
 
 /** `more`: further environment variables. */
 export async function startDaemon(

@@ -1,18 +1,23 @@
+/** The first pause, which grows by half each time, and the longest: frequent polling takes the time that others need. */
+const FIRST_PAUSE_MS = 10;
+const MAX_PAUSE_MS = 200;
+
 /**
  * Polls `probe` until it returns something that is neither null nor false, and returns that: for conditions of
- * another process, which can only be polled. Throws with `what` was awaited after `ms` (default 30 s).
+ * another process, which can only be polled. Throws with `what` was awaited after `ms` (default 30 s). `everyMs`: a
+ * constant interval.
  */
 export async function eventually<T>(
   what: string,
   probe: () => T | null | false | Promise<T | null | false>,
   options: { ms?: number; everyMs?: number } = {},
 ): Promise<T> {
-  const { ms = 30_000, everyMs = 25 } = options;
+  const { ms = 30_000, everyMs } = options;
   const deadline = Date.now() + ms;
-  for (;;) {
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, MAX_PAUSE_MS)) {
     const result = await probe();
     if (result !== null && result !== false) return result;
     if (Date.now() > deadline) throw new Error(`timed out after ${ms} ms waiting for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    await new Promise((resolve) => setTimeout(resolve, everyMs ?? pause));
   }
 }

@@ -6,14 +6,21 @@ import { createServer } from 'node:net';
  */
 const FIRST_PORT = 10_000;
 const LAST_PORT = 32_000;
+/**
+ * Vitest's workers choose different ports, whatever they run at the same time: between the choice of a port and its
+ * use, another worker would find it free, too.
+ */
+const SHARES = 16;
+const SHARE = Number(process.env['VITEST_POOL_ID'] ?? 0) % SHARES;
 const MAX_TRIES = 100;
 
 const issued = new Set<number>();
 
-/** An unused port of `host` that this process has not returned before. */
+/** An unused port of `host` that neither this process nor another worker of the test run has returned before. */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
+    const port =
+      FIRST_PORT + SHARE + SHARES * Math.floor((Math.random() * (LAST_PORT - FIRST_PORT)) / SHARES);
     if (issued.has(port) || !(await canListen(host, port))) continue;
     issued.add(port);
     return port;
