@@ -92,7 +92,7 @@ type Numbered = Pick<MessageRow | EventRow, 'seq'>;
 function expectRows(found: readonly Numbered[], expected: readonly Numbered[], filter: object): void {
   const numbers = (rows: readonly Numbered[]) => rows.map(({ seq }) => seq);
   // `expect` is called for a difference only: there are thousands of filters.
-  if (`${numbers(found)}` !== `${numbers(expected)}`)
+  if (numbers(found).join() !== numbers(expected).join())
     expect(numbers(found), JSON.stringify(filter)).toEqual(numbers(expected));
 }
 
