@@ -135,11 +135,11 @@ function domainIds(tables: Tables, text: string, account: string | undefined): s
 
 async function showMessage(context: CliContext, id: string, json: boolean): Promise<void> {
   const { tables } = await context.open();
-  const row = tables.messages.byId(id);
-  if (row === null) context.fail(`There is no message ${id}`);
+  const history = messageHistory.run(tables, id);
+  if (history === null) context.fail(`There is no message ${id}`);
   else {
-    const message = presentMessage(row);
-    const timeline = presentTimeline(messageHistory.run(tables, row.seq));
+    const message = presentMessage(history.message);
+    const timeline = presentTimeline(history);
     if (json) context.printJson({ ...message, timeline });
     else context.print([...fieldLines(message), '', ...timeline.map(timelineText)].join('\n'));
   }

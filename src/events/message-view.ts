@@ -32,19 +32,25 @@ export function presentMessage(row: ListedMessage): Record<string, unknown> {
   };
 }
 
-/** The events and attempts of a message, oldest first. */
+/** A message with its events and attempts, oldest first. */
 export interface MessageHistory {
+  message: ListedMessage;
   events: EventRow[];
   attempts: AttemptRow[];
 }
 
-/** Reads the history of the message with this seq, in a reader thread. */
+/**
+ * Reads a message and its history; null: there is none with this id. One read, as the status and the events must be of the
+ * same state of the database.
+ */
 export const messageHistory = readQuery(
   'messageHistory',
-  (tables: Tables, seq: number): MessageHistory => ({
-    events: tables.events.ofMessage(seq),
-    attempts: tables.messages.attemptsOf(seq),
-  }),
+  (tables: Tables, messageId: string): MessageHistory | null => {
+    const message = tables.messages.byId(messageId);
+    if (message === null) return null;
+    const { seq } = message;
+    return { message, events: tables.events.ofMessage(seq), attempts: tables.messages.attemptsOf(seq) };
+  },
 );
 
 /** Every event and every SMTP attempt, in the order in which they happened. */

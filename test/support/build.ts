@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 
-const BUILT = 'POSTRIDER_TEST_BUILT';
+const BUILT = 'TEST_PROGRAM_BUILT';
 
 /** Vitest's global setup: builds the program once. Unit tests start its threads, all others the whole program. */
 export default function build(): void {

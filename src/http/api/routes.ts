@@ -77,7 +77,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...domainGroupRoutes({ domains }),
     ...sendRoutes(sends),
     ...sendBatchRoutes(sends),
-    ...messageRoutes({ tables, reader }),
+    ...messageRoutes({ reader }),
     ...messageActionRoutes({
       queuedMail: createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle }),
     }),

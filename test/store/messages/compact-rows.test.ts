@@ -399,14 +399,16 @@ describe('a migrated database of schema 16', () => {
         JSON.stringify(presentEvent(event)),
       );
     }
-    for (const { seq } of old.messages) {
+    for (const { seq, message_id: id } of old.messages) {
       const attempts = old.attempts.filter(({ message_seq }) => message_seq === seq);
       expect(tables.messages.attemptsOf(seq)).toEqual(
         attempts.map((row) => ({ ...row, report: canonical(row.report) })),
       );
       const events = old.events.filter(({ message_seq }) => message_seq === seq);
       expect(tables.events.ofMessage(seq)).toEqual(events);
-      expect(presentTimeline(messageHistory.run(tables, seq))).toHaveLength(attempts.length + events.length);
+      expect(presentTimeline(messageHistory.run(tables, id) ?? fail())).toHaveLength(
+        attempts.length + events.length,
+      );
     }
   });
 

@@ -6,7 +6,6 @@ import { messageHistory, presentMessage, presentTimeline } from '../../../events
 import { recipientIdentifier } from '../../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../../store/messages/messages.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
-import type { Tables } from '../../../store/tables.ts';
 import { type Route, route } from '../../route.ts';
 import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from '../event-schema.ts';
 import { requestTime } from '../fields.ts';
@@ -51,7 +50,6 @@ const timelineEntry = z
   .meta({ id: 'TimelineEntry' });
 
 export interface MessageRouteDeps {
-  tables: Tables;
   reader: Reader;
 }
 
@@ -99,7 +97,7 @@ function listMessages({ reader }: MessageRouteDeps): Route {
   });
 }
 
-function getMessage({ tables, reader }: MessageRouteDeps): Route {
+function getMessage({ reader }: MessageRouteDeps): Route {
   return route({
     method: 'GET',
     path: '/web-setup/messages/{id}',
@@ -118,11 +116,13 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     refusals: ['MESSAGE_NOT_FOUND'],
     narrowBy: [],
     handle: async ({ caller, params }) => {
-      const row = tables.messages.byId(params.id);
-      if (row === null || row.account_id !== caller.accountId)
+      const history = await reader.query(caller.accountId, messageHistory, params.id);
+      if (history === null || history.message.account_id !== caller.accountId)
         return refuse('MESSAGE_NOT_FOUND', `There is no message ${params.id}`);
-      const history = await reader.query(caller.accountId, messageHistory, row.seq);
-      return { status: 200, data: { ...presentMessage(row), timeline: presentTimeline(history) } };
+      return {
+        status: 200,
+        data: { ...presentMessage(history.message), timeline: presentTimeline(history) },
+      };
     },
   });
 }
