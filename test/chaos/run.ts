@@ -124,11 +124,12 @@ function listing(scenarios: readonly Scenario[]): string {
     .join('\n');
 }
 
-/** Runs the same command line in a separate mount namespace. */
+/** Runs the same command line in a separate mount namespace; it ends with this process, and cleans up. */
 function inNamespace(): Promise<number> {
+  const program = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const child = spawn(
-    'unshare',
-    ['--mount', '--propagation', 'private', process.execPath, ...process.execArgv, ...process.argv.slice(1)],
+    'setpriv',
+    ['--pdeathsig', 'TERM', '--', 'unshare', '--mount', '--propagation', 'private', ...program],
     { stdio: 'inherit', env: { ...process.env, [NAMESPACE]: '1' } },
   );
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));

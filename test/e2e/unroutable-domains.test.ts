@@ -18,7 +18,7 @@ const outcomes: Record<string, number> = { bounced: 0, failed: 0, deferred: 0 };
 
 beforeAll(async () => {
   // The default: no delivery to private networks.
-  setup = await startSendingSetup({ 'delivery.allowPrivateNetworks': false, 'dns.timeoutMs': 500 });
+  setup = await startSendingSetup({ 'delivery.allowPrivateNetworks': false, 'dns.timeoutMs': 2000 });
 });
 afterAll(() => setup?.stop());
 

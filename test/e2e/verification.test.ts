@@ -26,7 +26,7 @@ beforeAll(async () => {
   dns = await startDnsServer();
   daemon = await startDaemon({
     'dns.resolvers': [dns.address],
-    'dns.timeoutMs': 400,
+    'dns.timeoutMs': 2000,
     'limits.setupBurst': 1000,
   });
   const names = Array.from({ length: DOMAINS }, (_, n) => `kunde${n + 1}.example`);
