@@ -19,7 +19,8 @@ export default defineConfig({
           pool: 'forks',
           // One process runs many files: loading the modules again for each would take longer than the tests.
           isolate: false,
-          maxWorkers: 2,
+          // More than the cores of a small machine: tests also wait for sockets and timers.
+          maxWorkers: 3,
           globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
           testTimeout: 30_000,
           hookTimeout: 30_000,

@@ -32,9 +32,10 @@ export interface CampaignRunnerDeps extends Omit<BatchDeps, 'html'> {
   recorder: Recorder;
   pressure: Pick<Pressure, 'refusal' | 'capacity'>;
   announce(key: QueueKey): void;
+  /** Messages of a campaign that may wait to be sent. Default: 2000. */
+  maxAhead?: number;
 }
 
-/** Messages of a campaign that may wait to be sent. */
 const MAX_AHEAD = 2000;
 /** Messages that have waited longer are for sites that are slow or down: they do not count as waiting. */
 const STUCK_MS = 5 * MINUTE;
@@ -47,7 +48,7 @@ const FAULT_RETRY_MS = 10 * SECOND;
 const PAUSE_SHARE = 0.5;
 
 export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
-  const { clock, log, tables, writer, recorder, pressure } = deps;
+  const { clock, log, tables, writer, recorder, pressure, maxAhead = MAX_AHEAD } = deps;
   const batchDeps = { ...deps, html: createHtmlReader() };
   const contents = createCampaignContents(batchDeps.html);
   /** Campaigns that failed, with the time of their next try. */
@@ -104,7 +105,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       return 0;
     }
     if (send.next_at > now) return send.next_at - now;
-    const ahead = MAX_AHEAD - tables.campaignSends.dueSince(seq, now - STUCK_MS, MAX_AHEAD);
+    const ahead = maxAhead - tables.campaignSends.dueSince(seq, now - STUCK_MS, maxAhead);
     if (ahead < MEMBER_BATCH_SIZE) return FULL_QUEUE_INTERVAL_MS;
     const capacity = Math.min(ahead, pressure.capacity());
     if (capacity < 1) return FULL_QUEUE_INTERVAL_MS;

@@ -96,6 +96,8 @@ export interface DeliveryDeps {
   observe(status: DeliveryOutcome['status']): void;
   /** How long a stop may take. Default: 30 s. */
   graceMs?: number;
+  /** Pause before an outcome is recorded again, ms. Default: 1 s, doubled up to 5 s. */
+  firstRetryMs?: number;
 }
 
 const GRACE_MS = 30 * SECOND;
@@ -126,7 +128,16 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     if (outcome !== null) deps.observe(outcome.status);
     waiters.resolve(seq, outcome);
   };
-  const recording = createRecording({ writer, tables, recorder, monotonic, log, onOutcome });
+  const { firstRetryMs } = deps;
+  const recording = createRecording({
+    writer,
+    tables,
+    recorder,
+    monotonic,
+    log,
+    onOutcome,
+    firstRetryMs,
+  });
   const leases = createLeases({
     clock,
     log,

@@ -37,7 +37,7 @@ export interface RecordingDeps {
   /** Called after each commit. */
   onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
   /** Pause before the first retry, ms; it doubles up to 5 s. Default: 1 s. */
-  firstRetryMs?: number;
+  firstRetryMs?: number | undefined;
 }
 
 const FIRST_RETRY_MS = SECOND;

@@ -22,7 +22,6 @@ import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from 
 export { DATABASE_FILE, type Database } from './connection.ts';
 
 const LOCK_FILE = 'daemon.lock';
-/** How long a command waits for another process that migrates the schema. */
 const LOCK_TIMEOUT_MS = 5000;
 /** How long opening, and in a command every write, waits for a lock of another process. Blocks the thread. */
 const BUSY_TIMEOUT_MS = 5000;
@@ -75,6 +74,8 @@ export interface OpenOptions {
    * retries without blocking the event loop.
    */
   busyTimeoutMs?: number;
+  /** How long to wait for another process that migrates the schema. Default: 5 s. Blocks the thread. */
+  lockTimeoutMs?: number;
   /** Called when a database with data was migrated. */
   onMigrated?(result: MigrationResult): void;
 }
@@ -124,7 +125,8 @@ export function preparedByText<Parameters, Row>(
 }
 
 /** Opens a database that has the newest schema, after migrating it if it is small. */
-function openCurrent(file: string, dir: string, { lock: held, onMigrated }: OpenOptions): Database {
+function openCurrent(file: string, dir: string, options: OpenOptions): Database {
+  const { lock: held, lockTimeoutMs = LOCK_TIMEOUT_MS, onMigrated } = options;
   const migrations = knownMigrations();
   const newest = newestOf(migrations);
   const open = (): Database | number => {
@@ -143,7 +145,7 @@ function openCurrent(file: string, dir: string, { lock: held, onMigrated }: Open
       `${file} has schema ${current}, this program needs ${newest}, and the migration of ${formatBytes(size)} takes a while: run "postrider migrate" (with --dry-run first to see what it takes), or start the daemon, which migrates at its start`,
     );
   }
-  const lock = held ?? lockDaemon(dir, LOCK_TIMEOUT_MS);
+  const lock = held ?? lockDaemon(dir, lockTimeoutMs);
   try {
     // Another process may have migrated it while this one waited for the lock.
     const since = open();

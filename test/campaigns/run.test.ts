@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { changeLimits } from '../../src/accounts/limits.ts';
-import { paceOf } from '../../src/campaigns/batch.ts';
+import { MEMBER_BATCH_SIZE, paceOf } from '../../src/campaigns/batch.ts';
 import { knownCustomFields } from '../../src/campaigns/fields.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
@@ -55,29 +55,36 @@ async function addMembers(setting: CampaignSetting, count: number, fields = (_n:
   });
 }
 
+/** Messages of a campaign that may wait to be sent, in tests of this limit. */
+const MAX_AHEAD = 400;
+
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const queued = (setting: CampaignSetting, id: string, count: number) =>
   eventually(`${count} messages to be queued`, () => setting.progress(id).queued >= count, { everyMs: 5 });
 
 describe('sending a campaign', () => {
   it('continues just ahead of delivery until each member has one message', async () => {
-    const setting = await startCampaigns();
+    const setting = await startCampaigns({}, { maxAhead: MAX_AHEAD });
     const { send, runner, progress, deliverAll, tables, until, messages } = setting;
-    await addMembers(setting, 4500);
+    await addMembers(setting, 900);
     const row = granted(await send());
     runner.start();
-    for (let round = 0; progress(row.campaign_id).queued < 4500; round++) {
-      await queued(setting, row.campaign_id, Math.min(4500, 1901 + round * 1900));
+    for (let round = 0; progress(row.campaign_id).queued < 900; round++) {
+      await queued(
+        setting,
+        row.campaign_id,
+        Math.min(900, (round + 1) * (MAX_AHEAD - MEMBER_BATCH_SIZE) + 1),
+      );
       await pause(30);
       // The number of messages that are due is limited, whatever the number of members.
-      expect(tables.queue.count()).toBeLessThanOrEqual(2000);
+      expect(tables.queue.count()).toBeLessThanOrEqual(MAX_AHEAD);
       await deliverAll();
     }
     await deliverAll();
     await until(row.campaign_id, 'sent');
     const sent = messages(row);
-    expect([sent.length, new Set(sent.map(({ recipient }) => recipient)).size]).toEqual([4500, 4500]);
-    expect(progress(row.campaign_id)).toMatchObject({ members: 4500, queued: 4500 });
+    expect([sent.length, new Set(sent.map(({ recipient }) => recipient)).size]).toEqual([900, 900]);
+    expect(progress(row.campaign_id)).toMatchObject({ members: 900, queued: 900 });
     expect(setting.tables.campaignSends.open()).toEqual([]);
   });
 
@@ -107,15 +114,15 @@ describe('sending a campaign', () => {
   });
 
   it('does not wait for a destination that is slow or down', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 4500);
+    const setting = await startCampaigns({}, { maxAhead: MAX_AHEAD });
+    await addMembers(setting, 900);
     const row = granted(await setting.send());
     setting.runner.start();
-    await queued(setting, row.campaign_id, 2000);
+    await queued(setting, row.campaign_id, MAX_AHEAD);
     await pause(150);
-    expect(setting.progress(row.campaign_id).queued).toBe(2000);
+    expect(setting.progress(row.campaign_id).queued).toBe(MAX_AHEAD);
     setting.clock.advance(5 * MINUTE);
-    await queued(setting, row.campaign_id, 4000);
+    await queued(setting, row.campaign_id, 2 * MAX_AHEAD);
   });
 
   it('alternates between campaigns of any size', async () => {
@@ -396,20 +403,20 @@ describe('a change during sending', () => {
       null,
     ],
   ])('%s: pauses the campaign with a reason until it is corrected', async (_, code, damage, correct) => {
-    const setting = await startCampaigns();
+    const setting = await startCampaigns({}, { maxAhead: MAX_AHEAD });
     const { send, sending, runner, until, progress, clock } = setting;
-    await addMembers(setting, 2500);
+    await addMembers(setting, MAX_AHEAD + 100);
     const row = granted(await send());
     const id = row.campaign_id;
     runner.start();
-    await queued(setting, id, 2000);
+    await queued(setting, id, MAX_AHEAD);
     await damage(setting);
     // Messages that have waited for five minutes no longer count: the next batch is due.
     clock.advance(5 * MINUTE);
     await until(id, 'paused');
     expect(progress(id).pausedReason).toMatch(new RegExp(`^${code}: `));
     expect(await sending.resume('acct_one', id)).toMatchObject({ code });
-    expect(progress(id)).toMatchObject({ queued: 2000, pausedReason: expect.any(String) });
+    expect(progress(id)).toMatchObject({ queued: MAX_AHEAD, pausedReason: expect.any(String) });
     if (correct === null) {
       granted(await sending.cancel('acct_one', id));
       await eventually('its mail to be cancelled', () => setting.tables.queue.count() === 0);
@@ -417,7 +424,7 @@ describe('a change during sending', () => {
     }
     await correct(setting);
     granted(await sending.resume('acct_one', id));
-    await queued(setting, id, 2500);
+    await queued(setting, id, MAX_AHEAD + 100);
     expect(progress(id).pausedReason).toBeNull();
   });
 

@@ -4,7 +4,7 @@ import { createAudience } from '../../src/audience/service.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
 import { createCampaigns } from '../../src/campaigns/campaigns.ts';
 import type { CampaignRequest } from '../../src/campaigns/mail.ts';
-import { createCampaignRunner } from '../../src/campaigns/run.ts';
+import { type CampaignRunnerDeps, createCampaignRunner } from '../../src/campaigns/run.ts';
 import { createCampaignSending } from '../../src/campaigns/send.ts';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -26,7 +26,10 @@ export const BODY: Omit<CampaignRequest, 'subscriptionGroupId'> = {
 const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
 
 /** Campaigns over a real database: with a verified marketing domain, a group, and a runner that is not started. */
-export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
+export async function startCampaigns(
+  defaults: AccountLimitDefaults = {},
+  options: Pick<CampaignRunnerDeps, 'maxAhead'> = {},
+) {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, ids, clock } = store;
   insertDomain(
@@ -67,6 +70,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: ({ destination }: { destination: string }) => announced.push(destination),
+    ...options,
   };
   const runner = createCampaignRunner(deps);
   onTestFinished(() => runner.stop());

@@ -106,7 +106,9 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
   });
 
   it('retries during a stop until its time is over and returns how many are left', async () => {
-    const { delivery, put, sink, stop, tables, lines } = await createTestDelivery();
+    const { delivery, put, sink, stop, tables, lines } = await createTestDelivery({
+      deps: { firstRetryMs: 20, graceMs: 1000 },
+    });
     let tries = 0;
     tables.messages.insertAttempt = () => {
       tries++;
@@ -124,7 +126,7 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
 
   it('ends a stop as soon as they are recorded', async () => {
     const { delivery, put, sink, stop, tables, status } = await createTestDelivery({
-      deps: { graceMs: 600_000 },
+      deps: { firstRetryMs: 20, graceMs: 600_000 },
     });
     const { insertAttempt } = tables.messages;
     let tries = 0;
@@ -145,20 +147,25 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
 
 describe('workers that die at random times', { timeout: 120_000 }, () => {
   it('lose no message and no slot, and do not delay the stop', async () => {
-    // Exits within two seconds after it is ready.
-    const mortal = 'setTimeout(() => process.exit(1), 300 + Math.random() * 1700);';
+    // Exits while it sends some of its first fifty messages.
+    const mortal = `import { parentPort } from 'node:worker_threads';
+      let left = 1 + Math.random() * 50;
+      parentPort.on('message', ({ jobs = [] }) => {
+        left -= jobs.length;
+        if (left < 0) setTimeout(() => process.exit(1), Math.random() * 60);
+      });`;
     const { delivery, put, sink, status, stop, leases, lines } = await createTestDelivery({
-      config: { 'delivery.retry.first': '300ms', 'delivery.retry.factor': 1 },
+      config: { 'delivery.workers': 2, 'delivery.retry.first': '300ms', 'delivery.retry.factor': 1 },
       sink: { script: { dot: { reply: '250 2.0.0 taken', delayMs: 40 } } },
       deps: { workerScript: builtThread('delivery/worker/main.ts', mortal) },
     });
-    const messages = put(users(560));
+    const messages = put(users(200));
     delivery.start();
     await expect
       .poll(() => messages.filter((message) => status(message) !== 'delivered').length, { timeout: 90_000 })
       .toBe(0);
     const got = new Set(sink.messages.flatMap(({ to }) => to));
-    expect(got.size).toBe(560);
+    expect(got.size).toBe(200);
     const deaths = lines.filter(({ msg }) => String(msg).startsWith('delivery worker ended;'));
     expect(deaths.length).toBeGreaterThan(1);
     await expect.poll(delivery.inFlight).toBe(0);

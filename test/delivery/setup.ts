@@ -39,7 +39,7 @@ export async function createTestDelivery(options: TestDeliveryOptions = {}) {
   const settings = {
     'delivery.port': sink.port,
     'delivery.allowPrivateNetworks': true,
-    'delivery.workers': 2,
+    'delivery.workers': 1,
     'mx.listen': 'off',
     ...options.config,
   };

@@ -47,7 +47,8 @@ describe('an events table that cannot be written', () => {
       const response = await daemon.api.send(mail);
       return response.status === 200 ? response.data.messageId : null;
     });
-    for (const id of [...acceptedBefore, messageId, await send('later')]) await waitForStatus(id, 'delivered');
+    for (const id of [...acceptedBefore, messageId, await send('later')])
+      await waitForStatus(id, 'delivered');
   });
 });
 

@@ -39,7 +39,7 @@ const JSON_TYPE = 'application/json';
 
 export async function readDocument(url: string) {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
-  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  const ajv = new Ajv2020({ strict: false, allErrors: true, inlineRefs: false, code: { optimize: false } });
   ajv.addFormat('date-time', TIME);
   for (const format of ['email', 'uri', 'uuid', 'ipv4', 'ipv6']) ajv.addFormat(format, true);
   ajv.addSchema(closedDocument(document), 'document');

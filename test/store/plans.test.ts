@@ -261,8 +261,21 @@ interface Statement {
   plan: string[];
 }
 
+interface Statements {
+  statements: Statement[];
+  /** Statements that a second use prepares again. */
+  preparedAgain: string[];
+}
+
+let collected: Statements | null = null;
+
 /** Every statement that is prepared: when the tables are created, and when their filters are used. */
-function collect(): { db: Database; statements: Statement[]; preparedAgain: string[] } {
+function collect(): Statements {
+  collected ??= prepareAll();
+  return collected;
+}
+
+function prepareAll(): Statements {
   const { db, tables: seed, clock } = startStore();
   const columns = { job_id: 'job_one', campaign_id: 'campaign_one' };
   for (const message_id of [MESSAGE_ID, 'msg_two', 'msg_three'])
@@ -280,7 +293,7 @@ function collect(): { db: Database; statements: Statement[]; preparedAgain: stri
     sql: sql.replaceAll(/\s+/g, ' ').trim(),
     plan: planOf(db, sql),
   }));
-  return { db, statements, preparedAgain };
+  return { statements, preparedAgain };
 }
 
 function planOf(db: Database, sql: string): string[] {

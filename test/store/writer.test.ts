@@ -1,8 +1,17 @@
-import { generateKeyPair } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
@@ -238,15 +247,25 @@ describe('the group-commit writer with a write-ahead log', () => {
 const openLog = (db: Database) => openWriteAheadLog(db, { script: builtThread('store/flush-thread.ts') });
 
 describe('the flush thread', () => {
-  /** Occupies the threads of libuv's pool, with more calls waiting: generation of RSA keys, 100 ms each. */
-  function fillPool(): { done: number; all: Promise<unknown> } {
-    const state = { done: 0, all: Promise.resolve<unknown>(null) };
-    const keys = Array.from({ length: 12 }, async () => {
-      await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
-      state.done++;
+  /** Occupies the threads of libuv's pool, with more calls waiting: opening a FIFO waits for its writer. */
+  function fillPool(dir: string): { opened(): number; release(): Promise<void> } {
+    const fifos = Array.from({ length: 12 }, (_, n) => join(dir, `fifo-${n}`));
+    execFileSync('mkfifo', fifos);
+    let opened = 0;
+    const all = fifos.map(async (fifo) => {
+      const file = await open(fifo, 'r');
+      opened++;
+      await file.close();
     });
-    state.all = Promise.all(keys);
-    return state;
+    return {
+      opened: () => opened,
+      release: async () => {
+        // For reading and writing: does not wait for a reader.
+        const ends = fifos.map((fifo) => openSync(fifo, 'r+'));
+        await Promise.all(all);
+        for (const end of ends) closeSync(end);
+      },
+    };
   }
 
   it('flushes while the pool of libuv is busy', async () => {
@@ -254,11 +273,13 @@ describe('the flush thread', () => {
     const db = openDatabase(dir);
     const log = openLog(db);
     await log.flush();
-    const pool = fillPool();
-    for (let n = 0; n < 5; n++) await log.flush();
-    // In the pool the first flush would have waited for nine keys, as the four threads take them in order.
-    expect(pool.done).toBeLessThan(6);
-    await pool.all;
+    const pool = fillPool(dir);
+    try {
+      for (let n = 0; n < 5; n++) await log.flush();
+      expect(pool.opened()).toBe(0);
+    } finally {
+      await pool.release();
+    }
     await log.close();
     db.close();
   }, 60_000);

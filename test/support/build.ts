@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 
-const BUILT = 'TEST_PROGRAM_BUILT';
+// Not a name that begins with POSTRIDER_, which would be a setting of the programs that tests start.
+const BUILT = 'TEST_PROGRAM_IS_BUILT';
 
 /** Vitest's global setup: builds the program once. Unit tests start its threads, all others the whole program. */
 export default function build(): void {

@@ -410,11 +410,11 @@ describe('disabling a webhook', () => {
     const endpoint = await startEndpoint(500);
     const { webhookId } = await env.hook(endpoint.url);
     const isActive = () => granted(env.webhooks.get('acct_one', webhookId)).isActive;
-    for (let hour = 0; hour < 5 * 24; hour++) {
+    for (let hour = 0; hour < 5 * 24; hour += 4) {
       await env.sent();
       await env.sendDue();
       expect(isActive()).toBe(true);
-      env.clock.advance(HOUR);
+      env.clock.advance(4 * HOUR);
     }
     await env.sent();
     await env.sendDue();

@@ -2,15 +2,10 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, it, onTestFinished } from 'vitest';
 import type { FromWorker, ToWorker, WorkerSetup } from '../../../src/delivery/worker/protocol.ts';
+import { builtThread } from '../../support/built-thread.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { RSA_KEY } from '../../support/rsa-key.ts';
 import { job, jsonContent, sink } from './setup.ts';
-
-/** Node 20 ignores `--import` in threads: the thread itself has to register the TypeScript loader. */
-const START = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
-  register();
-  return import(${JSON.stringify(new URL('../../../src/delivery/worker/main.ts', import.meta.url).href)});
-})`;
 
 const content = JSON.stringify({
   from: { name: 'Shop', address: 'shop@example.org' },
@@ -32,7 +27,7 @@ it('a worker thread reports ready, delivers over TLS, sends reports and exits af
 
   const begun = new SharedArrayBuffer(4);
   const workerData: WorkerSetup = { begun, idleConnections: 10 };
-  const worker = new Worker(START, { eval: true, workerData });
+  const worker = new Worker(builtThread('delivery/worker/main.ts'), { workerData });
   onTestFinished(async () => void (await worker.terminate()));
   const received: FromWorker[] = [];
   worker.on('message', (message: FromWorker) => received.push(message));

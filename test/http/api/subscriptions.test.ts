@@ -216,13 +216,13 @@ describe('a subscription', () => {
 });
 
 describe('concurrent requests', () => {
-  it('200 adds of one contact get one 201, 199 times 200, and store one row', async () => {
+  it('50 adds of one contact get one 201, 49 times 200, and store one row', async () => {
     const { api, members, counts } = await start();
     const answers = await Promise.all(
-      Array.from({ length: 200 }, () => api.post<MembershipResult>(members, { email: ADA })),
+      Array.from({ length: 50 }, () => api.post<MembershipResult>(members, { email: ADA })),
     );
     const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
-    expect(statuses).toEqual([...Array.from({ length: 199 }, () => 200), 201]);
+    expect(statuses).toEqual([...Array.from({ length: 49 }, () => 200), 201]);
     expect(new Set(answers.map(({ data }) => JSON.stringify(data.subscriber))).size).toBe(1);
     expect(await counts()).toEqual([1, 1]);
   });
@@ -232,7 +232,7 @@ describe('concurrent requests', () => {
     const emails = Array.from({ length: 10 }, (_, n) => `m${n}@example.net`);
     await Promise.all(emails.map(add));
     const answers = await Promise.all(
-      Array.from({ length: 600 }, (_, n) => {
+      Array.from({ length: 200 }, (_, n) => {
         const email = emails[(n * 7) % emails.length] ?? ADA;
         const one = `${members}/${emailIdentifier(email)}`;
         const round = Math.floor(n / 10) % 4;

@@ -7,7 +7,7 @@ import { startStore, temporaryDir } from '../../support/store.ts';
 
 type Store = ReturnType<typeof startStore>;
 
-const CONTACTS = 30_000;
+const CONTACTS = 15_000;
 const ROWS_PER_UNIT = 50;
 const FRAME_BYTES = 4096 + 24;
 
