@@ -301,12 +301,14 @@ describe('any HTML', () => {
     .chain(([attribute, address]) =>
       value(address).map(({ quote, written }) => same(`<a${attribute} href=${quote}${written}${quote}>`)),
     );
-  const conditional = link.map((piece) => ({
+  // An unquoted URL that ends with two hyphens ends a comment with the element's `>`.
+  const linkInComment = link.filter(({ source }) => !/--!?>/.test(source));
+  const conditional = linkInComment.map((piece) => ({
     ...piece,
     source: `<!--[if mso]>${piece.source}<![endif]-->`,
     expected: `<!--[if mso]>${piece.expected}<![endif]-->`,
   }));
-  const hidden = link.chain(({ source }) =>
+  const hidden = linkInComment.chain(({ source }) =>
     fc
       .constantFrom(
         ['<!--', '-->'],
