@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -6,13 +6,17 @@ import type { TestProject } from 'vitest/node';
 /** Small shared-memory file systems, as in containers, are not used. */
 const MIN_FREE_BYTES = 2 ** 30;
 const MEMORY = '/dev/shm';
+const PREFIX = 'postrider-unit-';
 
 /**
  * Vitest's global setup of the unit tests: gives them a folder for temporary files, in memory where possible, so that no
- * commit waits for a disk. It is removed after the last test, with what tests have left there.
+ * commit waits for a disk. It is removed after the last test, with what tests have left there; that of a run that was
+ * killed is removed by the next run.
  */
 export default function useTemporaryFolder(project: TestProject): () => void {
-  const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), 'postrider-unit-'));
+  const parent = hasMemory() ? MEMORY : tmpdir();
+  removeLeftovers(parent);
+  const folder = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
   project.config.env = { ...project.config.env, TMPDIR: folder, SQLITE_TMPDIR: folder };
   return () => rmSync(folder, { recursive: true, force: true });
 }
@@ -21,4 +25,15 @@ function hasMemory(): boolean {
   if (!existsSync(MEMORY)) return false;
   const { bavail, bsize } = statfsSync(MEMORY);
   return bavail * bsize >= MIN_FREE_BYTES;
+}
+
+/** Removes this user's folders of processes that no longer exist. */
+function removeLeftovers(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const pid = name.startsWith(PREFIX) ? /^\d+(?=-)/.exec(name.slice(PREFIX.length))?.[0] : undefined;
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    const folder = join(parent, name);
+    if (statSync(folder, { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
