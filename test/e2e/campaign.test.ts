@@ -154,6 +154,10 @@ describe('a campaign', () => {
     expect(events).toHaveLength(cancelled);
     const resumed = await setup.daemon.api.post(`${path(id)}/resume`);
     expect([resumed.status, resumed.error.code]).toEqual([409, 'INVALID_STATE']);
-    expect((await setup.daemon.api.call('DELETE', path(id))).status).toBe(200);
+    // Until the runner has noticed that no message is left, the response is 409.
+    await eventually('the campaign to be deleted', async () => {
+      const { status } = await setup.daemon.api.call('DELETE', path(id));
+      return status === 200;
+    });
   });
 });
