@@ -45,6 +45,8 @@ export interface QueueRebaseDeps {
   retry: Pick<Config['delivery']['retry'], 'max' | 'expireMarketing'>;
   writer: Writer;
   log: Log;
+  /** Ends a run after the step in progress. */
+  isStopping(): boolean;
 }
 
 const BATCH_SIZE = 500;
@@ -57,7 +59,8 @@ interface Step {
   move(tables: Tables, after: number): number | null;
 }
 
-export function createQueueRebase({ clock, watch, retry, writer, log }: QueueRebaseDeps): QueueRebase {
+export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
+  const { clock, watch, retry, writer, log, isStopping } = deps;
   const steps: Step[] = [];
   const scheduledLife = retry.expireMarketing;
   let started = false;
@@ -92,7 +95,7 @@ export function createQueueRebase({ clock, watch, retry, writer, log }: QueueReb
       started = true;
       const jump = watch.jumpSinceLastCall();
       if (jump !== 0) plan(jump);
-      for (;;) {
+      while (!isStopping()) {
         const [step] = steps;
         if (step === undefined) return;
         const next = await writer.run((all) => step.move(all, step.after));

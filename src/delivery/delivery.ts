@@ -201,6 +201,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     retry: config.retry,
     writer,
     log,
+    isStopping: () => stopping,
   });
   const scanLoop = createLoop({ name: 'delivery-scan', run: scan.run, intervalMs: SCAN_INTERVAL_MS, log });
   const housekeepingLoop = createLoop({

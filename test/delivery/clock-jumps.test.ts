@@ -14,6 +14,7 @@ function start() {
   // As performance.now() does, with fractions of a millisecond.
   const monotonic = { now: () => held.now() + (reads++ % 5) / 10, advance: held.advance };
   let offset = Date.UTC(2026, 0, 15, 12);
+  let isStopping = false;
   const clock = { now: () => offset + held.now(), advance: held.advance };
   const store = startStore(clock);
   const { tables } = store;
@@ -23,7 +24,11 @@ function start() {
     retry: { max: 4 * HOUR, expireMarketing: LIFE.mk },
     writer: store.writer,
     log: createLog({ level: 'silent', hashAddresses: true }),
+    isStopping: () => isStopping,
   });
+  const stop = () => {
+    isStopping = true;
+  };
   const put = (status: MessageStatus, dueIn: number, priority: 0 | 1 = 0) => {
     const dueAt = dueIn === HELD ? HELD : clock.now() + dueIn;
     const life = priority === 0 ? LIFE.tx : LIFE.mk;
@@ -36,7 +41,7 @@ function start() {
   const set = (ms: number) => {
     offset += ms;
   };
-  return { ...store, rebase, put, dueIn, expiresIn, set, clock, monotonic };
+  return { ...store, rebase, put, dueIn, expiresIn, set, stop, clock, monotonic };
 }
 
 describe('a clock that is set back', () => {
@@ -139,5 +144,18 @@ describe('a clock that is not set', () => {
       await rebase.run();
     }
     expect(dueIn(seq)).toBe(50 * MINUTE + 10_000);
+  });
+});
+
+describe('a stop', () => {
+  it('ends a run after the step in progress', async () => {
+    const { rebase, put, stop, writer } = start();
+    // More than one step moves.
+    for (let count = 0; count < 501; count++) put('deferred', 300 * DAY);
+    const run = rebase.run();
+    stop();
+    await writer.close();
+    // Another step would be rejected, as the writer is closed.
+    await expect(run).resolves.toBeUndefined();
   });
 });
