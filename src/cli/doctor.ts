@@ -87,8 +87,9 @@ async function examine(context: CliContext, options: DoctorCommandOptions): Prom
     );
     progress.clear();
     if (options.json === true) context.printJson(findings);
+    // `runChecks` removes control characters.
     else
-      context.print(
+      context.printStyled(
         formatFindings(findings, {
           ...terminal(),
           all: options.all === true,
