@@ -21,6 +21,9 @@ import { registerDeliveryGauges, registerOutcomeCounter } from './delivery/metri
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
+import { parseMetrics } from './doctor/daemon-report.ts';
+import { thisMachine } from './doctor/machine.ts';
+import { createDoctor } from './doctor/service.ts';
 import type { GenerateKey } from './domains/key-queue.ts';
 import { createLinkHosts } from './domains/platform/link-hosts.ts';
 import { createDomains, type Domains } from './domains/service.ts';
@@ -29,7 +32,7 @@ import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
-import { createProbe, readinessChecks } from './http/health.ts';
+import { createProbe, readiness, readinessChecks } from './http/health.ts';
 import { createPublicPages } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
@@ -74,6 +77,8 @@ export interface DaemonEnv {
   slackScript?: URL;
   /** The program of the thread that migrates a large database; default: the compiled one. */
   migrationScript?: URL;
+  /** The program of the process that checks the database for damage; default: the compiled one. */
+  integrityScript?: URL;
   /** Aborts a migration at the start. */
   startSignal?: AbortSignal;
 }
@@ -373,6 +378,32 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     await databaseProbe.start();
     undo.push(() => databaseProbe.stop());
+    const health = readinessChecks({
+      database: databaseProbe,
+      pressure,
+      delivery,
+      public: publicPages,
+      mx,
+      submission,
+    });
+    const doctor = createDoctor({
+      config,
+      clock,
+      monotonic: env.monotonic ?? monotonicClock,
+      random,
+      resolver,
+      database: { kind: 'open', tables, reader },
+      daemon: async () => ({
+        kind: 'running',
+        pid: process.pid,
+        report: {
+          checks: await readiness(health, true, log),
+          metrics: parseMetrics(await registry.metrics()),
+        },
+      }),
+      machine: thisMachine,
+      integrityScript: env.integrityScript,
+    });
     const http = createHttpServer({
       config,
       log,
@@ -391,6 +422,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         limits,
         accounts,
         domains,
+        doctor,
         audience,
         webhooks,
         acceptance,
@@ -400,19 +432,14 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         onSuppressionChange,
       }),
       openRoutes: [tlsCheckRoute({ clock, linkHosts })],
-      health: readinessChecks({
-        database: databaseProbe,
-        pressure,
-        delivery,
-        public: publicPages,
-        mx,
-        submission,
-      }),
+      health,
       registry,
       version: programVersion(),
     });
     await http.listen();
     undo.push(() => http.close(GRACE_MS));
+    // Runs before the step above, which would otherwise wait for a run of the checks.
+    undo.push(() => doctor.stop());
     logListener(log, 'api', http.address());
     await mx?.listen();
     logListener(log, 'mx', mx?.address());

@@ -5,7 +5,7 @@ import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { AccountInput, AccountPatch } from './account-form.ts';
-import { type ApiScope, createKeyRow } from './keys.ts';
+import { type AccountScope, createKeyRow } from './keys.ts';
 
 /**
  * Accounts, the tenants of the service. An account is never deleted, only disabled, because its mail, events and
@@ -27,7 +27,7 @@ export interface Account {
 export interface CreatedAccount {
   account: Account;
   /** The secrets of its first keys, returned once. */
-  keys: Record<ApiScope, string>;
+  keys: Record<AccountScope, string>;
 }
 
 export interface Accounts {
@@ -79,7 +79,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
         created_at: at,
         updated_at: at,
       };
-      const newKey = (scope: ApiScope) =>
+      const newKey = (scope: AccountScope) =>
         createKeyRow(deps, {
           accountId: row.account_id,
           name: scope,

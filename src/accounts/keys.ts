@@ -13,9 +13,12 @@ import { parseNetwork } from './caller-addresses.ts';
  * only its SHA-256 hash is stored (256 random bits need no slow hash).
  */
 
-export const SCOPES = ['setup', 'marketing', 'transactional'] as const;
+export const SCOPES = ['setup', 'marketing', 'transactional', 'operator'] as const;
 
 export type ApiScope = (typeof SCOPES)[number];
+
+/** Scopes of an account. `operator` is about the whole installation, and only the command line creates keys with it. */
+export type AccountScope = Exclude<ApiScope, 'operator'>;
 
 export interface ApiKey {
   keyId: string;

@@ -38,6 +38,8 @@ export interface CliContext {
   open(options?: { create?: boolean; lock?: DaemonLock }): Promise<CliDeps>;
   /** Prints text for a person, with control characters escaped that data from elsewhere may contain. */
   print(text: string): void;
+  /** Prints text with styles of the terminal, in which the caller has removed other control characters. */
+  printStyled(text: string): void;
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is printed to stderr when there are none. */
   printRows(rows: readonly Record<string, unknown>[], options: { json: boolean; empty: string }): void;
@@ -156,6 +158,7 @@ export function createContext(
       return deps;
     },
     print: (text) => console.log(escapeControlsInText(text)),
+    printStyled: (text) => console.log(text),
     printJson: (value) => console.log(JSON.stringify(value, null, 2)),
     printRows: (rows, { json, empty }) => {
       if (json) console.log(JSON.stringify(rows, null, 2));

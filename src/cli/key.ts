@@ -9,11 +9,13 @@ export function keyCommand(context: CliContext): Command {
   const command = new Command('key').description('Manage API keys').addHelpText(
     'after',
     `
-Scopes: ${SCOPES.join(', ')}.
+Scopes: ${SCOPES.join(', ')}. A key with the scope "operator" can read the state of the whole installation;
+create a separate key for it.
 
 Examples:
   postrider key create --account acct_8f3k2m9x0q1z --scope marketing,transactional --name shop
   postrider key create --account acct_8f3k2m9x0q1z --scope transactional --allow-ip 192.0.2.0/24 --allow-from shop.example
+  postrider key create --account acct_8f3k2m9x0q1z --scope operator --name monitoring --allow-ip 127.0.0.1
   postrider key revoke key_1769860800000_4kx0m2p9q8zt`,
   );
   command

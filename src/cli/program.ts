@@ -13,6 +13,7 @@ const COMMANDS: Record<
   domain: async (context) => (await import('./domain.ts')).domainCommand(context),
   zone: async (context) => (await import('./zone.ts')).zoneCommand(context),
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
+  doctor: async (context) => (await import('./doctor.ts')).doctorCommand(context),
   migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
   group: async (context) => (await import('./group.ts')).groupCommand(context),

@@ -1,7 +1,9 @@
 import { availableParallelism, hostname as machineName } from 'node:os';
 import { z } from 'zod';
 import {
+  blocklist,
   count,
+  DEFAULT_BLOCKLISTS,
   DEFAULT_SHAPING,
   deliveryRoute,
   duration,
@@ -19,6 +21,7 @@ import {
   secondary,
   section,
   shapingProfile,
+  TIME_SERVER,
   tlsFiles,
   uniqueBy,
 } from './setting-types.ts';
@@ -237,6 +240,32 @@ export const configSchema = z.strictObject({
       .boolean()
       .default(true)
       .describe('Whether webhooks may call private addresses; link-local addresses are always refused.'),
+  }),
+  doctor: section({
+    blocklists: z
+      .array(blocklist)
+      .max(20)
+      .superRefine(uniqueBy('zone'))
+      .default(DEFAULT_BLOCKLISTS)
+      .describe(
+        'DNS blocklists (RFC 5782) in which "doctor" searches for the source addresses: { zone, families = ["ipv4", "ipv6"] }.',
+      ),
+    mailHosts: z
+      .array(hostName)
+      .max(10)
+      .default([
+        'gmail-smtp-in.l.google.com',
+        'mta5.am0.yahoodns.net',
+        'outlook-com.olc.protection.outlook.com',
+      ])
+      .describe(
+        'Mail servers of others to which "doctor" opens connections on delivery.port; nothing is sent.',
+      ),
+    timeServers: z
+      .array(z.string().regex(TIME_SERVER, 'must be "host" or "host:port" such as "pool.ntp.org"'))
+      .max(5)
+      .default(['pool.ntp.org', 'time.cloudflare.com'])
+      .describe('SNTP servers with which "doctor" compares the clock, in this order.'),
   }),
   limits: section({
     setupPerSecond: count.default(200).describe('Requests per second and key on the setup interface.'),

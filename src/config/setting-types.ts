@@ -29,6 +29,7 @@ export const listen = z.string().refine((text) => parseListen(text) !== null, LI
 export const listenOrOff = z.union([z.literal('off'), listen], `${LISTEN_FORM}, or "off"`);
 const HOST_NAME =
   /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
+export const TIME_SERVER = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*(:\d{1,5})?$/i;
 export const HOST_PATTERN = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 /** In lower case, so that host names can be compared. */
 export const hostName = z
@@ -141,6 +142,22 @@ export const DEFAULT_SHAPING: z.input<typeof shapingProfile>[] = [
   { match: '*.protection.outlook.com', connections: 10, messagesPerConnection: 50, idleSeconds: 30 },
   { match: '*.mx.microsoft', connections: 10, messagesPerConnection: 50, idleSeconds: 30 },
   { match: '*.yahoodns.net', connections: 10, messagesPerConnection: 20, idleSeconds: 30 },
+];
+
+export const blocklist = z.strictObject({
+  zone: hostName,
+  families: z
+    .array(z.enum(['ipv4', 'ipv6']))
+    .min(1)
+    .default(['ipv4']),
+});
+
+/** Lists that large receivers use, answer their test entries, and need no registration at low volume. */
+export const DEFAULT_BLOCKLISTS: z.output<typeof blocklist>[] = [
+  { zone: 'zen.spamhaus.org', families: ['ipv4', 'ipv6'] },
+  { zone: 'bl.spamcop.net', families: ['ipv4'] },
+  { zone: 'bl.mailspike.net', families: ['ipv4'] },
+  { zone: 'psbl.surriel.com', families: ['ipv4'] },
 ];
 
 export const secondary = z.discriminatedUnion('type', [

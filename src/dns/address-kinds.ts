@@ -14,6 +14,11 @@ type Address = ReturnType<typeof ipaddr.process>;
  */
 export type AddressKind = 'public' | 'private' | 'forbidden';
 
+/** The address in the text form of RFC 5952, so that two forms of an IPv6 address are equal. Throws when it is invalid. */
+export function normalizeAddress(address: string): string {
+  return ipaddr.parse(address).toString();
+}
+
 /** A globally reachable unicast address. */
 export function isPublic(address: string): boolean {
   return addressKind(address) === 'public';

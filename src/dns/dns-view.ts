@@ -100,6 +100,7 @@ const REASONS: Partial<Record<DnsError['code'], string>> = {
   ETIMEOUT: 'the DNS server did not answer (timeout)',
   ESERVFAIL: 'the DNS server answered SERVFAIL: it could not resolve the name',
   EREFUSED: 'the DNS server refused to answer',
+  ECANCELLED: 'the lookup was cancelled',
 };
 
 /** Accounts read it; the error's own message names our resolvers. */

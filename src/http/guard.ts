@@ -40,7 +40,7 @@ export function guardedHandler(
   readOnly: ReadOnlyCheck | null = null,
 ): Handler {
   checkDescription(route);
-  const rateClass = route.scope === 'setup' ? 'setup' : 'send';
+  const rateClass = route.scope === 'setup' || route.scope === 'operator' ? 'setup' : 'send';
   const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
   const checks = {
     body: route.body === undefined ? null : unknownFields(route.body, 'field'),

@@ -115,7 +115,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       },
       handle: async (request) => {
         const withDetails = mayReadMetrics(request, metricsKey);
-        const results = await Promise.all(checks.map((check) => resultOf(check, withDetails, log)));
+        const results = await readiness(checks, withDetails, log);
         const failed = results.filter(({ ok }) => !ok);
         return failed.length === 0
           ? {
@@ -133,6 +133,15 @@ export const HEALTH = { success: true, data: { status: 'ok' }, status: 'ok' };
 
 function json(value: object): OpenResponse {
   return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(value) };
+}
+
+/** Runs the checks; never rejects. */
+export function readiness(
+  checks: readonly ReadinessCheck[],
+  withDetails: boolean,
+  log: Log,
+): Promise<ReadinessResult[]> {
+  return Promise.all(checks.map((check) => resultOf(check, withDetails, log)));
 }
 
 async function resultOf(

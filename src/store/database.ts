@@ -21,7 +21,7 @@ import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from 
 
 export { DATABASE_FILE, type Database } from './connection.ts';
 
-const LOCK_FILE = 'daemon.lock';
+export const LOCK_FILE = 'daemon.lock';
 const LOCK_TIMEOUT_MS = 5000;
 /** How long opening, and in a command every write, waits for a lock of another process. Blocks the thread. */
 const BUSY_TIMEOUT_MS = 5000;

@@ -205,4 +205,9 @@ function registerGauges(registry: Registry, pool: ReaderPool, backgroundSteps: B
     'Background steps of a migration that are not complete.',
     backgroundSteps.pending,
   );
+  gauge(
+    'postrider_background_steps_failed',
+    'Background steps that failed since the start; the next start continues them.',
+    backgroundSteps.failed,
+  );
 }

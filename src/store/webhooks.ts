@@ -44,6 +44,9 @@ export function webhookTable(db: Database) {
   const list = db.prepare<[string], WebhookRow>(
     'SELECT * FROM webhooks WHERE account_id = ? ORDER BY number',
   );
+  const failing = db.prepare<[number], WebhookRow>(`
+    SELECT * FROM webhooks WHERE failing_since IS NOT NULL OR off_reason IS NOT NULL
+    ORDER BY is_active, failing_since LIMIT +?`);
   const remove = db.prepare<[number]>('DELETE FROM webhooks WHERE number = ?');
   // Kinds are quoted in the JSON, so that none is found inside another.
   const subscribed = db
@@ -80,6 +83,8 @@ export function webhookTable(db: Database) {
     byNumber: (number: number): WebhookRow | null => byNumber.get(number) ?? null,
     /** Oldest first, active or not. */
     list: (accountId: string): WebhookRow[] => list.all(accountId),
+    /** Of all accounts: first those that the daemon deactivated, then those that have failed for the longest time. */
+    failing: (limit: number): WebhookRow[] => failing.all(limit),
     /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
     remove: (number: number): void => {
       remove.run(number);

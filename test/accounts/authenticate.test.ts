@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Account, createAccounts } from '../../src/accounts/accounts.ts';
 import { type Credentials, createAuthenticator } from '../../src/accounts/authenticate.ts';
-import { type ApiScope, createKeys } from '../../src/accounts/keys.ts';
+import { type AccountScope, createKeys } from '../../src/accounts/keys.ts';
 import { createFailureLimits } from '../../src/accounts/rate-limits.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { codeOf, granted, openStore } from './store.ts';
@@ -10,7 +10,7 @@ const HERE = { address: '192.0.2.1', forwarded: false };
 
 let store: ReturnType<typeof openStore>;
 let account: Account;
-let secrets: Record<ApiScope, string>;
+let secrets: Record<AccountScope, string>;
 beforeEach(async () => {
   store = openStore();
   ({ account, keys: secrets } = granted(await createAccounts(store).create({ name: 'Shop' })));
@@ -51,7 +51,7 @@ describe('a valid key', () => {
     });
   });
 
-  it.each<[ApiScope, ApiScope, string | null]>([
+  it.each<[AccountScope, AccountScope, string | null]>([
     ['setup', 'setup', null],
     ['setup', 'marketing', 'INSUFFICIENT_SCOPE'],
     ['setup', 'transactional', 'INSUFFICIENT_SCOPE'],
@@ -132,7 +132,7 @@ describe('the order of refusals', () => {
     granted(await createAccounts(store).setStatus(account.accountId, 'disabled'));
     const elsewhere = { address: '192.0.2.2', forwarded: false };
     const guard = authenticator();
-    const code = (more: Partial<Credentials>, scope: ApiScope) =>
+    const code = (more: Partial<Credentials>, scope: AccountScope) =>
       codeOf(guard.authenticate(showing({ secret, ...more }), scope));
 
     expect(code({ secret: 'pr_wrong', from: elsewhere }, 'marketing')).toBe('UNAUTHENTICATED');

@@ -2,6 +2,8 @@
 export interface Credentials {
   accountId: string;
   keys: Record<Scope, string>;
+  /** Of operations on the installation; none: the key of `setup` is sent. */
+  operatorKey?: string;
 }
 
 export type Scope = 'setup' | 'marketing' | 'transactional';
@@ -147,14 +149,17 @@ export interface EventData {
   [field: string]: unknown;
 }
 
-export function createApiClient(baseUrl: string, { accountId, keys }: Credentials): ApiClient {
+export function createApiClient(baseUrl: string, credentials: Credentials): ApiClient {
+  const { accountId, keys } = credentials;
+  const keyFor = (path: string) =>
+    OPERATOR_PATHS.test(path) ? (credentials.operatorKey ?? keys.setup) : keys[scopeOf(path)];
   const client: ApiClient = {
     accountId,
     keys,
     call: async (method, path, { body, rawBody, headers = {}, signal } = {}) => {
       const payload = rawBody ?? (body === undefined ? undefined : JSON.stringify(body));
       const all: Record<string, string | null> = {
-        'X-Api-Key': keys[scopeOf(path)],
+        'X-Api-Key': keyFor(path),
         'X-Id': accountId,
         ...(payload === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...headers,
@@ -191,7 +196,9 @@ export function createApiClient(baseUrl: string, { accountId, keys }: Credential
   return client;
 }
 
-/** The scope that a path requires. */
+const OPERATOR_PATHS = /^\/web-setup\/doctor\b/;
+
+/** The scope that a path of an account requires. */
 function scopeOf(path: string): Scope {
   if (path.startsWith('/transactional')) return 'transactional';
   return path.startsWith('/marketing') ? 'marketing' : 'setup';

@@ -26,6 +26,11 @@ export interface RunningDaemon {
   cli(...args: string[]): Promise<string>;
   /** Like `cli`, but returns the exit code instead of throwing. */
   tryCli(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }>;
+  /** The same with other environment variables. */
+  tryCliWith(
+    more: NodeJS.ProcessEnv,
+    ...args: string[]
+  ): Promise<{ code: number; stdout: string; stderr: string }>;
   /** Creates another account; returns a client with its keys. */
   account(name: string, options?: { company?: boolean }): Promise<ApiClient>;
   /** The output since the last start. */
@@ -76,12 +81,14 @@ export async function startDaemon(
     }),
   };
 
-  const tryCli = async (...args: string[]) =>
+  const tryCliWith = async (more: NodeJS.ProcessEnv, ...args: string[]) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      execFile(process.execPath, [PROGRAM, ...args], { env, cwd: dir }, (error, stdout, stderr) =>
+      const options = { env: { ...env, ...more }, cwd: dir };
+      execFile(process.execPath, [PROGRAM, ...args], options, (error, stdout, stderr) =>
         resolve({ code: exitCode(error), stdout, stderr }),
       );
     });
+  const tryCli = (...args: string[]) => tryCliWith({}, ...args);
   const cli = async (...args: string[]) => {
     const { code, stdout, stderr } = await tryCli(...args);
     if (code !== 0) throw new Error(`postrider ${args.join(' ')} exited with ${code}: ${stdout}${stderr}`);
@@ -104,6 +111,7 @@ export async function startDaemon(
       api,
       cli,
       tryCli,
+      tryCliWith,
       account,
       log: () => child.output,
       metric: async (name) => readMetric(await (await fetch(`${baseUrl}/metrics`)).text(), name),

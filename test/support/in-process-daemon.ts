@@ -1,14 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createKeys } from '../../src/accounts/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/core/clock.ts';
+import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { startDaemon } from '../../src/daemon.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
+import { createWriter } from '../../src/store/writer.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
 import { builtThread } from './built-thread.ts';
 import { startDnsServer } from './dns-server.ts';
@@ -56,20 +59,27 @@ export async function startInProcess() {
     flushScript: builtThread('store/flush-thread.ts'),
     storeReaderScript: builtThread('reader.ts'),
     slackScript: builtThread('store/maintenance/slack-thread.ts'),
+    integrityScript: builtThread('store/maintenance/integrity-process.ts'),
   });
   const db = openDatabase(dataDir);
+  const tables = createTables(db);
+  const writer = createWriter(db, tables);
+  const keys = createKeys({ tables, writer, clock: systemClock, ids: createIds(systemClock, systemRandom) });
 
   return {
     url: daemon.apiUrl,
     dataDir,
     dns,
-    tables: createTables(db),
-    /** Creates an account with a company address; returns a client with its keys. */
+    tables,
+    /** Creates an account with a company address and an operator key; returns a client with its keys. */
     account: async (name: string): Promise<ApiClient> => {
       const companyAddress = { line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' };
       const created = await daemon.accounts.create({ name, companyName: `${name} Ltd`, companyAddress });
       if (isRefusal(created)) throw new Error(created.message);
-      return createApiClient(daemon.apiUrl, { accountId: created.account.accountId, keys: created.keys });
+      const { accountId } = created.account;
+      const operator = await keys.create({ accountId, name: 'operator', scopes: ['operator'] });
+      if (isRefusal(operator)) throw new Error(operator.message);
+      return createApiClient(daemon.apiUrl, { accountId, keys: created.keys, operatorKey: operator.secret });
     },
     /** Publishes the platform's current DNS records, as its operator does. */
     publishPlatform: async () => {
@@ -79,6 +89,7 @@ export async function startInProcess() {
     },
     stop: async () => {
       await daemon.stop();
+      await writer.close();
       db.close();
       await dns.close();
       rmSync(dir, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-import type { ApiScope } from '../../accounts/keys.ts';
+import type { AccountScope } from '../../accounts/keys.ts';
 import type { DnsRecordOutput, Output } from './output.ts';
 import type { Receiver } from './servers/receiver.ts';
 import type { WebhookReceiver } from './servers/webhook-receiver.ts';
@@ -46,7 +46,7 @@ interface Data {
 export interface ApiClientOptions {
   apiUrl: string;
   accountId: string;
-  keys: Record<ApiScope, string>;
+  keys: Record<AccountScope, string>;
   output: Output;
 }
 

@@ -53,3 +53,22 @@ export function configuredAddresses(entry: EgressSetting): string[] {
   const other = isIPv6(publicAddress) ? address : address6;
   return other === undefined ? [publicAddress] : [publicAddress, other];
 }
+
+/** An address that mail is sent from, with the name in EHLO. */
+export interface SourceAddress {
+  address: string;
+  name: string;
+}
+
+/** The source addresses that are known: the configured ones, else those of the platform's host name. */
+export function sourceAddresses(
+  { hostname, egress }: { hostname: string; egress: readonly EgressSetting[] },
+  hostAddresses: readonly string[],
+): SourceAddress[] {
+  const configured = egress.flatMap((entry) =>
+    configuredAddresses(entry).map((address) => [address, entry.hostname ?? hostname] as const),
+  );
+  const known =
+    configured.length > 0 ? configured : hostAddresses.map((address) => [address, hostname] as const);
+  return [...new Map(known)].map(([address, name]) => ({ address, name }));
+}

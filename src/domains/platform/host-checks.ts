@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema.ts';
 import { type ListenAddress, parseListen } from '../../config/setting-types.ts';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
-import { configuredAddresses } from './egress-addresses.ts';
+import { sourceAddresses } from './egress-addresses.ts';
 
 /** A problem of the configured host on the Internet, with its remedy. The daemon logs the warnings at start. */
 export interface HostWarning {
@@ -54,7 +54,10 @@ export async function checkHostDns(view: DnsView, config: HostConfig): Promise<H
 }
 
 /** The names in EHLO. */
-function helloNames({ hostname, delivery }: HostConfig): { key: string; name: string }[] {
+export function helloNames({ hostname, delivery }: Pick<HostConfig, 'hostname' | 'delivery'>): {
+  key: string;
+  name: string;
+}[] {
   const names = new Map([[hostname, 'hostname']]);
   for (const entry of delivery.egress) {
     const name = entry.hostname;
@@ -66,12 +69,15 @@ function helloNames({ hostname, delivery }: HostConfig): { key: string; name: st
 const LOCAL_NAME = /(?:^|\.)(?:localhost|localdomain|local|lan|internal|home\.arpa)$/;
 
 /** At least two labels, the last one with a letter (RFC 3696 §2), and no suffix of private networks. */
-function isFullyQualified(name: string): boolean {
+export function isFullyQualified(name: string): boolean {
   return /\.[a-z0-9-]*[a-z][a-z0-9-]*$/.test(name) && !LOCAL_NAME.test(name);
 }
 
 /** Listeners that only this machine reaches, although the host name leads other machines here. */
-function loopbackWarnings({ hostname, mx, public: pages }: HostConfig, addresses: string[]): HostWarning[] {
+export function loopbackWarnings(
+  { hostname, mx, public: pages }: HostConfig,
+  addresses: readonly string[],
+): HostWarning[] {
   const outside = addresses.filter((address) => !isLoopback(address));
   if (outside.length === 0) return [];
   const leadsTo = `${hostname} resolves to ${outside.join(', ')}`;
@@ -114,13 +120,9 @@ async function pointerWarnings(
   { hostname, delivery }: HostConfig,
   hostAddresses: readonly string[],
 ): Promise<HostWarning[]> {
-  const configured = delivery.egress.flatMap((entry) =>
-    configuredAddresses(entry).map((address) => [address, entry.hostname ?? hostname] as const),
-  );
-  const known =
-    configured.length > 0 ? configured : hostAddresses.map((address) => [address, hostname] as const);
+  const sources = sourceAddresses({ hostname, egress: delivery.egress }, hostAddresses);
   const warnings = await Promise.all(
-    [...new Map(known)].map(async ([address, name]): Promise<HostWarning[]> => {
+    sources.map(async ({ address, name }): Promise<HostWarning[]> => {
       if (isLocalNetwork(address)) return [];
       const problem = await pointerProblem(view, address);
       if (problem === null) return [];
@@ -153,12 +155,12 @@ async function pointerProblem(view: DnsView, address: string): Promise<string | 
     : `the PTR record of the source address ${address} names ${names}, which does not lead back to it`;
 }
 
-function isLocalUrl(url: string): boolean {
+export function isLocalUrl(url: string): boolean {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
   return isLoopbackHost(host);
 }
 
-function isLoopbackListener(listen: string): boolean {
+export function isLoopbackListener(listen: string): boolean {
   const address: ListenAddress | null = parseListen(listen);
   return address !== null && isLoopbackHost(address.host);
 }
@@ -180,6 +182,6 @@ const LOCAL_RANGES: ReadonlySet<string> = new Set([
 ]);
 
 /** Without public reverse DNS: the address is behind NAT. */
-function isLocalNetwork(address: string): boolean {
+export function isLocalNetwork(address: string): boolean {
   return LOCAL_RANGES.has(ipaddr.process(address).range());
 }

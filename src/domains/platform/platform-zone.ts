@@ -3,7 +3,7 @@ import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
 import { keyRecordValue } from '../keys.ts';
-import { configuredAddresses } from './egress-addresses.ts';
+import { configuredAddresses, sourceAddresses } from './egress-addresses.ts';
 import { altDkimHost, type Platform, spfHost, trackHost } from './platform.ts';
 
 /* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
@@ -75,13 +75,8 @@ function egressHostRecords({ hostname, egress }: Platform): ZoneRecord[] {
 }
 
 /** Reverse DNS of every source address, to its name in EHLO (RFC 1912 §2.1). */
-function pointerRecords({ hostname, egress }: Platform, hostAddresses: readonly string[]): ZoneRecord[] {
-  const configured = egress.flatMap((entry) =>
-    configuredAddresses(entry).map((address) => [address, entry.hostname ?? hostname] as const),
-  );
-  const known =
-    configured.length > 0 ? configured : hostAddresses.map((address) => [address, hostname] as const);
-  return [...new Map(known)].map(([address, name]) => ({
+function pointerRecords(platform: Platform, hostAddresses: readonly string[]): ZoneRecord[] {
+  return sourceAddresses(platform, hostAddresses).map(({ address, name }) => ({
     name: reverseName(address),
     type: 'PTR',
     value: name,

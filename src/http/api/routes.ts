@@ -5,6 +5,7 @@ import type { CampaignSystem } from '../../campaigns/system.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
+import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import type { Acceptance } from '../../sending/accept.ts';
@@ -25,6 +26,7 @@ import { contactRoutes } from './contacts/contacts.ts';
 import { contactImportRoutes } from './contacts/contacts-import.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
+import { doctorRoutes } from './doctor.ts';
 import { domainGroupRoutes } from './domains/domain-groups.ts';
 import { domainReportRoutes } from './domains/domain-reports.ts';
 import { domainRoutes } from './domains/domains.ts';
@@ -49,6 +51,7 @@ export interface ApiDeps {
   limits: AccountLimits;
   accounts: Accounts;
   domains: Domains;
+  doctor: Pick<Doctor, 'examine'>;
   audience: Audience;
   webhooks: Webhooks;
   acceptance: Acceptance;
@@ -99,5 +102,6 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...subscriptionGroupRoutes({ ...audience, complianceTemplates }),
     ...subscriptionRoutes(audience),
     ...accountRoutes(deps.accounts),
+    ...doctorRoutes(deps),
   ];
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { REFUSALS, type RefusalCode } from '../../core/refusal.ts';
 import { ERROR_DESCRIPTIONS } from './descriptions.ts';
-import type { OpenApiParameter, OpenApiReference, OpenApiResponse } from './document.ts';
+import type { OpenApiOperation, OpenApiParameter, OpenApiReference, OpenApiResponse } from './document.ts';
 import { referenceTo, type SchemaRegistry } from './schemas.ts';
 
 /** Components that are collected while operations are described. */
@@ -58,6 +58,28 @@ export function errorResponses(
       errorResponse(`${pascalCase(operationId)}${status}`, ofStatus, components),
     ]),
   );
+}
+
+/** Moves responses that are the same for several operations, such as PUT and PATCH, to the components. */
+export function shareResponses(operations: readonly OpenApiOperation[], { responses }: Components): void {
+  const uses = new Map<
+    string,
+    { operation: OpenApiOperation; status: string; response: OpenApiResponse }[]
+  >();
+  for (const operation of operations) {
+    for (const [status, response] of Object.entries(operation.responses)) {
+      if ('$ref' in response) continue;
+      const text = JSON.stringify(response);
+      uses.set(text, [...(uses.get(text) ?? []), { operation, status, response }]);
+    }
+  }
+  for (const [first, ...others] of uses.values()) {
+    if (first === undefined || others.length === 0) continue;
+    const name = `${pascalCase(first.operation.operationId)}${first.status}`;
+    responses[name] = first.response;
+    for (const { operation, status } of [first, ...others])
+      operation.responses[status] = { $ref: `#/components/responses/${name}` };
+  }
 }
 
 /** `name` is that of a response with many codes, unless an earlier operation has the same. */

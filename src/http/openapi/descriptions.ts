@@ -15,6 +15,8 @@ export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   'Subscription groups': 'Lists that contacts subscribe to.',
   Subscriptions: 'Memberships of contacts in subscription groups.',
   Account: 'Name, company and postal address of the account.',
+  Installation:
+    'The installation as a whole. Requires a key with the scope `operator`, which only the command line creates: `postrider key create --account ID --scope operator`.',
   Operations: 'Health, metrics and documentation. These operations require no API key.',
 };
 

@@ -11,6 +11,7 @@ import {
   KEYED_ERRORS,
   OPEN_ERRORS,
   pascalCase,
+  shareResponses,
   UPLOAD_ERRORS,
 } from './components.ts';
 import { TAG_DESCRIPTIONS } from './descriptions.ts';
@@ -52,6 +53,10 @@ export function openApiDocument({ routes, openRoutes, version }: OpenApiOptions)
   };
   for (const route of routes) add(route.path, route.method, keyedOperation(route, components));
   for (const route of openRoutes) add(route.path, 'GET', openOperation(route, components));
+  shareResponses(
+    Object.values(paths).flatMap((methods) => Object.values(methods)),
+    components,
+  );
   return {
     openapi: '3.1.0',
     info: {

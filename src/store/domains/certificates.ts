@@ -20,6 +20,11 @@ export interface CertificateRow {
   last_error: string | null;
 }
 
+export type CertificateState = Pick<
+  CertificateRow,
+  'host' | 'not_after' | 'due_at' | 'failures' | 'last_error'
+>;
+
 export function certificateTable(db: Database) {
   const get = db.prepare<[string], CertificateRow>('SELECT * FROM certificates WHERE host = ?');
   const put = db.prepare<CertificateRow>(`
@@ -33,6 +38,9 @@ export function certificateTable(db: Database) {
       'SELECT host FROM certificates WHERE chain IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT +?',
     )
     .pluck();
+  const soonest = db.prepare<[number], CertificateState>(`
+    SELECT host, not_after, due_at, failures, last_error FROM certificates WHERE chain IS NOT NULL
+    ORDER BY due_at LIMIT +?`);
   const triedSince = db
     .prepare<[number], number>('SELECT count(*) FROM certificates WHERE tried_at > ?')
     .pluck();
@@ -50,6 +58,8 @@ export function certificateTable(db: Database) {
     },
     /** Hosts whose certificate is due for renewal, the longest due first. */
     due: (now: number, limit: number): string[] => due.all(now, limit),
+    /** Certificates by the time of their next order, the earliest first. */
+    soonestDue: (limit: number): CertificateState[] => soonest.all(limit),
     triedSince: (at: number): number => triedSince.get(at) ?? 0,
     /** Hosts at or below a domain with an attempt after `at`. */
     triedBelow: (domain: string, at: number): number => triedBelow.get(at, domain, domain) ?? 0,

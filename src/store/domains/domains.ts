@@ -88,6 +88,15 @@ export function domainTable(db: Database) {
   const listOf = db.prepare<[string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? ORDER BY created_at, domain_id',
   );
+  const worst = db.prepare<[number], DomainRow>(`
+    SELECT * FROM domains
+    ORDER BY CASE status WHEN 'FAILED' THEN 0 WHEN 'TEMPORARY_FAILURE' THEN 1 WHEN 'SUCCESS' THEN 2 ELSE 3 END,
+      failing_since, last_checked_at, domain_id
+    LIMIT +?`);
+  const ofName = db.prepare<[string, number], DomainRow>(
+    'SELECT * FROM domains WHERE name = ? ORDER BY created_at, domain_id LIMIT +?',
+  );
+  const counted = db.prepare<[], number>('SELECT count(*) FROM domains').pluck();
   const named = db.prepare<[string, string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? AND name = ? ORDER BY created_at',
   );
@@ -121,6 +130,11 @@ export function domainTable(db: Database) {
     /** The domains of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): DomainRow[] =>
       accountId === null ? list.all() : listOf.all(accountId),
+    /** Domains of all accounts: failed ones first, then failing, verified and pending ones. */
+    worstFirst: (limit: number): DomainRow[] => worst.all(limit),
+    /** The registrations of one name by all accounts. */
+    ofName: (name: string, limit: number): DomainRow[] => ofName.all(name, limit),
+    count: (): number => counted.get() ?? 0,
     /** An account's registrations of one name, one for each use case. */
     named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
     /** Whether any account has registered the name. */

@@ -147,6 +147,11 @@ export function queueTable(db: Database) {
   const promote = db.prepare<[number, number], StoredQueueKey>(`
     UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT +?)
     RETURNING lane AS priority, account, destination`);
+  const oldestWaiting = db
+    .prepare<[number], number | null>(`
+      SELECT min(due_at) FROM (SELECT due_at, ready, lease FROM queue ORDER BY seq LIMIT +?)
+      WHERE ready = 1 AND lease IS NULL`)
+    .pluck();
   const nextDue = db.prepare<[], { due_at: number | null }>(
     'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
   );
@@ -226,6 +231,11 @@ export function queueTable(db: Database) {
     promote: (now: number, limit: number): QueueKey[] => promote.all(now, limit).map(toQueueKey),
     /** When the next deferred message becomes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
+    /**
+     * The earliest due time among the ready messages that no delivery has taken; null: none. Examines the `limit`
+     * messages that were accepted first.
+     */
+    oldestWaiting: (limit: number): number | null => oldestWaiting.get(limit) ?? null,
     count: (): number => count.get()?.n ?? 0,
     ofDomain: (domainId: string, limit: number): number[] =>
       ofDomain.all(domain.find(domainId), limit).map((row) => row.seq),

@@ -24,6 +24,8 @@ export interface BackgroundSteps {
   start(): void;
   /** Number of steps that are not known to be complete. */
   pending(): number;
+  /** Number of steps that failed since the start; the next start continues them. */
+  failed(): number;
   /** Ends after the portion in progress; resolves when it has ended. */
   stop(): Promise<void>;
 }
@@ -50,6 +52,7 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
     ...(pause === undefined ? {} : { pause }),
   });
   const pending = new Set(steps);
+  let failures = 0;
   let running: Promise<void> = Promise.resolve();
 
   async function runStep(step: BackgroundStep): Promise<void> {
@@ -78,6 +81,7 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
       try {
         await runStep(step);
       } catch (error) {
+        failures++;
         log.error({ err: error, step: step.name }, 'background step failed; the next start continues it');
       }
     }
@@ -88,6 +92,7 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
       running = runAll();
     },
     pending: () => pending.size,
+    failed: () => failures,
     stop: async () => {
       portions.stop();
       await running;

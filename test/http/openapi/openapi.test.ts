@@ -10,6 +10,8 @@ import {
   resolveParameters,
   resolveResponse,
 } from '../../../src/http/openapi/document.ts';
+import { openApiDocument } from '../../../src/http/openapi/openapi.ts';
+import type { Route } from '../../../src/http/route.ts';
 import { type Api, startApi } from '../harness.ts';
 import { sampleRoutes } from '../sample-routes.ts';
 
@@ -163,6 +165,20 @@ describe('the OpenAPI document', () => {
       'ACCOUNT_DISABLED',
       'INSUFFICIENT_SCOPE',
     ]);
+  });
+
+  it('has an equal success response of several operations once', () => {
+    const update = routes.find(({ operationId }) => operationId === 'updateAccount');
+    if (update === undefined) throw new Error('updateAccount does not exist');
+    const patch: Route = { ...update, method: 'PATCH', operationId: 'patchAccount' };
+    const shared = openApiDocument({ routes: [update, patch], openRoutes: [], version: '1' });
+    const methods = shared.paths['/web-setup/account'];
+    const reference = { $ref: '#/components/responses/UpdateAccount200' };
+    expect([methods?.['put']?.responses['200'], methods?.['patch']?.responses['200']]).toEqual([
+      reference,
+      reference,
+    ]);
+    expect(resolveResponse(shared, reference).description).toBe('The updated account.');
   });
 
   it('names the required fields of a body', () => {

@@ -91,6 +91,27 @@ describe('background steps', () => {
     expect(Math.max(...took)).toBeLessThanOrEqual(2);
   });
 
+  it('count a step that fails, log it and run the others', async () => {
+    const second = stepOf('second', 5);
+    const broken: BackgroundStep = {
+      name: 'broken',
+      description: 'broken filled',
+      run: () => {
+        throw new Error('a damaged row');
+      },
+    };
+    const { start, lines, failed, pending } = harness([broken, second]);
+    expect(failed()).toBe(0);
+    start();
+    await expect.poll(() => second.left()).toBe(0);
+    await expect.poll(pending).toBe(1);
+    expect(failed()).toBe(1);
+    expect(lines[0]).toMatchObject({
+      msg: 'background step failed; the next start continues it',
+      step: 'broken',
+    });
+  });
+
   it('log nothing when there is nothing to do', async () => {
     const { start, stop, lines } = harness([stepOf('first', 0)]);
     start();

@@ -1,4 +1,4 @@
-import type { ApiScope } from '../../../accounts/keys.ts';
+import type { AccountScope } from '../../../accounts/keys.ts';
 import { isRefusal } from '../../../core/refusal.ts';
 import type { Daemon } from '../../../daemon.ts';
 import { assertStep, createClient, type DemoEnv } from '../client.ts';
@@ -26,7 +26,7 @@ export interface DemoDeps {
 /** Objects that the demo created, for the printed commands. */
 export interface DemoResult {
   accountId: string;
-  keys: Record<ApiScope, string>;
+  keys: Record<AccountScope, string>;
   webhookId: string;
   subscriptionGroupId: string;
 }

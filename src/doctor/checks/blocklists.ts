@@ -1,0 +1,132 @@
+import { isIPv6 } from 'node:net';
+import type { Config } from '../../config/schema.ts';
+import { SECOND } from '../../core/clock.ts';
+import type { LookupResult } from '../../dns/dns-view.ts';
+import { reverseName } from '../../dns/names.ts';
+import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
+import { check, type DoctorContext } from '../context.ts';
+import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
+import { OWN_RESOLVER } from './resolver.ts';
+
+type Blocklist = Config['doctor']['blocklists'][number];
+
+interface ListFacts {
+  zone: string;
+  /** The entry that every list has, and the one that none has (RFC 5782 §5). */
+  listedEntry: LookupResult<string>;
+  unlistedEntry: LookupResult<string>;
+  /** `text`: the list's explanation, '' without one. */
+  addresses: { address: string; found: LookupResult<string>; text: string }[];
+}
+
+const TEST_ENTRIES = {
+  ipv4: { listed: '127.0.0.2', unlisted: '127.0.0.1' },
+  ipv6: { listed: '::ffff:7f00:2', unlisted: '::ffff:7f00:1' },
+} as const;
+
+export const blocklistCheck = check<ListFacts[]>({
+  id: 'blocklists',
+  title: 'DNS blocklists',
+  group: 'Platform DNS',
+  timeoutMs: 25 * SECOND,
+  gather: async (context) => {
+    const addresses = (await context.sources())
+      .map(({ address }) => address)
+      .filter((address) => !isLocalNetwork(address));
+    return Promise.all(context.config.doctor.blocklists.map((list) => examine(list, addresses, context)));
+  },
+  judge: (lists) => lists.flatMap(judgeList),
+});
+
+async function examine(
+  list: Blocklist,
+  addresses: readonly string[],
+  { view }: DoctorContext,
+): Promise<ListFacts> {
+  const { zone, families } = list;
+  const entry = TEST_ENTRIES[families.includes('ipv4') ? 'ipv4' : 'ipv6'];
+  const covered = addresses.filter((address) => families.includes(isIPv6(address) ? 'ipv6' : 'ipv4'));
+  const [listedEntry, unlistedEntry, ...found] = await Promise.all([
+    view.a(entryName(entry.listed, zone)),
+    view.a(entryName(entry.unlisted, zone)),
+    ...covered.map(async (address) => {
+      const name = entryName(address, zone);
+      const answer = await view.a(name);
+      const text = answer.kind === 'records' ? await view.txt(name) : answer;
+      return {
+        address,
+        found: answer,
+        text: text.kind === 'records' ? text.records.join(' ') : '',
+      };
+    }),
+  ]);
+  return { zone, listedEntry, unlistedEntry, addresses: found };
+}
+
+/** RFC 5782 §2.1, §2.4: the reversed address below the zone of the list. */
+function entryName(address: string, zone: string): string {
+  return `${reverseName(address).replace(/\.(?:in-addr|ip6)\.arpa$/, '')}.${zone}`;
+}
+
+/** Answers with which lists refuse a query: of public resolvers, of too many queries (spamhaus.org, uribl.com). */
+const REFUSED = /^127\.255\.255\.\d+$/;
+/** RFC 5782 §2.1: entries have addresses in 127/8. */
+const LISTED = /^127\./;
+
+export function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListFacts): Result[] {
+  const all = [listedEntry, unlistedEntry, ...addresses.map(({ found }) => found)];
+  const answers = all.flatMap((found) => (found.kind === 'records' ? found.records : []));
+  const refusal = answers.find((answer) => REFUSED.test(answer));
+  if (refusal !== undefined)
+    return [
+      warning(
+        zone,
+        `The list refuses queries of this DNS resolver (${refusal}), as lists do for public resolvers: whether addresses are listed is not known.`,
+        OWN_RESOLVER,
+      ),
+    ];
+  if (listedEntry.kind === 'unknown')
+    return [unknown(zone, `The list does not answer: ${listedEntry.reason}.`)];
+  if (answers.some((answer) => !LISTED.test(answer)))
+    return [
+      unknown(
+        zone,
+        `Its answers are not those of a list (${answers.join(', ')}): the resolver or the zone is rewritten.`,
+        OWN_RESOLVER,
+      ),
+    ];
+  const remove = `Remove { zone = "${zone}" } from doctor.blocklists`;
+  if (unlistedEntry.kind === 'records')
+    return [
+      unknown(
+        zone,
+        'The list has every address, also its test entry for unlisted ones: it is out of service.',
+        remove,
+      ),
+    ];
+  if (listedEntry.kind === 'absent')
+    return [
+      unknown(
+        zone,
+        'The list does not have its own test entry: it is out of service, or does not serve this resolver.',
+        remove,
+      ),
+    ];
+  const results = addresses.map(({ address, found, text }) => judgeAddress(zone, address, found, text));
+  return results.length > 0
+    ? results
+    : [ok(zone, 'The list answers; no source address is in a family that it covers.')];
+}
+
+function judgeAddress(zone: string, address: string, found: LookupResult<string>, text: string): Result {
+  const subject = `${address} in ${zone}`;
+  if (found.kind === 'unknown') return unknown(subject, `The list does not answer: ${found.reason}.`);
+  if (found.kind === 'absent') return ok(subject, 'Not listed.');
+  const link = /https?:\/\/[^\s"<>]+/.exec(text)?.[0] ?? `https://${zone.split('.').slice(-2).join('.')}/`;
+  const explanation = text === '' ? '' : `: ${quoted(text)}`;
+  return failure(
+    subject,
+    `The address is listed (${found.records.join(', ')})${explanation}. Receivers that use the list reject its mail.`,
+    `Find and end the cause, then request the removal: ${quoted(link)}`,
+  );
+}

@@ -1,0 +1,179 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { DAY } from '../../core/clock.ts';
+import { check } from '../context.ts';
+import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
+import type { DoctorState } from '../state.ts';
+
+/** A certificate of an SMTP listener, from its files. */
+interface FileCertificate {
+  /** mx.tls, submission.tls */
+  setting: string;
+  file: string;
+  /** Why the files cannot be used; null: they can. */
+  fault: string | null;
+  certificate: {
+    notAfter: number;
+    matchesHost: boolean;
+    isSelfSigned: boolean;
+    /** The file also has the certificate of the issuer. */
+    hasIssuer: boolean;
+    matchesKey: boolean;
+  } | null;
+}
+
+interface CertificateFacts {
+  hostname: string;
+  now: number;
+  files: FileCertificate[];
+  /** Whether clients submit mail with a generated certificate, which they do not trust. */
+  submissionWithoutFiles: boolean;
+  /** Certificates of the public pages, the next renewal first. */
+  obtained: DoctorState['certificates'];
+}
+
+/** ACME certificates are renewed 30 days before they expire. */
+const SOON_MS = 14 * DAY;
+const LATE_RENEWAL_MS = 21 * DAY;
+
+export const certificatesCheck = check<CertificateFacts>({
+  id: 'certificates',
+  title: 'Certificates',
+  group: 'Network',
+  gather: async ({ config, clock, database, state }) => {
+    const { mx, submission, hostname } = config;
+    const settings = [
+      { setting: 'mx.tls', ...mx.tls },
+      { setting: 'submission.tls', ...submission.tls },
+    ];
+    const files = settings.flatMap(({ setting, certificateFile, keyFile }) =>
+      certificateFile === undefined || keyFile === undefined
+        ? []
+        : [readFiles(setting, certificateFile, keyFile, hostname)],
+    );
+    const isUsed = config.public.tls.listen !== 'off' && database.kind === 'open';
+    return {
+      hostname,
+      now: clock.now(),
+      files: await Promise.all(files),
+      submissionWithoutFiles:
+        submission.listen !== 'off' &&
+        submission.tls.certificateFile === undefined &&
+        mx.tls.certificateFile === undefined,
+      obtained: isUsed ? (await state()).certificates : [],
+    };
+  },
+  judge: judgeCertificates,
+});
+
+async function readFiles(
+  setting: string,
+  file: string,
+  keyFile: string,
+  hostname: string,
+): Promise<FileCertificate> {
+  try {
+    const pem = await readFile(file, 'utf8');
+    const [first, ...chain] = (
+      pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+    ).map((each) => new X509Certificate(each));
+    if (first === undefined)
+      return { setting, file, fault: 'the file has no certificate', certificate: null };
+    const key = createPrivateKey(await readFile(keyFile));
+    return {
+      setting,
+      file,
+      fault: null,
+      certificate: {
+        notAfter: Date.parse(first.validTo),
+        matchesHost: first.checkHost(hostname) !== undefined,
+        isSelfSigned: first.checkIssued(first),
+        hasIssuer: chain.some((each) => first.checkIssued(each)),
+        matchesKey: first.checkPrivateKey(key),
+      },
+    };
+  } catch (error) {
+    const fault = error instanceof Error ? error.message : String(error);
+    return { setting, file, fault, certificate: null };
+  }
+}
+
+export function judgeCertificates(facts: CertificateFacts): Result[] {
+  const { hostname, now, files, submissionWithoutFiles, obtained } = facts;
+  const results = files.map((file) => judgeFile(file, hostname, now));
+  if (submissionWithoutFiles)
+    results.push(
+      warning(
+        'submission.tls',
+        'Submission uses a generated certificate, which mail clients do not trust.',
+        '[submission.tls]\ncertificateFile = "/etc/postrider/fullchain.pem"\nkeyFile = "/etc/postrider/privkey.pem"',
+      ),
+    );
+  results.push(...obtained.map((each) => judgeObtained(each, now)));
+  return results.length > 0
+    ? results
+    : [
+        ok(
+          'certificates',
+          'The MX listener uses a generated certificate, which is sufficient for receiving mail.',
+        ),
+      ];
+}
+
+function judgeFile(
+  { setting, file, fault, certificate }: FileCertificate,
+  hostname: string,
+  now: number,
+): Result {
+  const subject = `${setting} ${file}`;
+  if (certificate === null)
+    return failure(
+      subject,
+      `The certificate cannot be used: ${quoted(fault ?? '')}`,
+      `openssl x509 -in ${file} -noout -subject -dates`,
+    );
+  const { notAfter, matchesHost, isSelfSigned, hasIssuer, matchesKey } = certificate;
+  const until = new Date(notAfter).toISOString().slice(0, 10);
+  const renew = `certbot renew, or install a new certificate in ${file}`;
+  if (notAfter <= now) return failure(subject, `The certificate expired on ${until}.`, renew);
+  if (!matchesKey)
+    return failure(
+      subject,
+      'The private key in keyFile does not belong to the certificate.',
+      `Correct ${setting}.keyFile`,
+    );
+  if (!matchesHost)
+    return failure(
+      subject,
+      `The certificate is not valid for ${hostname}.`,
+      `certbot certonly --standalone -d ${hostname}`,
+    );
+  if (notAfter - now < SOON_MS) return warning(subject, `The certificate expires on ${until}.`, renew);
+  if (isSelfSigned)
+    return warning(
+      subject,
+      'The certificate is self-signed: clients that verify certificates do not connect.',
+      `certbot certonly --standalone -d ${hostname}`,
+    );
+  if (!hasIssuer)
+    return warning(
+      subject,
+      'The file has no intermediate certificate: clients that verify certificates cannot build the chain.',
+      `Use the file with the whole chain (fullchain.pem) as ${setting}.certificateFile`,
+    );
+  return ok(subject, `Valid for ${hostname} until ${until}.`);
+}
+
+function judgeObtained(
+  { host, notAfter, failures, lastError }: DoctorState['certificates'][number],
+  now: number,
+): Result {
+  if (notAfter === null) return unknown(host, 'There is no certificate yet.');
+  const until = new Date(notAfter).toISOString().slice(0, 10);
+  const error = lastError === null ? '' : ` The last attempt failed: ${quoted(lastError)}`;
+  const fix = `Port 80 of ${host} must lead to public.listen: curl -I http://${host}/`;
+  if (notAfter <= now) return failure(host, `The certificate expired on ${until}.${error}`, fix);
+  if (failures > 0 && notAfter - now < LATE_RENEWAL_MS)
+    return warning(host, `The certificate expires on ${until} and was not renewed.${error}`, fix);
+  return ok(host, `Valid until ${until}.`);
+}

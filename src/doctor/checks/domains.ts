@@ -1,0 +1,172 @@
+import { SECOND } from '../../core/clock.ts';
+import type { DnsRecord } from '../../domains/dns-record.ts';
+import type { Platform } from '../../domains/platform/platform.ts';
+import { IN_PROGRESS } from '../../domains/verification/checks/dkim.ts';
+import { type Discovery, discoverPolicy } from '../../domains/verification/checks/dmarc-record.ts';
+import { checkOf, REPORTED_CHECKS, type ReportedCheck } from '../../domains/verification/checks.ts';
+import { check, type ExaminedDomain } from '../context.ts';
+import { FIX_TTL, failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
+
+interface DomainFacts {
+  domains: ExaminedDomain[];
+  /** Of all accounts. */
+  count: number;
+  /** The domain that was named; null: none was. */
+  named: string | null;
+  platform: Platform;
+}
+
+/** The records of the sending domains, with the checks of their verification; nothing is written. */
+export const domainRecordsCheck = check<DomainFacts>({
+  id: 'domain-records',
+  title: 'Records of domains',
+  group: 'Domains',
+  needs: ['database'],
+  timeoutMs: 45 * SECOND,
+  gather: async ({ state, domains, domain, platform }) => ({
+    count: (await state()).domainCount,
+    domains: await domains(),
+    named: domain,
+    platform,
+  }),
+  judge: judgeDomains,
+});
+
+export function judgeDomains({ domains, count, named, platform }: DomainFacts): Result[] {
+  if (named !== null && domains.length === 0)
+    return [
+      failure(
+        named,
+        'The domain is not registered.',
+        `postrider domain add ${named} --account ID --use-case ID`,
+      ),
+    ];
+  const results = domains.flatMap((domain) => judgeDomain(domain, platform, named !== null));
+  const omitted = named === null ? count - domains.length : 0;
+  if (omitted > 0)
+    results.push(
+      unknown(
+        'further domains',
+        `${omitted} domains were not examined; the worst come first.`,
+        'postrider doctor --domain NAME',
+      ),
+    );
+  return count === 0 ? [ok('domains', 'There are no domains.')] : results;
+}
+
+function judgeDomain(examined: ExaminedDomain, platform: Platform, isNamed: boolean): Result[] {
+  const { row, results } = examined;
+  // A domain that has never been verified is being set up by its owner.
+  const isOperating = isNamed || row.status !== 'PENDING';
+  const findings = REPORTED_CHECKS.flatMap((name): Result[] => {
+    const { verdict, hint } = results[name];
+    const subject = `${row.name}: ${checkOf(name).label}`;
+    if (verdict === 'unknown') return [unknown(subject, hint)];
+    const record = recordOf(name, examined, platform);
+    const fix = record === null ? undefined : zoneLines([record]);
+    if (verdict === 'fail') {
+      const isFatal = checkOf(name).isRequired && isOperating;
+      return [(isFatal ? failure : warning)(subject, hint, fix)];
+    }
+    return [];
+  });
+  const passed = REPORTED_CHECKS.filter((name) => results[name].verdict === 'pass').length;
+  return findings.length > 0 ? findings : [ok(row.name, `All ${passed} records pass.`)];
+}
+
+/** The record that passes, merged with what is published; null: there is none to publish yet. */
+function recordOf(name: ReportedCheck, { row, keys, results }: ExaminedDomain, platform: Platform) {
+  const build = checkOf(name).record?.build;
+  if (build === undefined) return null;
+  const record: DnsRecord = build({ domain: row, keys, platform });
+  if (record.value === IN_PROGRESS) return null;
+  const { type, priority, ttl = FIX_TTL } = record;
+  const value = type === 'TXT' ? results[name].expected : record.value;
+  return { name: record.name, type, value, ttl, ...(priority === undefined ? {} : { priority }) };
+}
+
+interface AlignmentFacts {
+  domain: string;
+  /** The published policy. */
+  discovery: Discovery;
+  dkim: ExaminedDomain['results']['dkim']['verdict'];
+  returnPathSpf: ExaminedDomain['results']['returnPathSpf']['verdict'];
+  returnPath: 'customer' | 'platform';
+}
+
+/**
+ * Whether mail of a domain passes DMARC: by DKIM, whose `d=` is the domain itself, and by SPF of the return path, which is
+ * below the domain and therefore aligned only in relaxed mode (RFC 9989 §4.4).
+ */
+export const alignmentCheck = check<AlignmentFacts[]>({
+  id: 'dmarc-alignment',
+  title: 'DMARC alignment',
+  group: 'Domains',
+  needs: ['database'],
+  timeoutMs: 45 * SECOND,
+  gather: async ({ domains, view }) =>
+    Promise.all(
+      (await domains())
+        .filter(({ row }) => row.status !== 'PENDING')
+        .map(async ({ row, results }) => ({
+          domain: row.name,
+          discovery: await discoverPolicy(view, row.name),
+          dkim: results.dkim.verdict,
+          returnPathSpf: results.returnPathSpf.verdict,
+          returnPath: row.return_path,
+        })),
+    ),
+  judge: (all) => all.map(judgeAlignment),
+});
+
+export function judgeAlignment(facts: AlignmentFacts): Result {
+  const { domain, discovery, dkim, returnPathSpf, returnPath } = facts;
+  if (discovery.unknown !== null || dkim === 'unknown')
+    return unknown(domain, 'DNS gave no answer on the policy or the DKIM key.');
+  const { found } = discovery;
+  if (found === null) return ok(domain, 'No DMARC policy applies.');
+  const strictSpf = found.record.tags.get('aspf')?.toLowerCase() === 's';
+  const spfAligned = returnPath === 'customer' && returnPathSpf === 'pass' && !strictSpf;
+  const effect =
+    found.policy === 'none' ? 'the reports will show it as failed' : `receivers ${found.policy} it`;
+  const verify = `postrider domain verify ${domain}`;
+  if (dkim === 'fail' && !spfAligned)
+    return failure(
+      domain,
+      `Mail has neither an aligned DKIM signature nor an aligned SPF pass: ${effect}.`,
+      verify,
+    );
+  if (dkim === 'fail')
+    return warning(
+      domain,
+      'Mail passes DMARC by SPF alone, so forwarded mail fails: the DKIM key is not in DNS.',
+      verify,
+    );
+  if (spfAligned) return ok(domain, `DKIM and SPF are aligned (${found.tag}=${found.policy}).`);
+  if (returnPathSpf === 'unknown')
+    return unknown(domain, 'DNS gave no answer on the SPF of the return path.');
+  return warning(
+    domain,
+    strictSpf
+      ? 'Mail passes DMARC by DKIM alone: with aspf=s the return path does not count.'
+      : 'Mail passes DMARC by DKIM alone: the SPF of the return path does not pass or belongs to the platform.',
+    strictSpf
+      ? zoneLines([
+          {
+            name: `_dmarc.${found.at}`,
+            type: 'TXT',
+            value: withoutStrictSpf(found.record.text),
+            ttl: FIX_TTL,
+          },
+        ])
+      : verify,
+  );
+}
+
+function withoutStrictSpf(record: string): string {
+  return record
+    .split(';')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '' && !/^aspf\s*=/i.test(tag))
+    .join('; ');
+}

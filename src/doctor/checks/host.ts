@@ -1,0 +1,138 @@
+import { isIPv6 } from 'node:net';
+import { normalizeAddress } from '../../dns/address-kinds.ts';
+import { addressesOf, type LookupResult } from '../../dns/dns-view.ts';
+import type { SourceAddress } from '../../domains/platform/egress-addresses.ts';
+import { egressSet } from '../../domains/platform/egress-addresses.ts';
+import { helloNames, isFullyQualified, isLocalUrl } from '../../domains/platform/host-checks.ts';
+import { spfHost } from '../../domains/platform/platform.ts';
+import type { CheckResult } from '../../domains/verification/checks/check.ts';
+import { checkSpf } from '../../domains/verification/checks/spf.ts';
+import { check } from '../context.ts';
+import { FIX_TTL, failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
+
+interface HelloFacts {
+  key: string;
+  name: string;
+  found: LookupResult<string>;
+  /** Addresses that send with this name. */
+  sources: string[];
+}
+
+/** The names in EHLO: RFC 5321 §4.1.1.1 requires names that resolve; large receivers compare them with the address. */
+export const hostnameCheck = check<HelloFacts[]>({
+  id: 'hostname',
+  title: 'Host name and EHLO',
+  group: 'Platform DNS',
+  gather: async ({ config, view, sources }) => {
+    const all = await sources();
+    return Promise.all(
+      helloNames(config).map(async ({ key, name }) => ({
+        key,
+        name,
+        found: await addressesOf(view, name),
+        sources: all.filter((source) => source.name === name).map(({ address }) => address),
+      })),
+    );
+  },
+  judge: (names) => names.map(judgeHello),
+});
+
+export function judgeHello({ key, name, found, sources }: HelloFacts): Result {
+  if (!isFullyQualified(name))
+    return failure(
+      name,
+      `${key} is not a fully qualified domain name: many servers refuse mail from such a host.`,
+      'hostname = "mail.example.com"',
+    );
+  if (found.kind === 'unknown') return unknown(name, `The name could not be looked up: ${found.reason}.`);
+  const missing =
+    found.kind === 'absent'
+      ? sources
+      : sources.filter((each) => !found.records.map(normalizeAddress).includes(each));
+  const fix =
+    missing.length === 0 ? undefined : zoneLines(missing.map((address) => addressRecord(name, address)));
+  if (found.kind === 'absent')
+    return failure(
+      name,
+      'The name has no address in DNS: receivers reject its EHLO, and bounces do not arrive.',
+      fix ?? `${name}. ${FIX_TTL} IN A <the public address of this server>`,
+    );
+  if (missing.length > 0)
+    return warning(
+      name,
+      `Mail is sent with this EHLO name from ${missing.join(', ')}, but the name resolves to ${found.records.join(', ')}.`,
+      fix,
+    );
+  return ok(name, `Resolves to ${found.records.join(', ')}.`);
+}
+
+function addressRecord(name: string, address: string) {
+  return { name, type: isIPv6(address) ? ('AAAA' as const) : ('A' as const), value: address, ttl: FIX_TTL };
+}
+
+interface SpfFacts {
+  hostname: string;
+  result: CheckResult;
+  sources: SourceAddress[];
+  /** Whether mail of domains may use the platform's return path. */
+  isUsed: boolean;
+}
+
+/** SPF of the platform's own name: its return path, and the EHLO identity (RFC 7208 §2.3). */
+export const spfCheck = check<SpfFacts>({
+  id: 'spf',
+  title: 'SPF of the platform',
+  group: 'Platform DNS',
+  gather: async ({ view, platform, sources }) => {
+    const { hostname } = platform;
+    const subject = { domain: hostname, zone: hostname, include: spfHost(platform), helo: hostname };
+    const egress = await egressSet(view, platform, null);
+    return {
+      hostname,
+      sources: await sources(),
+      result: await checkSpf(view, { ...subject, egress }),
+      isUsed: platform.returnPath !== 'customer',
+    };
+  },
+  judge: judgeSpf,
+});
+
+export function judgeSpf({ hostname, result, sources, isUsed }: SpfFacts): Result[] {
+  const { verdict, hint, expected } = result;
+  if (sources.length === 0)
+    return [unknown(hostname, 'No source address is known for which SPF could be evaluated.')];
+  if (verdict === 'unknown') return [unknown(hostname, hint)];
+  const fix = zoneLines([{ name: hostname, type: 'TXT', value: expected, ttl: FIX_TTL }]);
+  if (verdict === 'fail') return [(isUsed ? failure : warning)(hostname, hint, fix)];
+  if (hint !== '') return [warning(hostname, hint, fix)];
+  return [ok(hostname, `Passes for ${sources.map(({ address }) => address).join(', ')}.`)];
+}
+
+/** One-click unsubscribe needs https (RFC 8058 §3.1). */
+export const publicUrlCheck = check<string>({
+  id: 'public-url',
+  title: 'Public address of links',
+  group: 'Platform DNS',
+  gather: async ({ platform }) => platform.publicUrl,
+  judge: judgePublicUrl,
+});
+
+export function judgePublicUrl(url: string): Result[] {
+  if (isLocalUrl(url))
+    return [
+      failure(
+        url,
+        'Only this machine reaches public.url: unsubscribe and tracking links lead nowhere.',
+        '[public]\nurl = "https://track.<hostname>"',
+      ),
+    ];
+  if (url.startsWith('http:'))
+    return [
+      warning(
+        url,
+        'One-click unsubscribe needs https (RFC 8058): marketing mail has no List-Unsubscribe-Post, which large receivers require.',
+        `[public]\nurl = "${url.replace('http:', 'https:')}"`,
+      ),
+    ];
+  return [ok(url, 'Links use https.')];
+}

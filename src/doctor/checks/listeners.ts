@@ -1,0 +1,243 @@
+import { isIP } from 'node:net';
+import { type ListenAddress, parseListen } from '../../config/setting-types.ts';
+import { SECOND } from '../../core/clock.ts';
+import { normalizeAddress } from '../../dns/address-kinds.ts';
+import { addressesOf } from '../../dns/dns-view.ts';
+import { isLocalUrl, isLoopbackListener, loopbackWarnings } from '../../domains/platform/host-checks.ts';
+import { check, type DoctorContext } from '../context.ts';
+import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
+import { type PageAnswer, requestPage, type ServedCertificate } from '../probes/https.ts';
+import { connectionProblem, type Greeting, readGreeting } from '../probes/smtp.ts';
+
+/** Whether others reach the listeners under their public names. */
+const TIMEOUT_MS = 5 * SECOND;
+/** Addresses of a name that are tried. */
+const MAX_ADDRESSES = 4;
+/** Answered with an image, whatever its token. */
+const PAGE_PATH = '/o/probe.gif';
+
+interface Attempt<Answer> {
+  address: string;
+  port: number;
+  /**
+   * Whether a failure proves that others fail, too: a network interface has the address, so that no NAT is passed, and our
+   * listener has the port, so that no redirection is needed, which often does not apply to connections of this machine.
+   */
+  isDecisive: boolean;
+  answer: Answer;
+}
+
+interface ListenerFacts {
+  hostname: string;
+  /** Null: the listener is off. */
+  mx: Attempt<Greeting>[] | null;
+  submission: Attempt<Greeting>[] | null;
+  pages: { url: string; attempts: Attempt<PageAnswer>[] } | null;
+  api: { listen: ListenAddress; isLoopback: boolean; attempts: Attempt<Greeting>[] };
+  /** Listeners that only this machine reaches although the host name leads here. */
+  local: { key: string; message: string }[];
+}
+
+export const listenersCheck = check<ListenerFacts>({
+  id: 'listeners',
+  title: 'Listeners',
+  group: 'Network',
+  needs: ['daemon'],
+  timeoutMs: 30 * SECOND,
+  gather: gatherListeners,
+  judge: judgeListeners,
+});
+
+async function gatherListeners(context: DoctorContext): Promise<ListenerFacts> {
+  const { config, machine, signal, view } = context;
+  const { hostname } = config;
+  const host = await addressesOf(view, hostname);
+  const addresses = host.kind === 'records' ? host.records.slice(0, MAX_ADDRESSES) : [];
+  const own = new Set(machine.addresses());
+  const greetings = (port: number, listen: string) =>
+    Promise.all(
+      addresses.map(async (address): Promise<Attempt<Greeting>> => {
+        const answer = await readGreeting({ address, port, timeoutMs: TIMEOUT_MS, signal });
+        return {
+          address,
+          port,
+          isDecisive: own.has(normalizeAddress(address)) && parseListen(listen)?.port === port,
+          answer,
+        };
+      }),
+    );
+  const listen = parseListen(config.api.listen) ?? { host: '', port: 0 };
+  const isLoopback = isLoopbackListener(config.api.listen);
+  const { submission } = config;
+  const submissionPort = parseListen(submission.listen)?.port;
+  // Behind a proxy the public port is not known, and with implicit TLS there is no greeting before the handshake.
+  const isProbed =
+    submissionPort !== undefined && !submission.implicitTls && !isLoopbackListener(submission.listen);
+  const [mx, submitted, pages, api] = await Promise.all([
+    config.mx.listen === 'off' ? null : greetings(machine.mxPort, config.mx.listen),
+    isProbed ? greetings(submissionPort, submission.listen) : null,
+    gatherPages(context, own),
+    isLoopback || listen.port === 0 ? [] : greetings(listen.port, config.api.listen),
+  ]);
+  return {
+    hostname,
+    mx,
+    submission: submitted,
+    pages,
+    api: { listen, isLoopback, attempts: api },
+    local: loopbackWarnings(config, addresses),
+  };
+}
+
+async function gatherPages(
+  { config, platform, view, signal, machine }: DoctorContext,
+  own: ReadonlySet<string>,
+): Promise<ListenerFacts['pages']> {
+  const url = new URL(`${platform.publicUrl}${PAGE_PATH}`);
+  if (isLocalUrl(platform.publicUrl)) return null;
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const found =
+    isIP(host) === 0 ? await addressesOf(view, host) : { kind: 'records' as const, records: [host] };
+  const addresses = found.kind === 'records' ? found.records.slice(0, MAX_ADDRESSES) : [];
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  const listening = [config.public.listen, config.public.tls.listen].map((each) => parseListen(each)?.port);
+  const attempts = addresses.map(async (address): Promise<Attempt<PageAnswer>> => {
+    const { authorities } = machine;
+    const answer = await requestPage({ url, address, timeoutMs: TIMEOUT_MS, signal, authorities });
+    return {
+      address,
+      port,
+      isDecisive: own.has(normalizeAddress(address)) && listening.includes(port),
+      answer,
+    };
+  });
+  return { url: platform.publicUrl, attempts: await Promise.all(attempts) };
+}
+
+export function judgeListeners(facts: ListenerFacts): Result[] {
+  const { hostname, mx, submission, pages, api } = facts;
+  const off = warning(
+    'mx.listen',
+    'The listener is off: bounces, complaints and reports are not received.',
+    '[mx]\nlisten = "0.0.0.0:25"',
+  );
+  return [
+    ...(mx === null ? [off] : unlessLocal('mx', judgeSmtp('MX', hostname, mx), facts)),
+    ...(submission === null ? [] : judgeSmtp('submission', hostname, submission)),
+    ...unlessLocal('public', pages === null ? [] : judgePages(pages), facts),
+    judgeApi(api),
+  ];
+}
+
+/** A listener on loopback is the cause when others do not reach it; a proxy or a redirection may lead to it. */
+function unlessLocal(section: 'mx' | 'public', results: Result[], { local }: ListenerFacts): Result[] {
+  const own = local.filter(({ key }) => key.startsWith(`${section}.`));
+  const isReached = results.some(({ status }) => status === 'ok');
+  if (own.length === 0 || isReached) return results;
+  return own.map(({ key, message }) => failure(key, message, fixOfLocal(key)));
+}
+
+function fixOfLocal(key: string): string {
+  if (key === 'public.url') return '[public]\nurl = "https://track.<hostname>"';
+  return `${key} = "0.0.0.0:${key === 'mx.listen' ? 25 : key === 'public.tls.listen' ? 443 : 80}"`;
+}
+
+function judgeSmtp(what: string, hostname: string, attempts: readonly Attempt<Greeting>[]): Result[] {
+  if (attempts.length === 0)
+    return [
+      unknown(
+        `${what} ${hostname}`,
+        `${hostname} has no address in DNS, so others cannot reach the listener.`,
+      ),
+    ];
+  return attempts.map(({ address, port, isDecisive, answer }) => {
+    const subject = `${what} ${address}:${port}`;
+    if (answer.kind === 'failed') return unreachable(subject, address, port, isDecisive, answer.code);
+    if (answer.kind === 'silent')
+      return warning(
+        subject,
+        'Something accepts connections but does not answer as a mail server.',
+        `ss -ltnp 'sport = :${port}'`,
+      );
+    // RFC 5321 §4.2: the greeting begins with the name of the server.
+    const isOurs = answer.text.toLowerCase().includes(hostname);
+    return isOurs
+      ? ok(subject, 'Our listener answers connections from this machine.')
+      : failure(
+          subject,
+          `Another mail server answers, so bounces do not reach us: ${quoted(answer.text)}`,
+          `ss -ltnp 'sport = :${port}'; stop the other mail server or change mx.listen`,
+        );
+  });
+}
+
+/** From behind a NAT a machine often cannot connect to its own public address. */
+function unreachable(
+  subject: string,
+  address: string,
+  port: number,
+  isDecisive: boolean,
+  code: string,
+): Result {
+  const problem = connectionProblem(code);
+  const test = `nc -vz -w 5 ${address} ${port}`;
+  return isDecisive
+    ? failure(
+        subject,
+        `The listener cannot be reached: ${problem}.`,
+        `ss -ltn 'sport = :${port}'; nft list ruleset`,
+      )
+    : unknown(
+        subject,
+        `Not reachable from this machine (${problem}), which can be the NAT or a redirection of the port: test from another machine.`,
+        test,
+      );
+}
+
+function judgePages({ url, attempts }: { url: string; attempts: readonly Attempt<PageAnswer>[] }): Result[] {
+  if (attempts.length === 0)
+    return [
+      failure(
+        url,
+        'The host of public.url has no address in DNS: links in mail lead nowhere.',
+        'postrider zone',
+      ),
+    ];
+  return attempts.map(({ address, port, isDecisive, answer }) => {
+    const subject = `${url} at ${address}`;
+    if (answer.kind === 'failed') return unreachable(subject, address, port, isDecisive, answer.code);
+    const fault = answer.certificate?.fault ?? null;
+    if (fault !== null)
+      return failure(
+        subject,
+        `Browsers reject the certificate of the public pages: ${fault}.`,
+        'Renew the certificate of the reverse proxy, or let postrider obtain it: public.tls.listen',
+      );
+    return answer.status >= 500
+      ? failure(
+          subject,
+          `The public pages answer with status ${answer.status}.`,
+          'Check the upstream of the reverse proxy: it must be public.listen',
+        )
+      : ok(subject, `Answers with status ${answer.status}${expiry(answer.certificate)}.`);
+  });
+}
+
+function expiry(certificate: ServedCertificate | null): string {
+  return certificate === null
+    ? ''
+    : `, certificate valid until ${new Date(certificate.notAfter).toISOString().slice(0, 10)}`;
+}
+
+function judgeApi({ listen, isLoopback, attempts }: ListenerFacts['api']): Result {
+  const subject = `API ${listen.host}:${listen.port}`;
+  if (isLoopback) return ok(subject, 'Only this machine reaches the API.');
+  const reached = attempts.filter(({ answer }) => answer.kind !== 'failed').map(({ address }) => address);
+  if (reached.length > 0)
+    return warning(
+      subject,
+      `The API listens at ${reached.join(', ')} without encryption: unless a firewall blocks the port, keys can be read on the way.`,
+      '[api]\nlisten = "127.0.0.1:8080"   # and a reverse proxy with TLS in front of it',
+    );
+  return ok(subject, 'The API listens on the network, but not at the public address.');
+}

@@ -1,0 +1,186 @@
+import { isIP, isIPv6 } from 'node:net';
+import type { Config } from '../../config/schema.ts';
+import { SECOND } from '../../core/clock.ts';
+import { normalizeAddress } from '../../dns/address-kinds.ts';
+import { addressesOf } from '../../dns/dns-view.ts';
+import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
+import { check, type DoctorContext } from '../context.ts';
+import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
+import { connectionProblem, type Greeting, readGreeting } from '../probes/smtp.ts';
+
+/** Connections from one source address to the mail servers of others. */
+interface OutboundFacts {
+  /** An address of `delivery.egress`; null: the system chooses. */
+  source: string | null;
+  port: number;
+  /** Hosts that could not be resolved are left out. */
+  attempts: { host: string; greeting: Greeting }[];
+  /** Hosts without an address of the family, or without an answer from DNS. */
+  unresolved: string[];
+}
+
+const TIMEOUT_MS = 5 * SECOND;
+const MAX_SOURCES = 8;
+
+export const outboundCheck = check<OutboundFacts[]>({
+  id: 'outbound-smtp',
+  title: 'Outbound SMTP',
+  group: 'Network',
+  timeoutMs: 30 * SECOND,
+  gather: async (context) => {
+    const { routes, egress, port } = context.config.delivery;
+    const smartHost = routes.find(({ match }) => match === '*');
+    const targets =
+      smartHost === undefined
+        ? context.config.doctor.mailHosts.map((host) => ({ host, port }))
+        : [{ host: smartHost.host, port: smartHost.port }];
+    const configured = ownAddresses(egress);
+    const sources = configured.length > 0 ? [...new Set(configured)].slice(0, MAX_SOURCES) : [null];
+    return Promise.all(sources.map((source) => connectAll(source, targets, context)));
+  },
+  judge: (facts) => facts.map(judgeOutbound),
+});
+
+/** The addresses in `delivery.egress` that this machine must have. */
+function ownAddresses(egress: Config['delivery']['egress']): string[] {
+  return egress.flatMap(({ address, address6 }) =>
+    [address, address6].filter((one) => one !== undefined).map(normalizeAddress),
+  );
+}
+
+async function connectAll(
+  source: string | null,
+  targets: readonly { host: string; port: number }[],
+  { view, signal }: DoctorContext,
+): Promise<OutboundFacts> {
+  const attempts = targets.map(async ({ host, port }) => {
+    const address = await addressOf(view, host, source);
+    if (address === null) return { host, greeting: null };
+    const localAddress = source ?? undefined;
+    return {
+      host,
+      greeting: await readGreeting({ address, port, localAddress, timeoutMs: TIMEOUT_MS, signal }),
+    };
+  });
+  const done = await Promise.all(attempts);
+  return {
+    source,
+    port: targets[0]?.port ?? 25,
+    attempts: done.flatMap(({ host, greeting }) => (greeting === null ? [] : [{ host, greeting }])),
+    unresolved: done.flatMap(({ host, greeting }) => (greeting === null ? [host] : [])),
+  };
+}
+
+/** An address of the family of `source`; without a source IPv4 is preferred. */
+async function addressOf(
+  view: DoctorContext['view'],
+  host: string,
+  source: string | null,
+): Promise<string | null> {
+  const found =
+    isIP(host) === 0 ? await addressesOf(view, host) : { kind: 'records' as const, records: [host] };
+  if (found.kind !== 'records') return null;
+  if (source === null) return found.records[0] ?? null;
+  return found.records.find((address) => isIPv6(address) === isIPv6(source)) ?? null;
+}
+
+export function judgeOutbound({ source, port, attempts, unresolved }: OutboundFacts): Result {
+  const subject = source === null ? `port ${port}` : `port ${port} from ${source}`;
+  if (attempts.length === 0) {
+    const why =
+      unresolved.length === 0
+        ? 'doctor.mailHosts is empty'
+        : `DNS has no address for ${unresolved.join(', ')}`;
+    return unknown(subject, `Not tested: ${why}.`, 'doctor.mailHosts = ["gmail-smtp-in.l.google.com"]');
+  }
+  const reached = attempts.filter(({ greeting }) => greeting.kind !== 'failed');
+  const [first] = attempts;
+  const problems = attempts.flatMap(({ host, greeting }) =>
+    greeting.kind === 'failed' ? [`${host}: ${connectionProblem(greeting.code)}`] : [],
+  );
+  if (attempts.some(({ greeting }) => greeting.kind === 'failed' && greeting.code === 'EADDRNOTAVAIL'))
+    return failure(
+      subject,
+      `No network interface has the source address ${source}, so mail cannot leave from it.`,
+      `ip address add ${source}/${source !== null && isIPv6(source) ? 64 : 32} dev eth0, or correct delivery.egress`,
+    );
+  if (reached.length === 0)
+    return failure(
+      subject,
+      `No mail server can be reached (${problems.join('; ')}): the hosting provider or a firewall blocks outbound port ${port}.`,
+      `nc -vz -w 5 ${first?.host ?? ''} ${port}; then ask the hosting provider to open outbound TCP port ${port}`,
+    );
+  const refused = reached.flatMap(({ host, greeting }) =>
+    greeting.kind === 'greeting' && greeting.code !== 220 ? [`${host}: ${quoted(greeting.text)}`] : [],
+  );
+  if (refused.length > 0)
+    return warning(
+      subject,
+      `Mail servers refuse this address: ${refused.join('; ')}`,
+      'Follow the link in the reply; see the findings on reverse DNS and blocklists',
+    );
+  if (problems.length > 0)
+    return warning(subject, `Not every mail server can be reached: ${problems.join('; ')}.`);
+  return ok(subject, `${reached.map(({ host }) => host).join(', ')} can be reached.`);
+}
+
+interface InterfaceFacts {
+  /** Addresses in delivery.egress that this machine must have. */
+  configured: string[];
+  own: string[];
+  /** Source addresses as receivers see them. */
+  known: string[];
+}
+
+/** Whether the machine has the addresses that mail is configured to leave from. */
+export const sourcesCheck = check<InterfaceFacts>({
+  id: 'source-addresses',
+  title: 'Source addresses',
+  group: 'Network',
+  gather: async ({ config, machine, sources }) => ({
+    configured: ownAddresses(config.delivery.egress),
+    own: machine.addresses(),
+    known: (await sources()).map(({ address }) => address),
+  }),
+  judge: judgeSources,
+});
+
+export function judgeSources({ configured, own, known }: InterfaceFacts): Result[] {
+  const missing = configured.filter((address) => !own.includes(address));
+  const results = missing.map((address) =>
+    failure(
+      address,
+      `delivery.egress names ${address}, but no network interface of this machine has it.`,
+      `ip address add ${address}/${isIPv6(address) ? 64 : 32} dev eth0`,
+    ),
+  );
+  if (known.length === 0)
+    results.push(
+      failure(
+        'delivery.egress',
+        'No source address of mail is known: the host name has no address in DNS, and delivery.egress names none.',
+        '[[delivery.egress]]\nname = "main"\npublicAddress = "<the public address of this server>"',
+      ),
+    );
+  for (const address of known.filter(isLocalNetwork))
+    results.push(
+      warning(
+        address,
+        `Mail leaves from the private address ${address}, behind NAT; receivers see another one, which is not checked.`,
+        'Set publicAddress in the entry of delivery.egress',
+      ),
+    );
+  // Without configured addresses the system chooses: an own public address that DNS does not have is a second sender.
+  if (configured.length === 0 && known.length > 0) {
+    const stray = own.filter((address) => !isLocalNetwork(address) && !known.includes(address));
+    for (const address of stray)
+      results.push(
+        warning(
+          address,
+          `This machine also has the address ${address}, and the system may send from it; SPF and reverse DNS cover ${known.join(', ')} only.`,
+          `[[delivery.egress]]\nname = "main"\n${isIPv6(known[0] ?? '') ? 'address6' : 'address'} = "${known[0]}"`,
+        ),
+      );
+  }
+  return results.length > 0 ? results : [ok(known.join(', '), 'Mail leaves from these addresses.')];
+}

@@ -1,0 +1,113 @@
+import { getServers } from 'node:dns';
+import { SECOND } from '../../core/clock.ts';
+import { DnsError } from '../../dns/dns-error.ts';
+import { createResolver } from '../../dns/resolver.ts';
+import { check, type DoctorContext } from '../context.ts';
+import { failure, ok, type Result, unknown, warning } from '../finding.ts';
+
+/** How one configured DNS server answers. */
+interface ServerFacts {
+  server: string;
+  /** Lookups of names that cannot exist: the addresses that it invented; null: it did not answer. */
+  invented: string[] | null;
+  /** Whether it validated a signed name; null: it did not answer. */
+  validates: boolean | null;
+  /** Median time of lookups that were answered, ms; null: none was. */
+  latencyMs: number | null;
+}
+
+/** Servers that are examined. */
+const MAX_SERVERS = 4;
+const TIMEOUT_MS = 4 * SECOND;
+const SLOW_MS = 300;
+/** The root zone is signed, and every resolver has its records. */
+const SIGNED_NAME = '.';
+
+export const resolverCheck = check<ServerFacts[]>({
+  id: 'resolver',
+  title: 'DNS resolver',
+  group: 'Network',
+  gather: async (context) => {
+    const { resolvers } = context.config.dns;
+    const servers = resolvers.length > 0 ? resolvers : getServers();
+    return Promise.all(servers.slice(0, MAX_SERVERS).map((server) => examine(server, context)));
+  },
+  judge: (servers) =>
+    servers.length === 0
+      ? [failure('dns.resolvers', 'No DNS server is configured.', 'dns.resolvers = ["127.0.0.1"]')]
+      : servers.flatMap(judgeServer),
+});
+
+async function examine(
+  server: string,
+  { clock, random, monotonic, signal }: DoctorContext,
+): Promise<ServerFacts> {
+  const resolver = createResolver({ resolvers: [server], timeoutMs: TIMEOUT_MS, clock, random });
+  const times: number[] = [];
+  const timed = async <T>(lookup: Promise<T>): Promise<T | DnsError> => {
+    const began = monotonic.now();
+    try {
+      const answer = await lookup;
+      times.push(monotonic.now() - began);
+      return answer;
+    } catch (error) {
+      if (!(error instanceof DnsError)) throw error;
+      if (error.absent) times.push(monotonic.now() - began);
+      return error;
+    }
+  };
+  try {
+    const label = `doctor-${random.bytes(8).toString('hex')}`;
+    // Name servers that rewrite answers do so for names that look like web sites; "invalid" never exists (RFC 6761 §6.4).
+    const names = [`www.${label}.com`, `${label}.invalid`];
+    const root = await timed(resolver.ns(SIGNED_NAME, { signal }));
+    const answers = await Promise.all(names.map((name) => timed(resolver.a(name, { signal }))));
+    const answered = answers.some((answer) => !(answer instanceof DnsError) || answer.absent);
+    return {
+      server,
+      invented: answered
+        ? answers.flatMap((answer) => (answer instanceof DnsError ? [] : answer.records))
+        : null,
+      validates: root instanceof DnsError ? null : root.authenticated,
+      latencyMs: times.sort((one, two) => one - two)[times.length >> 1] ?? null,
+    };
+  } finally {
+    resolver.close();
+  }
+}
+
+export const OWN_RESOLVER = 'apt install unbound, then set dns.resolvers = ["127.0.0.1"]';
+
+export function judgeServer({ server, invented, validates, latencyMs }: ServerFacts): Result[] {
+  if (latencyMs === null)
+    return [failure(server, 'The DNS server does not answer, or cannot resolve anything.', OWN_RESOLVER)];
+  const results: Result[] = [];
+  if (invented === null)
+    results.push(unknown(server, 'It gave no answer for names that do not exist.', OWN_RESOLVER));
+  else if (invented.length > 0)
+    results.push(
+      failure(
+        server,
+        `It answers ${[...new Set(invented)].join(', ')} for names that do not exist, so mail to misspelled domains never bounces and blocklists list every address.`,
+        OWN_RESOLVER,
+      ),
+    );
+  if (validates === false)
+    results.push(
+      warning(
+        server,
+        'It does not validate DNSSEC (no AD flag in the answer for a signed name), so forged answers are not detected.',
+        OWN_RESOLVER,
+      ),
+    );
+  if (latencyMs >= SLOW_MS)
+    results.push(
+      warning(
+        server,
+        `A lookup takes ${Math.round(latencyMs)} ms; each delivery needs several.`,
+        OWN_RESOLVER,
+      ),
+    );
+  const time = `${latencyMs < 1 ? '<1' : Math.round(latencyMs)} ms`;
+  return results.length > 0 ? results : [ok(server, `Answers in ${time} and validates DNSSEC.`)];
+}

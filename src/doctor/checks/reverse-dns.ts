@@ -1,0 +1,96 @@
+import { isIPv6 } from 'node:net';
+import { normalizeAddress } from '../../dns/address-kinds.ts';
+import { addressesOf, type LookupResult } from '../../dns/dns-view.ts';
+import { reverseName } from '../../dns/names.ts';
+import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
+import { check } from '../context.ts';
+import { FIX_TTL, failure, ok, type Result, unknown, warning, zoneLines } from '../finding.ts';
+
+interface PointerFacts {
+  address: string;
+  /** In EHLO. */
+  name: string;
+  pointers: LookupResult<string>;
+  /** The addresses of each name that PTR records have. */
+  forward: { name: string; found: LookupResult<string> }[];
+}
+
+/** PTR names whose addresses are looked up. */
+const MAX_POINTERS = 5;
+
+/** Forward-confirmed reverse DNS (RFC 1912 §2.1): large receivers refuse mail from addresses without it. */
+export const reverseDnsCheck = check<PointerFacts[]>({
+  id: 'reverse-dns',
+  title: 'Reverse DNS',
+  group: 'Platform DNS',
+  gather: async ({ view, sources }) =>
+    Promise.all(
+      (await sources()).map(async ({ address, name }) => {
+        const pointers = await view.ptr(reverseName(address));
+        const names = pointers.kind === 'records' ? pointers.records.slice(0, MAX_POINTERS) : [];
+        const forward = names.map(async (each) => ({ name: each, found: await addressesOf(view, each) }));
+        return { address, name, pointers, forward: await Promise.all(forward) };
+      }),
+    ),
+  judge: (all) =>
+    all.length === 0 ? [unknown('delivery.egress', 'No source address is known.')] : all.map(judgePointers),
+});
+
+export function judgePointers({ address, name, pointers, forward }: PointerFacts): Result {
+  if (isLocalNetwork(address))
+    return unknown(
+      address,
+      'A private address has no public reverse DNS.',
+      'Set publicAddress in the entry of delivery.egress',
+    );
+  const pointer = zoneLines([{ name: reverseName(address), type: 'PTR', value: name, ttl: FIX_TTL }]);
+  if (pointers.kind === 'unknown')
+    return unknown(address, `The PTR record could not be looked up: ${pointers.reason}.`);
+  if (pointers.kind === 'absent')
+    return failure(
+      address,
+      'The address has no PTR record: large receivers refuse its mail. Set it at the provider of the address.',
+      pointer,
+    );
+  const confirmed = forward.filter(({ found }) => includes(found, address)).map((each) => each.name);
+  const names = pointers.records.join(', ');
+  if (confirmed.length === 0) {
+    if (forward.some(({ found }) => found.kind === 'unknown'))
+      return unknown(address, `The address of ${names}, the name in its PTR record, could not be looked up.`);
+    const [first = name] = pointers.records;
+    const own = pointers.records.includes(name) ? name : null;
+    return failure(
+      address,
+      `Its PTR record names ${names}, which does not lead back to ${address}: large receivers refuse its mail.`,
+      own === null
+        ? pointer
+        : zoneLines([{ name: first, type: isIPv6(address) ? 'AAAA' : 'A', value: address, ttl: FIX_TTL }]),
+    );
+  }
+  if (pointers.records.length > 1)
+    return warning(
+      address,
+      `It has ${pointers.records.length} PTR records (${names}), of which receivers use any one. Keep one.`,
+      pointer,
+    );
+  if (!confirmed.includes(name)) {
+    const generic = isGeneric(names, address) ? ', which looks like a customer line,' : '';
+    return warning(
+      address,
+      `Its PTR record names ${names}${generic} but its mail is sent with the EHLO name ${name}. They should be the same.`,
+      pointer,
+    );
+  }
+  return ok(address, `${name} leads there and back.`);
+}
+
+function includes(found: LookupResult<string>, address: string): boolean {
+  return found.kind === 'records' && found.records.map(normalizeAddress).includes(address);
+}
+
+/** Names that providers generate from the address, which filters treat as those of dial-up lines. */
+function isGeneric(name: string, address: string): boolean {
+  if (/\b(?:dyn|dynamic|dhcp|dialup|dsl|pool|client|customer)\b/.test(name)) return true;
+  const bytes = address.split('.');
+  return bytes.length === 4 && bytes.every((byte) => new RegExp(`(?:^|\\D)0*${byte}(?:\\D|$)`).test(name));
+}

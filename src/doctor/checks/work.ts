@@ -1,0 +1,257 @@
+import { HOUR, iso, MINUTE } from '../../core/clock.ts';
+import { check, type DaemonReport, type DaemonState } from '../context.ts';
+import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
+import type { DoctorState } from '../state.ts';
+
+/** Checks of what the daemon does: itself, the queue, webhooks, background work. */
+
+export const daemonCheck = check<DaemonState>({
+  id: 'daemon',
+  title: 'Daemon',
+  group: 'Work',
+  gather: ({ daemon }) => daemon(),
+  judge: judgeDaemon,
+});
+
+/** p99 of the delay of the event loop, in seconds. */
+const SLOW_LOOP_SECONDS = 0.25;
+const LOOP_METRIC = 'nodejs_eventloop_lag_p99_seconds';
+const RESTART = 'journalctl -u postrider -n 100; systemctl restart postrider';
+
+export function judgeDaemon(state: DaemonState): Result[] {
+  if (state.kind === 'stopped')
+    return [
+      warning(
+        'daemon',
+        'The daemon does not run: nothing is sent or received. Checks that need it were skipped.',
+        'systemctl start postrider, or: postrider serve',
+      ),
+    ];
+  if (state.kind === 'unknown') return [unknown('daemon', state.reason)];
+  if (state.kind === 'unreachable')
+    return [
+      failure(
+        'daemon',
+        `The daemon runs${process(state.pid)}, but its API does not answer: ${state.reason}.`,
+        RESTART,
+      ),
+    ];
+  const { report, pid } = state;
+  const results = report.checks.flatMap(({ check: name, ok: passes, message }) =>
+    passes ? [] : [failure(`readyz: ${name}`, quoted(message ?? 'The check fails.'), RESTART)],
+  );
+  const lag = report.metrics.get(LOOP_METRIC) ?? 0;
+  if (lag >= SLOW_LOOP_SECONDS)
+    results.push(
+      warning(
+        'event loop',
+        `Its delay (p99) is ${Math.round(lag * 1000)} ms: the machine is overloaded.`,
+        `top -H${pid === null ? '' : ` -p ${pid}`}`,
+      ),
+    );
+  return results.length > 0
+    ? results
+    : [ok('daemon', `Runs${process(pid)}; all ${report.checks.length} checks of /readyz pass.`)];
+}
+
+function process(pid: number | null): string {
+  return pid === null || pid === 0 ? '' : ` (process ${pid})`;
+}
+
+interface QueueFacts {
+  now: number;
+  queue: DoctorState['queue'];
+  /** limits.queuedMessages */
+  limit: number;
+  daemon: DaemonState['kind'];
+  parked: { kind: string; id: string; reason: string }[];
+}
+
+export const queueCheck = check<QueueFacts>({
+  id: 'queue',
+  title: 'Queue',
+  group: 'Work',
+  needs: ['database'],
+  gather: async ({ state, daemon, clock, config }) => {
+    const running = await daemon();
+    return {
+      now: clock.now(),
+      queue: (await state()).queue,
+      limit: config.limits.queuedMessages,
+      daemon: running.kind,
+      parked: running.kind === 'running' ? parkedOf(running.report) : [],
+    };
+  },
+  judge: judgeQueue,
+});
+
+const OLD_MS = 15 * MINUTE;
+const VERY_OLD_MS = 2 * HOUR;
+/** Deferred messages become ready within seconds of their due time. */
+const OVERDUE_MS = 10 * MINUTE;
+const NEARLY_FULL = 0.8;
+
+export function judgeQueue({ now, queue, limit, daemon, parked }: QueueFacts): Result[] {
+  const { messages, oldestWaiting, nextDue } = queue;
+  const results: Result[] = [];
+  const list = 'postrider queue list';
+  const waited = oldestWaiting === null ? 0 : now - oldestWaiting;
+  if (waited >= OLD_MS)
+    results.push(
+      (waited >= VERY_OLD_MS ? failure : warning)(
+        'oldest message',
+        `A message has been ready for ${duration(waited)}${daemon === 'running' ? ' and was not sent' : '; the daemon does not run'}.`,
+        list,
+      ),
+    );
+  if (nextDue !== null && daemon === 'running' && now - nextDue >= OVERDUE_MS)
+    results.push(
+      failure(
+        'deferred messages',
+        `A deferred message has been due for ${duration(now - nextDue)} without a new attempt: delivery does not advance.`,
+        RESTART,
+      ),
+    );
+  const share = messages / limit;
+  if (share >= 1)
+    results.push(
+      failure('queue', `The queue has ${messages} messages, the limit: sends are refused with 503.`, list),
+    );
+  else if (share >= NEARLY_FULL)
+    results.push(warning('queue', `The queue has ${messages} of at most ${limit} messages.`, list));
+  for (const { kind, id, reason } of parked)
+    results.push(
+      warning(
+        `${kind} ${id}`,
+        `Its mail cannot be prepared and waits: ${quoted(reason)}`,
+        `postrider queue list --${kind} ${id}`,
+      ),
+    );
+  return results.length > 0
+    ? results
+    : [ok('queue', `${messages} messages; none waits for longer than it should.`)];
+}
+
+const MAX_PARKED = 10;
+
+function parkedOf({ checks }: DaemonReport): QueueFacts['parked'] {
+  const listed: unknown = checks.find(({ check: name }) => name === 'queue')?.details?.['parked'];
+  if (!Array.isArray(listed)) return [];
+  return listed.slice(0, MAX_PARKED).map((entry: { kind?: unknown; id?: unknown; reason?: unknown }) => ({
+    kind: String(entry.kind),
+    id: String(entry.id),
+    reason: String(entry.reason),
+  }));
+}
+
+interface WebhookFacts {
+  now: number;
+  webhooks: DoctorState['webhooks'];
+  nextCall: number | null;
+  isRunning: boolean;
+}
+
+export const webhookCheck = check<WebhookFacts>({
+  id: 'webhooks',
+  title: 'Webhooks',
+  group: 'Work',
+  needs: ['database'],
+  gather: async ({ state, clock, daemon }) => {
+    const { webhooks, nextWebhookCall } = await state();
+    const isRunning = (await daemon()).kind === 'running';
+    return { now: clock.now(), webhooks, nextCall: nextWebhookCall, isRunning };
+  },
+  judge: judgeWebhooks,
+});
+
+export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFacts): Result[] {
+  const results = webhooks.map((webhook): Result => {
+    const { webhookId, accountId, url, isActive, offReason, failingSince } = webhook;
+    const of = `${webhookId} --account ${accountId}`;
+    const show = `postrider webhook deliveries ${of}`;
+    const where = quoted(url, 100);
+    if (!isActive) {
+      const why = offReason === 'gone' ? 'the endpoint answered 410 Gone' : 'its calls failed for too long';
+      return failure(
+        webhookId,
+        `The daemon deactivated the webhook to ${where}: ${why}. Its events are not sent.`,
+        `${show}; postrider webhook enable ${of}`,
+      );
+    }
+    return warning(
+      webhookId,
+      `Calls to ${where} have failed${failingSince === null ? '' : ` since ${iso(failingSince)}`}; they are repeated for three days.`,
+      show,
+    );
+  });
+  if (isRunning && nextCall !== null && now - nextCall >= OVERDUE_MS)
+    results.push(
+      failure(
+        'webhook calls',
+        `A call has been due for ${duration(now - nextCall)} and was not made.`,
+        RESTART,
+      ),
+    );
+  return results.length > 0 ? results : [ok('webhooks', 'No webhook fails.')];
+}
+
+interface BackgroundFacts {
+  failed: number;
+  pending: number;
+  unrecorded: number;
+  unreadable: number;
+}
+
+export const backgroundCheck = check<BackgroundFacts>({
+  id: 'background-work',
+  title: 'Background work',
+  group: 'Work',
+  needs: ['daemon'],
+  gather: async ({ daemon }) => {
+    const state = await daemon();
+    const metric = (name: string) => (state.kind === 'running' ? (state.report.metrics.get(name) ?? 0) : 0);
+    return {
+      failed: metric('postrider_background_steps_failed'),
+      pending: metric('postrider_background_steps_pending'),
+      unrecorded: metric('postrider_delivery_unrecorded'),
+      unreadable: metric('postrider_delivery_unreadable'),
+    };
+  },
+  judge: judgeBackground,
+});
+
+export function judgeBackground({ failed, pending, unrecorded, unreadable }: BackgroundFacts): Result[] {
+  const results: Result[] = [];
+  if (failed > 0)
+    results.push(
+      failure(
+        'background steps',
+        `${failed} steps of a migration failed; the next start continues them.`,
+        RESTART,
+      ),
+    );
+  if (unrecorded > 0)
+    results.push(
+      failure(
+        'outcomes',
+        'Results of deliveries cannot be recorded, so messages may be sent twice.',
+        RESTART,
+      ),
+    );
+  if (unreadable > 0)
+    results.push(
+      failure(
+        'queue rows',
+        `${unreadable} queues or rows cannot be read: the database may be damaged.`,
+        'postrider doctor --integrity-timeout 3600',
+      ),
+    );
+  if (results.length > 0) return results;
+  const note = pending === 0 ? 'Nothing is pending.' : `${pending} steps of a migration are in progress.`;
+  return [ok('background work', note)];
+}
+
+function duration(ms: number): string {
+  if (ms < 2 * HOUR) return `${Math.round(ms / MINUTE)} minutes`;
+  return `${Math.round(ms / HOUR)} hours`;
+}

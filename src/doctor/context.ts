@@ -1,0 +1,128 @@
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Random } from '../core/random.ts';
+import type { DnsView } from '../dns/dns-view.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import type { SourceAddress } from '../domains/platform/egress-addresses.ts';
+import type { Platform } from '../domains/platform/platform.ts';
+import type { CheckResults } from '../domains/verification/checks.ts';
+import type { DkimKeyRow, DomainRow } from '../store/domains/domains.ts';
+import type { Reader } from '../store/readers/reads.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Result } from './finding.ts';
+import type { DoctorState } from './state.ts';
+
+/** One check: an entry of the table in checks.ts. */
+export interface Check {
+  /** Stable: `reverse-dns`. */
+  id: string;
+  /** For people: `Reverse DNS`. */
+  title: string;
+  group: CheckGroup;
+  /** Without these the check does not run, and its finding is unknown. */
+  needs?: readonly ('database' | 'daemon')[];
+  /** Ms; default: CHECK_TIMEOUT_MS in run.ts. */
+  timeoutMs?: number;
+  run(context: DoctorContext): Promise<Result[]>;
+}
+
+/** In the order of the report. */
+export const CHECK_GROUPS = ['Machine', 'Network', 'Platform DNS', 'Domains', 'Database', 'Work'] as const;
+export type CheckGroup = (typeof CHECK_GROUPS)[number];
+
+/** Defines a check whose evaluation `judge` is a pure function of what `gather` found out. */
+export function check<Facts>({
+  gather,
+  judge,
+  ...rest
+}: Omit<Check, 'run'> & {
+  gather(context: DoctorContext): Promise<Facts>;
+  judge(facts: Facts): Result[];
+}): Check {
+  return { ...rest, run: async (context) => judge(await gather(context)) };
+}
+
+/** What the daemon reports about itself. */
+export interface DaemonReport {
+  /** The checks of `/readyz`. */
+  checks: readonly {
+    check: string;
+    ok: boolean;
+    message?: string | undefined;
+    details?: Record<string, unknown> | undefined;
+  }[];
+  /** Values of `/metrics` by name with labels: `postrider_delivery_parked{kind="domain"}`. */
+  metrics: ReadonlyMap<string, number>;
+}
+
+export type DaemonState =
+  | { kind: 'running'; pid: number | null; report: DaemonReport }
+  /** A daemon has the lock of the data directory, but its API does not answer. */
+  | { kind: 'unreachable'; pid: number | null; reason: string }
+  | { kind: 'stopped' }
+  /** Whether it runs cannot be determined. */
+  | { kind: 'unknown'; reason: string };
+
+export type DatabaseState =
+  | { kind: 'open'; tables: Pick<Tables, 'dkimKeys'>; reader: Reader }
+  /** `finding`: why it could not be opened. */
+  | { kind: 'closed'; finding: Result };
+
+/** The machine as checks see it; tests replace parts of it. */
+export interface Machine {
+  /** Without "v". */
+  nodeVersion: string;
+  /** Null: the system has no user ids. */
+  uid: number | null;
+  /** Addresses of its network interfaces. */
+  addresses(): string[];
+  /** The port on which other servers deliver mail to `hostname`. */
+  mxPort: number;
+  /** Certificate authorities for the public pages, PEM; undefined: the built-in ones. */
+  authorities?: string | undefined;
+}
+
+export interface DoctorDeps {
+  config: Config;
+  clock: Clock;
+  /** For durations, ms. */
+  monotonic: Clock;
+  random: Random;
+  resolver: Resolver;
+  database: DatabaseState;
+  daemon(signal: AbortSignal): Promise<DaemonState>;
+  machine: Machine;
+}
+
+export interface DoctorOptions {
+  /** Only this domain; null: the worst ones. */
+  domain: string | null;
+  /** Domains that are examined. */
+  maxDomains: number;
+  /** Limit of the integrity check. */
+  integrityMs: number;
+  /** The program of the integrity check; default: the compiled one. */
+  integrityScript?: URL | undefined;
+}
+
+/** What the checks of one run share; each part is determined once. */
+export interface DoctorContext extends Omit<DoctorDeps, 'daemon' | 'database'>, DoctorOptions {
+  /** Of the check: aborts at its time limit. */
+  signal: AbortSignal;
+  view: DnsView;
+  platform: Platform;
+  /** Rejects when the database is closed; checks that call it need it. */
+  state(): Promise<DoctorState>;
+  database: DatabaseState;
+  daemon(): Promise<DaemonState>;
+  /** Source addresses of mail, at most MAX_SOURCES; empty: none is known. */
+  sources(): Promise<SourceAddress[]>;
+  /** The domains with the results of their DNS checks. */
+  domains(): Promise<ExaminedDomain[]>;
+}
+
+export interface ExaminedDomain {
+  row: DomainRow;
+  keys: readonly DkimKeyRow[];
+  results: CheckResults;
+}

@@ -1,0 +1,61 @@
+import { toZoneFile } from '../dns/zone-file.ts';
+import type { ZoneRecord } from '../dns/zone-record.ts';
+
+/** unknown: the state could not be determined, such as when DNS does not answer. */
+export type FindingStatus = 'ok' | 'warning' | 'failure' | 'unknown';
+
+/** Worst first. */
+export const FINDING_STATUSES: readonly FindingStatus[] = ['failure', 'warning', 'unknown', 'ok'];
+
+/** What a check found about one subject. */
+export interface Finding {
+  /** Id of the check. */
+  check: string;
+  /** What the finding is about: an address, a DNS name, a file, a setting. */
+  subject: string;
+  status: FindingStatus;
+  /** A sentence. */
+  reason: string;
+  /** The command, the setting (TOML) or the DNS records (zone file lines) that repair it. */
+  fix?: string;
+}
+
+/** A finding before the runner adds the id of its check. */
+export type Result = Omit<Finding, 'check'>;
+
+export function ok(subject: string, reason: string): Result {
+  return { subject, status: 'ok', reason };
+}
+
+export function warning(subject: string, reason: string, fix?: string): Result {
+  return result(subject, 'warning', reason, fix);
+}
+
+export function failure(subject: string, reason: string, fix?: string): Result {
+  return result(subject, 'failure', reason, fix);
+}
+
+export function unknown(subject: string, reason: string, fix?: string): Result {
+  return result(subject, 'unknown', reason, fix);
+}
+
+function result(subject: string, status: FindingStatus, reason: string, fix: string | undefined): Result {
+  return { subject, status, reason, ...(fix === undefined ? {} : { fix }) };
+}
+
+/** Records as lines of a zone file. */
+export function zoneLines(records: readonly ZoneRecord[]): string {
+  return toZoneFile(records).trimEnd().replaceAll('\t', ' ');
+}
+
+/** The fix of findings that another user than that of the daemon cannot make. */
+export const AS_DAEMON = 'Run doctor as the user of the daemon: sudo -u postrider postrider doctor';
+
+/** TTL of the records in fixes, in seconds. */
+export const FIX_TTL = 3600;
+
+/** Text that others wrote (a greeting, a TXT record), for quoting: without control characters, at most `max` characters. */
+export function quoted(text: string, max = 200): string {
+  const clean = text.replaceAll(/\p{Cc}+/gu, ' ').trim();
+  return clean.length > max ? `${clean.slice(0, max).toWellFormed()}…` : clean;
+}

@@ -1,0 +1,17 @@
+import { networkInterfaces } from 'node:os';
+import { normalizeAddress } from '../dns/address-kinds.ts';
+import type { Machine } from './context.ts';
+
+/** Mail between servers uses port 25 (RFC 5321 §4.5.4.2). */
+const MX_PORT = 25;
+
+/** The machine that runs this process. */
+export const thisMachine: Machine = {
+  nodeVersion: process.versions.node,
+  uid: process.geteuid?.() ?? null,
+  addresses: () =>
+    Object.values(networkInterfaces())
+      .flatMap((addresses) => addresses ?? [])
+      .map(({ address }) => normalizeAddress(address)),
+  mxPort: MX_PORT,
+};

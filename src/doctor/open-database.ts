@@ -1,0 +1,69 @@
+import { existsSync } from 'node:fs';
+import { OperatorFault } from '../core/operator-fault.ts';
+import { databaseFileIn, readNumber } from '../store/connection.ts';
+import { openForReading } from '../store/database.ts';
+import { openingFault } from '../store/failure.ts';
+import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
+import { createLocalReader } from '../store/readers/reads.ts';
+import { createTables } from '../store/tables.ts';
+import type { DatabaseState } from './context.ts';
+import { AS_DAEMON, failure, type Result, unknown, warning } from './finding.ts';
+
+/** Opens the database of `dir` for the checks of a command: for reading only, whatever state it is in. Never throws. */
+export function openForDoctor(dir: string): { database: DatabaseState; close(): void } {
+  const closed = (finding: Result) => ({ database: { kind: 'closed' as const, finding }, close: () => {} });
+  let file = dir;
+  try {
+    file = databaseFileIn(dir);
+    if (!existsSync(file))
+      return closed(
+        warning(
+          file,
+          'There is no database yet.',
+          'postrider account create --name NAME, or: postrider serve',
+        ),
+      );
+    const db = openForReading(file);
+    const found = readNumber(db, 'PRAGMA user_version');
+    const newest = newestOf(knownMigrations());
+    if (found !== newest) {
+      db.close();
+      return closed(otherSchema(file, found, newest));
+    }
+    const tables = createTables(db);
+    const database = { kind: 'open' as const, tables, reader: createLocalReader(tables) };
+    return { database, close: () => void db.close() };
+  } catch (error) {
+    if (isDenied(error))
+      return closed(unknown(file, 'The database may not be read by this user.', AS_DAEMON));
+    const fault = openingFault(file, error);
+    const message = fault instanceof Error ? fault.message : String(fault);
+    return closed(
+      failure(
+        file,
+        fault instanceof OperatorFault ? message : `The database cannot be opened: ${message}`,
+        'Restore a backup, or salvage what is readable: sqlite3 FILE .recover | sqlite3 recovered.db',
+      ),
+    );
+  }
+}
+
+const DENIED: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'SQLITE_CANTOPEN', 'SQLITE_PERM']);
+
+function isDenied(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && DENIED.has(error.code);
+}
+
+function otherSchema(file: string, found: number, newest: number): Result {
+  return found < newest
+    ? warning(
+        file,
+        `The database has schema ${found}, this program needs ${newest}.`,
+        'postrider migrate --dry-run, then: postrider migrate',
+      )
+    : failure(
+        file,
+        `The database has schema ${found}, this program knows ${newest}: it belongs to a newer version.`,
+        'Install the version of postrider that last used this database',
+      );
+}

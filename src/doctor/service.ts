@@ -1,0 +1,83 @@
+import { SECOND } from '../core/clock.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import { CHECKS } from './checks.ts';
+import type { DoctorDeps } from './context.ts';
+import { FINDING_STATUSES, type Finding, type FindingStatus } from './finding.ts';
+import { runChecks } from './run.ts';
+
+/** The checks in the daemon, for its API: one run at a time, with its result cached. */
+export interface Doctor {
+  /**
+   * The result of the run in progress, or one that is at most CACHE_MS old, else of a new one. Refuses (`UNAVAILABLE`) after
+   * `stop`.
+   */
+  examine(): Promise<DoctorReport | Refusal>;
+  /** Cancels the run in progress. */
+  stop(): void;
+}
+
+export interface DoctorReport {
+  /** When the run began, epoch ms. */
+  checkedAt: number;
+  durationMs: number;
+  counts: Record<FindingStatus, number>;
+  findings: Finding[];
+}
+
+export interface DoctorServiceDeps extends DoctorDeps {
+  /** The program of the integrity check; default: the compiled one. */
+  integrityScript?: URL | undefined;
+}
+
+const CACHE_MS = 30 * SECOND;
+/** The request waits for the run. */
+const MAX_DOMAINS = 20;
+const INTEGRITY_MS = 10 * SECOND;
+
+export function createDoctor(deps: DoctorServiceDeps): Doctor {
+  const { clock, monotonic, integrityScript } = deps;
+  const stopping = new AbortController();
+  let last: { report: DoctorReport; endedAt: number } | null = null;
+  let running: Promise<DoctorReport | Refusal> | null = null;
+
+  async function run(): Promise<DoctorReport> {
+    const checkedAt = clock.now();
+    const began = monotonic.now();
+    const options = { domain: null, maxDomains: MAX_DOMAINS, integrityMs: INTEGRITY_MS, integrityScript };
+    const findings = await runChecks(CHECKS, deps, options, { signal: stopping.signal });
+    const endedAt = monotonic.now();
+    const report = {
+      checkedAt,
+      durationMs: Math.round(endedAt - began),
+      counts: countsOf(findings),
+      findings,
+    };
+    last = { report, endedAt };
+    return report;
+  }
+
+  return {
+    examine: () => {
+      if (running !== null) return running;
+      if (last !== null && monotonic.now() - last.endedAt < CACHE_MS) return Promise.resolve(last.report);
+      running = run()
+        .catch((error: unknown) => {
+          if (stopping.signal.aborted) return refuse('UNAVAILABLE', 'the daemon is stopping');
+          throw error;
+        })
+        .finally(() => {
+          running = null;
+        });
+      return running;
+    },
+    stop: () => stopping.abort(),
+  };
+}
+
+/** How many findings have each status. */
+export function countsOf(findings: readonly Finding[]): Record<FindingStatus, number> {
+  const counts: Record<FindingStatus, number> = { failure: 0, warning: 0, unknown: 0, ok: 0 };
+  for (const status of FINDING_STATUSES)
+    counts[status] = findings.filter((finding) => finding.status === status).length;
+  return counts;
+}

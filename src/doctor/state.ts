@@ -1,0 +1,80 @@
+import type { DomainRow } from '../store/domains/domains.ts';
+import { readQuery } from '../store/readers/reads.ts';
+import type { Tables } from '../store/tables.ts';
+
+/**
+ * What the checks read from the database, in one read with bounded lists. Rows contain no secrets.
+ */
+export interface DoctorState {
+  /** Worst first, or the registrations of the named domain. */
+  domains: DomainRow[];
+  /** Of all accounts. */
+  domainCount: number;
+  /** Keys of secondary lanes, which the platform's zone publishes. */
+  zoneKeys: { alt_domain_id: string; public_key: string }[];
+  zoneKeyCount: number;
+  queue: {
+    messages: number;
+    /** Due time of the message that has been ready for the longest time, epoch ms; null: none is ready. */
+    oldestWaiting: number | null;
+    /** When the next deferred message is due; null: none is deferred. */
+    nextDue: number | null;
+  };
+  webhooks: {
+    webhookId: string;
+    accountId: string;
+    url: string;
+    isActive: boolean;
+    offReason: 'gone' | 'failing' | null;
+    failingSince: number | null;
+  }[];
+  /** When the next webhook call that waits for its time is due; null: none waits. */
+  nextWebhookCall: number | null;
+  certificates: {
+    host: string;
+    notAfter: number | null;
+    failures: number;
+    lastError: string | null;
+  }[];
+}
+
+/** Keys of the platform's zone that are examined. */
+const MAX_ZONE_KEYS = 50;
+const MAX_WEBHOOKS = 20;
+const MAX_CERTIFICATES = 20;
+/** Rows of the queue that are examined for the oldest one. */
+const MAX_QUEUE_ROWS = 5000;
+
+export const doctorState = readQuery(
+  'doctorState',
+  (tables: Tables, domain: string | null, maxDomains: number): DoctorState => {
+    const keys = tables.dkimKeys.secondaryPublicKeys();
+    return {
+      domains:
+        domain === null ? tables.domains.worstFirst(maxDomains) : tables.domains.ofName(domain, maxDomains),
+      domainCount: tables.domains.count(),
+      zoneKeys: keys.slice(0, MAX_ZONE_KEYS),
+      zoneKeyCount: keys.length,
+      queue: {
+        messages: tables.queue.count(),
+        oldestWaiting: tables.queue.oldestWaiting(MAX_QUEUE_ROWS),
+        nextDue: tables.queue.nextDue(),
+      },
+      webhooks: tables.webhooks.failing(MAX_WEBHOOKS).map((row) => ({
+        webhookId: row.webhook_id,
+        accountId: row.account_id,
+        url: row.url,
+        isActive: row.is_active === 1,
+        offReason: row.off_reason,
+        failingSince: row.failing_since,
+      })),
+      nextWebhookCall: tables.webhookDeliveries.nextDue(),
+      certificates: tables.certificates.soonestDue(MAX_CERTIFICATES).map((row) => ({
+        host: row.host,
+        notAfter: row.not_after,
+        failures: row.failures,
+        lastError: row.last_error,
+      })),
+    };
+  },
+);

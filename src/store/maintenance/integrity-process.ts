@@ -1,0 +1,58 @@
+import { type Database, openForReading } from '../database.ts';
+
+/**
+ * The program of the process that checks the integrity of a database: `quick_check` of one table after the other on a
+ * read-only connection, so that no read transaction lasts longer than one table needs. A process, because SQLite offers
+ * no way to end a running check here other than ending the process. Prints one JSON object per line.
+ */
+export type IntegrityLine =
+  | { kind: 'tables'; count: number }
+  /** `problems`: the first of the table, in SQLite's words; empty: it has none. */
+  | { kind: 'table'; name: string; problems: string[] }
+  | { kind: 'failed'; code: string; message: string };
+
+/** Problems listed for one table. */
+const MAX_PROBLEMS = 5;
+
+const file = process.argv.at(-1) ?? '';
+try {
+  checkTables(file);
+} catch (error) {
+  print({ kind: 'failed', code: codeOf(error), message: messageOf(error) });
+}
+
+function checkTables(database: string): void {
+  const db = openForReading(database);
+  const tables = db
+    .prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name")
+    .pluck()
+    .all();
+  print({ kind: 'tables', count: tables.length });
+  for (const name of tables) print({ kind: 'table', name, problems: problemsOf(db, name) });
+}
+
+function problemsOf(db: Database, table: string): string[] {
+  try {
+    const rows = db
+      .prepare<[], string>(`PRAGMA quick_check("${table.replaceAll('"', '""')}")`)
+      .pluck()
+      .all();
+    return rows.filter((row) => row !== 'ok').slice(0, MAX_PROBLEMS);
+  } catch (error) {
+    // Some damage is an error of the statement; the other tables may be intact.
+    if (codeOf(error).startsWith('SQLITE_CORRUPT')) return [`${codeOf(error)}: ${messageOf(error)}`];
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function print(line: IntegrityLine): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}

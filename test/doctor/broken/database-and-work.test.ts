@@ -1,0 +1,212 @@
+import { closeSync, mkdirSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { DAY, HOUR, MINUTE } from '../../../src/core/clock.ts';
+import type { DaemonReport } from '../../../src/doctor/context.ts';
+import { enqueue } from '../../support/store.ts';
+import { type DoctorSetup, NOW } from '../setup.ts';
+import { describeBroken } from './rows.ts';
+
+function reporting(report: Partial<DaemonReport>) {
+  return ({ setDaemon }: DoctorSetup) =>
+    setDaemon({ kind: 'running', pid: 1, report: { checks: [], metrics: new Map(), ...report } });
+}
+
+function insertWebhook(
+  { db }: DoctorSetup,
+  columns: { isActive: 0 | 1; offReason: string | null; since: number },
+): void {
+  db.prepare(`
+    INSERT INTO webhooks (webhook_id, account_id, name, url, events, is_active, off_reason, failing_since, created_at, updated_at)
+    VALUES ('webhook_one', 'acct_one', 'Shop', 'https://shop.example/hooks', '["*"]', @isActive, @offReason, @since, 1, 1)`).run(
+    columns,
+  );
+}
+
+describeBroken(
+  'a damaged database and work that does not advance',
+  ['database-integrity', 'write-ahead-log', 'daemon', 'queue', 'webhooks', 'background-work'],
+  [
+    {
+      title: 'damaged page of the database',
+      check: 'database-integrity',
+      break: ({ dataDir, db }) => {
+        const insert = db.prepare('INSERT INTO settings (name, value) VALUES (?, ?)');
+        db.exec('BEGIN');
+        for (let n = 0; n < 2000; n++) insert.run(`name ${n}`, 'x'.repeat(100));
+        db.exec('COMMIT');
+        db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+        const root = db
+          .prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'settings'")
+          .pluck()
+          .get();
+        const fd = openSync(join(dataDir, 'postrider.db'), 'r+');
+        // The header of the root page of a table.
+        writeSync(fd, Buffer.alloc(100, 0x5a), 0, 100, ((root ?? 1) - 1) * 4096);
+        closeSync(fd);
+      },
+      status: 'failure',
+      subject: /postrider\.db$/,
+      reason: /The database is damaged: settings: /,
+      fix: /\.recover/,
+    },
+    {
+      title: 'database file that is not a database',
+      check: 'database-integrity',
+      break: ({ config, dir }) => {
+        config.data.dir = join(dir, 'other');
+        mkdirSync(config.data.dir);
+        writeFileSync(join(config.data.dir, 'postrider.db'), 'x'.repeat(8192));
+      },
+      status: 'failure',
+      reason: /SQLITE_NOTADB/,
+    },
+    {
+      title: 'integrity check that does not end in time',
+      check: 'database-integrity',
+      integrityMs: 1,
+      status: 'unknown',
+      reason: /did not end in time: 0 of 0 tables/,
+      fix: /--integrity-timeout/,
+    },
+    {
+      title: 'huge write-ahead log',
+      check: 'write-ahead-log',
+      break: ({ config, dir }) => {
+        // Sparse.
+        config.data.dir = join(dir, 'other');
+        mkdirSync(config.data.dir);
+        const file = join(config.data.dir, 'postrider.db-wal');
+        writeFileSync(file, '');
+        truncateSync(file, 3 * 2 ** 30);
+      },
+      status: 'failure',
+      subject: /postrider\.db-wal$/,
+      reason: /The log has 3\.2 GB/,
+      fix: /^fuser/,
+    },
+    {
+      title: 'stopped daemon',
+      check: 'daemon',
+      break: ({ setDaemon }) => setDaemon({ kind: 'stopped' }),
+      status: 'warning',
+      reason: /does not run: nothing is sent/,
+      fix: /systemctl start postrider/,
+    },
+    {
+      title: 'daemon whose API does not answer',
+      check: 'daemon',
+      break: ({ setDaemon }) =>
+        setDaemon({ kind: 'unreachable', pid: 77, reason: '127.0.0.1:8080: ECONNREFUSED' }),
+      status: 'failure',
+      reason: /runs \(process 77\), but its API does not answer: 127\.0\.0\.1:8080: ECONNREFUSED/,
+    },
+    {
+      title: 'failing readiness check',
+      check: 'daemon',
+      break: reporting({ checks: [{ check: 'queue', ok: false, message: 'the queue does not advance' }] }),
+      status: 'failure',
+      subject: 'readyz: queue',
+      reason: /does not advance/,
+    },
+    {
+      title: 'overloaded event loop',
+      check: 'daemon',
+      break: reporting({ metrics: new Map([['nodejs_eventloop_lag_p99_seconds', 0.9]]) }),
+      status: 'warning',
+      subject: 'event loop',
+      reason: /900 ms/,
+    },
+    {
+      title: 'old message in the queue',
+      check: 'queue',
+      break: ({ tables }) => void enqueue(tables, NOW - 5 * HOUR),
+      status: 'failure',
+      subject: 'oldest message',
+      reason: /ready for 5 hours and was not sent/,
+      fix: /^postrider queue list$/,
+    },
+    {
+      title: 'message that waits while the daemon is stopped',
+      check: 'queue',
+      break: ({ tables, setDaemon }) => {
+        enqueue(tables, NOW - 20 * MINUTE);
+        setDaemon({ kind: 'stopped' });
+      },
+      status: 'warning',
+      reason: /20 minutes; the daemon does not run/,
+    },
+    {
+      title: 'deferred message that is not attempted',
+      check: 'queue',
+      break: ({ tables }) => {
+        const { seq } = enqueue(tables, NOW - HOUR);
+        tables.queue.defer(seq, NOW - 30 * MINUTE);
+      },
+      status: 'failure',
+      subject: 'deferred messages',
+      reason: /due for 30 minutes without a new attempt/,
+    },
+    {
+      title: 'full queue',
+      check: 'queue',
+      options: { settings: { 'limits.queuedMessages': 2 } },
+      break: ({ tables }) => {
+        for (let n = 0; n < 2; n++) enqueue(tables, NOW);
+      },
+      status: 'failure',
+      subject: 'queue',
+      reason: /2 messages, the limit/,
+    },
+    {
+      title: 'parked domain',
+      check: 'queue',
+      break: reporting({
+        checks: [
+          {
+            check: 'queue',
+            ok: true,
+            details: {
+              parked: [{ kind: 'domain', id: 'domain_one', since: '', reason: 'the key cannot be opened' }],
+            },
+          },
+        ],
+      }),
+      status: 'warning',
+      subject: 'domain domain_one',
+      reason: /cannot be prepared and waits: the key cannot be opened/,
+      fix: /--domain domain_one$/,
+    },
+    {
+      title: 'failing webhook',
+      check: 'webhooks',
+      break: (setup) => insertWebhook(setup, { isActive: 1, offReason: null, since: NOW - HOUR }),
+      status: 'warning',
+      subject: 'webhook_one',
+      reason: /https:\/\/shop\.example\/hooks have failed since 2026-11-22T11:00/,
+      fix: /^postrider webhook deliveries webhook_one --account acct_one$/,
+    },
+    {
+      title: 'webhook that the daemon deactivated',
+      check: 'webhooks',
+      break: (setup) => insertWebhook(setup, { isActive: 0, offReason: 'failing', since: NOW - 4 * DAY }),
+      status: 'failure',
+      reason: /deactivated the webhook/,
+      fix: /webhook enable webhook_one --account acct_one$/,
+    },
+    {
+      title: 'failed background step',
+      check: 'background-work',
+      break: reporting({ metrics: new Map([['postrider_background_steps_failed', 1]]) }),
+      status: 'failure',
+      reason: /1 steps? of a migration failed/,
+    },
+    {
+      title: 'unrecorded results',
+      check: 'background-work',
+      break: reporting({ metrics: new Map([['postrider_delivery_unrecorded', 1]]) }),
+      status: 'failure',
+      subject: 'outcomes',
+      reason: /cannot be recorded/,
+    },
+  ],
+);

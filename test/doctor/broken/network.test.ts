@@ -1,0 +1,233 @@
+import { DAY } from '../../../src/core/clock.ts';
+import { selfSigned } from '../../support/certificates.ts';
+import { freePort } from '../../support/free-port.ts';
+import { ADDRESS, type DoctorSetup, HOST } from '../setup.ts';
+import { describeBroken } from './rows.ts';
+
+/** Makes the host name lead to this machine, where the test's listener answers. */
+function reachHost({ dns }: DoctorSetup): void {
+  dns.set(HOST, 'A', ['127.0.0.1']);
+}
+
+describeBroken(
+  'a broken network',
+  ['resolver', 'source-addresses', 'outbound-smtp', 'listeners'],
+  [
+    {
+      title: 'resolver that answers for names that do not exist',
+      check: 'resolver',
+      break: ({ dns }) => dns.set('*', 'A', ['198.51.100.80']),
+      status: 'failure',
+      reason: /answers 198\.51\.100\.80 for names that do not exist/,
+      fix: /dns\.resolvers = \["127\.0\.0\.1"\]/,
+    },
+    {
+      title: 'resolver without validation',
+      check: 'resolver',
+      break: ({ dns }) => dns.set('.', 'NS', ['a.root-servers.test']),
+      status: 'warning',
+      reason: /does not validate DNSSEC/,
+    },
+    {
+      title: 'resolver that does not answer',
+      check: 'resolver',
+      break: async ({ config }) => void (config.dns.resolvers = [`127.0.0.1:${await freePort()}`]),
+      status: 'failure',
+      reason: /does not answer/,
+    },
+    {
+      title: 'slow resolver',
+      check: 'resolver',
+      break: ({ dns }) => {
+        dns.set('.', 'NS', { values: ['a.root-servers.test'], authenticated: true, delayMs: 500 });
+        dns.set('*', 'A', { values: ['192.0.2.1'], delayMs: 500 });
+      },
+      status: 'warning',
+      reason: /A lookup takes \d{3} ms/,
+    },
+    {
+      title: 'source address that the machine does not have',
+      check: 'source-addresses',
+      break: ({ config }) =>
+        void (config.delivery.egress = [{ name: 'main', address: '192.0.2.77', pools: ['default'] }]),
+      status: 'failure',
+      subject: '192.0.2.77',
+      reason: /no network interface/,
+      fix: /^ip address add 192\.0\.2\.77\/32/,
+    },
+    {
+      title: 'unknown source address',
+      check: 'source-addresses',
+      break: ({ config, dns }) => {
+        config.delivery.egress = [];
+        dns.remove(HOST);
+      },
+      status: 'failure',
+      reason: /No source address of mail is known/,
+    },
+    {
+      title: 'private source address without publicAddress',
+      check: 'source-addresses',
+      break: ({ config, machine }) => {
+        config.delivery.egress = [{ name: 'main', address: '10.0.0.5', pools: ['default'] }];
+        machine.addresses = () => ['10.0.0.5'];
+      },
+      status: 'warning',
+      reason: /behind NAT/,
+      fix: /publicAddress/,
+    },
+    {
+      title: 'second public address that the system may send from',
+      check: 'source-addresses',
+      break: ({ config, machine }) => {
+        config.delivery.egress = [];
+        machine.addresses = () => [ADDRESS, '198.51.100.9'];
+      },
+      status: 'warning',
+      subject: '198.51.100.9',
+      reason: /the system may send from it/,
+    },
+    {
+      title: 'blocked port 25',
+      check: 'outbound-smtp',
+      break: async ({ config }) => void (config.delivery.port = await freePort()),
+      status: 'failure',
+      reason: /No mail server can be reached \(mx\.big\.test: the connection was refused\)/,
+      fix: /open outbound TCP port/,
+    },
+    {
+      title: 'source address that cannot be bound',
+      check: 'outbound-smtp',
+      break: ({ config }) =>
+        void (config.delivery.egress = [{ name: 'main', address: '192.0.2.77', pools: ['default'] }]),
+      status: 'failure',
+      subject: /from 192\.0\.2\.77$/,
+      reason: /No network interface has the source address/,
+    },
+    {
+      title: 'mail server that refuses the address in its greeting',
+      check: 'outbound-smtp',
+      break: ({ big }) =>
+        big.program({ script: { greeting: '554 5.7.1 192.0.2.25 is blocked, see https://x.test' } }),
+      status: 'warning',
+      reason: /refuse this address: mx\.big\.test: 554 5\.7\.1 192\.0\.2\.25 is blocked/,
+    },
+    {
+      title: 'mail hosts without an address',
+      check: 'outbound-smtp',
+      break: ({ dns }) => dns.remove('mx.big.test'),
+      status: 'unknown',
+      reason: /DNS has no address for mx\.big\.test/,
+    },
+    {
+      title: 'another mail server on port 25',
+      check: 'listeners',
+      break: (setup) => {
+        reachHost(setup);
+        setup.mx.program({ script: { greeting: '220 debian ESMTP Postfix' } });
+      },
+      status: 'failure',
+      subject: /^MX 127\.0\.0\.1:/,
+      reason: /Another mail server answers.*Postfix/,
+      fix: /^ss -ltnp/,
+    },
+    {
+      title: 'closed MX port at an own address',
+      check: 'listeners',
+      break: async (setup) => {
+        reachHost(setup);
+        setup.machine.mxPort = await freePort();
+        setup.config.mx.listen = `0.0.0.0:${setup.machine.mxPort}`;
+      },
+      status: 'failure',
+      reason: /cannot be reached: the connection was refused/,
+    },
+    {
+      title: 'closed MX port that must be redirected to the listener',
+      check: 'listeners',
+      break: async (setup) => {
+        reachHost(setup);
+        setup.machine.mxPort = await freePort();
+      },
+      status: 'unknown',
+      reason: /Not reachable from this machine/,
+    },
+    {
+      title: 'closed MX port behind NAT',
+      check: 'listeners',
+      break: async (setup) => {
+        reachHost(setup);
+        setup.machine.addresses = () => ['10.0.0.5'];
+        setup.machine.mxPort = await freePort();
+      },
+      status: 'unknown',
+      reason: /can be the NAT or a redirection of the port: test from another machine/,
+      fix: /^nc -vz/,
+    },
+    {
+      title: 'MX listener on loopback',
+      check: 'listeners',
+      options: { settings: { 'mx.listen': '127.0.0.1:2525' } },
+      status: 'failure',
+      subject: 'mx.listen',
+      reason: /bounces and complaints do not arrive/,
+      fix: /^mx\.listen = "0\.0\.0\.0:25"$/,
+    },
+    {
+      title: 'MX listener off',
+      check: 'listeners',
+      options: { settings: { 'mx.listen': 'off' } },
+      status: 'warning',
+      subject: 'mx.listen',
+      reason: /not received/,
+    },
+    {
+      title: 'expired certificate of the public pages',
+      check: 'listeners',
+      options: { pageCertificate: (authority, names) => authority.issue(names, new Date(Date.now() - DAY)) },
+      status: 'failure',
+      subject: /^https:\/\/pages\.test/,
+      reason: /CERT_HAS_EXPIRED/,
+    },
+    {
+      title: 'certificate of the public pages for another name',
+      check: 'listeners',
+      options: { pageCertificate: (authority) => authority.issue(['other.test']) },
+      status: 'failure',
+      reason: /ERR_TLS_CERT_ALTNAME_INVALID/,
+    },
+    {
+      title: 'self-signed certificate of the public pages',
+      check: 'listeners',
+      options: { pageCertificate: (_, names) => selfSigned(names) },
+      status: 'failure',
+      reason: /SELF_SIGNED_CERT/,
+    },
+    {
+      title: 'host of public.url without an address',
+      check: 'listeners',
+      break: ({ dns }) => dns.remove('pages.test'),
+      status: 'failure',
+      reason: /has no address in DNS: links in mail lead nowhere/,
+    },
+    {
+      title: 'API at the public address',
+      check: 'listeners',
+      break: (setup) => {
+        reachHost(setup);
+        setup.config.api.listen = `0.0.0.0:${setup.big.port}`;
+      },
+      status: 'warning',
+      subject: /^API 0\.0\.0\.0/,
+      reason: /listens at 127\.0\.0\.1 without encryption/,
+      fix: /listen = "127\.0\.0\.1:8080"/,
+    },
+    {
+      title: 'daemon that does not run',
+      check: 'listeners',
+      break: ({ setDaemon }) => setDaemon({ kind: 'stopped' }),
+      status: 'unknown',
+      reason: /Not checked: the daemon does not run/,
+    },
+  ],
+);
