@@ -14,6 +14,8 @@ const COMMANDS: Record<
   zone: async (context) => (await import('./zone.ts')).zoneCommand(context),
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
   migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
+  backup: async (context) => (await import('./backup.ts')).backupCommand(context),
+  restore: async (context) => (await import('./restore.ts')).restoreCommand(context),
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
   group: async (context) => (await import('./group.ts')).groupCommand(context),
   template: async (context) => (await import('./template.ts')).templateCommand(context),
