@@ -227,8 +227,11 @@ function targetOf(path: string, dir: string, masterKeyFile: string): string | nu
 async function isSame(file: string, sha256: string, options: RestoreOptions): Promise<boolean> {
   if ((await statIfExists(file)) === null) return false;
   const copier = copierOf(options);
-  const found = await copier.hash(file).finally(copier.close);
-  if (found === sha256) return true;
+  try {
+    if ((await copier.hash(file)) === sha256) return true;
+  } finally {
+    await copier.close();
+  }
   throw new OperatorFault(
     `${file} exists with another content: a restore never overwrites a file. Move it away`,
   );

@@ -28,7 +28,7 @@ Examples:
   command
     .command('create <dir>', { isDefault: true })
     .description('Create a backup in a new directory in <dir>, while the daemon runs or not')
-    .option('--include-key', 'include the master key: whoever has the backup can then read all secrets')
+    .option('--include-key', 'include the master key: the backup then reveals all secrets')
     .option('--json', 'print JSON')
     .action((dir: string, options: CreateOptions) => create(context, dir, options));
   command

@@ -42,18 +42,18 @@ describe('createBackup', () => {
   it('is consistent and complete while units of work are committed', async () => {
     const { backup, tables, writer, clock, config, db } = await startInstallation();
     let accepted = 0;
-    let isOver = false;
+    const stop = new AbortController();
     const load = (async () => {
-      while (!isOver) {
+      while (!stop.signal.aborted) {
         await writer.run((all) => void enqueue(all, clock.now()));
         accepted++;
         await new Promise(setImmediate);
       }
     })();
-    while (accepted < 50) await new Promise(setImmediate);
+    await expect.poll(() => accepted).toBeGreaterThan(50);
     const before = accepted;
     const { path, manifest } = await backup();
-    isOver = true;
+    stop.abort();
     await load;
     expect(accepted).toBeGreaterThan(before);
     expect(manifest.counts?.queued).toBeGreaterThanOrEqual(before);

@@ -122,7 +122,7 @@ describe('restoreBackup', () => {
     expect(await readManifest(path)).toEqual(manifest);
   });
 
-  it('pauses campaigns that are being sent or scheduled, and says why', async () => {
+  it('pauses campaigns that are being sent or scheduled, and states why', async () => {
     const installation = await startInstallation();
     const { tables, clock } = installation;
     const campaigns = (['sending', 'scheduled', 'sent'] as const).map((status, index) => {
@@ -224,7 +224,7 @@ describe('held mail', () => {
     expect(tables.restoreHolds.count(100)).toBe(0);
   });
 
-  it('is dropped with an event; what is not held is left alone', async () => {
+  it('is dropped with an event; what is not held is unchanged', async () => {
     const { held, messages, tables, clock } = await startHeld();
     const other = enqueue(tables, clock.now());
     expect(await held.drop({ seqs: [other.seq] })).toBe(0);

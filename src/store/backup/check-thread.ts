@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { describeDatabase, sealCopy } from './content.ts';
-import type { CheckTask, TaskResult } from './copy.ts';
+import type { TaskResult } from './copy.ts';
 import { createThrottle, serveTasks } from './thread.ts';
 
 /** The program of the thread that reads files which no process uses, see copy.ts. */
 const CHUNK_BYTES = 2 ** 20;
 
-serveTasks<CheckTask>(({ kind, file }): TaskResult => {
+serveTasks(({ kind, file }): TaskResult => {
+  if (kind === 'copy') throw new Error('this thread has no task copy');
   if (kind === 'hash') return { kind: 'hashed', sha256: hash(file) };
   const content = kind === 'seal' ? sealCopy(file) : describeDatabase(file, { check: true });
   return { kind: 'content', content };

@@ -15,7 +15,8 @@ const HURRY_SHARE = 1 / 4;
 /** How long opening waits for a lock of another process. */
 const LOCK_TIMEOUT_MS = 5000;
 
-serveTasks<CopyTask>(async (task) => {
+serveTasks(async (task) => {
+  if (task.kind !== 'copy') throw new Error(`this thread has no task ${task.kind}`);
   await copy(task);
   return { kind: 'copied' };
 });

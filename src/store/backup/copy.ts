@@ -44,7 +44,8 @@ export interface TaskProgress {
   logGrowth: number;
 }
 
-export type TaskKind = CopyTask['kind'] | CheckTask['kind'];
+export type Task = CopyTask | CheckTask;
+export type TaskKind = Task['kind'];
 
 export interface CopyTask {
   kind: 'copy';
@@ -92,7 +93,7 @@ export function createCopier(options: CopierOptions): Copier {
     });
   }
 
-  async function run(thread: Worker, task: CopyTask | CheckTask): Promise<TaskResult> {
+  async function run(thread: Worker, task: Task): Promise<TaskResult> {
     const { onProgress, signal } = options;
     signal?.throwIfAborted();
     const onAbort = () => {

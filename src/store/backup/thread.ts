@@ -1,6 +1,6 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { TaskMessage, TaskProgress, TaskResult, ThreadData } from './copy.ts';
+import type { Task, TaskMessage, TaskProgress, TaskResult, ThreadData } from './copy.ts';
 
 /** What the threads of copy.ts have in common: one task at a time, progress, a limited rate, stopping. */
 
@@ -12,21 +12,26 @@ const REPORT_MS = 100;
 class Stopped extends Error {}
 
 /** Runs the tasks that arrive as messages; each is answered with its result, `stopped` or `failed`. */
-export function serveTasks<Task>(run: (task: Task) => Promise<TaskResult> | TaskResult): void {
+export function serveTasks(run: (task: Task) => Promise<TaskResult> | TaskResult): void {
   const port = parentPort;
   if (port === null) throw new Error('this program runs as a worker thread only');
   setPriority(LOW_PRIORITY);
-  port.on('message', async (task: Task) => {
-    let message: TaskMessage;
-    try {
-      message = await run(task);
-    } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-      const text = error instanceof Error ? error.message : String(error);
-      message = error instanceof Stopped ? { kind: 'stopped' } : { kind: 'failed', message: text, code };
-    }
-    port.postMessage(message);
+  port.on('message', (task: Task) => {
+    void answerOf(task, run).then((message) => port.postMessage(message));
   });
+}
+
+async function answerOf(
+  task: Task,
+  run: (task: Task) => Promise<TaskResult> | TaskResult,
+): Promise<TaskMessage> {
+  try {
+    return await run(task);
+  } catch (error) {
+    if (error instanceof Stopped) return { kind: 'stopped' };
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error), code };
+  }
 }
 
 /**
