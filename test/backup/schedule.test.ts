@@ -47,7 +47,12 @@ describe('the schedule of backups', () => {
     await installation.writer.run((all) =>
       all.settings.put(
         'backup-schedule',
-        JSON.stringify({ schedule: '30 3 * * *', nextAt: Date.now() - 2 * DAY, lastSuccessAt: null, error: null }),
+        JSON.stringify({
+          schedule: '30 3 * * *',
+          nextAt: Date.now() - 2 * DAY,
+          lastSuccessAt: null,
+          error: null,
+        }),
       ),
     );
     const second = start(installation, installation.backups);

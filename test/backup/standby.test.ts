@@ -12,7 +12,9 @@ const OWN = { instanceId: 'one', generation: 10 };
 async function startPeer() {
   const peer = { status: 200, body: '', url: '' };
   const server = createServer((request, response) => {
-    response.writeHead(request.url === '/instance' ? peer.status : 404, { 'Content-Type': 'application/json' });
+    response.writeHead(request.url === '/instance' ? peer.status : 404, {
+      'Content-Type': 'application/json',
+    });
     response.end(peer.body);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

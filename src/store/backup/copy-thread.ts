@@ -1,4 +1,4 @@
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { existsSync, fdatasyncSync, openSync, rmSync, statSync } from 'node:fs';
 import { openConnection, readNumber } from '../connection.ts';
 import type { CopyTask } from './copy.ts';
 import { createThrottle, serveTasks } from './thread.ts';
@@ -10,6 +10,11 @@ import { createThrottle, serveTasks } from './thread.ts';
 
 /** Pages of 4 KiB in one step. */
 const STEP_PAGES = 256;
+/**
+ * The copy is flushed each time it has grown by this: a flush of all of it at the end would delay the flushes of the
+ * write-ahead log, and with them every response.
+ */
+const FLUSH_BYTES = 8 * 2 ** 20;
 /** From this share of `maxLogBytes` on the copy is not throttled. */
 const HURRY_SHARE = 1 / 4;
 /** How long opening waits for a lock of another process. */
@@ -34,11 +39,19 @@ async function copy({ file, to, maxLogBytes }: CopyTask): Promise<void> {
   const logBytes = () => (existsSync(log) ? statSync(log).size : 0);
   const logBefore = logBytes();
   const throttle = createThrottle();
+  /** The copy, open until the thread ends; null: it does not exist yet. */
+  let copied: number | null = null;
+  let flushed = 0;
   try {
     await source.backup(to, {
       progress: ({ totalPages, remainingPages }) => {
         const logGrowth = logBytes() - logBefore;
         const done = (totalPages - remainingPages) * pageBytes;
+        if (done - flushed >= FLUSH_BYTES) {
+          copied ??= openSync(to, 'r');
+          fdatasyncSync(copied);
+          flushed = done;
+        }
         throttle({ done, total: totalPages * pageBytes, logGrowth }, logGrowth > maxLogBytes * HURRY_SHARE);
         return STEP_PAGES;
       },

@@ -78,6 +78,10 @@ export function restoreHoldTable(db: Database) {
   const explainPause = db.prepare<[string]>(`
     UPDATE campaign_sends SET paused_reason = ? WHERE open = 1
       AND campaign_seq IN (SELECT seq FROM campaigns WHERE status IN ('scheduled', 'sending'))`);
+  // A table without rows has no number yet.
+  const beginNumbers = db.prepare<{ table: string }>(`
+    INSERT INTO sqlite_sequence (name, seq) SELECT @table, 0
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = @table)`);
   const skipNumbers = db.prepare(
     `UPDATE sqlite_sequence SET seq = seq + ${NUMBER_GAP} WHERE name IN ('messages', 'events')`,
   );
@@ -180,6 +184,7 @@ export function restoreHoldTable(db: Database) {
      * another one since the backup: readers of the event feed remember numbers.
      */
     skipNumbers: (): void => {
+      for (const table of ['messages', 'events']) beginNumbers.run({ table });
       skipNumbers.run();
     },
     /** Held messages by account and sending domain, the most first. */
