@@ -71,7 +71,8 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
   const { config, clock } = options;
   const dir = resolve(options.dir);
   const file = databaseFileIn(config.data.dir);
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const created = await mkdir(dir, { recursive: true, mode: 0o700 });
+  if (created !== undefined) await flush(dirname(created));
   const lock = lockFolder(dir);
   try {
     await removePartials(dir);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { mkdir, open, readdir, realpath, rename, stat, statfs } from 'node:fs/promises';
+import { lchown, mkdir, open, readdir, realpath, rename, stat, statfs } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { Config } from '../config/schema.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
@@ -170,6 +170,14 @@ export async function flushTree(dir: string): Promise<void> {
   for (const entry of await readdir(dir, { withFileTypes: true }))
     if (entry.isDirectory()) await flushTree(join(dir, entry.name));
   await flush(dir);
+}
+
+/** Gives everything in a directory to its owner, if the process runs as root: the daemon has a user of its own. */
+export async function giveToOwner(dir: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await stat(dir);
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  for (const entry of entries) await lchown(join(entry.parentPath, entry.name), uid, gid);
 }
 
 /** Renames and flushes the directory, so that the new name survives a power failure. */

@@ -13,7 +13,7 @@ import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
 import { formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter } from '../store/writer.ts';
-import { copyFile, flush, freeBytes, renameDurably, statIfExists } from './files.ts';
+import { copyFile, flush, freeBytes, giveToOwner, renameDurably, statIfExists } from './files.ts';
 import { findBackup } from './folder.ts';
 import { DATA_FOLDER, DATABASE_COPY, KEY_COPY, type Manifest, readManifest } from './manifest.ts';
 
@@ -123,7 +123,9 @@ export async function restoreCopy(file: string, options: RestoreOptions): Promis
 export async function holdUnfinished(options: RestoreOptions): Promise<Held> {
   const lock = lockFor(options.dataDir);
   try {
-    return await complete(options, lock);
+    const held = await complete(options, lock);
+    await giveToOwner(options.dataDir);
+    return held;
   } finally {
     lock.release();
   }
@@ -158,6 +160,7 @@ async function inEmptyDirectory(
       throw error;
     }
     const held = await complete(options, lock);
+    await giveToOwner(dir);
     const key = await statIfExists(options.masterKeyFile);
     return { dataDir: dir, manifest, isKeyMissing: key === null, held };
   } finally {

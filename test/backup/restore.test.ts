@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHeldKeeper, createHeldMail } from '../../src/backup/held.ts';
@@ -85,6 +94,17 @@ describe('restoreBackup', () => {
     expect(await restoreBackup(path, target)).toMatchObject({ isKeyMissing: false });
     expect(readFileSync(join(target.dataDir, 'tls/mx.pem'), 'utf8')).toBe('certificate');
     expect(readFileSync(target.masterKeyFile)).toEqual(readFileSync(installation.config.data.masterKeyFile));
+  });
+
+  // Only root can give files away.
+  it.runIf(process.getuid?.() === 0)('gives the files to the owner of the data directory', async () => {
+    const installation = await startInstallation();
+    const { path } = await installation.backup();
+    const target = installation.target();
+    chownSync(target.dataDir, 1234, 1235);
+    await restoreBackup(path, target);
+    const owners = readdirSync(target.dataDir).map((name) => statSync(join(target.dataDir, name)).uid);
+    expect(new Set(owners)).toEqual(new Set([1234]));
   });
 
   it('reports a missing master key, and refuses that of another database', async () => {
