@@ -172,7 +172,7 @@ export async function flushTree(dir: string): Promise<void> {
   await flush(dir);
 }
 
-/** Gives everything in a directory to its owner, if the process runs as root: the daemon has a user of its own. */
+/** Gives everything in a directory to its owner, if the process runs as root: the daemon runs as another user. */
 export async function giveToOwner(dir: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dir);

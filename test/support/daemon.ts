@@ -60,7 +60,8 @@ export async function startDaemon(
   // A data directory that the caller names is not removed.
   const configured = settings['data.dir'];
   const dataDir = typeof configured === 'string' ? configured : join(dir, 'data');
-  const listen = String(settings['api.listen'] ?? `127.0.0.1:${await freePort()}`);
+  const chosen = settings['api.listen'];
+  const listen = typeof chosen === 'string' ? chosen : `127.0.0.1:${await freePort()}`;
   const baseUrl = `http://${listen}`;
   const env = {
     ...more,
