@@ -10,12 +10,12 @@ import { openDatabase } from '../../src/store/database.ts';
 import { loadMasterKey, openSeal } from '../../src/store/master-key.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { builtThread } from '../support/built-thread.ts';
 import { startStore, temporaryDir } from '../support/store.ts';
-import { threadFromSource } from '../support/thread-from-source.ts';
 
 export const PROGRAMS = {
-  copy: threadFromSource('store/backup/copy-thread.ts'),
-  check: threadFromSource('store/backup/check-thread.ts'),
+  copy: builtThread('store/backup/copy-thread.ts'),
+  check: builtThread('store/backup/check-thread.ts'),
 };
 
 /** A data directory in use, with a master key and a configuration file, and what creates and restores backups of it. */
