@@ -6,6 +6,9 @@ import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts
 import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
+import { createHeldKeeper } from './backup/held.ts';
+import { createBackupSchedule } from './backup/schedule.ts';
+import { createStandby } from './backup/standby.ts';
 import { createCampaignSystem } from './campaigns/system.ts';
 import { createCertificates } from './certificates/service.ts';
 import type { Config } from './config/schema.ts';
@@ -14,6 +17,7 @@ import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
 import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
+import { gaugesOf } from './core/metrics.ts';
 import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
 import { createDelivery } from './delivery/delivery.ts';
@@ -32,7 +36,7 @@ import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
-import { createProbe, readiness, readinessChecks } from './http/health.ts';
+import { createProbe, instanceRoute, readiness, readinessChecks } from './http/health.ts';
 import { createPublicPages } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
@@ -45,7 +49,9 @@ import { createPressure } from './sending/pressure.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
+import type { CopyPrograms } from './store/backup/copy.ts';
 import { lockDaemon } from './store/database.ts';
+import type { Superseded } from './store/failure.ts';
 import { openSeal } from './store/master-key.ts';
 import { createStorage } from './store/storage.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
@@ -79,8 +85,14 @@ export interface DaemonEnv {
   migrationScript?: URL;
   /** The program of the process that checks the database for damage; default: the compiled one. */
   integrityScript?: URL;
+  /** The programs of the threads of a backup; default: the compiled ones. */
+  copyPrograms?: CopyPrograms;
   /** Aborts a migration at the start. */
   startSignal?: AbortSignal;
+  /** Whether this daemon takes over from daemons with copies of its database that were restored before. */
+  takeOver?: boolean;
+  /** Another daemon has taken over: must end the process without delay. Default: an uncaught exception. */
+  onSuperseded?(error: Superseded): void;
 }
 
 export interface Daemon {
@@ -125,9 +137,20 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       signal: env.startSignal,
     });
     const registry = new Registry();
+    const standby = createStandby({ peers: config.standby.peers, log });
+    undo.push(() => standby.stop());
+    const onSuperseded =
+      env.onSuperseded ??
+      ((error: Superseded) => {
+        setImmediate(() => {
+          throw error;
+        });
+      });
     const storage = await createStorage(
-      { lock, log, registry, turn: eventLoopTurns.next, steps: [CONTACT_SEARCH_STEP] },
+      { lock, log, registry, turn: eventLoopTurns.next, steps: [CONTACT_SEARCH_STEP], onSuperseded },
       {
+        minGeneration:
+          env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
         dataDir: config.data.dir,
         readerThreads: config.readers.threads,
         readBudgetMs: config.readers.budget,
@@ -136,7 +159,10 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       },
     );
     undo.push(() => storage.close());
-    const { tables, reader, writer, generation } = storage;
+    const { tables, reader, writer, generation, instanceId } = storage;
+    // Before anything is sent.
+    await standby.check({ instanceId, generation });
+    standby.watch({ instanceId, generation }, onSuperseded);
 
     const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const seal = await openSeal({
@@ -183,6 +209,32 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       onWebhookDue: webhookSender.due,
     });
 
+    const held = createHeldKeeper({ clock, tables, writer, recorder, log });
+    const gauge = gaugesOf(registry);
+    gauge(
+      'postrider_restore_held_messages',
+      'Messages held since a restore, counted up to 100,000.',
+      () => held.counts().messages,
+    );
+    gauge(
+      'postrider_restore_held_webhook_deliveries',
+      'Webhook deliveries held since a restore, counted up to 100,000.',
+      () => held.counts().webhookDeliveries,
+    );
+    const backups =
+      config.backup.schedule === undefined
+        ? null
+        : createBackupSchedule({
+            config,
+            schedule: config.backup.schedule,
+            clock,
+            log,
+            tables,
+            writer,
+            registry,
+            instanceId,
+            programs: env.copyPrograms,
+          });
     const accounts = createAccounts({ tables, writer, clock, ids });
     const domains = createDomains({
       config,
@@ -385,6 +437,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       public: publicPages,
       mx,
       submission,
+      held: held.counts,
+      backups,
     });
     const doctor = createDoctor({
       config,
@@ -431,7 +485,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         delivery,
         onSuppressionChange,
       }),
-      openRoutes: [tlsCheckRoute({ clock, linkHosts })],
+      openRoutes: [tlsCheckRoute({ clock, linkHosts }), instanceRoute({ instanceId, generation })],
       health,
       registry,
       version: programVersion(),
@@ -457,6 +511,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     retention.start();
     undo.push(() => retention.stop());
+    held.start();
+    undo.push(() => held.stop());
+    if (backups !== null) {
+      backups.start();
+      undo.push(() => backups.stop());
+    }
     domains.jobs.start();
     undo.push(() => domains.jobs.stop());
     delivery.start();

@@ -81,6 +81,8 @@ export interface CliDeps {
 export const FAILED = 1;
 export const USAGE = 2;
 export const PARTIAL = 3;
+/** Another daemon has taken over: a restart would not help. */
+export const SUPERSEDED = 4;
 
 /** One line for a person, or the same as JSON for a program. */
 export function formatError(message: string, status: number, json: boolean): string {

@@ -15,6 +15,8 @@ const COMMANDS: Record<
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
   doctor: async (context) => (await import('./doctor.ts')).doctorCommand(context),
   migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
+  backup: async (context) => (await import('./backup.ts')).backupCommand(context),
+  restore: async (context) => (await import('./restore.ts')).restoreCommand(context),
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
   group: async (context) => (await import('./group.ts')).groupCommand(context),
   template: async (context) => (await import('./template.ts')).templateCommand(context),

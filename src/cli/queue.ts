@@ -5,6 +5,7 @@ import { presentMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../sending/queued-mail.ts';
+import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue-list.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, CliDeps } from './context.ts';
@@ -15,7 +16,8 @@ export function queueCommand(context: CliContext): Command {
   const command = new Command('queue').description('Manage the delivery queue').addHelpText(
     'after',
     `
-States: queued, sending, deferred, paused (held with its campaign), scheduled (not due yet and never attempted).
+States: queued, sending, deferred, paused (held with its campaign), held (since a restore), scheduled (not due yet and never
+attempted).
 
 Examples:
   postrider queue list
@@ -165,14 +167,18 @@ async function actOnMatching(
   else if (count > 0) context.print(`${amount(changed)} ${action.done}`);
   else if (held === 0) context.note(`No ${noun} message${describe(filter)}`);
   const notes = [
-    ...(held === 0
-      ? []
-      : [`${amount(held)} still held: resume the campaign to send ${held === 1 ? 'it' : 'them'}`]),
+    ...(held === 0 ? [] : [`${amount(held)} still held: ${releaseHint(tables, held)}`]),
     ...(skipped === 0 ? [] : [`${amount(skipped)} changed in the meantime and were skipped`]),
   ];
   if (notes.length === 0) return;
   if (changed > 0) context.partial(notes.join('; '));
   else context.fail(notes.join('; '));
+}
+
+function releaseHint({ restoreHolds }: Tables, held: number): string {
+  return restoreHolds.count(1) === 0
+    ? `resume the campaign to send ${held === 1 ? 'it' : 'them'}`
+    : 'resume the campaign, or see "postrider restore held"';
 }
 
 function amount(messages: number): string {
@@ -312,6 +318,7 @@ function queuedView(row: ListedInQueue, clock: Clock) {
 /** The state for people, who distinguish held and scheduled messages from queued and deferred ones. */
 function stateOf({ paused, lease, ready, status, due_at }: ListedInQueue, clock: Clock): string {
   if (lease !== null) return 'sending';
+  if (due_at === HELD_BY_RESTORE) return 'held';
   if (paused === 1) return 'paused';
   return status === 'queued' && ready === 0 && due_at > clock.now() ? 'scheduled' : status;
 }

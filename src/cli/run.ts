@@ -4,8 +4,8 @@ import { ConfigFault } from '../config/load.ts';
 import { programVersion } from '../config/version.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { DATABASE_FILE } from '../store/database.ts';
-import { usingFault } from '../store/failure.ts';
-import { type CliContext, createContext, FAILED, formatError, USAGE } from './context.ts';
+import { Superseded, usingFault } from '../store/failure.ts';
+import { type CliContext, createContext, FAILED, formatError, SUPERSEDED, USAGE } from './context.ts';
 import { buildProgram } from './program.ts';
 
 /** Runs the command that `args` calls; reports errors and sets the exit status. */
@@ -41,7 +41,7 @@ function explain(error: unknown, context: CliContext, json: boolean): number {
   const message = fault instanceof Error ? fault.message : String(fault);
   const known = fault instanceof OperatorFault || (fault instanceof Error && 'code' in fault);
   process.stderr.write(`${formatError(`${known ? '' : 'internal error: '}${message}`, FAILED, json)}\n`);
-  return FAILED;
+  return fault instanceof Superseded ? SUPERSEDED : FAILED;
 }
 
 function databaseFile(context: CliContext): string {

@@ -9,7 +9,8 @@ import { startDaemon } from '../daemon.ts';
 import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
-import { refuseMovedData } from './context.ts';
+import type { Superseded } from '../store/failure.ts';
+import { refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
 
 /** Duration of the checks of the host that need DNS. */
@@ -28,15 +29,23 @@ Signals:
   SIGHUP            reload the configuration and log what needs a restart
   SIGUSR1, SIGUSR2  ignored
 
+Exit status 4: another daemon has taken over this database or a restored copy of it (see docs/backup.md).
+
 Examples:
   postrider serve
   postrider --config /etc/postrider/postrider.toml serve
   POSTRIDER_API__LISTEN=127.0.0.1:9090 postrider serve`,
     )
-    .action(() => serve(configFile()));
+    .option(
+      '--force-new-generation',
+      'take over from daemons with newer copies of the database (standby.peers)',
+    )
+    .action((options: { forceNewGeneration?: boolean }) =>
+      serve(configFile(), options.forceNewGeneration === true),
+    );
 }
 
-async function serve(file: string | undefined): Promise<void> {
+async function serve(file: string | undefined, takeOver: boolean): Promise<void> {
   const options = file === undefined ? {} : { file };
   const config = loadConfig(options);
   refuseMovedData(config);
@@ -55,7 +64,19 @@ async function serve(file: string | undefined): Promise<void> {
   const stopped = stopSignal();
   const start = new AbortController();
   void stopped.then(() => start.abort());
-  const env = { clock: systemClock, random: systemRandom, log, addresses, startSignal: start.signal };
+  const env = {
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    addresses,
+    startSignal: start.signal,
+    takeOver,
+    onSuperseded: (error: Superseded) => {
+      log.fatal({ err: error }, 'another daemon has taken over; exiting');
+      // Without a stop: sessions in progress would go on, and nothing can be recorded any more.
+      process.exit(SUPERSEDED);
+    },
+  };
   const daemon = await startDaemon(config, env).catch((error: unknown) => {
     if (start.signal.aborted && error instanceof Error && error.name === 'AbortError') return null;
     throw error;

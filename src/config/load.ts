@@ -87,6 +87,7 @@ function complete(
   return {
     ...located,
     data: { dir, masterKeyFile },
+    backup: { ...raw.backup, dir: resolve(dir, raw.backup.dir) },
     public: {
       ...located.public,
       url: (raw.public.url ?? `http://${raw.public.listen}`).replace(/\/+$/, ''),

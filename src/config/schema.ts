@@ -1,4 +1,5 @@
 import { availableParallelism, hostname as machineName } from 'node:os';
+import { validate } from 'node-cron';
 import { z } from 'zod';
 import {
   blocklist,
@@ -307,6 +308,48 @@ export const configSchema = z.strictObject({
         shown: 'twice limits.setupBurst',
       }),
     }),
+  }),
+  backup: section({
+    schedule: z
+      .string()
+      .refine(
+        (text) => validate(text) && text.trim().split(/\s+/).length === 5,
+        'must have five fields as in crontab(5): "minute hour day month weekday"',
+      )
+      .optional()
+      .meta({
+        description:
+          'When backups are created: minute, hour, day, month, weekday as in crontab(5), in the time zone of the system. Example: "30 3 * * *".',
+        shown: 'never',
+      }),
+    dir: z
+      .string()
+      .min(1)
+      .default('backups')
+      .describe(
+        'Directory of scheduled backups, preferably on another disk. Relative paths start from data.dir.',
+      ),
+    keep: count.default(7).describe('Number of scheduled backups that are kept at least.'),
+    keepDays: count.optional().meta({
+      description: 'Backups beyond that number are removed when they are older.',
+      shown: 'immediately',
+    }),
+    bytesPerSecond: z
+      .int()
+      .min(1_048_576)
+      .default(67_108_864)
+      .describe(
+        'Rate at which a backup reads the database, in bytes per second, so that sends are not delayed.',
+      ),
+  }),
+  standby: section({
+    peers: z
+      .array(z.url({ protocol: /^https?$/, error: 'must be an address such as "http://192.0.2.2:8080"' }))
+      .max(16)
+      .default([])
+      .describe(
+        'API addresses of daemons that may have a restored copy of this database. This daemon stops when one of them has taken over.',
+      ),
   }),
   log: section({
     level: z

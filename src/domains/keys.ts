@@ -3,7 +3,14 @@ import { LRUCache } from 'lru-cache';
 import type { Ids } from '../core/ids.ts';
 import type { Seal } from '../core/seal.ts';
 import { publicKeyRecordValue } from '../mail/dkim.ts';
-import type { DkimKeyRow, DkimKeyState, DomainRow, Lane, SigningKeyRow } from '../store/domains/domains.ts';
+import {
+  type DkimKeyRow,
+  type DkimKeyState,
+  type DomainRow,
+  dkimSealContext,
+  type Lane,
+  type SigningKeyRow,
+} from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 
 /*
@@ -31,14 +38,10 @@ export function sealKey(
   return {
     ...attributes,
     domain_id: domainId,
-    private_key: seal.seal(secret, sealContext(domainId, attributes.selector)),
+    private_key: seal.seal(secret, dkimSealContext(domainId, attributes.selector)),
     public_key: createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64'),
     created_at: now,
   };
-}
-
-function sealContext(domainId: string, selector: string): string {
-  return `dkim:${domainId}:${selector}`;
 }
 
 /** A random selector for a new primary key. */
@@ -92,7 +95,7 @@ export function createSigningKeys({ tables, seal }: { tables: Tables; seal: Seal
     const id = `${row.key_id}:${row.domain_id}:${row.selector}`;
     const cached = opened.get(id);
     if (cached !== undefined) return cached;
-    const secret = seal.open(row.private_key, sealContext(row.domain_id, row.selector));
+    const secret = seal.open(row.private_key, dkimSealContext(row.domain_id, row.selector));
     const key = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' });
     opened.set(id, key);
     return key;

@@ -40,6 +40,10 @@ export interface ReadinessDeps {
   public: BoundListener;
   mx: BoundListener | null;
   submission: BoundListener | null;
+  /** What a restore holds. */
+  held(): { messages: number; webhookDeliveries: number };
+  /** Null: no backups are scheduled. */
+  backups: { status(): object } | null;
 }
 
 interface BoundListener {
@@ -53,6 +57,7 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
     name,
     check: () => (deps[name]?.address() === null ? 'the listener is not up' : null),
   });
+  const scheduled = () => ({ ...deps.backups?.status() });
   return [
     { name: 'database', check: database.check },
     { name: 'sends', check: () => pressure.refusal()?.message ?? null },
@@ -61,13 +66,18 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
       check: delivery.stalled,
       details: () => {
         const parked = delivery.parked();
-        return parked.length === 0 ? null : { parked };
+        const held = deps.held();
+        const isHeld = held.messages > 0 || held.webhookDeliveries > 0;
+        if (parked.length === 0 && !isHeld) return null;
+        return { ...(parked.length === 0 ? {} : { parked }), ...(isHeld ? { heldSinceRestore: held } : {}) };
       },
     },
     { name: 'outcomes', check: delivery.unrecorded },
     listening('public'),
     listening('mx'),
     listening('submission'),
+    // A failed backup does not make the daemon unable to do its work: it is in the details, the log and a metric.
+    ...(deps.backups === null ? [] : [{ name: 'backup', check: () => null, details: scheduled }]),
   ];
 }
 
@@ -130,6 +140,21 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
 }
 
 export const HEALTH = { success: true, data: { status: 'ok' }, status: 'ok' };
+
+/** Which installation this daemon belongs to, for the daemons in `standby.peers`. */
+export function instanceRoute(instance: { instanceId: string; generation: number }): OpenRoute {
+  const body = successBody({ instanceId: instance.instanceId, generation: instance.generation }, []);
+  return {
+    path: '/instance',
+    operationId: 'getInstance',
+    tag: 'Operations',
+    summary: 'Get the instance and generation of the daemon',
+    description:
+      'Daemons with the same instance have copies of one database; the highest generation is the primary.',
+    responses: { 200: { description: 'The instance.', contentType: 'application/json' } },
+    handle: () => ({ status: 200, contentType: JSON_TYPE, body }),
+  };
+}
 
 function json(value: object): OpenResponse {
   return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(value) };

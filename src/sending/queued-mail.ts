@@ -2,7 +2,13 @@ import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
-import { HELD, type QueuedMessage, type QueueKey, type QueueRow } from '../store/messages/queue.ts';
+import {
+  HELD,
+  HELD_BY_RESTORE,
+  type QueuedMessage,
+  type QueueKey,
+  type QueueRow,
+} from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -48,6 +54,7 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
         const waiting = findWaiting(all, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
         const { message, queued } = waiting;
+        if (queued.due_at === HELD_BY_RESTORE) return refuse('INVALID_STATE', HELD_SINCE_RESTORE);
         if (isHeld(all, message, queued)) return refuse('INVALID_STATE', HELD_BY_CAMPAIGN);
         if (message.status !== 'deferred') return notDeferred(message, queued);
         all.queue.release(message.seq, clock.now());
@@ -64,6 +71,8 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
 }
 
 const HELD_BY_CAMPAIGN = 'The message is held because its campaign is paused: resume the campaign to send it';
+const HELD_SINCE_RESTORE =
+  'The message is held because the service was restored from a backup and may have sent it before: the operator releases it with "postrider restore release"';
 
 /** Whether the message is held, or would be when it is taken from the queue. */
 function isHeld(tables: Tables, { job_id }: ListedMessage, queued: QueueRow): boolean {

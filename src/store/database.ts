@@ -178,7 +178,11 @@ export function lockDaemon(dir: string, timeoutMs = 0): DaemonLock {
 /** Acquires the lock like `lockDaemon`; returns null when another process still holds it after `timeoutMs`. */
 export function tryLockDaemon(dir: string, timeoutMs = 0): DaemonLock | null {
   prepareDataDir(dir);
-  const file = join(dir, LOCK_FILE);
+  return tryLockFile(join(dir, LOCK_FILE), timeoutMs);
+}
+
+/** The same lock on another file, which is created. */
+export function tryLockFile(file: string, timeoutMs = 0): DaemonLock | null {
   try {
     return lockFile(file, timeoutMs);
   } catch (error) {

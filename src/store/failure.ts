@@ -8,6 +8,9 @@ import { OperatorFault } from '../core/operator-fault.ts';
 /** An OperatorFault of the data directory, the database or the key file. */
 export class StoreFault extends OperatorFault {}
 
+/** Another daemon has taken over the work of this one, which must not send anything any more. */
+export class Superseded extends OperatorFault {}
+
 /** The database did not run this unit of work; nothing of it was stored unless `reason` is `lost`. */
 export class StoreUnavailable extends Error {
   readonly reason: 'busy' | 'closing' | 'lost';

@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Random } from '../core/random.ts';
+import { type Random, systemRandom } from '../core/random.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
 import { prepareDataDir } from './database.ts';
 import { openingFault, StoreFault } from './failure.ts';
@@ -26,7 +26,7 @@ import type { Writer } from './writer.ts';
 
 const KEY_BYTES = 32;
 /** The setting with the fingerprint of the key that sealed this database. */
-const FINGERPRINT = 'master-key-fingerprint';
+export const FINGERPRINT = 'master-key-fingerprint';
 
 /**
  * Returns the key in `file`, which is created if it does not exist. Throws StoreFault. Files in systemd's
@@ -39,6 +39,20 @@ export function loadMasterKey(file: string, random: Random, credentialsDirectory
   } catch (error) {
     throw openingFault(`data.masterKeyFile ${file}`, error);
   }
+}
+
+/** Reads a key for a test; throws StoreFault when the file does not hold a key. */
+export function readMasterKey(file: string): Buffer {
+  try {
+    return readKeyFile(file, true);
+  } catch (error) {
+    throw openingFault(file, error);
+  }
+}
+
+/** Identifies a key without revealing it; stored in the database that it seals. */
+export function keyFingerprint(key: Buffer): string {
+  return createSeal(key, systemRandom).derive('fingerprint').toString('hex');
 }
 
 function readKeyFile(file: string, fromSystemd: boolean): Buffer {

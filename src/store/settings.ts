@@ -6,16 +6,23 @@ export function settingsTable(db: Database) {
   const put = db.prepare(
     'INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
   );
+  const remove = db.prepare<[string]>('DELETE FROM settings WHERE name = ?');
+  const generation = (): number => Number(get.get('generation')?.value ?? 0);
   return {
     get: (name: string): string | null => get.get(name)?.value ?? null,
     put: (name: string, value: string): void => {
       put.run(name, value);
     },
-    /** Increments and returns the daemon's generation number. Only in a unit of work. */
-    nextGeneration: (): number => {
-      const generation = Number(get.get('generation')?.value ?? 0) + 1;
-      put.run('generation', String(generation));
-      return generation;
+    remove: (name: string): void => {
+      remove.run(name);
+    },
+    /** The generation of the last start of a daemon; 0: none has started. */
+    generation,
+    /** Increments the generation, to `atLeast` if that is higher, and returns it. Only in a unit of work. */
+    raiseGeneration: (atLeast = 0): number => {
+      const next = Math.max(generation() + 1, atLeast);
+      put.run('generation', String(next));
+      return next;
     },
   };
 }

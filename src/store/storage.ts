@@ -2,8 +2,9 @@ import { Worker } from 'node:worker_threads';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Log } from '../core/log.ts';
 import { gaugesOf } from '../core/metrics.ts';
+import { ensureLocation, instanceIn, requireOriginal, settle } from './backup/identity.ts';
 import { type DaemonLock, openDatabase } from './database.ts';
-import { ReadRejected } from './failure.ts';
+import { ReadRejected, Superseded } from './failure.ts';
 import {
   type BackgroundStep,
   type BackgroundSteps,
@@ -24,6 +25,8 @@ export interface Storage {
   writer: Writer;
   /** Number of this start of the daemon; leases of earlier generations are void. */
   generation: number;
+  /** The installation; copies of the database have the same id. */
+  instanceId: string;
   /** Commits the units of work that wait, ends reads in progress and closes the database. */
   close(): Promise<void>;
 }
@@ -37,6 +40,8 @@ export interface StorageDeps {
   turn: NonNullable<ReaderPoolOptions['turn']>;
   /** Background steps of migrations, in the order in which they run. */
   steps: readonly BackgroundStep[];
+  /** Another daemon has taken over this database: the process must exit without sending anything more. */
+  onSuperseded(error: Superseded): void;
 }
 
 export interface StorageOptions {
@@ -46,6 +51,8 @@ export interface StorageOptions {
   readBudgetMs: number;
   /** The program of the reader threads. */
   readerScript: URL;
+  /** The generation becomes at least this. */
+  minGeneration?: number;
   /** The program of the threads of the write-ahead log; default: the compiled one. */
   logScript?: URL | undefined;
 }
@@ -55,7 +62,7 @@ const READER_HEAP_MB = 256;
 
 /**
  * Opens the database, voids the leases of earlier generations and starts the background steps. Rejects with StoreFault
- * when the database cannot be opened; nothing is open then. When a flush of the write-ahead log fails, the process
+ * when the database cannot be opened or is a copy that was not restored; nothing is open then. When a flush of the write-ahead log fails, the process
  * exits with an uncaught exception: it cannot be known which commits are on disk, and the next start reads them there.
  */
 export async function createStorage(deps: StorageDeps, options: StorageOptions): Promise<Storage> {
@@ -73,6 +80,8 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     });
     closeSteps.push(() => void db.close());
     const tables = createTables(db);
+    requireOriginal(tables, dataDir);
+    const location = ensureLocation(dataDir);
     const writeAheadLog = openWriteAheadLog(db, { script: logScript });
     closeSteps.push(() => writeAheadLog.close());
     const pool = createReaderPool({
@@ -88,11 +97,22 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
       turn,
     });
     closeSteps.push(() => pool.close());
+    /** Null: not known yet. */
+    let generation: number | null = null;
     const writer = createWriter(db, tables, {
+      superseded: () => {
+        const found = generation === null ? 0 : tables.settings.generation();
+        return generation === null || found === generation
+          ? null
+          : new Superseded(
+              `another daemon has taken over the database in ${dataDir} (generation ${found}, this daemon has ${generation})`,
+            );
+      },
       log: writeAheadLog,
       onCheckpointIncomplete: createLogRelief({ pool, checkpoint: () => writer.checkpoint() }),
       onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
       onLost: (error) => {
+        if (error instanceof Superseded) return deps.onSuperseded(error);
         log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
         setImmediate(() => {
           throw error;
@@ -100,11 +120,15 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
       },
     });
     closeSteps.push(() => writer.close());
-    const generation = await writer.run((units) => {
+    const started = await writer.run((units) => {
       units.queue.freeLeases();
       units.contacts.configureIndex();
-      return units.settings.nextGeneration();
+      settle(units, location);
+      units.settings.raiseGeneration(options.minGeneration);
+      return instanceIn(units);
     });
+    if (started === null) throw new Error('the database has no instance id');
+    generation = started.generation;
     const backgroundSteps = createBackgroundSteps({
       steps,
       writer,
@@ -114,7 +138,7 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     registerGauges(registry, pool, backgroundSteps);
     backgroundSteps.start();
     closeSteps.push(() => backgroundSteps.stop());
-    return { tables, reader: pool, writer, generation, close };
+    return { tables, reader: pool, writer, ...started, close };
   } catch (error) {
     await close();
     throw error;

@@ -2,6 +2,7 @@ import type { Refusal } from '../core/refusal.ts';
 import { accountLimitTable, messageCountTable } from './account-limits.ts';
 import { accountTable } from './accounts.ts';
 import { apiKeyTable } from './api-keys.ts';
+import { restoreHoldTable } from './backup/restore-holds.ts';
 import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
@@ -76,6 +77,7 @@ export function createTables(db: Database) {
     certificates: certificateTable(db),
     webhooks: webhookTable(db),
     webhookDeliveries: webhookDeliveryTable(db),
+    restoreHolds: restoreHoldTable(db),
     retention: retentionTable(db),
     freeSpace: freeSpaceTable(db),
   };

@@ -55,10 +55,15 @@ export interface WriterOptions {
   /** Flushes a commit to disk without blocking the event loop; default: the commit itself flushes. */
   log?: WriteAheadLog;
   /**
-   * The flush failed: it is unknown which commits are on disk. All waiting units are rejected and no more are accepted;
-   * the process must exit, and the next one reads the disk.
+   * The flush failed, so that it is unknown which commits are on disk, or the database was taken over. All waiting units
+   * are rejected and no more are accepted; the process must exit, and the next one reads the disk.
    */
   onLost?(error: unknown): void;
+  /**
+   * Called in each transaction before its first unit: the error if another daemon has taken over the database. No unit is
+   * run then or later, and `onLost` is called.
+   */
+  superseded?(): Error | null;
   /** A checkpoint failed. Nothing is lost; it is tried again when the log has grown. */
   onCheckpointFailed?(error: unknown): void;
   /** Readers still needed a part of the log: it grows until a checkpoint finds none. */
@@ -109,6 +114,12 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         continue;
       }
       retry = FIRST_RETRY_MS;
+      const error = db.inTransaction ? (options.superseded?.() ?? null) : null;
+      if (error !== null) {
+        rollback.run();
+        lose(error);
+        continue;
+      }
       if (db.inTransaction) await flushGroup(commitGroup());
       if (log !== undefined && (log.isLong() || checkpointRequests.length > 0)) await checkpoint(log);
     } while (waiting.size > 0 || checkpointRequests.length > 0);
@@ -206,11 +217,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       }
       for (const { settle } of group) settle();
     } catch (error) {
-      closed = true;
       for (const { entry } of group) entry.reject(error);
-      for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
-      options.onLost?.(error);
+      lose(error);
     }
+  }
+
+  /** Rejects the units that wait, and accepts no more. */
+  function lose(error: unknown): void {
+    closed = true;
+    for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
+    options.onLost?.(error);
   }
 
   async function checkpoint(ofLog: WriteAheadLog): Promise<void> {

@@ -1,5 +1,6 @@
 import { iso } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ListedWebhookDelivery } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
@@ -100,7 +101,7 @@ export function presentDelivery(row: ListedWebhookDelivery): WebhookDelivery {
     ...(row.response_body === null ? {} : { responseBody: row.response_body }),
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.attempted_at === null ? {} : { lastAttemptAt: iso(row.attempted_at) }),
-    ...(status === 'pending' ? { nextAttemptAt: iso(row.due_at) } : {}),
+    ...(status === 'pending' && row.due_at < HELD_BY_RESTORE ? { nextAttemptAt: iso(row.due_at) } : {}),
     createdAt: iso(row.created_at),
   };
 }

@@ -65,14 +65,15 @@ export async function startDaemon(
   // A data directory that the caller names is not removed.
   const configured = settings['data.dir'];
   const dataDir = typeof configured === 'string' ? configured : join(dir, 'data');
-  const apiPort = await freePort();
-  const baseUrl = `http://127.0.0.1:${apiPort}`;
+  const chosen = settings['api.listen'];
+  const listen = typeof chosen === 'string' ? chosen : `127.0.0.1:${await freePort()}`;
+  const baseUrl = `http://${listen}`;
   const env = {
     ...more,
     ...environment({
       hostname: HOSTNAME,
       'data.dir': dataDir,
-      'api.listen': `127.0.0.1:${apiPort}`,
+      'api.listen': listen,
       'public.listen': `127.0.0.1:${await freePort()}`,
       'mx.listen': `127.0.0.1:${await freePort()}`,
       'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }],

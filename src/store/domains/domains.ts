@@ -165,7 +165,7 @@ export interface DkimKeyRow {
   lane: Lane;
   selector: string;
   state: DkimKeyState;
-  /** PKCS #8 DER, sealed with context `dkim:<domain_id>:<selector>`. */
+  /** PKCS #8 DER, sealed with `dkimSealContext`. */
   private_key: Buffer;
   /** SubjectPublicKeyInfo DER, base64: the `p=` of the record. */
   public_key: string;
@@ -175,6 +175,11 @@ export interface DkimKeyRow {
 
 /** A key with the name it signs for. */
 export type SigningKeyRow = DkimKeyRow & { name: string };
+
+/** The context with which a private key is sealed. */
+export function dkimSealContext(domainId: string, selector: string): string {
+  return `dkim:${domainId}:${selector}`;
+}
 
 export function dkimKeyTable(db: Database) {
   const insert = db.prepare<Omit<DkimKeyRow, 'key_id'>>(`

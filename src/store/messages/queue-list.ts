@@ -2,7 +2,7 @@ import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from './message-rows.ts';
-import { HELD, type QueueColumns, type QueuedMessage } from './queue.ts';
+import { HELD_BY_RESTORE, type QueueColumns, type QueuedMessage } from './queue.ts';
 
 /** Queued messages by any combination of filters, for the commands of the operator. */
 export interface QueueFilter {
@@ -19,7 +19,7 @@ interface StoredFilter {
   campaign?: BoundId;
 }
 
-/** A message in the queue and whether it is held with its campaign. */
+/** A message in the queue and whether it is held, with its campaign or since a restore. */
 export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1 };
 
 /** Numbers of queued messages that match a filter, by what can be done with them. */
@@ -55,7 +55,7 @@ export function queueList(db: Database) {
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
   // Held, or of a paused campaign: the message is held when it leaves the queue.
-  const PAUSED = `(q.due_at = ${HELD}
+  const PAUSED = `(q.due_at >= ${HELD_BY_RESTORE}
     OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
   const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
   const IS_DEFERRED = `m.status_code = ${STATUS_CODES.sql('deferred')}`;

@@ -27,6 +27,11 @@ export interface QueueRow {
  * programs can parse as a time.
  */
 export const HELD = 253_402_300_799_999;
+/**
+ * The due time of messages that a restore holds: the original may have sent them after the backup. Another time than
+ * `HELD`, so that resuming a campaign does not release them.
+ */
+export const HELD_BY_RESTORE = HELD - 1;
 
 /** 0: transactional mail, which is sent first; 1: marketing mail. The column `lane` of the queue. */
 export type QueuePriority = 0 | 1;
@@ -129,7 +134,7 @@ export function queueTable(db: Database) {
   const deferred = db
     .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
       SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
-      WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
+      WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD_BY_RESTORE} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
       ORDER BY q.seq LIMIT +@limit`)
     .pluck();
   const dueEarlier = db.prepare<[number, number, number]>(

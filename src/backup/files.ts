@@ -1,0 +1,198 @@
+import { createHash } from 'node:crypto';
+import type { Stats } from 'node:fs';
+import { lchown, mkdir, open, readdir, realpath, rename, stat, statfs } from 'node:fs/promises';
+import { dirname, join, relative, resolve, sep } from 'node:path';
+import type { Config } from '../config/schema.ts';
+import { OperatorFault } from '../core/operator-fault.ts';
+import { LOCATION_FILE } from '../store/backup/identity.ts';
+import { DATABASE_FILE } from '../store/database.ts';
+import { CONFIG_FOLDER, DATA_FOLDER } from './manifest.ts';
+
+/** A file next to the database that belongs into a backup. */
+export interface ExtraFile {
+  /** Absolute. */
+  source: string;
+  /** In the backup, with `/`. */
+  path: string;
+  bytes: number;
+}
+
+/** More files than an operator puts there: something is wrong. */
+const MAX_FILES = 10_000;
+const MAX_DEPTH = 16;
+const CHUNK_BYTES = 2 ** 20;
+
+/**
+ * The files of the data directory except the database, its copies, its locks and the master key; the configuration
+ * file and the files that it names. Symbolic links and special files are left out. `except`: directories that are left out,
+ * with backups.
+ */
+export async function extraFiles(config: Config, except: readonly string[]): Promise<ExtraFile[]> {
+  const found: ExtraFile[] = [];
+  const add = (source: string, path: string, bytes: number) => {
+    if (found.length >= MAX_FILES)
+      throw new OperatorFault(
+        `${config.data.dir} has more than ${MAX_FILES} files that do not belong to postrider: move them elsewhere`,
+      );
+    found.push({ source, path, bytes });
+  };
+  const left = new Set(except.map((dir) => resolve(dir)));
+  const masterKey = resolve(config.data.masterKeyFile);
+  const walk = async (dir: string, depth: number): Promise<void> => {
+    if (depth > MAX_DEPTH || left.has(resolve(dir))) return;
+    for (const entry of await readdir(dir, { withFileTypes: true })) {
+      const path = join(dir, entry.name);
+      if (entry.isDirectory()) await walk(path, depth + 1);
+      else if (entry.isFile() && path !== masterKey && !(depth === 0 && isOwn(entry.name)))
+        add(path, pathInBackup(DATA_FOLDER, relative(config.data.dir, path)), (await stat(path)).size);
+    }
+  };
+  await walk(config.data.dir, 0);
+  for (const [index, source] of configFiles(config).entries()) {
+    const status = await statIfExists(source);
+    if (status?.isFile() !== true || (await isInside(source, config.data.dir))) continue;
+    add(
+      source,
+      `${CONFIG_FOLDER}/${index === 0 ? '' : `${index}-`}${source.slice(source.lastIndexOf(sep) + 1)}`,
+      status.size,
+    );
+  }
+  return found;
+}
+
+/** Files in the data directory that a restore creates, or that are valid for this directory only. */
+function isOwn(name: string): boolean {
+  return (
+    name === DATABASE_FILE ||
+    name.startsWith(`${DATABASE_FILE}-`) ||
+    name.startsWith(`${DATABASE_FILE}.`) ||
+    name.startsWith(LOCATION_FILE) ||
+    name.startsWith('daemon.lock') ||
+    // The master key while it is being created, and other programs' temporary files.
+    name.startsWith('.')
+  );
+}
+
+/** The configuration file first, then the files that it names. */
+function configFiles({ file, mx, submission, public: pages, delivery, secondary }: Config): string[] {
+  const named = [
+    mx.tls.certificateFile,
+    mx.tls.keyFile,
+    submission.tls.certificateFile,
+    submission.tls.keyFile,
+    pages.tls.directoryCaFile,
+    ...delivery.routes.map(({ passwordFile }) => passwordFile),
+    secondary.type === 'relay' ? secondary.passwordFile : undefined,
+  ];
+  const others = new Set(named.filter((name) => name !== undefined));
+  return [file ?? '', ...others];
+}
+
+async function isInside(file: string, dir: string): Promise<boolean> {
+  const from = relative(await realpath(dir), await realpath(file));
+  return from !== '' && !from.startsWith('..');
+}
+
+function pathInBackup(folder: string, path: string): string {
+  return `${folder}/${path.split(sep).join('/')}`;
+}
+
+/**
+ * Copies a file that is no database in use, flushes it and returns the SHA-256 of what was written. Rejects when
+ * `to` exists. `mode`: permission bits of the copy.
+ */
+export async function copyFile(
+  source: string,
+  to: string,
+  { mode, signal, onBytes }: { mode: number; signal?: AbortSignal; onBytes?(bytes: number): void },
+): Promise<{ bytes: number; sha256: string }> {
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+  const from = await open(source, 'r');
+  try {
+    const target = await open(to, 'wx', mode);
+    try {
+      const digest = createHash('sha256');
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+      let bytes = 0;
+      for (;;) {
+        signal?.throwIfAborted();
+        const { bytesRead } = await from.read(chunk, 0, chunk.length, bytes);
+        if (bytesRead === 0) break;
+        const part = chunk.subarray(0, bytesRead);
+        digest.update(part);
+        await target.writeFile(part);
+        bytes += bytesRead;
+        onBytes?.(bytesRead);
+      }
+      await target.sync();
+      return { bytes, sha256: digest.digest('hex') };
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await from.close();
+  }
+}
+
+/** Null when there is nothing of this name. */
+export async function statIfExists(path: string): Promise<Stats | null> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Writes a new file and flushes it. */
+export async function writeNewFile(file: string, text: string, mode = 0o600): Promise<void> {
+  const target = await open(file, 'wx', mode);
+  try {
+    await target.writeFile(text);
+    await target.sync();
+  } finally {
+    await target.close();
+  }
+}
+
+/** Flushes a file, or the names in a directory. */
+export async function flush(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Flushes every directory below `dir`, and `dir`. */
+export async function flushTree(dir: string): Promise<void> {
+  for (const entry of await readdir(dir, { withFileTypes: true }))
+    if (entry.isDirectory()) await flushTree(join(dir, entry.name));
+  await flush(dir);
+}
+
+/** Gives everything in a directory to its owner, if the process runs as root: the daemon runs as another user. */
+export async function giveToOwner(dir: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await stat(dir);
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  for (const entry of entries) await lchown(join(entry.parentPath, entry.name), uid, gid);
+}
+
+/** Renames and flushes the directory, so that the new name survives a power failure. */
+export async function renameDurably(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  await flush(dirname(to));
+}
+
+/** Bytes that are available to this user on the file system of an existing path. */
+export async function freeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+}
+
+export async function sizeOfFileSystem(path: string): Promise<number> {
+  const { blocks, bsize } = await statfs(path);
+  return blocks * bsize;
+}

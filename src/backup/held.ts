@@ -1,0 +1,147 @@
+import { type Clock, iso, MINUTE } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { createLoop, type Loop } from '../core/loop.ts';
+import type { Recorder } from '../events/record.ts';
+import type { HeldFilter } from '../store/backup/restore-holds.ts';
+import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/** The operator's decisions about what a restore holds, while a daemon may be running. */
+export interface HeldMail {
+  /** Makes held messages due; the daemon notices within a second. Resolves with their number. */
+  release(which: HeldSelection): Promise<number>;
+  /** Ends held messages as cancelled, with an event each. Resolves with their number. */
+  drop(which: HeldSelection): Promise<number>;
+  /** Makes held webhook deliveries due; `accountId` null: of all accounts. */
+  releaseWebhooks(accountId: string | null): Promise<number>;
+  /** Ends them as failed. */
+  dropWebhooks(accountId: string | null): Promise<number>;
+}
+
+/** Messages by number, or all that match. */
+export type HeldSelection = { seqs: readonly number[] } | { filter: HeldFilter };
+
+export interface HeldMailDeps {
+  clock: Clock;
+  tables: Tables;
+  writer: Writer;
+  recorder: Recorder;
+}
+
+/** Rows in one unit of work. */
+const BATCH_SIZE = 200;
+
+export function createHeldMail(deps: HeldMailDeps): HeldMail {
+  const { clock, tables, writer } = deps;
+
+  /** Calls `change` for each message, in batches; resolves with the number of those that it changed. */
+  async function change(which: HeldSelection, apply: (all: Tables, seq: number) => boolean): Promise<number> {
+    let changed = 0;
+    const run = async (seqs: readonly number[]) => {
+      changed += await writer.run((all) => seqs.filter((seq) => apply(all, seq)).length);
+    };
+    if ('seqs' in which) {
+      for (let at = 0; at < which.seqs.length; at += BATCH_SIZE)
+        await run(which.seqs.slice(at, at + BATCH_SIZE));
+      return changed;
+    }
+    for (let after = 0; ; ) {
+      const seqs = tables.restoreHolds.matching(which.filter, after, BATCH_SIZE);
+      const last = seqs.at(-1);
+      if (last === undefined) return changed;
+      await run(seqs);
+      after = last;
+    }
+  }
+
+  /** Repeats a step until it changes nothing. */
+  async function repeat(step: (all: Tables) => number): Promise<number> {
+    for (let sum = 0; ; ) {
+      const changed = await writer.run(step);
+      if (changed === 0) return sum;
+      sum += changed;
+    }
+  }
+
+  return {
+    release: (which) => change(which, (all, seq) => all.restoreHolds.release(seq, clock.now()) !== null),
+    drop: (which) => change(which, (all, seq) => isHeld(all, seq) && cancel(all, seq)),
+    releaseWebhooks: (accountId) =>
+      repeat((all) => all.restoreHolds.releaseDeliveries(accountId, BATCH_SIZE, clock.now())),
+    dropWebhooks: (accountId) =>
+      repeat((all) => all.restoreHolds.dropDeliveries(accountId, BATCH_SIZE, clock.now())),
+  };
+
+  function cancel(all: Tables, seq: number): boolean {
+    const message = all.messages.bySeq(seq);
+    if (message === null) return false;
+    return deps.recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
+  }
+}
+
+function isHeld(tables: Tables, seq: number): boolean {
+  return tables.queue.get(seq)?.due_at === HELD_BY_RESTORE;
+}
+
+/** What is held at present, for monitoring. */
+export interface HeldCounts {
+  messages: number;
+  webhookDeliveries: number;
+}
+
+/** Expires held messages as if they were waiting for delivery, and counts what is held. */
+export interface HeldKeeper {
+  start: Loop['start'];
+  stop: Loop['stop'];
+  /** Of the last run. Each is counted up to 100,000. */
+  counts(): HeldCounts;
+}
+
+export interface HeldKeeperDeps extends HeldMailDeps {
+  log: Log;
+}
+
+const KEEPER_INTERVAL_MS = MINUTE;
+const MAX_COUNTED = 100_000;
+
+export function createHeldKeeper(deps: HeldKeeperDeps): HeldKeeper {
+  const { clock, tables, writer, recorder, log } = deps;
+  let counts: HeldCounts = { messages: 0, webhookDeliveries: 0 };
+
+  async function expire(): Promise<number> {
+    let failed = 0;
+    for (let after: number | null = 0; after !== null; ) {
+      const { seqs, next } = tables.restoreHolds.expired(after, BATCH_SIZE, clock.now());
+      if (seqs.length > 0)
+        failed += await writer.run((all) => seqs.filter((seq) => isHeld(all, seq) && fail(all, seq)).length);
+      // Others get their turn on the event loop.
+      else await new Promise(setImmediate);
+      after = next;
+    }
+    return failed;
+  }
+
+  function fail(all: Tables, seq: number): boolean {
+    const message = all.messages.bySeq(seq);
+    if (message === null) return false;
+    const lastDiagnostic = `held since a restore until it expired at ${iso(message.expires_at)}`;
+    const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;
+    return recorder.message(all, message, { kind: 'email_failed', fields });
+  }
+
+  const loop = createLoop({
+    name: 'restore-holds',
+    intervalMs: KEEPER_INTERVAL_MS,
+    log,
+    run: async () => {
+      const expired = await expire();
+      counts = {
+        messages: tables.restoreHolds.count(MAX_COUNTED),
+        webhookDeliveries: tables.restoreHolds.countDeliveries(MAX_COUNTED),
+      };
+      if (expired > 0) log.warn({ expired, ...counts }, 'messages held since a restore have expired');
+    },
+  });
+  return { start: loop.start, stop: loop.stop, counts: () => ({ ...counts }) };
+}

@@ -1,0 +1,163 @@
+import { createTask } from 'node-cron';
+import { Counter, type Registry } from 'prom-client';
+import type { Config } from '../config/schema.ts';
+import { type Clock, iso, MINUTE } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
+import { gaugesOf } from '../core/metrics.ts';
+import type { CopyPrograms } from '../store/backup/copy.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { createBackup } from './create.ts';
+import { removeOldBackups } from './folder.ts';
+
+/** Creates backups at the times of `backup.schedule`, and removes old ones. A run that was missed follows after the start. */
+export interface BackupSchedule {
+  start(): void;
+  /** Aborts a backup in progress, which leaves nothing. */
+  stop(): Promise<void>;
+  status(): BackupStatus;
+}
+
+/** Shown with the details of readiness. */
+export interface BackupStatus {
+  /** ISO 8601; null: none. */
+  lastSuccessAt: string | null;
+  nextAt: string;
+  /** Why the last run failed; null: it did not. */
+  error: string | null;
+  isRunning: boolean;
+}
+
+export interface BackupScheduleDeps {
+  config: Config;
+  /** `backup.schedule` */
+  schedule: string;
+  clock: Clock;
+  log: Log;
+  tables: Tables;
+  writer: Writer;
+  registry: Registry;
+  instanceId: string;
+  /** The programs of the threads; default: the compiled ones. */
+  programs?: CopyPrograms | undefined;
+}
+
+/** Stored between starts of the daemon. Times in epoch ms. */
+interface ScheduleState {
+  /** The schedule that `nextAt` was computed from. */
+  schedule: string;
+  nextAt: number;
+  lastSuccessAt: number | null;
+  error: string | null;
+}
+
+const STATE = 'backup-schedule';
+/** A changed system clock is noticed within this time. */
+const MAX_PAUSE_MS = MINUTE;
+const RETRY_MS = 15 * MINUTE;
+
+export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
+  const { config, schedule, clock, log, tables, writer } = deps;
+  const stopping = new AbortController();
+  // Never started: the expression is only evaluated.
+  const times = createTask(schedule, () => {});
+  const runs = new Counter({
+    name: 'postrider_backups_total',
+    help: 'Scheduled backups by outcome.',
+    labelNames: ['outcome'],
+    registers: [deps.registry],
+  });
+  let state = storedState(tables, schedule) ?? {
+    schedule,
+    nextAt: nextRun(),
+    lastSuccessAt: null,
+    error: null,
+  };
+  let isRunning = false;
+  gaugesOf(deps.registry)(
+    'postrider_backup_last_success_timestamp_seconds',
+    'When the last scheduled backup was complete; 0: none yet.',
+    () => (state.lastSuccessAt ?? 0) / 1000,
+  );
+
+  /** Epoch ms. */
+  function nextRun(): number {
+    const [next] = times.getNextRuns(1);
+    if (next === undefined) throw new Error(`backup.schedule "${schedule}" has no next time`);
+    return next.getTime();
+  }
+
+  async function save(change: Partial<ScheduleState>): Promise<void> {
+    state = { ...state, ...change };
+    const text = JSON.stringify(state);
+    await writer.run((all) => all.settings.put(STATE, text));
+  }
+
+  async function run(): Promise<void> {
+    const began = performance.now();
+    const { dir, keep, keepDays } = config.backup;
+    const { path, manifest } = await createBackup({
+      config,
+      dir,
+      includeKey: false,
+      clock,
+      signal: stopping.signal,
+      programs: deps.programs,
+    });
+    const seconds = Math.round((performance.now() - began) / 1000);
+    log.info({ backup: path, bytes: manifest.bytes, seconds }, 'backup created');
+    runs.inc({ outcome: 'succeeded' });
+    await save({ nextAt: nextRun(), lastSuccessAt: clock.now(), error: null });
+    const retention = { keep, keepDays: keepDays ?? null };
+    const removed = await removeOldBackups(dir, deps.instanceId, retention, clock.now());
+    if (removed.length > 0) log.info({ removed }, 'old backups removed');
+  }
+
+  const loop = createLoop({
+    name: 'backup',
+    intervalMs: MAX_PAUSE_MS,
+    retryMs: RETRY_MS,
+    log,
+    run: async () => {
+      if (stopping.signal.aborted) return MAX_PAUSE_MS;
+      const waitMs = state.nextAt - clock.now();
+      if (waitMs > 0) return Math.min(waitMs, MAX_PAUSE_MS);
+      isRunning = true;
+      try {
+        await run();
+        return 0;
+      } catch (error) {
+        if (stopping.signal.aborted) return MAX_PAUSE_MS;
+        runs.inc({ outcome: 'failed' });
+        await save({ error: error instanceof Error ? error.message : String(error) });
+        throw error;
+      } finally {
+        isRunning = false;
+      }
+    },
+  });
+
+  return {
+    start: () => loop.start(),
+    stop: async () => {
+      stopping.abort();
+      await loop.stop();
+      await times.destroy();
+    },
+    status: () => ({
+      lastSuccessAt: state.lastSuccessAt === null ? null : iso(state.lastSuccessAt),
+      nextAt: iso(state.nextAt),
+      error: state.error,
+      isRunning,
+    }),
+  };
+}
+
+/** Null: there was no run yet, or the schedule was changed since. */
+function storedState({ settings }: Tables, schedule: string): ScheduleState | null {
+  const text = settings.get(STATE);
+  if (text === null) return null;
+  const state: ScheduleState = JSON.parse(text);
+  return state.schedule === schedule ? state : null;
+}

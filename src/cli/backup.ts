@@ -1,0 +1,148 @@
+import { basename } from 'node:path';
+import { Command } from 'commander';
+import { createBackup } from '../backup/create.ts';
+import { findBackup, listBackups } from '../backup/folder.ts';
+import type { Manifest } from '../backup/manifest.ts';
+import { verifyBackup } from '../backup/verify.ts';
+import { systemClock } from '../core/clock.ts';
+import { formatBytes } from '../store/migrate/upgrade.ts';
+import type { CliContext } from './context.ts';
+import { createByteBar } from './progress.ts';
+
+/** `postrider backup create|list|verify`. */
+export function backupCommand(context: CliContext): Command {
+  const command = new Command('backup')
+    .description('Create, list and verify backups of the data directory')
+    .addHelpText(
+      'after',
+      `
+A backup is a directory with the database, the other files of the data directory, the configuration, and a manifest with
+checksums. It does not include the master key unless requested: keep a copy of the key in another place.
+"postrider backup DIR" is short for "postrider backup create DIR". See docs/backup.md.
+
+Examples:
+  postrider backup create /var/backups/postrider
+  postrider backup verify /var/backups/postrider
+  postrider restore /var/backups/postrider --data /var/lib/postrider`,
+    );
+  command
+    .command('create <dir>', { isDefault: true })
+    .description('Create a backup in a new directory in <dir>, while the daemon runs or not')
+    .option('--include-key', 'include the master key: the backup then reveals all secrets')
+    .option('--json', 'print JSON')
+    .action((dir: string, options: CreateOptions) => create(context, dir, options));
+  command
+    .command('list <dir>')
+    .description('List the backups in <dir>, newest first')
+    .option('--json', 'print JSON')
+    .action((dir: string, options: { json?: boolean }) => list(context, dir, options.json === true));
+  command
+    .command('verify <dir>')
+    .description('Check a backup, or the newest one in <dir>; exit status 3 when something is wrong')
+    .option('--json', 'print JSON')
+    .action((dir: string, options: { json?: boolean }) => verify(context, dir, options.json === true));
+  return command;
+}
+
+interface CreateOptions {
+  includeKey?: boolean;
+  json?: boolean;
+}
+
+async function create(context: CliContext, dir: string, options: CreateOptions): Promise<void> {
+  context.existingData();
+  const json = options.json === true;
+  const bar = createByteBar(process.stderr.isTTY && !json);
+  const stop = new AbortController();
+  const onSignal = () => stop.abort(new Error('stopped by a signal; no backup was created'));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
+  try {
+    const { path, manifest } = await createBackup({
+      config: context.config(),
+      dir,
+      includeKey: options.includeKey === true,
+      clock: systemClock,
+      onProgress: ({ step, done, total }) => bar.update(step, done, total),
+      signal: stop.signal,
+    });
+    bar.stop();
+    if (json) return context.printJson({ path, ...summary(manifest) });
+    context.print(`Created ${path} (${formatBytes(manifest.bytes)}).`);
+    if (!manifest.includesKey && manifest.keyFingerprint !== null)
+      context.note('the backup does not include the master key, without which its secrets cannot be read');
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    context.fail(error instanceof Error ? error.message : String(error));
+  } finally {
+    bar.stop();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, onSignal);
+  }
+}
+
+function summary({ files, ...manifest }: Manifest): Record<string, unknown> {
+  return { ...manifest, files: files.length };
+}
+
+async function list(context: CliContext, dir: string, json: boolean): Promise<void> {
+  const listed = await listBackups(dir);
+  const rows = listed.map(({ path, manifest, fault }) =>
+    json
+      ? { path, complete: manifest !== null, ...(manifest === null ? { fault } : summary(manifest)) }
+      : {
+          backup: basename(path),
+          created: manifest?.createdAt ?? '',
+          size: manifest === null ? '' : formatBytes(manifest.bytes),
+          version: manifest?.version ?? '',
+          schema: manifest?.schema ?? '',
+          queued: manifest?.counts?.queued ?? '',
+          key: manifest?.includesKey === true ? 'included' : '',
+          state: manifest === null ? 'damaged or incomplete' : 'complete',
+        },
+  );
+  context.printRows(rows, { json, empty: `there is no backup in ${dir}` });
+}
+
+async function verify(context: CliContext, dir: string, json: boolean): Promise<void> {
+  const bar = createByteBar(process.stderr.isTTY && !json);
+  const path = await findBackup(dir);
+  const verified = await verifyBackup(path, {
+    masterKeyFile: context.config().data.masterKeyFile,
+    onProgress: (step, { done, total }) => bar.update(step, done, total),
+  }).finally(bar.stop);
+  const { manifest, key, problems } = verified;
+  const isIntact = problems.length === 0;
+  if (json)
+    context.printJson({
+      path,
+      intact: isIntact,
+      key,
+      problems,
+      ...(manifest === null ? {} : summary(manifest)),
+    });
+  else context.printRecord(describe(path, manifest, key), { json });
+  if (!isIntact) context.partial(problems.join('\n'));
+}
+
+function describe(path: string, manifest: Manifest | null, key: string): Record<string, unknown> {
+  if (manifest === null) return { backup: path };
+  const { createdAt, version, schema, instanceId, generation, bytes, files, counts } = manifest;
+  return {
+    backup: path,
+    created: createdAt,
+    version: `${version}, schema ${schema}`,
+    instance: `${instanceId ?? 'none'}, generation ${generation}`,
+    size: `${formatBytes(bytes)} in ${files.length} ${files.length === 1 ? 'file' : 'files'}`,
+    ...(counts === null
+      ? {}
+      : {
+          accounts: counts.accounts,
+          domains: counts.domains,
+          contacts: counts.contacts,
+          messages: Object.entries(counts.messages)
+            .map(([state, number]) => `${number} ${state}`)
+            .join(', '),
+          unfinished: `${counts.queued} messages, ${counts.webhookDeliveries} webhook deliveries: a restore holds them`,
+        }),
+    'master key': key,
+  };
+}

@@ -1,0 +1,34 @@
+import { createHash } from 'node:crypto';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { describeDatabase, sealCopy } from './content.ts';
+import type { TaskResult } from './copy.ts';
+import { createThrottle, serveTasks } from './thread.ts';
+
+/** The program of the thread that reads files which no process uses, see copy.ts. */
+const CHUNK_BYTES = 2 ** 20;
+
+serveTasks(({ kind, file }): TaskResult => {
+  if (kind === 'copy') throw new Error('this thread has no task copy');
+  if (kind === 'hash') return { kind: 'hashed', sha256: hash(file) };
+  const content = kind === 'seal' ? sealCopy(file) : describeDatabase(file, { check: true });
+  return { kind: 'content', content };
+});
+
+function hash(file: string): string {
+  const fd = openSync(file, 'r');
+  try {
+    const digest = createHash('sha256');
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+    const total = fstatSync(fd).size;
+    const throttle = createThrottle();
+    let done = 0;
+    for (let read = -1; read !== 0; done += Math.max(0, read)) {
+      read = readSync(fd, chunk, 0, chunk.length, done);
+      digest.update(chunk.subarray(0, read));
+      throttle({ done, total, logGrowth: 0 }, false);
+    }
+    return digest.digest('hex');
+  } finally {
+    closeSync(fd);
+  }
+}

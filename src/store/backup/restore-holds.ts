@@ -1,0 +1,226 @@
+import type { Database } from '../database.ts';
+import { HELD_BY_RESTORE, type QueueKey, type QueuePriority } from '../messages/queue.ts';
+import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { STATUS_CODES } from '../rows/row-keys.ts';
+
+/**
+ * What a restored database holds: messages and webhook deliveries that were not finished at the time of the backup. The
+ * original may have sent them afterwards, so that they wait for the operator. They are held by their due time
+ * (`HELD_BY_RESTORE`); the state that callers see does not change.
+ */
+export interface HeldGroup {
+  account_id: string;
+  domain_id: string;
+  messages: number;
+  /** Epoch ms at which the oldest and the newest message were accepted. */
+  oldest: number;
+  newest: number;
+  /** The first time at which one of them expires. */
+  expires: number;
+}
+
+/** Which held messages; all conditions that are set must hold. */
+export interface HeldFilter {
+  accountId?: string;
+  domainId?: string;
+  campaignId?: string;
+}
+
+export interface HeldWebhook {
+  webhook: number;
+  webhook_id: string | null;
+  account_id: string | null;
+  url: string | null;
+  deliveries: number;
+  oldest: number;
+}
+
+/** A step over many rows: `next` is null when there are no more. */
+export interface HoldStep {
+  changed: number;
+  next: number | null;
+}
+
+interface StoredFilter {
+  account: BoundId | null;
+  domain: BoundId | null;
+  campaign: BoundId | null;
+}
+
+/** Added to the last row number of a table at a restore: more rows than the original can have added since. */
+const NUMBER_GAP = 10_000_000_000;
+const DROPPED = 'dropped by the operator after a restore';
+
+export function restoreHoldTable(db: Database) {
+  const { account, domain, campaign } = idNumbers(db);
+  const queueEnd = db
+    .prepare<[number, number], number | null>(
+      'SELECT max(seq) FROM (SELECT seq FROM queue WHERE seq > ? ORDER BY seq LIMIT +?)',
+    )
+    .pluck();
+  const backInQueue = db.prepare<[number, number]>(`
+    UPDATE messages SET status_code = CASE attempts WHEN 0 THEN ${STATUS_CODES.sql('queued')} ELSE ${STATUS_CODES.sql('deferred')} END
+    WHERE status_code = ${STATUS_CODES.sql('sending')} AND seq IN (SELECT seq FROM queue WHERE seq > ? AND seq <= ?)`);
+  const hold = db.prepare<[number, number]>(
+    `UPDATE queue SET due_at = ${HELD_BY_RESTORE}, ready = 0, lease = NULL WHERE seq > ? AND seq <= ?`,
+  );
+  const holdReady = db.prepare<[number]>(`
+    UPDATE webhook_deliveries SET state = 'waiting', due_at = ${HELD_BY_RESTORE} WHERE (webhook, event_seq) IN (
+      SELECT webhook, event_seq FROM webhook_deliveries INDEXED BY webhook_deliveries_open
+      WHERE state <> 'succeeded' AND state = 'ready' LIMIT +?)`);
+  const holdWaiting = db.prepare<[number]>(`
+    UPDATE webhook_deliveries SET due_at = ${HELD_BY_RESTORE} WHERE (webhook, event_seq) IN (
+      SELECT webhook, event_seq FROM webhook_deliveries
+      WHERE state = 'waiting' AND due_at < ${HELD_BY_RESTORE} LIMIT +?)`);
+  const pauseCampaigns = db.prepare<[number]>(`
+    UPDATE campaigns SET status = 'paused', updated_at = ? WHERE status IN ('scheduled', 'sending')
+      AND seq IN (SELECT campaign_seq FROM campaign_sends WHERE open = 1)`);
+  const explainPause = db.prepare<[string]>(`
+    UPDATE campaign_sends SET paused_reason = ? WHERE open = 1
+      AND campaign_seq IN (SELECT seq FROM campaigns WHERE status IN ('scheduled', 'sending'))`);
+  // A table without rows has no number yet.
+  const beginNumbers = db.prepare<{ table: string }>(`
+    INSERT INTO sqlite_sequence (name, seq) SELECT @table, 0
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = @table)`);
+  const skipNumbers = db.prepare(
+    `UPDATE sqlite_sequence SET seq = seq + ${NUMBER_GAP} WHERE name IN ('messages', 'events')`,
+  );
+
+  const IS_HELD = `q.ready = 0 AND q.due_at = ${HELD_BY_RESTORE}`;
+  const MATCHES = `(@account IS NULL OR q.account = @account) AND (@domain IS NULL OR q.domain = @domain)
+    AND (@campaign IS NULL OR m.campaign = @campaign)`;
+  const HELD_MESSAGES = 'queue q INDEXED BY queue_due CROSS JOIN messages m USING (seq)';
+  const groups = db.prepare<
+    [],
+    Omit<HeldGroup, 'account_id' | 'domain_id'> & { account: StoredId; domain: StoredId }
+  >(`
+    SELECT q.account, q.domain, count(*) AS messages, min(m.created_at) AS oldest, max(m.created_at) AS newest,
+      min(m.expires_at) AS expires
+    FROM ${HELD_MESSAGES} WHERE ${IS_HELD} GROUP BY q.account, q.domain ORDER BY messages DESC`);
+  const countMatching = db
+    .prepare<StoredFilter, number>(`SELECT count(*) FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND ${MATCHES}`)
+    .pluck();
+  const count = db
+    .prepare<[number], number>(
+      `SELECT count(*) FROM (SELECT 1 FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} LIMIT +?)`,
+    )
+    .pluck();
+  const matching = db
+    .prepare<StoredFilter & { afterSeq: number; limit: number }, number>(`
+      SELECT q.seq FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND q.seq > @afterSeq AND ${MATCHES}
+      ORDER BY q.seq LIMIT +@limit`)
+    .pluck();
+  const expired = db
+    .prepare<[number, number, number], number>(`
+      SELECT h.seq FROM (
+        SELECT q.seq FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} AND q.seq > ? ORDER BY q.seq LIMIT +?) h
+      CROSS JOIN messages m USING (seq) WHERE m.expires_at <= ?`)
+    .pluck();
+  const heldEnd = db
+    .prepare<[number, number], number | null>(`
+      SELECT max(seq) FROM (
+        SELECT q.seq FROM queue q INDEXED BY queue_due WHERE ${IS_HELD} AND q.seq > ? ORDER BY q.seq LIMIT +?)`)
+    .pluck();
+  const release = db.prepare<
+    [number, number],
+    { priority: QueuePriority; account: StoredId; destination: string }
+  >(`
+    UPDATE queue SET due_at = ?, ready = 1 WHERE seq = ? AND ready = 0 AND due_at = ${HELD_BY_RESTORE}
+    RETURNING lane AS priority, account, destination`);
+
+  const IS_HELD_DELIVERY = `d.state = 'waiting' AND d.due_at = ${HELD_BY_RESTORE}`;
+  const HELD_DELIVERIES = 'webhook_deliveries d INDEXED BY webhook_deliveries_due';
+  const webhooks = db.prepare<[], HeldWebhook>(`
+    SELECT d.webhook, w.webhook_id, w.account_id, w.url, count(*) AS deliveries, min(d.created_at) AS oldest
+    FROM ${HELD_DELIVERIES} LEFT JOIN webhooks w ON w.number = d.webhook
+    WHERE ${IS_HELD_DELIVERY} GROUP BY d.webhook ORDER BY deliveries DESC`);
+  const countDeliveries = db
+    .prepare<[number], number>(
+      `SELECT count(*) FROM (SELECT 1 FROM ${HELD_DELIVERIES} WHERE ${IS_HELD_DELIVERY} LIMIT +?)`,
+    )
+    .pluck();
+  const deliveriesOf = (account: boolean) => `
+    (webhook, event_seq) IN (SELECT d.webhook, d.event_seq FROM ${HELD_DELIVERIES}
+      WHERE ${IS_HELD_DELIVERY}${account ? ' AND d.webhook IN (SELECT number FROM webhooks WHERE account_id = @accountId)' : ''}
+      LIMIT +@limit)`;
+  type DeliveryStep = { accountId?: string; limit: number; now: number };
+  const releaseDeliveries = [false, true].map((ofAccount) =>
+    db.prepare<DeliveryStep>(
+      `UPDATE webhook_deliveries SET state = 'ready', due_at = @now WHERE ${deliveriesOf(ofAccount)}`,
+    ),
+  );
+  const dropDeliveries = [false, true].map((ofAccount) =>
+    db.prepare<DeliveryStep>(
+      `UPDATE webhook_deliveries SET state = 'failed', due_at = @now, error = '${DROPPED}' WHERE ${deliveriesOf(ofAccount)}`,
+    ),
+  );
+  const stored = ({ accountId, domainId, campaignId }: HeldFilter): StoredFilter => ({
+    account: accountId === undefined ? null : account.find(accountId),
+    domain: domainId === undefined ? null : domain.find(domainId),
+    campaign: campaignId === undefined ? null : campaign.find(campaignId),
+  });
+  const changeDeliveries =
+    ([ofAll, ofOne]: typeof releaseDeliveries) =>
+    (accountId: string | null, limit: number, now: number): number =>
+      (accountId === null ? ofAll?.run({ limit, now }) : ofOne?.run({ accountId, limit, now }))?.changes ?? 0;
+
+  return {
+    /** Holds the messages of the queue after this one, at most `limit`, and ends their leases. */
+    holdMessages: (after: number, limit: number): HoldStep => {
+      const end = queueEnd.get(after, limit) ?? null;
+      if (end === null) return { changed: 0, next: null };
+      backInQueue.run(after, end);
+      return { changed: hold.run(after, end).changes, next: end };
+    },
+    /** Holds deliveries that are not finished; returns how many, at most `2 * limit`. */
+    holdDeliveries: (limit: number): number => holdReady.run(limit).changes + holdWaiting.run(limit).changes,
+    /** Pauses the campaigns that are being sent or scheduled; returns how many. */
+    pauseCampaigns: (reason: string, now: number): number => {
+      explainPause.run(reason);
+      return pauseCampaigns.run(now).changes;
+    },
+    /**
+     * Leaves a gap in the numbers of messages and events, so that no new one has the number that the original has given to
+     * another one since the backup: readers of the event feed remember numbers.
+     */
+    skipNumbers: (): void => {
+      for (const table of ['messages', 'events']) beginNumbers.run({ table });
+      skipNumbers.run();
+    },
+    /** Held messages by account and sending domain, the most first. */
+    groups: (): HeldGroup[] =>
+      groups.all().map(({ account: accountNumber, domain: domainNumber, ...group }) => ({
+        account_id: account.id(accountNumber),
+        domain_id: domain.id(domainNumber),
+        ...group,
+      })),
+    /** The number of held messages, counted up to `limit`. */
+    count: (limit: number): number => count.get(limit) ?? 0,
+    countMatching: (filter: HeldFilter): number => countMatching.get(stored(filter)) ?? 0,
+    /** Held messages that match, from the one after `afterSeq` on. */
+    matching: (filter: HeldFilter, afterSeq: number, limit: number): number[] =>
+      matching.all({ ...stored(filter), afterSeq, limit }),
+    /** Those of the next `limit` held messages that have expired; `next`: where to continue, null at the end. */
+    expired: (afterSeq: number, limit: number, now: number): { seqs: number[]; next: number | null } => ({
+      seqs: expired.all(afterSeq, limit, now),
+      next: heldEnd.get(afterSeq, limit) ?? null,
+    }),
+    /** Makes a held message due; null when it is not held. */
+    release: (seq: number, now: number): QueueKey | null => {
+      const found = release.get(now, seq);
+      if (found === undefined) return null;
+      return {
+        priority: found.priority,
+        account_id: account.id(found.account),
+        destination: found.destination,
+      };
+    },
+    /** Held deliveries by webhook, the most first. */
+    webhooks: (): HeldWebhook[] => webhooks.all(),
+    countDeliveries: (limit: number): number => countDeliveries.get(limit) ?? 0,
+    /** Makes held deliveries due, of all accounts or one; returns how many, at most `limit`. */
+    releaseDeliveries: changeDeliveries(releaseDeliveries),
+    /** Ends held deliveries as failed; they can still be repeated one by one. */
+    dropDeliveries: changeDeliveries(dropDeliveries),
+  };
+}

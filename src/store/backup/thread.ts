@@ -1,0 +1,55 @@
+import { setPriority } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Task, TaskMessage, TaskProgress, TaskResult, ThreadData } from './copy.ts';
+
+/** What the threads of copy.ts have in common: one task at a time, progress, a limited rate, stopping. */
+
+/** On Linux the priority of this thread only: those that send mail go first. */
+const LOW_PRIORITY = 10;
+/** Between two reports of progress. */
+const REPORT_MS = 100;
+
+class Stopped extends Error {}
+
+/** Runs the tasks that arrive as messages; each is answered with its result, `stopped` or `failed`. */
+export function serveTasks(run: (task: Task) => Promise<TaskResult> | TaskResult): void {
+  const port = parentPort;
+  if (port === null) throw new Error('this program runs as a worker thread only');
+  setPriority(LOW_PRIORITY);
+  port.on('message', (task: Task) => {
+    void answerOf(task, run).then((message) => port.postMessage(message));
+  });
+}
+
+async function answerOf(
+  task: Task,
+  run: (task: Task) => Promise<TaskResult> | TaskResult,
+): Promise<TaskMessage> {
+  try {
+    return await run(task);
+  } catch (error) {
+    if (error instanceof Stopped) return { kind: 'stopped' };
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error), code };
+  }
+}
+
+/**
+ * Returns what a task calls after each step: reports progress, waits as long as the rate requires unless the task is in a
+ * hurry, and throws when the task is stopped.
+ */
+export function createThrottle(): (progress: TaskProgress, isHurried: boolean) => void {
+  const { bytesPerSecond, stop }: ThreadData = workerData;
+  const began = performance.now();
+  let reported = began;
+  return (progress, isHurried) => {
+    const now = performance.now();
+    if (now - reported >= REPORT_MS) {
+      reported = now;
+      parentPort?.postMessage({ kind: 'progress', progress } satisfies TaskMessage);
+    }
+    const aheadMs = (1000 * progress.done) / bytesPerSecond - (now - began);
+    if (aheadMs > 0 && !isHurried) Atomics.wait(stop, 0, 0, aheadMs);
+    if (Atomics.load(stop, 0) !== 0) throw new Stopped();
+  };
+}

@@ -1,0 +1,85 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { listBackups } from '../../src/backup/folder.ts';
+import { createBackupSchedule } from '../../src/backup/schedule.ts';
+import { createLog } from '../../src/core/log.ts';
+import { PROGRAMS, startInstallation } from './setup.ts';
+
+type Installation = Awaited<ReturnType<typeof startInstallation>>;
+
+const WAIT = { timeout: 25_000, interval: 50 };
+const DAY = 86_400_000;
+
+function start(installation: Installation, dir: string) {
+  const { config, clock, tables, writer } = installation;
+  const registry = new Registry();
+  const backups = createBackupSchedule({
+    config: { ...config, backup: { ...config.backup, dir, keep: 1 } },
+    schedule: '30 3 * * *',
+    clock,
+    log: createLog({ level: 'silent', hashAddresses: true }),
+    tables,
+    writer,
+    registry,
+    instanceId: 'one',
+    programs: PROGRAMS,
+  });
+  onTestFinished(backups.stop);
+  backups.start();
+  return { ...backups, metric: async () => (await registry.metrics()).match(/^postrider_backup.*$/gm) };
+}
+
+describe('the schedule of backups', () => {
+  it('waits for its first time, and catches up a run that was missed while the daemon was stopped', async () => {
+    const installation = await startInstallation();
+    await installation.writer.run((all) => all.settings.put('instance-id', 'one'));
+    // Times of the schedule are computed by the system clock.
+    installation.clock.advance(Date.now() - installation.clock.now());
+    const first = start(installation, installation.backups);
+    const { nextAt } = first.status();
+    expect(Date.parse(nextAt)).toBeGreaterThan(installation.clock.now());
+    expect(first.status()).toMatchObject({ lastSuccessAt: null, error: null, isRunning: false });
+    await first.stop();
+    expect(await listBackups(installation.backups)).toEqual([]);
+
+    await installation.writer.run((all) =>
+      all.settings.put(
+        'backup-schedule',
+        JSON.stringify({
+          schedule: '30 3 * * *',
+          nextAt: Date.now() - 2 * DAY,
+          lastSuccessAt: null,
+          error: null,
+        }),
+      ),
+    );
+    const second = start(installation, installation.backups);
+    await expect.poll(() => second.status().lastSuccessAt, WAIT).not.toBeNull();
+    expect(Date.parse(second.status().nextAt)).toBeGreaterThan(installation.clock.now());
+    expect(await listBackups(installation.backups)).toHaveLength(1);
+    expect(await second.metric()).toContainEqual('postrider_backups_total{outcome="succeeded"} 1');
+  });
+
+  it('shows a failure and tries again', async () => {
+    const installation = await startInstallation();
+    const blocked = join(installation.backups, 'file');
+    writeFileSync(blocked, '');
+    chmodSync(blocked, 0o400);
+    await installation.writer.run((all) =>
+      all.settings.put(
+        'backup-schedule',
+        JSON.stringify({ schedule: '30 3 * * *', nextAt: 0, lastSuccessAt: 5000, error: null }),
+      ),
+    );
+    const schedule = start(installation, join(blocked, 'backups'));
+    await expect.poll(() => schedule.status().error, WAIT).toContain('ENOTDIR');
+    expect(schedule.status()).toMatchObject({ lastSuccessAt: '1970-01-01T00:00:05.000Z', isRunning: false });
+    expect(schedule.status().nextAt).toBe('1970-01-01T00:00:00.000Z');
+    expect(await schedule.metric()).toContainEqual('postrider_backups_total{outcome="failed"} 1');
+    await schedule.stop();
+    // The failure is known after a restart, too.
+    expect(start(installation, join(blocked, 'backups')).status().error).toContain('ENOTDIR');
+  });
+});
