@@ -151,7 +151,16 @@ export function instanceRoute(instance: { instanceId: string; generation: number
     summary: 'Get the instance and generation of the daemon',
     description:
       'Daemons with the same instance have copies of one database; the highest generation is the primary.',
-    responses: { 200: { description: 'The instance.', contentType: 'application/json' } },
+    responses: {
+      200: {
+        description: 'The instance.',
+        contentType: 'application/json',
+        example: {
+          success: true,
+          data: { instanceId: '0198e0a4-7c2e-7b51-9d53-3f0c1a6be2d4', generation: 12 },
+        },
+      },
+    },
     handle: () => ({ status: 200, contentType: JSON_TYPE, body }),
   };
 }
