@@ -29,7 +29,7 @@ import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
-import { createProbe, readinessChecks } from './http/health.ts';
+import { createProbe, failedChecks, readinessChecks } from './http/health.ts';
 import { createPublicPages } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
@@ -46,6 +46,7 @@ import { lockDaemon } from './store/database.ts';
 import { openSeal } from './store/master-key.ts';
 import { createStorage } from './store/storage.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
+import type { Vitals } from './systemd/service.ts';
 import { createWebhookSystem } from './webhooks/system.ts';
 
 /**
@@ -88,6 +89,8 @@ export interface Daemon {
   /** For `demo`, which also performs the steps of an operator. */
   accounts: Accounts;
   domains: Domains;
+  /** The state that the service manager shows and judges. */
+  vitals(): Promise<Vitals>;
   /**
    * Completes work in progress (30 s at most) and closes everything. Resolves with the number of delivery outcomes that
    * could not be recorded: those messages will be sent again.
@@ -266,6 +269,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       labelNames: ['purpose', 'result'],
       registers: [registry],
     });
+    let delivered = 0;
+    const countOutcome = registerOutcomeCounter(registry);
     const delivery = createDelivery({
       config,
       clock,
@@ -280,7 +285,10 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
-      observe: registerOutcomeCounter(registry),
+      observe: (status) => {
+        countOutcome(status);
+        if (status === 'delivered') delivered++;
+      },
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
@@ -373,6 +381,14 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     await databaseProbe.start();
     undo.push(() => databaseProbe.stop());
+    const checks = readinessChecks({
+      database: databaseProbe,
+      pressure,
+      delivery,
+      public: publicPages,
+      mx,
+      submission,
+    });
     const http = createHttpServer({
       config,
       log,
@@ -400,14 +416,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         onSuppressionChange,
       }),
       openRoutes: [tlsCheckRoute({ clock, linkHosts })],
-      health: readinessChecks({
-        database: databaseProbe,
-        pressure,
-        delivery,
-        public: publicPages,
-        mx,
-        submission,
-      }),
+      health: checks,
       registry,
       version: programVersion(),
     });
@@ -444,7 +453,16 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       'postrider started',
     );
     const mxPort = mx?.address()?.port ?? null;
-    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, stop };
+    const vitals = async () => ({
+      queued: pressure.queued(),
+      delivered,
+      faults: await failedChecks(checks, log),
+      pending: [
+        { work: 'a write to the database', ms: databaseProbe.pendingMs() },
+        { work: 'the scan of the queue', ms: delivery.unscannedMs() },
+      ],
+    });
+    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, vitals, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -135,6 +135,12 @@ function json(value: object): OpenResponse {
   return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(value) };
 }
 
+/** The failed checks, as `sends: the disk is nearly full`. */
+export async function failedChecks(checks: readonly ReadinessCheck[], log: Log): Promise<string[]> {
+  const results = await Promise.all(checks.map((check) => resultOf(check, false, log)));
+  return results.flatMap(({ check, ok, message = '' }) => (ok ? [] : [`${check}: ${message}`]));
+}
+
 async function resultOf(
   { name, check, details }: ReadinessCheck,
   withDetails: boolean,
@@ -180,6 +186,8 @@ export function notReady(
 /** A check that a background loop carries out; `check` returns its last result. */
 export interface Probe {
   check(): string | null;
+  /** How long the run in progress has lasted, ms; 0: none is in progress. */
+  pendingMs(): number;
   /** Starts the loop; resolves after its first run. */
   start(): Promise<void>;
   stop(): void;
@@ -227,9 +235,11 @@ export function createProbe(options: ProbeOptions): Probe {
     },
   });
 
+  const pendingMs = () => (runningSince === null ? 0 : now() - runningSince);
   return {
+    pendingMs,
     check: () => {
-      const seconds = runningSince === null ? 0 : Math.round((now() - runningSince) / 1000);
+      const seconds = Math.round(pendingMs() / 1000);
       return seconds * 1000 >= overdueMs ? `no answer for ${seconds} s` : fault;
     },
     start: () =>

@@ -19,7 +19,8 @@ export type Program =
   | 'pebble'
   | 'curl'
   | 'spamassassin'
-  | 'rspamd';
+  | 'rspamd'
+  | 'systemd-notify';
 
 export interface Requirements {
   missing: boolean;
@@ -69,6 +70,7 @@ const FAULTS: Record<Program, () => string | null> = {
   curl: () => findPrograms('curl', ['curl']),
   spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
   rspamd: () => findPrograms('Rspamd (package rspamd)', ['rspamd']),
+  'systemd-notify': () => findPrograms('systemd-notify (package systemd)', ['systemd-notify']),
   pyspf: () => importModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };
 
