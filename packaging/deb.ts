@@ -2,15 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { copy, normalize, type Parts, write } from './contents.ts';
 import { OLDEST_LIBC } from './native.ts';
 import type { Processor } from './runtime.ts';
-import { copy, normalize, type Parts, write } from './stage.ts';
 
 /** deb-control(5) architectures. */
 const ARCHITECTURES: Record<Processor, string> = { x64: 'amd64', arm64: 'arm64' };
 const SCRIPTS = ['postinst', 'prerm', 'postrm'];
 
-/** Builds the Debian package from the staged `prefix` in `work`; returns its path in `out`. */
+/** Builds the Debian package from the files of `prefix` in `work`; returns its path in `out`. */
 export function buildDeb(
   parts: Parts,
   processor: Processor,

@@ -47,11 +47,12 @@ export function runtimeDependencies(root: string): Dependency[] {
 
 /** The package that `name` means in the package at `from`: in its own node_modules, else in those above. */
 function resolveIn(packages: Record<string, LockEntry>, from: string, name: string): string | null {
-  for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
-    const path = at === '' ? `node_modules/${name}` : `${at}/node_modules/${name}`;
-    if (packages[path] !== undefined) return path;
-    if (at === '' || !at.includes('/node_modules/')) return at === '' ? null : resolveIn(packages, '', name);
-  }
+  // `node_modules/a/node_modules/b` is the package at two parts.
+  const parts = from === '' ? [] : from.split(/\/(?=node_modules\/)/);
+  const places = [...parts, ''].map((_, n) =>
+    [...parts.slice(0, parts.length - n), `node_modules/${name}`].join('/'),
+  );
+  return places.find((path) => packages[path] !== undefined) ?? null;
 }
 
 /** Types, source maps and the like, which the program does not read. */

@@ -4,10 +4,10 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { programVersion } from '../src/config/version.ts';
+import { copy, normalize, type Parts, writePrefix } from './contents.ts';
 import { buildDeb } from './deb.ts';
 import { buildNativeModule } from './native.ts';
 import { fetchRuntime, type Processor } from './runtime.ts';
-import { copy, normalize, type Parts, stagePrefix } from './stage.ts';
 
 /*
  * `npm run package [-- --arch arm64] [-- --out DIR]`: builds the Debian package and the tarball into dist-package/. The
@@ -36,7 +36,7 @@ try {
     epoch: sourceDateEpoch(),
   };
   const prefix = join(work, 'prefix');
-  await stagePrefix(parts, prefix);
+  await writePrefix(parts, prefix);
   report(buildDeb(parts, processor, prefix, join(work, 'deb'), out));
   report(buildTarball(parts, prefix));
 } finally {

@@ -45,8 +45,8 @@ import { createSubmission } from './smtp/submission/submission.ts';
 import { lockDaemon } from './store/database.ts';
 import { openSeal } from './store/master-key.ts';
 import { createStorage } from './store/storage.ts';
+import type { Vitals } from './supervision/service.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
-import type { Vitals } from './systemd/service.ts';
 import { createWebhookSystem } from './webhooks/system.ts';
 
 /**

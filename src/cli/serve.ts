@@ -9,7 +9,7 @@ import { startDaemon } from '../daemon.ts';
 import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
-import { createServiceReports } from '../systemd/service.ts';
+import { createServiceReports } from '../supervision/service.ts';
 import { refuseMovedData } from './context.ts';
 import { stopSignal } from './signals.ts';
 

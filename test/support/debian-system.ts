@@ -57,17 +57,7 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
   const tryRun = (program: string, ...args: string[]) =>
     new Promise<{ code: number; output: string }>((resolve) => {
       if (leader === null) throw new Error('the system is not running');
-      const enter = [
-        '--target',
-        String(leader),
-        '--mount',
-        '--uts',
-        '--ipc',
-        '--pid',
-        '--net',
-        '--root',
-        '--wd=/',
-      ];
+      const enter = ['--target', String(leader), '--mount', '--uts', '--ipc', '--pid', '--net', '--root'];
       const env = {
         PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
         LC_ALL: 'C.UTF-8',
@@ -75,7 +65,7 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
       };
       execFile(
         'nsenter',
-        [...enter, '--', program, ...args],
+        [...enter, '--', 'env', '--chdir=/', program, ...args],
         { env, maxBuffer: MAX_OUTPUT_BYTES },
         (error, stdout, stderr) =>
           resolve({
@@ -150,7 +140,7 @@ export async function listFiles(root: string): Promise<string[]> {
 }
 
 const VOLATILE =
-  /^\/(proc|sys|dev|run|tmp|var\/tmp|var\/log\/journal|var\/cache|var\/lib\/systemd\/(timers|random-seed|rfkill|catalog)|var\/lib\/dpkg\/(info\/format|.*-old|triggers|lock.*))(\/|$)/;
+  /^\/(proc|sys|dev|run|tmp|var\/tmp|var\/log\/(journal|dpkg\.log)|var\/cache|var\/lib\/systemd\/(timers|random-seed|rfkill|catalog)|var\/lib\/dpkg\/(info\/format|.*-old|triggers|lock.*))(\/|$)/;
 
 /** The process that became systemd: the child of nspawn. */
 function initOf(nspawn: number): number | null {

@@ -31,7 +31,7 @@ export interface Parts {
 }
 
 /** Writes what belongs below `/usr` or `/usr/local` to `dir`. */
-export async function stagePrefix(parts: Parts, dir: string): Promise<void> {
+export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   const { root, version, runtime } = parts;
   const library = join(dir, 'lib/postrider');
   const dependencies = runtimeDependencies(root);

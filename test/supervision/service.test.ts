@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Notification } from '../../src/systemd/notify.ts';
+import type { Notification } from '../../src/supervision/notify.ts';
 import {
   createRateMeter,
   createServiceReports,
@@ -9,7 +9,7 @@ import {
   statusText,
   type Vitals,
   watchdogPeriodMs,
-} from '../../src/systemd/service.ts';
+} from '../../src/supervision/service.ts';
 
 const HEALTHY: Vitals = { queued: 12_345, delivered: 0, faults: [], pending: [] };
 

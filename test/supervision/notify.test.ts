@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createNotifier, type NotifierOptions } from '../../src/systemd/notify.ts';
+import { createNotifier, type NotifierOptions } from '../../src/supervision/notify.ts';
 import { startNotifySocket } from '../support/notify-socket.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 
