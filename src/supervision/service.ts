@@ -113,6 +113,8 @@ export function createServiceReports(deps: ServiceReportsDeps): ServiceReports {
     ready: async (read) => {
       vitals = read;
       state = 'running';
+      // The delays of the start do not matter.
+      loopDelayMs();
       await notifier.send({ READY: '1', ...(await report()) });
       loop.start();
     },

@@ -31,6 +31,16 @@ describe.skipIf(required.missing)(`the systemd unit${required.reason}`, () => {
   });
 });
 
+describe('the scripts of the packages', () => {
+  it.each(['debian/postinst', 'debian/prerm', 'debian/postrm', 'install.sh', 'postrider.sh'])(
+    '%s is valid',
+    (name) => {
+      const file = new URL(`../../packaging/${name}`, import.meta.url).pathname;
+      expect(execFileSync('sh', ['-n', file], { encoding: 'utf8' })).toBe('');
+    },
+  );
+});
+
 describe('the timeouts of the unit', () => {
   const seconds = (name: string) =>
     Number(new RegExp(`^${name}=(\\d+)$`, 'm').exec(readFileSync(UNIT, 'utf8'))?.[1]);

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -113,10 +113,9 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
       );
     },
     remove: async () => {
-      // nspawn ends the processes inside when it gets SIGKILL itself.
-      await nspawn?.kill('SIGKILL');
-      if (leader !== null)
-        await eventually('the processes inside to have ended', () => !existsSync(`/proc/${leader}`));
+      // Ends all processes inside, and then systemd-nspawn, which with SIGKILL for itself would leave them.
+      if (leader !== null) process.kill(leader, 'SIGKILL');
+      await nspawn?.exited;
       await rm(dir, { recursive: true, force: true });
     },
   };
