@@ -70,10 +70,11 @@ function __postrider_path
       .join(' ')}
     and set path "$path $word"
   end
-  echo -- $path
+  echo "$path"
 end
 function __postrider_at
-  test (__postrider_path | string collect --allow-empty) = "$argv[1]"
+  set -l path (__postrider_path)
+  test "$path" = "$argv[1]"
 end
 ${commands.flatMap(fishLines).join('\n')}
 `;

@@ -30,7 +30,8 @@ const ADDRESS = '127.0.0.77';
 const UNIT = 'postrider.service';
 const MAX_EXPOSURE = 1.8;
 
-describe.skipIf(required.missing)(`the packages${required.reason}`, () => {
+// Each installation unpacks 150 MB, which takes long on a busy machine.
+describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 300_000 }, () => {
   let dir: string;
   let system: DebianSystem;
   let sink: Sink;

@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { allCommands, type CommandHelp, programHelp } from '../../packaging/commands.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from '../../packaging/completion.ts';
 import { programPage, settingsPage } from '../../packaging/manual.ts';
 import { entry, preformatted } from '../../packaging/roff.ts';
 import { settingSections } from '../../src/config/example.ts';
-import { findProgram } from '../support/required-programs.ts';
+import { findProgram, requirePrograms } from '../support/required-programs.ts';
 
 const PAGE = { version: '1.2.3', date: '2026-11-22' };
 let program: CommandHelp;
@@ -98,19 +98,30 @@ describe('completions', () => {
     expect(complete('bounce', 'parse', 'mail')).toEqual([]);
   });
 
-  it.each([
-    ['zsh', () => zshCompletion(program)],
-    ['fish', () => fishCompletion(program)],
-  ] as const)('has a valid script for %s that contains every command', (shell, create) => {
-    const script = create();
-    for (const { path } of allCommands(program).slice(1)) expect(script).toContain(`' ${path.join(' ')}'`);
-    if (findProgram(shell) === null) return console.log(`not parsed: ${shell} is not installed`);
+  const fish = requirePrograms('fish');
+  it.skipIf(fish.missing)(`offers the same in fish${fish.reason}`, () => {
     const dir = mkdtempSync(join(tmpdir(), 'postrider-completion-'));
-    try {
-      writeFileSync(join(dir, 'script'), script);
-      execFileSync(shell, ['-n', join(dir, 'script')]);
-    } finally {
-      rmSync(dir, { recursive: true });
-    }
+    onTestFinished(() => rmSync(dir, { recursive: true }));
+    writeFileSync(join(dir, 'postrider.fish'), fishCompletion(program));
+    const offered = (line: string) => {
+      const script = `source '${join(dir, 'postrider.fish')}'; complete -C '${line}' 2>&1`;
+      const env = { PATH: process.env['PATH'], HOME: dir };
+      const output = execFileSync('fish', ['--no-config', '-c', script], { encoding: 'utf8', env, cwd: dir });
+      return output
+        .trim()
+        .split('\n')
+        .map((entry) => entry.split('\t')[0]);
+    };
+    expect(offered('postrider acc')).toEqual(['account']);
+    expect(offered('postrider account cr')).toEqual(['create']);
+    expect(offered('postrider --config x.toml domain ad')).toEqual(['add']);
+    expect(offered('postrider account create --na')).toEqual(['--name']);
+  });
+
+  const zsh = requirePrograms('zsh');
+  it.skipIf(zsh.missing)(`has a valid script with every command for zsh${zsh.reason}`, () => {
+    const script = zshCompletion(program);
+    for (const { path } of allCommands(program).slice(1)) expect(script).toContain(`' ${path.join(' ')}'`);
+    expect(execFileSync('zsh', ['-n', '-s'], { input: script, encoding: 'utf8' })).toBe('');
   });
 });

@@ -26,7 +26,9 @@ export type Program =
   | 'mmdebstrap'
   | 'dpkg-deb'
   | 'compiler'
-  | 'root';
+  | 'root'
+  | 'fish'
+  | 'zsh';
 
 export interface Requirements {
   missing: boolean;
@@ -83,6 +85,8 @@ const FAULTS: Record<Program, () => string | null> = {
   mmdebstrap: () => findPrograms('mmdebstrap (package mmdebstrap)', ['mmdebstrap']),
   'dpkg-deb': () => findPrograms('dpkg-deb (package dpkg)', ['dpkg-deb']),
   compiler: () => findPrograms('a C++ compiler (packages g++, make, python3)', ['g++', 'make', 'python3']),
+  fish: () => findPrograms('fish', ['fish']),
+  zsh: () => findPrograms('zsh', ['zsh']),
   root: () => (process.getuid?.() === 0 ? null : 'it needs root'),
   pyspf: () => importModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };
