@@ -25,8 +25,8 @@ import { verifiedDomain } from '../support/verified-domain.ts';
 const required = requirePrograms('dpkg-deb', 'mmdebstrap', 'systemd-nspawn', 'compiler', 'root');
 const run = promisify(execFile);
 const PROJECT = new URL('../..', import.meta.url).pathname;
-/** An address of the shared loopback interface, and ports below 1024, that no other test uses. */
-const ADDRESS = '127.0.0.77';
+/** An address of the shared loopback interface that no other test uses, also not in another run. */
+const ADDRESS = `127.77.${(process.pid >> 8) & 255}.${process.pid & 255}`;
 const UNIT = 'postrider.service';
 const MAX_EXPOSURE = 1.8;
 
@@ -259,6 +259,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   function configure(): Promise<void> {
     return writeFile(
       join(system.root, 'etc/postrider/postrider.toml'),
+      // Ports below 1024 need the capability.
       `hostname = "${HOSTNAME}"
 [data]
 dir = "/var/lib/postrider"

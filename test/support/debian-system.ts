@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,7 +85,13 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
     },
     boot: async () => {
       await mkdir(join(root, 'run'), { recursive: true });
-      const child = startChild('systemd-nspawn', [
+      // In a PID namespace, so that all processes inside end with this one.
+      const child = startChild('unshare', [
+        '--pid',
+        '--fork',
+        '--kill-child',
+        '--mount-proc',
+        'systemd-nspawn',
         '--quiet',
         '--boot',
         '--register=no',
@@ -113,9 +119,9 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
       );
     },
     remove: async () => {
-      // Ends all processes inside, and then systemd-nspawn, which with SIGKILL for itself would leave them.
-      if (leader !== null) process.kill(leader, 'SIGKILL');
-      await nspawn?.exited;
+      await nspawn?.kill('SIGKILL');
+      if (leader !== null)
+        await eventually('the processes inside to have ended', () => !existsSync(`/proc/${leader}`));
       await rm(dir, { recursive: true, force: true });
     },
   };
@@ -141,15 +147,17 @@ export async function listFiles(root: string): Promise<string[]> {
 const VOLATILE =
   /^\/(proc|sys|dev|run|tmp|var\/tmp|var\/log\/(journal|dpkg\.log)|var\/cache|var\/lib\/systemd\/(timers|random-seed|rfkill|catalog)|var\/lib\/dpkg\/(info\/format|.*-old|triggers|lock.*))(\/|$)/;
 
-/** The process that became systemd: the child of nspawn. */
-function initOf(nspawn: number): number | null {
-  const children = readFileSync(`/proc/${nspawn}/task/${nspawn}/children`, 'utf8').trim();
-  const pids = children.split(' ').filter((text) => text !== '');
-  const found = pids.map(Number).find((pid) => {
-    const name = readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
-    return name === 'systemd' || name === 'init';
-  });
-  return found ?? null;
+/** The process that became systemd: the child of systemd-nspawn, which is the child of unshare. */
+function initOf(unshare: number): number | null {
+  const inits = childrenOf(unshare)
+    .flatMap(childrenOf)
+    .filter((pid) => /^(systemd|init)$/.test(readFileSync(`/proc/${pid}/comm`, 'utf8').trim()));
+  return inits[0] ?? null;
+}
+
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return text.split(' ').flatMap((child) => (child.trim() === '' ? [] : [Number(child)]));
 }
 
 /** The code name of this Debian; `bookworm` on other systems. */
