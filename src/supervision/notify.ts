@@ -34,12 +34,16 @@ export interface NotifierOptions {
   timeoutMs?: number;
 }
 
-/** Splits a line at tabs only, and expands nothing: a line is the arguments of one call. Prints the exit status. */
-const RELAY = `set -f
+/**
+ * Splits a line at tabs only, and expands nothing: a line is the arguments of one call. Prints its errors and then its
+ * exit status, both to stdout so that their order is kept.
+ */
+const RELAY = `exec 2>&1
+set -f
 IFS='	'
 while read -r line; do
   systemd-notify $line
-  echo $?
+  echo "status $?"
 done`;
 /** systemd-notify itself waits 5 s for the service manager, which does not read messages while it reloads units. */
 const TIMEOUT_MS = 20 * SECOND;
@@ -62,14 +66,15 @@ export function createNotifier({ socket, log, path, timeoutMs = TIMEOUT_MS }: No
   function startRelay(): ChildProcessWithoutNullStreams {
     const env = { PATH: path ?? process.env['PATH'], NOTIFY_SOCKET: socket };
     const child = spawn('/bin/sh', ['-c', RELAY], { env, stdio: 'pipe' });
-    let stderr = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr = (stderr + text).slice(-MAX_ERROR_CHARS);
-    });
-    createInterface({ input: child.stdout }).on('line', (status) => {
-      if (relay !== child) return;
-      finish(status === '0' ? null : `systemd-notify exited with ${status}: ${stderr.trim()}`);
-      stderr = '';
+    let errors = '';
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const status = /^status (\d+)$/.exec(line)?.[1];
+      if (status === undefined) {
+        errors = `${errors} ${line}`.slice(-MAX_ERROR_CHARS);
+      } else {
+        if (relay === child) finish(status === '0' ? null : `systemd-notify exited with ${status}:${errors}`);
+        errors = '';
+      }
     });
     // A write to a shell that has ended; `close` reports it.
     child.stdin.on('error', () => {});
@@ -79,7 +84,7 @@ export function createNotifier({ socket, log, path, timeoutMs = TIMEOUT_MS }: No
       finish(reason);
     };
     child.once('error', (error) => onEnd(`/bin/sh cannot be started: ${error.message}`));
-    child.once('close', (code, signal) => onEnd(`the shell ended (${signal ?? code}): ${stderr.trim()}`));
+    child.once('close', (code, signal) => onEnd(`the shell ended (${signal ?? code})${errors}`));
     return child;
   }
 
