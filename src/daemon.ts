@@ -36,7 +36,7 @@ import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
-import { createProbe, instanceRoute, readiness, readinessChecks } from './http/health.ts';
+import { createProbe, failedChecks, instanceRoute, readiness, readinessChecks } from './http/health.ts';
 import { createPublicPages } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
@@ -54,6 +54,7 @@ import { lockDaemon } from './store/database.ts';
 import type { Superseded } from './store/failure.ts';
 import { openSeal } from './store/master-key.ts';
 import { createStorage } from './store/storage.ts';
+import type { Vitals } from './supervision/service.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
 import { createWebhookSystem } from './webhooks/system.ts';
 
@@ -105,6 +106,8 @@ export interface Daemon {
   /** For `demo`, which also performs the steps of an operator. */
   accounts: Accounts;
   domains: Domains;
+  /** The state that the service manager shows and judges. */
+  vitals(): Promise<Vitals>;
   /**
    * Completes work in progress (30 s at most) and closes everything. Resolves with the number of delivery outcomes that
    * could not be recorded: those messages will be sent again.
@@ -323,6 +326,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       labelNames: ['purpose', 'result'],
       registers: [registry],
     });
+    let delivered = 0;
+    const countOutcome = registerOutcomeCounter(registry);
     const delivery = createDelivery({
       config,
       clock,
@@ -337,7 +342,10 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
-      observe: registerOutcomeCounter(registry),
+      observe: (status) => {
+        countOutcome(status);
+        if (status === 'delivered') delivered++;
+      },
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
@@ -430,7 +438,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     await databaseProbe.start();
     undo.push(() => databaseProbe.stop());
-    const health = readinessChecks({
+    const checks = readinessChecks({
       database: databaseProbe,
       pressure,
       delivery,
@@ -451,7 +459,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         kind: 'running',
         pid: process.pid,
         report: {
-          checks: await readiness(health, true, log),
+          checks: await readiness(checks, true, log),
           metrics: parseMetrics(await registry.metrics()),
         },
       }),
@@ -486,7 +494,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         onSuppressionChange,
       }),
       openRoutes: [tlsCheckRoute({ clock, linkHosts }), instanceRoute({ instanceId, generation })],
-      health,
+      health: checks,
       registry,
       version: programVersion(),
     });
@@ -531,7 +539,16 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       'postrider started',
     );
     const mxPort = mx?.address()?.port ?? null;
-    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, stop };
+    const vitals = async () => ({
+      queued: pressure.queued(),
+      delivered,
+      faults: await failedChecks(checks, log),
+      pending: [
+        { work: 'a write to the database', ms: databaseProbe.pendingMs() },
+        { work: 'the scan of the queue', ms: delivery.unscannedMs() },
+      ],
+    });
+    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, vitals, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -10,6 +10,7 @@ import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
 import type { Superseded } from '../store/failure.ts';
+import { createServiceReports } from '../supervision/service.ts';
 import { refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
 
@@ -57,8 +58,11 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
       'no configuration file found: using built-in defaults and POSTRIDER_ variables. Name the file with --config',
     );
   }
+  const service = createServiceReports({ env: process.env, log });
+  service.starting();
   // Before the start, which takes a while: signals that arrive during it are handled afterwards.
-  process.on('SIGHUP', () => reloadConfig(log, config, () => loadConfig(options)));
+  const reload = () => reloadConfig(log, config, () => loadConfig(options));
+  process.on('SIGHUP', () => void service.reload(reload));
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
   const stopped = stopSignal();
@@ -78,6 +82,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
     },
   };
   const daemon = await startDaemon(config, env).catch((error: unknown) => {
+    void service.close();
     if (start.signal.aborted && error instanceof Error && error.name === 'AbortError') return null;
     throw error;
   });
@@ -85,13 +90,16 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
     log.info({ signal: await stopped }, 'stopped during the migration; the next start continues');
     return;
   }
+  await service.ready(daemon.vitals);
   const cancelReport = reportHost(config, env);
   const signal = await stopped;
   cancelReport();
+  void service.stopping();
   // A second signal does not interrupt the stop: deliveries in progress are recorded first.
   for (const again of ['SIGTERM', 'SIGINT'] as const) process.on(again, () => log.info('already stopping'));
   log.info({ signal }, 'stopping');
   const unrecorded = await daemon.stop();
+  await service.close();
   log.info({ unrecorded }, 'stopped');
   // The messages are not lost, but some will be sent twice: monitoring must see that.
   if (unrecorded > 0) process.exitCode = 1;

@@ -14,22 +14,37 @@ export function exampleToml(): string {
     '# Durations are a number of seconds or a string such as "30s", "5m", "4h", "2d".',
     '',
   ];
-  writeSection(lines, shapeOf(configSchema) ?? {}, []);
+  for (const { name, settings } of settingSections()) {
+    if (name !== '') lines.push(`[${name}]`, '');
+    for (const { key, description, shownDefault } of settings)
+      lines.push(`# ${description}`, `#${key} = ${shownDefault}`, '');
+  }
   return `${lines.join('\n').trimEnd()}\n`;
 }
 
-function writeSection(lines: string[], shape: Record<string, z.ZodType>, path: string[]): void {
-  for (const [key, schema] of Object.entries(shape)) {
-    if (shapeOf(schema) !== null) continue;
+/** A section of the configuration with its settings, in the order of the example. */
+export interface SettingSection {
+  /** `data`; '': the settings outside of sections. */
+  name: string;
+  settings: { key: string; description: string; shownDefault: string }[];
+}
+
+/** All settings: for the example and the manual page. */
+export function settingSections(): SettingSection[] {
+  return sectionsOf(shapeOf(configSchema) ?? {}, []);
+}
+
+function sectionsOf(shape: Record<string, z.ZodType>, path: string[]): SettingSection[] {
+  const entries = Object.entries(shape).map(([key, schema]) => ({ key, schema, inner: shapeOf(schema) }));
+  const settings = entries.flatMap(({ key, schema, inner }) => {
+    if (inner !== null) return [];
     const meta = schema.meta() ?? {};
-    lines.push(`# ${meta.description ?? ''}`, `#${key} = ${shownDefault(schema, meta['shown'])}`, '');
-  }
-  for (const [key, schema] of Object.entries(shape)) {
-    const inner = shapeOf(schema);
-    if (inner === null) continue;
-    lines.push(`[${[...path, key].join('.')}]`, '');
-    writeSection(lines, inner, [...path, key]);
-  }
+    return [{ key, description: meta.description ?? '', shownDefault: shownDefault(schema, meta['shown']) }];
+  });
+  const inner = entries.flatMap(({ key, inner }) =>
+    inner === null ? [] : sectionsOf(inner, [...path, key]),
+  );
+  return [{ name: path.join('.'), settings }, ...inner];
 }
 
 function shownDefault(schema: z.ZodType, shown: unknown): string {

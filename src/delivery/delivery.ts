@@ -59,6 +59,8 @@ export interface Delivery {
   bytesInFlight(): number;
   /** Null while the queue is read, else what is wrong. */
   stalled(): string | null;
+  /** Time since the queue was last read to its end, ms; 0 while reading it fails: `stalled` has the reason. */
+  unscannedMs(): number;
   /** Null while outcomes can be recorded, else since when they cannot, and why. */
   unrecorded(): string | null;
   /** Domains and accounts whose mail cannot be prepared, at most 100. */
@@ -215,6 +217,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     log,
   });
 
+  const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());
+
   return {
     start: () => {
       recording.suspect(null);
@@ -228,10 +232,10 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     bytesInFlight: flights.bytes,
     stalled: () => {
       if (scan.isFailing()) return 'the queue cannot be read; see the log';
-      const completedAt = scan.completedAt() ?? monotonic.now();
-      const ms = monotonic.now() - completedAt;
+      const ms = sinceScan();
       return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
     },
+    unscannedMs: () => (scan.isFailing() ? 0 : sinceScan()),
     unrecorded: recording.unrecorded,
     parked: parking.list,
     parkedCount: parking.count,

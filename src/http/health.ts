@@ -178,6 +178,12 @@ export function readiness(
   return Promise.all(checks.map((check) => resultOf(check, withDetails, log)));
 }
 
+/** The failed checks, as `sends: the disk is nearly full`. */
+export async function failedChecks(checks: readonly ReadinessCheck[], log: Log): Promise<string[]> {
+  const results = await readiness(checks, false, log);
+  return results.flatMap(({ check, ok, message = '' }) => (ok ? [] : [`${check}: ${message}`]));
+}
+
 async function resultOf(
   { name, check, details }: ReadinessCheck,
   withDetails: boolean,
@@ -223,6 +229,8 @@ export function notReady(
 /** A check that a background loop carries out; `check` returns its last result. */
 export interface Probe {
   check(): string | null;
+  /** How long the run in progress has lasted, ms; 0: none is in progress. */
+  pendingMs(): number;
   /** Starts the loop; resolves after its first run. */
   start(): Promise<void>;
   stop(): void;
@@ -270,9 +278,11 @@ export function createProbe(options: ProbeOptions): Probe {
     },
   });
 
+  const pendingMs = () => (runningSince === null ? 0 : now() - runningSince);
   return {
+    pendingMs,
     check: () => {
-      const seconds = runningSince === null ? 0 : Math.round((now() - runningSince) / 1000);
+      const seconds = Math.round(pendingMs() / 1000);
       return seconds * 1000 >= overdueMs ? `no answer for ${seconds} s` : fault;
     },
     start: () =>

@@ -15,6 +15,8 @@ export interface Pressure {
   /** Messages that campaigns can still add to the queue; a share of its limit is reserved for other mail. */
   capacity(): number;
   isDiskLow(): boolean;
+  /** Messages in the queue at the last check. */
+  queued(): number;
   /** Resolves after the first check. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -78,6 +80,7 @@ export function createPressure(deps: PressureDeps): Pressure {
       return Math.max(0, Math.ceil(deps.queuedMessages * CAMPAIGN_SHARE) - count);
     },
     isDiskLow: () => diskLow,
+    queued: () => queued,
     start: async () => {
       await check();
       loop.start();

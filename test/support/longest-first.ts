@@ -12,6 +12,7 @@ export class LongestFirst extends BaseSequencer {
 }
 
 const LONGEST = [
+  'package',
   'damaged-data',
   'large-history',
   'campaign-kill',

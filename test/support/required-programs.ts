@@ -19,7 +19,16 @@ export type Program =
   | 'pebble'
   | 'curl'
   | 'spamassassin'
-  | 'rspamd';
+  | 'rspamd'
+  | 'systemd-notify'
+  | 'systemd-analyze'
+  | 'systemd-nspawn'
+  | 'mmdebstrap'
+  | 'dpkg-deb'
+  | 'compiler'
+  | 'root'
+  | 'fish'
+  | 'zsh';
 
 export interface Requirements {
   missing: boolean;
@@ -69,6 +78,16 @@ const FAULTS: Record<Program, () => string | null> = {
   curl: () => findPrograms('curl', ['curl']),
   spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
   rspamd: () => findPrograms('Rspamd (package rspamd)', ['rspamd']),
+  'systemd-notify': () => findPrograms('systemd-notify (package systemd)', ['systemd-notify']),
+  'systemd-analyze': () => findPrograms('systemd-analyze (package systemd)', ['systemd-analyze']),
+  'systemd-nspawn': () =>
+    findPrograms('systemd-nspawn (package systemd-container)', ['systemd-nspawn', 'nsenter']),
+  mmdebstrap: () => findPrograms('mmdebstrap (package mmdebstrap)', ['mmdebstrap']),
+  'dpkg-deb': () => findPrograms('dpkg-deb (package dpkg)', ['dpkg-deb']),
+  compiler: () => findPrograms('a C++ compiler (packages g++, make, python3)', ['g++', 'make', 'python3']),
+  fish: () => findPrograms('fish', ['fish']),
+  zsh: () => findPrograms('zsh', ['zsh']),
+  root: () => (process.getuid?.() === 0 ? null : 'it needs root'),
   pyspf: () => importModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };
 

@@ -1,0 +1,78 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { copy, normalize, type Parts, write } from './contents.ts';
+import { OLDEST_LIBC } from './native.ts';
+import type { Processor } from './runtime.ts';
+
+/** deb-control(5) architectures. */
+const ARCHITECTURES: Record<Processor, string> = { x64: 'amd64', arm64: 'arm64' };
+const SCRIPTS = ['postinst', 'prerm', 'postrm'];
+
+/** Builds the Debian package from the files of `prefix` in `work`; returns its path in `out`. */
+export function buildDeb(
+  parts: Parts,
+  processor: Processor,
+  prefix: string,
+  work: string,
+  out: string,
+): string {
+  const { root, epoch } = parts;
+  const architecture = ARCHITECTURES[processor];
+  // deb-version(7): a pre-release is older than the release.
+  const version = parts.version.replace('-', '~');
+  cpSync(prefix, join(work, 'usr'), { recursive: true });
+  copy(
+    join(root, 'systemd/postrider.service'),
+    join(work, 'usr/lib/systemd/system/postrider.service'),
+    0o644,
+  );
+  copy(join(root, 'systemd/postrider.sysusers.conf'), join(work, 'usr/lib/sysusers.d/postrider.conf'), 0o644);
+  mkdirSync(join(work, 'etc/postrider'), { recursive: true });
+  const bytes = normalize(work, epoch);
+
+  const control = join(work, 'DEBIAN');
+  for (const script of SCRIPTS) copy(join(root, 'packaging/debian', script), join(control, script), 0o755);
+  write(join(control, 'control'), controlFile({ version, architecture, kilobytes: Math.ceil(bytes / 1024) }));
+  write(join(control, 'md5sums'), checksums(work));
+  normalize(work, epoch);
+
+  const file = join(out, `postrider_${version}_${architecture}.deb`);
+  execFileSync('dpkg-deb', ['--root-owner-group', '-Zzstd', '--build', work, file], {
+    env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch) },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  return file;
+}
+
+function controlFile(fields: { version: string; architecture: string; kilobytes: number }): string {
+  return `Package: postrider
+Version: ${fields.version}
+Architecture: ${fields.architecture}
+Maintainer: The Postrider developers <postrider@localhost>
+Installed-Size: ${fields.kilobytes}
+Depends: libc6 (>= ${OLDEST_LIBC}), libgcc-s1, libstdc++6 (>= 12), init-system-helpers, systemd | systemd-standalone-sysusers | systemd-sysusers, util-linux
+Suggests: unbound
+Section: mail
+Priority: optional
+Description: self-hosted mail platform
+ Postrider sends mail from your own server. Programs submit messages over
+ HTTP or SMTP; it signs them with DKIM and delivers them directly to the
+ recipients' mail servers, retries, classifies bounces, receives complaints,
+ and manages consent and suppressions. All data is in one SQLite file.
+ .
+ The package contains its own Node.js.
+`;
+}
+
+/** deb-md5sums(5), for debsums. */
+function checksums(work: string): string {
+  return readdirSync(work, { recursive: true, withFileTypes: true })
+    .filter((file) => file.isFile())
+    .map((file) => join(file.parentPath, file.name))
+    .filter((file) => !file.startsWith(join(work, 'DEBIAN')))
+    .map((file) => `${createHash('md5').update(readFileSync(file)).digest('hex')}  ${relative(work, file)}\n`)
+    .toSorted((a, b) => (a.slice(34) < b.slice(34) ? -1 : 1))
+    .join('');
+}

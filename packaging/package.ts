@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { programVersion } from '../src/config/version.ts';
+import { copy, normalize, type Parts, writePrefix } from './contents.ts';
+import { buildDeb } from './deb.ts';
+import { buildNativeModule } from './native.ts';
+import { fetchRuntime, type Processor } from './runtime.ts';
+
+/*
+ * `npm run package [-- --arch arm64] [-- --out DIR]`: builds the Debian package and the tarball into dist-package/. The
+ * same sources and the same compiler result in the same files.
+ */
+const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
+const { values } = parseArgs({
+  options: {
+    arch: { type: 'string', default: process.arch },
+    out: { type: 'string', default: 'dist-package' },
+  },
+});
+const processor = processorOf(values.arch);
+const out = resolve(root, values.out);
+const cache = join(root, 'dist-package/cache');
+
+mkdirSync(out, { recursive: true });
+const work = mkdtempSync(join(out, 'work-'));
+try {
+  const runtime = fetchRuntime(processor, cache);
+  const parts: Parts = {
+    root,
+    version: programVersion(),
+    runtime,
+    nativeModule: buildNativeModule(root, processor, runtime, cache),
+    epoch: sourceDateEpoch(),
+  };
+  const prefix = join(work, 'prefix');
+  await writePrefix(parts, prefix);
+  report(buildDeb(parts, processor, prefix, join(work, 'deb'), out));
+  report(buildTarball(parts, prefix));
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
+
+function buildTarball(parts: Parts, prefix: string): string {
+  const name = `postrider-${parts.version}-linux-${processor}`;
+  const dir = join(work, name);
+  cpSync(prefix, dir, { recursive: true });
+  for (const file of ['systemd/postrider.service', 'systemd/postrider.sysusers.conf', 'README.md', 'LICENSE'])
+    copy(join(root, file), join(dir, file), 0o644);
+  copy(join(root, 'packaging/install.sh'), join(dir, 'install.sh'), 0o755);
+  normalize(dir, parts.epoch);
+  const file = join(out, `${name}.tar.gz`);
+  const owner = ['--owner=0', '--group=0', '--numeric-owner'];
+  execFileSync('tar', [
+    '--sort=name',
+    '--format=gnu',
+    ...owner,
+    '-I',
+    'gzip -n',
+    '-cf',
+    file,
+    '-C',
+    work,
+    name,
+  ]);
+  return file;
+}
+
+function processorOf(name: string): Processor {
+  if (name !== 'x64' && name !== 'arm64') throw new Error(`--arch ${name}: must be x64 or arm64`);
+  return name;
+}
+
+/** `$SOURCE_DATE_EPOCH`, else the time of the last commit, in seconds. */
+function sourceDateEpoch(): number {
+  const text =
+    process.env['SOURCE_DATE_EPOCH'] ??
+    execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' });
+  const seconds = Number(text);
+  if (!Number.isSafeInteger(seconds) || seconds <= 0)
+    throw new Error(`SOURCE_DATE_EPOCH must be a number of seconds since 1970, not ${text.trim()}`);
+  return seconds;
+}
+
+function report(file: string): void {
+  console.log(`${file}  ${(statSync(file).size / 1e6).toFixed(1)} MB`);
+}

@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { requirePrograms } from '../support/required-programs.ts';
+
+const UNIT = new URL('../../systemd/postrider.service', import.meta.url).pathname;
+const required = requirePrograms('systemd-analyze');
+const MAX_EXPOSURE = 1.8;
+
+describe.skipIf(required.missing)(`the systemd unit${required.reason}`, () => {
+  it('is valid', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'postrider-unit-'));
+    onTestFinished(() => rmSync(dir, { recursive: true }));
+    const file = join(dir, 'postrider.service');
+    // The program is not installed on this machine.
+    writeFileSync(file, readFileSync(UNIT, 'utf8').replace('/usr/bin/postrider', '/bin/true'));
+    const command = `systemd-analyze verify --man=no '${file}' 2>&1`;
+    const output = execFileSync('sh', ['-c', command], { encoding: 'utf8' });
+    // Only faults of this unit: verify also loads those of the machine that it depends on.
+    expect(output.split('\n').filter((line) => line.includes('postrider'))).toEqual([]);
+  });
+
+  it('is rated as safe', () => {
+    const output = execFileSync('systemd-analyze', ['security', '--offline=true', '--no-pager', UNIT], {
+      encoding: 'utf8',
+    });
+    const [, exposure] = /exposure level for \S+: ([\d.]+)/.exec(output) ?? [];
+    expect(Number(exposure)).toBeLessThanOrEqual(MAX_EXPOSURE);
+  });
+});
+
+describe('the scripts of the packages', () => {
+  it.each(['debian/postinst', 'debian/prerm', 'debian/postrm', 'install.sh', 'postrider.sh'])(
+    '%s is valid',
+    (name) => {
+      const file = new URL(`../../packaging/${name}`, import.meta.url).pathname;
+      expect(execFileSync('sh', ['-n', file], { encoding: 'utf8' })).toBe('');
+    },
+  );
+});
+
+describe('the timeouts of the unit', () => {
+  const seconds = (name: string) =>
+    Number(new RegExp(`^${name}=(\\d+)$`, 'm').exec(readFileSync(UNIT, 'utf8'))?.[1]);
+
+  it('leaves each step of a stop its grace period', () => {
+    const daemon = readFileSync(new URL('../../src/daemon.ts', import.meta.url), 'utf8');
+    const steps = daemon.match(/\.close\(GRACE_MS\)/g)?.length ?? 0;
+    const graceSeconds = Number(/^const GRACE_MS = (\d+) \* SECOND;$/m.exec(daemon)?.[1]);
+    // The deliveries end within the same time, and their last results within 2 s more.
+    const longestStop = (steps + 1) * graceSeconds + 2;
+    expect(steps).toBeGreaterThan(0);
+    expect(seconds('TimeoutStopSec')).toBeGreaterThan(longestStop);
+  });
+});
