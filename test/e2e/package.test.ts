@@ -288,7 +288,7 @@ first = "1s"
 
 /** Builds the package of this version, and one of an older version with the same contents. */
 async function buildPackages(dir: string): Promise<{ newer: string; older: string; archive: string }> {
-  const script = join(PROJECT, 'packaging/package.ts');
+  const script = join(PROJECT, '.packaging/package.ts');
   const { stdout } = await run(process.execPath, ['--import', 'tsx', script, '--out', dir], { cwd: PROJECT });
   const newer = /^(\S+\.deb) /m.exec(stdout)?.[1];
   const archive = /^(\S+\.tar\.gz) /m.exec(stdout)?.[1];

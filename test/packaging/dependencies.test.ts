@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { licenseTexts, runtimeDependencies } from '../../packaging/dependencies.ts';
+import { licenseTexts, runtimeDependencies } from '../../.packaging/dependencies.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const dependencies = runtimeDependencies(ROOT);

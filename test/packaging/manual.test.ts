@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { allCommands, type CommandHelp, programHelp } from '../../packaging/commands.ts';
-import { bashCompletion, fishCompletion, zshCompletion } from '../../packaging/completion.ts';
-import { programPage, settingsPage } from '../../packaging/manual.ts';
-import { entry, preformatted } from '../../packaging/roff.ts';
+import { allCommands, type CommandHelp, programHelp } from '../../.packaging/commands.ts';
+import { bashCompletion, fishCompletion, zshCompletion } from '../../.packaging/completion.ts';
+import { programPage, settingsPage } from '../../.packaging/manual.ts';
+import { entry, preformatted } from '../../.packaging/roff.ts';
 import { settingSections } from '../../src/config/example.ts';
 import { findProgram, requirePrograms } from '../support/required-programs.ts';
 

@@ -35,7 +35,7 @@ describe('the scripts of the packages', () => {
   it.each(['debian/postinst', 'debian/prerm', 'debian/postrm', 'install.sh', 'postrider.sh'])(
     '%s is valid',
     (name) => {
-      const file = new URL(`../../packaging/${name}`, import.meta.url).pathname;
+      const file = new URL(`../../.packaging/${name}`, import.meta.url).pathname;
       expect(execFileSync('sh', ['-n', file], { encoding: 'utf8' })).toBe('');
     },
   );

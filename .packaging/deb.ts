@@ -33,7 +33,7 @@ export function buildDeb(
   const bytes = normalize(work, epoch);
 
   const control = join(work, 'DEBIAN');
-  for (const script of SCRIPTS) copy(join(root, 'packaging/debian', script), join(control, script), 0o755);
+  for (const script of SCRIPTS) copy(join(root, '.packaging/debian', script), join(control, script), 0o755);
   write(join(control, 'control'), controlFile({ version, architecture, kilobytes: Math.ceil(bytes / 1024) }));
   write(join(control, 'md5sums'), checksums(work));
   normalize(work, epoch);

@@ -49,7 +49,7 @@ function buildTarball(parts: Parts, prefix: string): string {
   cpSync(prefix, dir, { recursive: true });
   for (const file of ['systemd/postrider.service', 'systemd/postrider.sysusers.conf', 'README.md', 'LICENSE'])
     copy(join(root, file), join(dir, file), 0o644);
-  copy(join(root, 'packaging/install.sh'), join(dir, 'install.sh'), 0o755);
+  copy(join(root, '.packaging/install.sh'), join(dir, 'install.sh'), 0o755);
   normalize(dir, parts.epoch);
   const file = join(out, `${name}.tar.gz`);
   const owner = ['--owner=0', '--group=0', '--numeric-owner'];

@@ -35,7 +35,7 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   const { root, version, runtime } = parts;
   const library = join(dir, 'lib/postrider');
   const dependencies = runtimeDependencies(root);
-  copy(join(root, 'packaging/postrider.sh'), join(dir, 'bin/postrider'), 0o755);
+  copy(join(root, '.packaging/postrider.sh'), join(dir, 'bin/postrider'), 0o755);
   copy(join(runtime.dir, 'bin/node'), join(library, 'bin/node'), 0o755);
   cpSync(join(root, 'dist'), join(library, 'dist'), { recursive: true });
   copyDependencies(root, dependencies, library);

@@ -32,7 +32,7 @@ export function fetchRuntime(processor: Processor, cache: string): Runtime {
   const actual = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
   if (actual !== integrity)
     throw new Error(
-      `${archive} has the checksum ${actual}, packaging/node-runtime.json expects ${integrity}`,
+      `${archive} has the checksum ${actual}, .packaging/node-runtime.json expects ${integrity}`,
     );
   const partial = `${dir}.partial`;
   rmSync(partial, { recursive: true, force: true });
