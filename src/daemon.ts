@@ -8,6 +8,7 @@ import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
 import { createCampaignSystem } from './campaigns/system.ts';
 import { createCertificates } from './certificates/service.ts';
+import type { ConfigChanges } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen, type ListenAddress } from './config/setting-types.ts';
 import { programVersion } from './config/version.ts';
@@ -35,6 +36,7 @@ import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
+import { createReload, rateLimitsOf } from './reload.ts';
 import { createAcceptance } from './sending/accept.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
@@ -89,6 +91,12 @@ export interface Daemon {
   accounts: Accounts;
   domains: Domains;
   /**
+   * Applies the settings of `next` that a running daemon can change, all or none; returns which these were and which
+   * need a restart. Rejects with an OperatorFault, and changes nothing, when a file that `next` names cannot be used.
+   * Changes `config`.
+   */
+  reload(next: Config): Promise<ConfigChanges>;
+  /**
    * Completes work in progress (30 s at most) and closes everything. Resolves with the number of delivery outcomes that
    * could not be recorded: those messages will be sent again.
    */
@@ -125,7 +133,9 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       {
         dataDir: config.data.dir,
         readerThreads: config.readers.threads,
-        readBudgetMs: config.readers.budget,
+        get readBudgetMs() {
+          return config.readers.budget;
+        },
         readerScript: env.storeReaderScript ?? new URL('./reader.js', import.meta.url),
         logScript: env.flushScript,
       },
@@ -143,10 +153,10 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     env.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
     const tokens = createTokens(seal);
-    const resolver =
-      env.resolver ??
-      createResolver({ resolvers: config.dns.resolvers, timeoutMs: config.dns.timeoutMs, clock, random });
-    if (env.resolver === undefined) undo.push(() => resolver.close());
+    const ownResolver = env.resolver === undefined ? createResolver({ ...config.dns, clock, random }) : null;
+    const resolver = env.resolver ?? ownResolver;
+    if (resolver === null) throw new Error('there is no resolver');
+    undo.push(() => ownResolver?.close());
 
     const webhookCalls = new Counter({
       name: 'postrider_webhook_calls_total',
@@ -164,7 +174,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       writer,
       seal,
       resolver,
-      allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+      allowPrivateNetworks: () => config.webhooks.allowPrivateNetworks,
       userAgent: `Postrider/${programVersion()}`,
       mayAdd: limits.mayAdd.webhooks,
       observe: (outcome) => webhookCalls.inc({ outcome }),
@@ -292,7 +302,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       log,
       dir: config.data.dir,
       unrecorded: delivery.unrecorded,
-      ...config.limits,
+      get queuedMessages() {
+        return config.limits.queuedMessages;
+      },
+      get freeDiskBytes() {
+        return config.limits.freeDiskBytes;
+      },
     });
     await pressure.start();
     undo.push(() => pressure.stop());
@@ -305,7 +320,14 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       pressure,
       limits,
       simulatorDomain: simulatorDomain(config.hostname),
-      expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
+      expire: {
+        get tx() {
+          return config.delivery.retry.expireTransactional;
+        },
+        get mk() {
+          return config.delivery.retry.expireMarketing;
+        },
+      },
       announce: delivery.announce,
     };
     const oneClick = createOneClickNotice({ publicUrl: publicPages.url(), log });
@@ -341,18 +363,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
 
     collectDefaultMetrics({ register: registry });
     registerDeliveryGauges(registry, delivery);
-    const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
-    const rateLimits = createRateLimits(clock, {
-      setup: { burst: setupBurst, perSecond: setupPerSecond },
-      send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
-      account: {
-        setup: {
-          burst: ofAccount.setupBurst ?? 2 * setupBurst,
-          perSecond: ofAccount.setupPerSecond ?? 2 * setupPerSecond,
-        },
-      },
-    });
+    const rateLimits = createRateLimits(clock, rateLimitsOf(config.limits));
     const submission =
       config.submission.listen === 'off'
         ? null
@@ -424,7 +436,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       log,
       tables,
       writer,
-      ...config.limits,
+      get bodyDays() {
+        return config.limits.bodyDays;
+      },
+      get eventDays() {
+        return config.limits.eventDays;
+      },
       mayShrink: () => !audience.erasure.isClearingFile(),
       onPortion: registerRetentionMetrics(registry, () => retention.progress(), tables.freeSpace.pages),
     });
@@ -444,7 +461,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       'postrider started',
     );
     const mxPort = mx?.address()?.port ?? null;
-    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, stop };
+    const reload = createReload({ config, log, resolver: ownResolver, delivery, rateLimits });
+    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, reload, stop };
   } catch (error) {
     await stop();
     throw error;

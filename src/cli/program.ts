@@ -12,6 +12,7 @@ const COMMANDS: Record<
   key: async (context) => (await import('./key.ts')).keyCommand(context),
   domain: async (context) => (await import('./domain.ts')).domainCommand(context),
   zone: async (context) => (await import('./zone.ts')).zoneCommand(context),
+  config: async (context, configFile) => (await import('./config.ts')).configCommand(context, configFile),
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
   migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),

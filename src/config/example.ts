@@ -1,7 +1,5 @@
 import { stringify } from 'smol-toml';
-import type { z } from 'zod';
-import { shapeOf } from './load.ts';
-import { configSchema } from './schema.ts';
+import { allSettings, type Setting } from './settings.ts';
 
 /**
  * Generates config/postrider.example.toml from the schema: every key with its default and a comment. Keys are commented
@@ -9,31 +7,52 @@ import { configSchema } from './schema.ts';
  */
 export function exampleToml(): string {
   const lines = [
-    '# Postrider: every setting with its default. Copy to config/postrider.toml and uncomment what you change.',
+    '# Postrider: every setting with its default. "postrider init" writes a short file with what you choose.',
     '# Environment variables override settings: POSTRIDER_API__LISTEN=127.0.0.1:9090',
     '# Durations are a number of seconds or a string such as "30s", "5m", "4h", "2d".',
+    '# SIGHUP ("systemctl reload postrider") applies changes, except of settings marked [restart].',
     '',
   ];
-  writeSection(lines, shapeOf(configSchema) ?? {}, []);
+  for (const { name, settings } of settingSections()) {
+    if (name !== '') lines.push(`[${name}]`, '');
+    for (const { key, description, shownDefault, appliedBy } of settings)
+      lines.push(
+        `# ${description}${appliedBy === 'restart' ? ' [restart]' : ''}`,
+        `#${key} = ${shownDefault}`,
+        '',
+      );
+  }
   return `${lines.join('\n').trimEnd()}\n`;
 }
 
-function writeSection(lines: string[], shape: Record<string, z.ZodType>, path: string[]): void {
-  for (const [key, schema] of Object.entries(shape)) {
-    if (shapeOf(schema) !== null) continue;
-    const meta = schema.meta() ?? {};
-    lines.push(`# ${meta.description ?? ''}`, `#${key} = ${shownDefault(schema, meta['shown'])}`, '');
-  }
-  for (const [key, schema] of Object.entries(shape)) {
-    const inner = shapeOf(schema);
-    if (inner === null) continue;
-    lines.push(`[${[...path, key].join('.')}]`, '');
-    writeSection(lines, inner, [...path, key]);
-  }
+/** A section of the configuration with its settings, in the order of the example. */
+export interface SettingSection {
+  /** `data`; '': the settings outside of sections. */
+  name: string;
+  settings: { key: string; description: string; shownDefault: string; appliedBy: Setting['appliedBy'] }[];
 }
 
-function shownDefault(schema: z.ZodType, shown: unknown): string {
-  if (typeof shown === 'string') return /^["[]/.test(shown) ? shown : `""  # default: ${shown}`;
+/** All settings by section: for the example and the documentation. */
+export function settingSections(): SettingSection[] {
+  const sections = new Map<string, SettingSection['settings']>([['', []]]);
+  for (const setting of allSettings()) {
+    const { path, description, appliedBy } = setting;
+    // Sections that have only subsections have no heading.
+    const name = path.slice(0, -1).join('.');
+    const settings = sections.get(name) ?? [];
+    settings.push({
+      key: path.at(-1) ?? '',
+      description,
+      shownDefault: shownDefault(setting),
+      appliedBy,
+    });
+    sections.set(name, settings);
+  }
+  return [...sections].map(([name, settings]) => ({ name, settings }));
+}
+
+function shownDefault({ schema, shown }: Setting): string {
+  if (shown !== undefined) return /^["[]/.test(shown) ? shown : `""  # default: ${shown}`;
   const value = schema.parse(undefined);
   if (Array.isArray(value) && value.length > 0 && typeof value[0] === 'object') {
     return `[\n${value.map((entry) => `#  ${inlineTable(entry)},`).join('\n')}\n#]`;

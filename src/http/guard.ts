@@ -30,7 +30,7 @@ export interface GuardDeps {
   /** Resolves when all readable data is on disk: what a response contains survives a crash. */
   settled(): Promise<void>;
   /** Limits of request bodies, in bytes. */
-  limits: { setup: number; send: number };
+  limits: { readonly setup: number; readonly send: number };
 }
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */

@@ -74,7 +74,7 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
 export interface HealthOptions {
   checks: readonly ReadinessCheck[];
   log: Log;
-  metricsKey: string | undefined;
+  metricsKey(): string | undefined;
 }
 
 export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRoute[] {
@@ -114,7 +114,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
         },
       },
       handle: async (request) => {
-        const withDetails = mayReadMetrics(request, metricsKey);
+        const withDetails = mayReadMetrics(request, metricsKey());
         const results = await Promise.all(checks.map((check) => resultOf(check, withDetails, log)));
         const failed = results.filter(({ ok }) => !ok);
         return failed.length === 0
