@@ -128,13 +128,11 @@ function show(
   const settings = effectiveSettings(sources, configFrom(sources));
   const shown = settings.filter(({ origin }) => defaults || origin.from !== 'default');
   if (json) return context.printJson(shown);
-  const rows = shown.map(({ name, value, origin, appliedBy }) => ({
-    setting: name,
-    value: typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value),
-    origin: originText(origin),
-    'change needs': appliedBy,
-  }));
-  context.printRows(rows, { json: false, empty: 'Every setting has its default' });
+  // One line for each, complete, so that grep finds it and long values can be read.
+  for (const { name, value, origin, appliedBy } of shown)
+    context.print(
+      `${name} = ${value === null ? '(not set)' : JSON.stringify(value)}  # ${originText(origin)}; change: ${appliedBy}`,
+    );
   if (!defaults)
     context.note(`${settings.length - shown.length} settings have their default: --defaults shows them`);
 }

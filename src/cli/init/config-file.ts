@@ -24,7 +24,7 @@ export function configToml(plan: InitPlan, file: string): string {
     '',
   ];
   if (tls.kind === 'acme') {
-    lines.push('[public.tls]  # certificates of Let\'s Encrypt', 'listen = "0.0.0.0:443"');
+    lines.push("[public.tls]  # certificates of Let's Encrypt", 'listen = "0.0.0.0:443"');
     lines.push('agreeToTerms = true  # https://letsencrypt.org/repository/');
     if (tls.email !== null) lines.push(`email = ${text(tls.email)}`);
     lines.push('');
@@ -40,7 +40,11 @@ export function configToml(plan: InitPlan, file: string): string {
   lines.push('');
   if (tls.kind === 'files') {
     lines.push('[mx.tls]  # also for submission');
-    lines.push(`certificateFile = ${text(path(tls.certificateFile))}`, `keyFile = ${text(path(tls.keyFile))}`, '');
+    lines.push(
+      `certificateFile = ${text(path(tls.certificateFile))}`,
+      `keyFile = ${text(path(tls.keyFile))}`,
+      '',
+    );
   }
   if (plan.submissionListen !== 'off')
     lines.push('[submission]', `listen = ${text(plan.submissionListen)}`, '');

@@ -63,7 +63,11 @@ export function portState(host: string, port: number): Promise<PortState> {
 }
 
 /** The first free port from `first` on, at most 20 tries; `first` when none is free. */
-export async function freePortFrom(host: string, first: number, taken: readonly number[] = []): Promise<number> {
+export async function freePortFrom(
+  host: string,
+  first: number,
+  taken: readonly number[] = [],
+): Promise<number> {
   for (let port = first; port < first + 20; port++)
     if (!taken.includes(port) && (await portState(host, port)) === 'free') return port;
   return first;

@@ -36,11 +36,21 @@ export function initCommand(
 ): Command {
   return new Command('init')
     .description('Set up this machine: configuration, data directory, first account, first domain')
-    .option('--hostname <name>', 'name in EHLO and of the MX record (default: that of this machine or its PTR record)')
+    .option(
+      '--hostname <name>',
+      'name in EHLO and of the MX record (default: that of this machine or its PTR record)',
+    )
     .option('--output <file>', 'configuration file to write (default: config/postrider.toml)')
     .option('--data <dir>', 'data directory (default: data)')
     .option('--listen <address>', 'address and port of the API (default: 127.0.0.1:8080)')
-    .option('--mx <address>', 'address and port for bounces and reports, or off (default: 0.0.0.0:25 if it is free)')
+    .option(
+      '--public <address>',
+      'address and port of the public pages (default: 0.0.0.0:80 if it is free and no proxy is planned)',
+    )
+    .option(
+      '--mx <address>',
+      'address and port for bounces and reports, or off (default: 0.0.0.0:25 if it is free)',
+    )
     .option('--submission <address>', 'address and port for SMTP submission (default: off)')
     .option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)')
     .option('--tls <kind>', 'acme: certificates of Let’s Encrypt; files: --tls-cert and --tls-key; none')
@@ -135,15 +145,20 @@ function packageOwner(): ServiceUser | null {
 
 /** Environment variables may name the resolvers. */
 async function withDetection<Result>(
-  work: (view: ReturnType<typeof createDnsView>, detected: Awaited<ReturnType<typeof detectHost>>) => Promise<Result>,
+  work: (
+    view: ReturnType<typeof createDnsView>,
+    detected: Awaited<ReturnType<typeof detectHost>>,
+  ) => Promise<Result>,
 ): Promise<Result> {
   const { dns } = loadConfig({ file: null });
   const resolver = createResolver({ ...dns, clock: systemClock, random: systemRandom });
+  const ended = new AbortController();
   try {
     const view = createDnsView(resolver);
-    const first = createDnsView(resolver, { signal: abortAfter(DETECTION_MS, new AbortController().signal) });
-    return await work(view, await detectHost(first));
+    const limited = createDnsView(resolver, { signal: abortAfter(DETECTION_MS, ended.signal) });
+    return await work(view, await detectHost(limited));
   } finally {
+    ended.abort();
     resolver.close();
   }
 }
@@ -214,6 +229,10 @@ function nextCommands(configFile: string, domain: string | null, accountId: stri
       `${program} zone`,
     ];
   return domain === null
-    ? [start, `${program} domain add example.com --account ${accountId} --use-case tx-local`, `${program} domain verify example.com`]
+    ? [
+        start,
+        `${program} domain add example.com --account ${accountId} --use-case tx-local`,
+        `${program} domain verify example.com`,
+      ]
     : [start, `${program} domain verify ${domain}`, `${program} domain show ${domain}`];
 }

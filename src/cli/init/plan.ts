@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { z } from 'zod';
 import { parsePostalAddress } from '../../accounts/postal-address.ts';
@@ -12,6 +13,7 @@ export interface InitAnswers {
   hostname?: string;
   data?: string;
   listen?: string;
+  public?: string;
   mx?: string;
   submission?: string;
   publicAddress?: string;
@@ -75,7 +77,8 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
   const hostname = await answer(options.hostname, {
     option: '--hostname',
     text: 'Host name',
-    reason: 'The name in EHLO and of the MX record. DNS must resolve it to this server, and its PTR record back to it.',
+    reason:
+      'The name in EHLO and of the MX record. DNS must resolve it to this server, and its PTR record back to it.',
     fallback: detected.hostname,
     check: (text) => faultOf(hostName, text),
   });
@@ -83,7 +86,8 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
   const publicAddress = await answer(options.publicAddress ?? known ?? undefined, {
     option: '--public-address',
     text: 'Public address',
-    reason: 'The address that receivers see, for the SPF record. DNS and the interfaces of this machine show none.',
+    reason:
+      'The address that receivers see, for the SPF record. DNS and the interfaces of this machine show none.',
     fallback: '',
     check: (text) => (isIP(text) === 0 ? 'must be an IP address' : null),
   });
@@ -129,12 +133,14 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
           fallback: '',
           check: (text) => (normalizeDomain(text) === null ? 'must be a domain such as example.com' : null),
         });
-  const publicPort = await freePortFrom('127.0.0.1', 8081, [apiPort, portOf(apiListen)]);
+  const publicListen = options.public ?? (await defaultPublicListen(tls, apiListen));
+  const publicFault = faultOf(listen, publicListen);
+  if (publicFault !== null) throw new InvalidOption(`--public ${publicListen}: ${publicFault}`);
   return {
     hostname: hostname.toLowerCase(),
     dataDir,
     apiListen,
-    publicListen: tls.kind === 'acme' ? '0.0.0.0:80' : `127.0.0.1:${publicPort}`,
+    publicListen,
     mxListen,
     submissionListen,
     publicAddress: publicAddress === '' ? null : publicAddress,
@@ -145,6 +151,13 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
 }
 
 const PORT_STATES = { free: 'free', used: 'in use', denied: 'not permitted for this user' } as const;
+
+/** Port 80 where no proxy is planned: the authority checks there, and links lead there. */
+async function defaultPublicListen({ kind }: TlsChoice, apiListen: string): Promise<string> {
+  if (kind === 'acme') return '0.0.0.0:80';
+  if (kind === 'none' && (await portState('0.0.0.0', 80)) === 'free') return '0.0.0.0:80';
+  return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, [portOf(apiListen)])}`;
+}
 
 type Answer = (given: string | undefined, question: Question) => Promise<string>;
 
@@ -183,12 +196,14 @@ async function chooseTls(answer: Answer, options: InitAnswers): Promise<TlsChoic
     text: 'Certificate file',
     reason: 'PEM, with the chain.',
     fallback: null,
+    check: missingFile,
   });
   const keyFile = await answer(options.tlsKey, {
     option: '--tls-key',
     text: 'Key file',
     reason: 'PEM; the daemon must be able to read it.',
     fallback: null,
+    check: missingFile,
   });
   return { kind, certificateFile, keyFile };
 }
@@ -217,6 +232,10 @@ async function chooseAccount(answer: Answer, options: InitAnswers): Promise<Init
     check: (text) => (parsePostalAddress(text) === null ? 'needs at least street, city and country' : null),
   });
   return { name, company: company === '' ? null : company, address: address === '' ? null : address };
+}
+
+function missingFile(file: string): string | null {
+  return existsSync(file) ? null : 'there is no such file';
 }
 
 function faultOf(schema: z.ZodType, text: string): string | null {

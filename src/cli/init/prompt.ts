@@ -51,7 +51,8 @@ export function terminalPrompt(input: NodeJS.ReadStream, output: NodeJS.WriteStr
       for (;;) {
         const given = await line(`${text}${hint}: `);
         const answer = given === '' ? fallback : given;
-        const fault = answer === null ? 'an answer is required' : answer === '' ? null : (check?.(answer) ?? null);
+        const fault =
+          answer === null ? 'an answer is required' : answer === '' ? null : (check?.(answer) ?? null);
         if (answer !== null && fault === null) return answer;
         output.write(`  ${answer ?? ''}${answer === null ? '' : ': '}${fault}\n`);
       }
