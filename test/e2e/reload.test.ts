@@ -4,6 +4,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { allSettings } from '../../src/config/settings.ts';
 import { type ApiClient, createApiClient, type VerifiedDomain } from '../support/api-client.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { type Child, startChild } from '../support/child.ts';
@@ -29,6 +30,7 @@ let sink: Sink;
 let otherSink: Sink;
 let daemon: Child;
 let api: ApiClient;
+let domainId: string;
 let apiPort: number;
 let mxPort: number;
 let pagesPort: number;
@@ -107,6 +109,37 @@ function statusOf(path: string, headers: Record<string, string>): Promise<number
   });
 }
 
+/** The settings whose effect the tests below observe. */
+const observed = new Set<string>();
+
+function live(names: readonly string[], test: () => Promise<void>): void {
+  for (const name of names) observed.add(name);
+  it(`${names.join(', ')}: a reload applies the change`, test);
+}
+
+/** Settings that cannot be observed here in a short time, and what they share with one that is. */
+const NOT_OBSERVED: Record<string, string> = {
+  'api.connectionsPerAddress': 'does not limit clients on loopback; read at each connection',
+  'public.trustedProxies': 'the same function as api.trustedProxies',
+  'mx.feedbackLoops': 'needs signed complaints; read for each report',
+  'submission.tls.certificateFile': 'the same certificate source as mx.tls',
+  'submission.tls.keyFile': 'the same certificate source as mx.tls',
+  'delivery.retry.greylisted': 'the same object as delivery.retry.first',
+  'delivery.retry.factor': 'the same object as delivery.retry.first',
+  'delivery.retry.expireMarketing': 'the same object as delivery.retry.expireTransactional',
+  'dns.timeoutMs': 'set together with dns.resolvers',
+  'readers.budget': 'needs a slow query; sent with each read, see test/store/readers/pool.test.ts',
+  secondary: 'the same view of the configuration as verification.dmarcPolicy',
+  'limits.bodyDays': 'passes run every hour; read at the begin of each',
+  'limits.eventDays': 'passes run every hour; read at the begin of each',
+  'limits.account.concurrentRequests': 'the same object as the other limits of accounts',
+};
+
+it('observes every setting that a reload applies, or states why not', () => {
+  const names = allSettings().flatMap(({ name, appliedBy }) => (appliedBy === 'reload' ? [name] : []));
+  expect([...observed, ...Object.keys(NOT_OBSERVED)].toSorted()).toEqual(names.toSorted());
+});
+
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'postrider-reload-'));
   [dns, otherDns] = [await startDnsServer(), await startDnsServer()];
@@ -125,7 +158,7 @@ beforeAll(async () => {
   const address = ['--company', 'Kunde', '--address', 'Hauptstrasse 1, 10115 Berlin, DE'];
   const account = cli('account', 'create', '--name', 'Kunde', ...address);
   api = createApiClient(`http://127.0.0.1:${apiPort}`, JSON.parse(account));
-  await verifiedDomain({ api, cli: async (...args) => cli(...args) }, dns, SENDER);
+  ({ domainId } = await verifiedDomain({ api, cli: async (...args) => cli(...args) }, dns, SENDER));
 });
 
 afterAll(async () => {
@@ -138,7 +171,7 @@ it('changes nothing with an invalid file, and logs the error', async () => {
   const broken = await reload({ limits: ['setupBytes = 0'], webhooks: ['allowPrivateNetworks = false'] });
   expect(broken.msg).toContain('not reloaded');
   expect(broken.err?.message).toContain('limits.setupBytes');
-  expect((await api.put('/web-setup/webhooks', webhook())).status).toBe(200);
+  expect((await api.post('/web-setup/webhooks', webhook())).status).toBe(201);
 });
 
 it('changes nothing when a file that is named cannot be used', async () => {
@@ -147,7 +180,7 @@ it('changes nothing when a file that is named cannot be used', async () => {
   expect(broken.err?.message).toMatch(/passwordFile of "\*".*none does not exist/);
   const trust = await reload({ api: ['trustedProxies = ["somewhere"]'] });
   expect(trust.err?.message).toContain('api.trustedProxies: "somewhere" is not an address');
-  expect((await api.put('/web-setup/webhooks', webhook())).status).toBe(200);
+  expect((await api.post('/web-setup/webhooks', webhook())).status).toBe(201);
 });
 
 it('names the settings that need a restart, and applies the others', async () => {
@@ -159,7 +192,7 @@ it('names the settings that need a restart, and applies the others', async () =>
   expect((await reload({})).needsRestart).toEqual([]);
 });
 
-it('log.level and log.hashAddresses', async () => {
+live(['log.level', 'log.hashAddresses'], async () => {
   await reload({ log: ['hashAddresses = false'] });
   await sendUntil('lesbar@empfang.example', 'delivered');
   await eventually('the address in the log', () =>
@@ -175,7 +208,7 @@ it('log.level and log.hashAddresses', async () => {
   await eventually('a debug record', () => daemon.output.includes('"level":"debug"'));
 });
 
-it('api.hosts and api.trustedProxies', async () => {
+live(['api.hosts', 'api.trustedProxies'], async () => {
   await reload({});
   const host = { Host: 'api.anders.example' };
   expect(await statusOf('/healthz', host)).toBe(421);
@@ -185,7 +218,7 @@ it('api.hosts and api.trustedProxies', async () => {
   expect(await statusOf('/healthz', { Host: 'noch.anders.example' })).toBe(200);
 });
 
-it('api.metricsKey and api.metricsKeyFile', async () => {
+live(['api.metricsKey', 'api.metricsKeyFile'], async () => {
   await reload({ api: ['metricsKey = "0123456789abcdef"'] });
   expect(await statusOf('/metrics', {})).toBe(401);
   expect(await statusOf('/metrics', { Authorization: 'Bearer 0123456789abcdef' })).toBe(200);
@@ -195,7 +228,7 @@ it('api.metricsKey and api.metricsKeyFile', async () => {
   expect(await statusOf('/metrics', { Authorization: 'Bearer fedcba9876543210' })).toBe(200);
 });
 
-it('mx.tls.certificateFile and mx.tls.keyFile', async () => {
+live(['mx.tls.certificateFile', 'mx.tls.keyFile'], async () => {
   const { cert, key } = createAuthority().issue([HOST]);
   writeFileSync(join(dir, 'mx.pem'), cert);
   writeFileSync(join(dir, 'mx.key'), createAuthority().issue([HOST]).key);
@@ -206,7 +239,7 @@ it('mx.tls.certificateFile and mx.tls.keyFile', async () => {
   await eventually('the certificate', () => daemon.output.includes('"msg":"certificate reloaded"'));
 });
 
-it('dns.resolvers and dns.timeoutMs', async () => {
+live(['dns.resolvers'], async () => {
   await reload({});
   publishMailHost(otherDns, 'anderswo.example', sink.host);
   const record = await reload({ dns: [`resolvers = ["${otherDns.address}"]`] });
@@ -214,7 +247,7 @@ it('dns.resolvers and dns.timeoutMs', async () => {
   await sendUntil('a@anderswo.example', 'delivered');
 });
 
-it('delivery.port', async () => {
+live(['delivery.port'], async () => {
   const third = await startSink();
   try {
     await reload({ delivery: [`port = ${third.port}`] });
@@ -225,13 +258,13 @@ it('delivery.port', async () => {
   }
 });
 
-it('delivery.allowPrivateNetworks', async () => {
+live(['delivery.allowPrivateNetworks'], async () => {
   await reload({ delivery: ['allowPrivateNetworks = false'] });
   await sendUntil('privat@empfang.example', 'bounced', 'failed');
   expect(sink.messages.some(({ to }) => to.includes('privat@empfang.example'))).toBe(false);
 });
 
-it('delivery.routes, with the password of the route', async () => {
+live(['delivery.routes'], async () => {
   writeFileSync(join(dir, 'password'), 'geheim', { mode: 0o600 });
   otherSink.program({ keywords: ['AUTH PLAIN'] });
   const login = 'user = "u", passwordFile = "password", tls = "none", allowUnverifiedAuth = true';
@@ -244,7 +277,7 @@ it('delivery.routes, with the password of the route', async () => {
   expect(otherSink.count).toBe(1);
 });
 
-it('delivery.egress', async () => {
+live(['delivery.egress'], async () => {
   await reload({
     delivery: ['egress = [{ name = "b", publicAddress = "192.0.2.25", hostname = "b.example" }]'],
   });
@@ -254,7 +287,7 @@ it('delivery.egress', async () => {
   expect(sink.sessions.at(-1)?.hello).toBe('b.example');
 });
 
-it('delivery.shaping', async () => {
+live(['delivery.shaping'], async () => {
   sink.disconnect();
   await reload({ delivery: ['shaping = [{ match = "mx.empfang.example", messagesPerConnection = 1 }]'] });
   const before = sink.sessions.length;
@@ -262,31 +295,30 @@ it('delivery.shaping', async () => {
   expect(sink.sessions.length - before).toBe(3);
 });
 
-it('delivery.returnPath', async () => {
+live(['delivery.returnPath'], async () => {
   await reload({ delivery: ['returnPath = "platform"'] });
   await sendUntil('umschlag@empfang.example', 'delivered');
   expect(sink.messages.at(-1)?.from).toMatch(new RegExp(`@${HOST.replaceAll('.', '\\.')}$`));
 });
 
-it('delivery.retry.first', async () => {
+live(['delivery.retry.first', 'delivery.retry.max'], async () => {
   sink.program({ recipients: { 'warte@': '451 4.3.0 later' } });
   await reload({ 'delivery.retry': ['first = "20h"', 'max = "30h"'] });
   const { nextAttemptAt = '' } = await sendUntil('warte@empfang.example', 'deferred');
   expect(Date.parse(nextAttemptAt) - Date.now()).toBeGreaterThan(10 * 3_600_000);
 });
 
-it('regions', async () => {
+live(['regions'], async () => {
   await reload({ '': ['regions = [{ code = "local", name = "Here" }, { code = "mars", name = "Mars" }]'] });
   const { text } = await api.get('/web-setup/use-cases');
   expect(text).toContain('tx-mars');
 });
 
-it('verification.dmarcPolicy', async () => {
+live(['verification.dmarcPolicy'], async () => {
   await reload({});
   dns.set(`_dmarc.${SENDER}`, 'TXT', [`v=DMARC1; p=none; rua=mailto:dmarc@return-a.${SENDER}`]);
-  const { data } = await api.get<{ domainId: string }[]>('/web-setup/domains');
   const verify = async () => {
-    const result = await api.post<VerifiedDomain>(`/web-setup/domains/${data[0]?.domainId}/verify`);
+    const result = await api.post<VerifiedDomain>(`/web-setup/domains/${domainId}/verify`);
     return result.data.dmarcConfigured;
   };
   expect(await verify()).toBe(false);
@@ -298,59 +330,83 @@ function webhook() {
   return { url: 'http://127.0.0.1:9/hook', events: ['email_delivered'], description: 'test' };
 }
 
-it('webhooks.allowPrivateNetworks', async () => {
+live(['webhooks.allowPrivateNetworks'], async () => {
   await reload({ webhooks: ['allowPrivateNetworks = false'] });
-  expect((await api.put('/web-setup/webhooks', webhook())).status).toBe(400);
+  expect((await api.post('/web-setup/webhooks', webhook())).status).toBe(400);
 });
 
-it('limits.setupPerSecond, limits.setupBurst and those of accounts', async () => {
-  const statuses = async () => {
-    const answers = [];
-    for (let n = 0; n < 3; n++) answers.push((await api.get('/web-setup/account')).status);
-    return answers;
-  };
-  await reload({ limits: ['setupBurst = 1', 'setupPerSecond = 1'] });
-  expect(await statuses()).toContain(429);
-  await reload({ 'limits.account': ['setupBurst = 1', 'setupPerSecond = 1'] });
-  expect(await statuses()).toContain(429);
-  await reload({});
-  expect(await statuses()).toEqual([200, 200, 200]);
-});
+live(
+  [
+    'limits.setupPerSecond',
+    'limits.setupBurst',
+    'limits.account.setupPerSecond',
+    'limits.account.setupBurst',
+  ],
+  async () => {
+    const statuses = async () => {
+      const answers = [];
+      for (let n = 0; n < 3; n++) answers.push((await api.get('/web-setup/account')).status);
+      return answers;
+    };
+    await reload({ limits: ['setupBurst = 1', 'setupPerSecond = 1'] });
+    expect(await statuses()).toContain(429);
+    await reload({ 'limits.account': ['setupBurst = 1', 'setupPerSecond = 1'] });
+    expect(await statuses()).toContain(429);
+    await reload({});
+    expect(await statuses()).toEqual([200, 200, 200]);
+  },
+);
 
-it('limits.setupBytes', async () => {
+live(['limits.setupBytes'], async () => {
   await reload({ limits: ['setupBytes = 100'] });
   const body = { companyName: 'x'.repeat(180) };
   expect((await api.put('/web-setup/account', body)).status).toBe(413);
 });
 
-it.each([
-  [
-    'limits.account.domains',
-    'domains',
-    '/web-setup/domains',
-    { domain: 'neu.example', useCaseId: 'tx-local' },
-  ],
-  [
-    'limits.account.webhooks',
-    'webhooks',
-    '/web-setup/webhooks',
-    { url: 'http://127.0.0.1:9/n', events: ['email_sent'] },
-  ],
-])('%s', async (_, key, path, body) => {
-  await reload({ 'limits.account': [`${key} = 0`] });
-  const { status, error } = await api.put(path, body);
-  expect([status, error.code]).toEqual([409, 'LIMIT_REACHED']);
+const ADDITIONS = {
+  domains: () => api.put('/web-setup/domains', { domain: 'neu.example', useCaseId: 'tx-local' }),
+  webhooks: () => api.post('/web-setup/webhooks', webhook()),
+  templates: () => api.post('/web-setup/templates', { name: 'Neu', subject: 'Hi', html: SHORT_MAIL.html }),
+  contacts: () => api.post('/web-setup/contacts', { email: 'neu@empfang.example' }),
+};
+
+for (const [key, add] of Object.entries(ADDITIONS)) {
+  live([`limits.account.${key}`], async () => {
+    await reload({ 'limits.account': [`${key} = 0`] });
+    const { status, error } = await add();
+    expect([status, error.code]).toEqual([409, 'LIMIT_REACHED']);
+  });
+}
+
+for (const key of ['messagesPerHour', 'messagesPerDay']) {
+  live([`limits.account.${key}`], async () => {
+    await reload({ 'limits.account': [`${key} = 0`] });
+    expect((await send('zuviel@empfang.example')).status).toBe(429);
+  });
+}
+
+live(['limits.sendPerSecond'], async () => {
+  await reload({ limits: ['sendPerSecond = 1'] });
+  const answers = await Promise.all([1, 2, 3].map(() => send('schnell@empfang.example')));
+  expect(answers.map(({ status }) => status)).toContain(429);
 });
 
-it.each(['messagesPerHour', 'messagesPerDay'])('limits.account.%s', async (key) => {
-  await reload({ 'limits.account': [`${key} = 0`] });
-  expect((await send('zuviel@empfang.example')).status).toBe(429);
+live(['delivery.retry.expireTransactional'], async () => {
+  sink.program({ recipients: { 'kurz@': '451 4.3.0 later' } });
+  await reload({ 'delivery.retry': ['first = "1s"', 'expireTransactional = "2s"'] });
+  await sendUntil('kurz@empfang.example', 'expired', 'failed', 'bounced');
 });
 
-it.each(['queuedMessages = 1', 'freeDiskBytes = 1000000000000000'])('limits: %s', async (line) => {
-  sink.program({ recipients: { 'warte@': '451 4.3.0 later' } });
-  await reload({});
-  await eventually('mail to be accepted', async () => (await send('warte@empfang.example')).status === 200);
-  await reload({ limits: [line] });
-  await eventually('mail to be refused', async () => (await send('warte@empfang.example')).status === 503);
-});
+for (const [key, value] of [
+  ['queuedMessages', '1'],
+  ['freeDiskBytes', '1000000000000000'],
+] as const) {
+  live([`limits.${key}`], async () => {
+    sink.program({ recipients: { 'warte@': '451 4.3.0 later' } });
+    await reload({});
+    const status = async () => (await send('warte@empfang.example')).status;
+    await eventually('mail to be accepted', async () => (await status()) === 200);
+    await reload({ limits: [`${key} = ${value}`] });
+    await eventually('mail to be refused', async () => (await status()) === 503);
+  });
+}

@@ -99,7 +99,11 @@ async function init(
 ): Promise<void> {
   const { json = false } = options;
   const service = packageOwner();
-  const output = options.output ?? named ?? (service === null ? CONFIG_FILES[0] : CONFIG_FILES[1]);
+  const output =
+    options.output ??
+    named ??
+    process.env['POSTRIDER_CONFIG'] ??
+    (service === null ? CONFIG_FILES[0] : CONFIG_FILES[1]);
   const configFile = resolve(output);
   const owner = dirname(configFile) === dirname(CONFIG_FILES[1]) ? service : null;
   const defaultDataDir = owner === null ? 'data' : '/var/lib/postrider';
