@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { ZoneRecord } from '../../src/dns/zone-record.ts';
 import { type Credentials, createApiClient } from '../support/api-client.ts';
 import { startChild } from '../support/child.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -106,11 +107,10 @@ async function deliver(api: string, credentials: Credentials, domain: string, us
 describe('init', () => {
   it('sets up an empty directory from options, up to a delivered message', async () => {
     const { api, pages, mx } = await listeners();
-    const { status, out, err } = await run(
-      ...['init', '--yes', '--json', '--hostname', HOST, '--public-address', ADDRESS],
-      ...['--listen', api, '--public', pages, '--mx', mx, '--account', 'Shop', '--company', 'Shop Ltd'],
-      ...['--address', POSTAL, '--domain', 'optionen.example'],
-    );
+    const names = ['--hostname', HOST, '--public-address', ADDRESS, '--domain', 'optionen.example'];
+    const addresses = ['--listen', api, '--public', pages, '--mx', mx];
+    const account = ['--account', 'Shop', '--company', 'Shop Ltd', '--address', POSTAL];
+    const { status, out, err } = await run('init', '--yes', '--json', ...names, ...addresses, ...account);
     expect(status, err).toBe(0);
     const created = JSON.parse(out);
     expect(created.configFile).toBe(join(dir, 'config/postrider.toml'));

@@ -35,7 +35,7 @@ export function configToml(plan: InitPlan, file: string): string {
       lines.push('# Marketing mail needs an https address: docs/public-pages.md describes the two ways', '');
   }
   lines.push('[mx]  # bounces, complaints and reports', `listen = ${text(plan.mxListen)}`);
-  if (!/:25$/.test(plan.mxListen) && plan.mxListen !== 'off')
+  if (!plan.mxListen.endsWith(':25') && plan.mxListen !== 'off')
     lines.push('# Other servers connect to port 25: redirect it here, or listen on "0.0.0.0:25"');
   lines.push('');
   if (tls.kind === 'files') {
