@@ -11,6 +11,7 @@ import { createBackupSchedule } from './backup/schedule.ts';
 import { createStandby } from './backup/standby.ts';
 import { createCampaignSystem } from './campaigns/system.ts';
 import { createCertificates } from './certificates/service.ts';
+import type { ConfigChanges } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen, type ListenAddress } from './config/setting-types.ts';
 import { programVersion } from './config/version.ts';
@@ -42,6 +43,7 @@ import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
+import { createReload, rateLimitsOf } from './reload.ts';
 import { createAcceptance } from './sending/accept.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
@@ -109,6 +111,12 @@ export interface Daemon {
   /** The state that the service manager shows and judges. */
   vitals(): Promise<Vitals>;
   /**
+   * Applies the settings of `next` that a running daemon can change, all or none; returns which these were and which
+   * need a restart. Rejects with an OperatorFault, and changes nothing, when a file that `next` names cannot be used.
+   * Changes `config`.
+   */
+  reload(next: Config): Promise<ConfigChanges>;
+  /**
    * Completes work in progress (30 s at most) and closes everything. Resolves with the number of delivery outcomes that
    * could not be recorded: those messages will be sent again.
    */
@@ -156,7 +164,9 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
           env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
         dataDir: config.data.dir,
         readerThreads: config.readers.threads,
-        readBudgetMs: config.readers.budget,
+        get readBudgetMs() {
+          return config.readers.budget;
+        },
         readerScript: env.storeReaderScript ?? new URL('./reader.js', import.meta.url),
         logScript: env.flushScript,
       },
@@ -177,10 +187,10 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     env.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
     const tokens = createTokens(seal);
-    const resolver =
-      env.resolver ??
-      createResolver({ resolvers: config.dns.resolvers, timeoutMs: config.dns.timeoutMs, clock, random });
-    if (env.resolver === undefined) undo.push(() => resolver.close());
+    const ownResolver = env.resolver === undefined ? createResolver({ ...config.dns, clock, random }) : null;
+    const resolver = env.resolver ?? ownResolver;
+    if (resolver === null) throw new Error('there is no resolver');
+    undo.push(() => ownResolver?.close());
 
     const webhookCalls = new Counter({
       name: 'postrider_webhook_calls_total',
@@ -198,7 +208,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       writer,
       seal,
       resolver,
-      allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+      allowPrivateNetworks: () => config.webhooks.allowPrivateNetworks,
       userAgent: `Postrider/${programVersion()}`,
       mayAdd: limits.mayAdd.webhooks,
       observe: (outcome) => webhookCalls.inc({ outcome }),
@@ -357,7 +367,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       log,
       dir: config.data.dir,
       unrecorded: delivery.unrecorded,
-      ...config.limits,
+      get queuedMessages() {
+        return config.limits.queuedMessages;
+      },
+      get freeDiskBytes() {
+        return config.limits.freeDiskBytes;
+      },
     });
     await pressure.start();
     undo.push(() => pressure.stop());
@@ -370,7 +385,14 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       pressure,
       limits,
       simulatorDomain: simulatorDomain(config.hostname),
-      expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
+      expire: {
+        get tx() {
+          return config.delivery.retry.expireTransactional;
+        },
+        get mk() {
+          return config.delivery.retry.expireMarketing;
+        },
+      },
       announce: delivery.announce,
     };
     const oneClick = createOneClickNotice({ publicUrl: publicPages.url(), log });
@@ -406,18 +428,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
 
     collectDefaultMetrics({ register: registry });
     registerDeliveryGauges(registry, delivery);
-    const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
-    const rateLimits = createRateLimits(clock, {
-      setup: { burst: setupBurst, perSecond: setupPerSecond },
-      send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
-      account: {
-        setup: {
-          burst: ofAccount.setupBurst ?? 2 * setupBurst,
-          perSecond: ofAccount.setupPerSecond ?? 2 * setupPerSecond,
-        },
-      },
-    });
+    const rateLimits = createRateLimits(clock, rateLimitsOf(config.limits));
     const submission =
       config.submission.listen === 'off'
         ? null
@@ -513,7 +525,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       log,
       tables,
       writer,
-      ...config.limits,
+      get bodyDays() {
+        return config.limits.bodyDays;
+      },
+      get eventDays() {
+        return config.limits.eventDays;
+      },
       mayShrink: () => !audience.erasure.isClearingFile(),
       onPortion: registerRetentionMetrics(registry, () => retention.progress(), tables.freeSpace.pages),
     });
@@ -548,7 +565,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         { work: 'the scan of the queue', ms: delivery.unscannedMs() },
       ],
     });
-    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, vitals, stop };
+    const reload = createReload({ config, log, resolver: ownResolver, delivery, rateLimits });
+    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, vitals, reload, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -14,6 +14,8 @@ export interface RateLimits {
   take(keyId: string, rateClass: RateClass): RateReading | null;
   /** Counts the same call of the key's account; null where no limit is set. */
   takeOfAccount(accountId: string, rateClass: RateClass): RateReading | null;
+  /** Replaces the limits; every bucket is full afterwards. */
+  configure(options: RateLimitOptions): void;
 }
 
 const MAX_KEYS = 20_000;
@@ -25,16 +27,22 @@ export interface RateLimitOptions {
   account?: { setup: Rate };
 }
 
-export function createRateLimits(clock: Clock, { setup, send, account }: RateLimitOptions): RateLimits {
-  const ofKey = {
-    setup: createTokenBuckets(clock, setup, MAX_KEYS),
-    send: send === null ? null : createTokenBuckets(clock, send, MAX_KEYS),
-  };
-  const ofAccount = account === undefined ? null : createTokenBuckets(clock, account.setup, MAX_KEYS);
+export function createRateLimits(clock: Clock, options: RateLimitOptions): RateLimits {
+  const bucketsOf = ({ setup, send, account }: RateLimitOptions) => ({
+    ofKey: {
+      setup: createTokenBuckets(clock, setup, MAX_KEYS),
+      send: send === null ? null : createTokenBuckets(clock, send, MAX_KEYS),
+    },
+    ofAccount: account === undefined ? null : createTokenBuckets(clock, account.setup, MAX_KEYS),
+  });
+  let buckets = bucketsOf(options);
   return {
-    take: (keyId, rateClass) => ofKey[rateClass]?.of(keyId).take() ?? null,
+    take: (keyId, rateClass) => buckets.ofKey[rateClass]?.of(keyId).take() ?? null,
     takeOfAccount: (accountId, rateClass) =>
-      rateClass === 'setup' ? (ofAccount?.of(accountId).take() ?? null) : null,
+      rateClass === 'setup' ? (buckets.ofAccount?.of(accountId).take() ?? null) : null,
+    configure: (next) => {
+      buckets = bucketsOf(next);
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { type CliContext, formatError, USAGE } from './context.ts';
+import { type CliContext, createContext, formatError, USAGE } from './context.ts';
 
 /**
  * All commands. The file of a command is loaded only when the command is called or help is requested.
@@ -8,10 +8,13 @@ const COMMANDS: Record<
   string,
   (context: CliContext, configFile: () => string | undefined) => Promise<Command>
 > = {
+  init: async (context, configFile) =>
+    (await import('./init/init.ts')).initCommand(context, configFile, runWithConfig),
   account: async (context) => (await import('./account.ts')).accountCommand(context),
   key: async (context) => (await import('./key.ts')).keyCommand(context),
   domain: async (context) => (await import('./domain.ts')).domainCommand(context),
   zone: async (context) => (await import('./zone.ts')).zoneCommand(context),
+  config: async (context, configFile) => (await import('./config.ts')).configCommand(context, configFile),
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
   doctor: async (context) => (await import('./doctor.ts')).doctorCommand(context),
   migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
@@ -30,6 +33,20 @@ const COMMANDS: Record<
   inbox: async (context) => (await import('./inbox.ts')).inboxCommand(context),
   campaign: async (context) => (await import('./campaign.ts')).campaignCommand(context),
 };
+
+/** Runs a command without arguments on a configuration file; false: there is no such command. */
+async function runWithConfig(name: string, file: string): Promise<boolean> {
+  const create = COMMANDS[name];
+  if (create === undefined) return false;
+  const context = createContext(() => file);
+  try {
+    const command = await create(context, () => file);
+    await withExit(command, false).parseAsync([], { from: 'user' });
+  } finally {
+    await context.close();
+  }
+  return true;
+}
 
 /** The program with the command that `args` calls, or with all commands if that is not clear. */
 export async function buildProgram(

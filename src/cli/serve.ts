@@ -1,11 +1,12 @@
 import { Command } from 'commander';
-import { CONFIG_FILES, loadConfig } from '../config/load.ts';
+import { CONFIG_FILES, configFrom, loadConfig, readSources } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import { secretWarnings } from '../config/warnings.ts';
 import { abortAfter } from '../core/abort.ts';
 import { type Clock, SECOND, systemClock } from '../core/clock.ts';
 import { createAddressHasher, createLog, type Log } from '../core/log.ts';
 import { type Random, systemRandom } from '../core/random.ts';
-import { startDaemon } from '../daemon.ts';
+import { type Daemon, startDaemon } from '../daemon.ts';
 import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
@@ -48,7 +49,8 @@ Examples:
 
 async function serve(file: string | undefined, takeOver: boolean): Promise<void> {
   const options = file === undefined ? {} : { file };
-  const config = loadConfig(options);
+  const sources = readSources(options);
+  const config = configFrom(sources);
   refuseMovedData(config);
   const addresses = createAddressHasher();
   const log = createLog(config.log, undefined, addresses);
@@ -58,10 +60,15 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
       'no configuration file found: using built-in defaults and POSTRIDER_ variables. Name the file with --config',
     );
   }
+  for (const { key, message } of secretWarnings(sources)) log.warn({ key }, `${key} ${message}`);
   const service = createServiceReports({ env: process.env, log });
   service.starting();
   // Before the start, which takes a while: signals that arrive during it are handled afterwards.
-  const reload = () => reloadConfig(log, config, () => loadConfig(options));
+  let announce: (daemon: Daemon) => void = () => {};
+  const started = new Promise<Daemon>((resolve) => {
+    announce = resolve;
+  });
+  const reload = async () => reloadConfig(log, () => loadConfig(options), await started);
   process.on('SIGHUP', () => void service.reload(reload));
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
@@ -90,6 +97,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
     log.info({ signal: await stopped }, 'stopped during the migration; the next start continues');
     return;
   }
+  announce(daemon);
   await service.ready(daemon.vitals);
   const cancelReport = reportHost(config, env);
   const signal = await stopped;
@@ -129,20 +137,14 @@ function reportHost(config: Config, deps: { clock: Clock; random: Random; log: L
   return () => cancel.abort();
 }
 
-/** Applies a changed log level; logs the other sections that changed, which need a restart. */
-function reloadConfig(log: Log, running: Config, read: () => Config): void {
-  let next: Config;
+/** Reads the configuration again and applies it. An invalid one changes nothing. */
+async function reloadConfig(log: Log, read: () => Config, daemon: Daemon): Promise<void> {
   try {
-    next = read();
+    const { applied, needsRestart } = await daemon.reload(read());
+    if (needsRestart.length > 0)
+      log.warn({ applied, needsRestart }, 'configuration reloaded; some changed settings need a restart');
+    else log.info({ applied, needsRestart }, 'configuration reloaded; nothing needs a restart');
   } catch (error) {
-    log.error({ err: error }, 'configuration not reloaded: it is invalid');
-    return;
+    log.error({ err: error }, 'configuration not reloaded: it is invalid; nothing changed');
   }
-  log.level = next.log.level;
-  const changed = Object.keys(next).filter((key) => {
-    const section = key as keyof Config;
-    return section !== 'log' && JSON.stringify(next[section]) !== JSON.stringify(running[section]);
-  });
-  if (changed.length === 0) log.info('configuration reloaded; nothing needs a restart');
-  else log.warn({ sections: changed }, 'configuration reloaded; these sections changed and need a restart');
 }

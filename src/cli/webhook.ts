@@ -110,7 +110,7 @@ async function withWebhooks(
   const deps = await context.open();
   if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const seal = await deps.seal();
-  const { allowPrivateNetworks } = deps.config.webhooks;
+  const allowPrivateNetworks = () => deps.config.webhooks.allowPrivateNetworks;
   await withResolver(deps, async (resolver) => {
     const caller = createWebhookCaller({
       resolver,

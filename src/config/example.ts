@@ -1,7 +1,5 @@
 import { stringify } from 'smol-toml';
-import type { z } from 'zod';
-import { shapeOf } from './load.ts';
-import { configSchema } from './schema.ts';
+import { allSettings, type Setting } from './settings.ts';
 
 /**
  * Generates config/postrider.example.toml from the schema: every key with its default and a comment. Keys are commented
@@ -9,15 +7,20 @@ import { configSchema } from './schema.ts';
  */
 export function exampleToml(): string {
   const lines = [
-    '# Postrider: every setting with its default. Copy to config/postrider.toml and uncomment what you change.',
+    '# Postrider: every setting with its default. "postrider init" writes a short file with what you choose.',
     '# Environment variables override settings: POSTRIDER_API__LISTEN=127.0.0.1:9090',
     '# Durations are a number of seconds or a string such as "30s", "5m", "4h", "2d".',
+    '# SIGHUP ("systemctl reload postrider") applies changes, except of settings marked [restart].',
     '',
   ];
   for (const { name, settings } of settingSections()) {
     if (name !== '') lines.push(`[${name}]`, '');
-    for (const { key, description, shownDefault } of settings)
-      lines.push(`# ${description}`, `#${key} = ${shownDefault}`, '');
+    for (const { key, description, shownDefault, appliedBy } of settings)
+      lines.push(
+        `# ${description}${appliedBy === 'restart' ? ' [restart]' : ''}`,
+        `#${key} = ${shownDefault}`,
+        '',
+      );
   }
   return `${lines.join('\n').trimEnd()}\n`;
 }
@@ -26,29 +29,30 @@ export function exampleToml(): string {
 export interface SettingSection {
   /** `data`; '': the settings outside of sections. */
   name: string;
-  settings: { key: string; description: string; shownDefault: string }[];
+  settings: { key: string; description: string; shownDefault: string; appliedBy: Setting['appliedBy'] }[];
 }
 
-/** All settings: for the example and the manual page. */
+/** All settings by section: for the example and the documentation. */
 export function settingSections(): SettingSection[] {
-  return sectionsOf(shapeOf(configSchema) ?? {}, []);
+  const sections = new Map<string, SettingSection['settings']>([['', []]]);
+  for (const setting of allSettings()) {
+    const { path, description, appliedBy } = setting;
+    // Sections that have only subsections have no heading.
+    const name = path.slice(0, -1).join('.');
+    const settings = sections.get(name) ?? [];
+    settings.push({
+      key: path.at(-1) ?? '',
+      description,
+      shownDefault: shownDefault(setting),
+      appliedBy,
+    });
+    sections.set(name, settings);
+  }
+  return [...sections].map(([name, settings]) => ({ name, settings }));
 }
 
-function sectionsOf(shape: Record<string, z.ZodType>, path: string[]): SettingSection[] {
-  const entries = Object.entries(shape).map(([key, schema]) => ({ key, schema, inner: shapeOf(schema) }));
-  const settings = entries.flatMap(({ key, schema, inner }) => {
-    if (inner !== null) return [];
-    const meta = schema.meta() ?? {};
-    return [{ key, description: meta.description ?? '', shownDefault: shownDefault(schema, meta['shown']) }];
-  });
-  const inner = entries.flatMap(({ key, inner }) =>
-    inner === null ? [] : sectionsOf(inner, [...path, key]),
-  );
-  return [{ name: path.join('.'), settings }, ...inner];
-}
-
-function shownDefault(schema: z.ZodType, shown: unknown): string {
-  if (typeof shown === 'string') return /^["[]/.test(shown) ? shown : `""  # default: ${shown}`;
+function shownDefault({ schema, shown }: Setting): string {
+  if (shown !== undefined) return /^["[]/.test(shown) ? shown : `""  # default: ${shown}`;
   const value = schema.parse(undefined);
   if (Array.isArray(value) && value.length > 0 && typeof value[0] === 'object') {
     return `[\n${value.map((entry) => `#  ${inlineTable(entry)},`).join('\n')}\n#]`;

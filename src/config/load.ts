@@ -2,23 +2,39 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { z } from 'zod';
+import { closest } from '../core/closest.ts';
 import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
-import { type Config, configSchema, defaultWorkers } from './schema.ts';
+import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
+
+/** A fault of one setting. */
+export interface ConfigIssue {
+  /** Path of the setting such as `delivery.routes[0].port`, or name of the variable; '': the file as a whole. */
+  key: string;
+  message: string;
+}
 
 /**
  * Reports all faults of the configuration together, each with the path of its key or the environment variable. A single
  * fault is one line.
  */
 export class ConfigFault extends OperatorFault {
+  /** One line for each fault. */
   readonly faults: string[];
 
-  constructor(source: string | null, faults: string[]) {
+  readonly issues: readonly ConfigIssue[];
+  /** The file; null: the environment. */
+  readonly source: string | null;
+
+  constructor(source: string | null, issues: readonly ConfigIssue[]) {
+    const faults = issues.map(({ key, message }) => (key === '' ? message : `${key}: ${message}`));
     const [only] = faults;
     const prefix = source === null ? '' : `${source}:`;
     if (only !== undefined && faults.length === 1) super(`${prefix} ${only}`.trimStart());
     else super([prefix, ...faults.map((fault) => `  ${fault}`)].join('\n').replace(/^\n/, ''));
     this.faults = faults;
+    this.issues = issues;
+    this.source = source;
   }
 }
 
@@ -28,7 +44,7 @@ const ENV_PREFIX = 'POSTRIDER_';
 /** Variables with the prefix that are not settings. */
 const ENV_NOT_SETTINGS = new Set(['POSTRIDER_CONFIG']);
 
-type Environment = Record<string, string | undefined>;
+export type Environment = Record<string, string | undefined>;
 type Tree = { [key: string]: unknown };
 
 export interface LoadOptions {
@@ -40,23 +56,58 @@ export interface LoadOptions {
   files?: readonly string[];
 }
 
+/** What the settings were read from. */
+export interface ConfigSources {
+  /** Null: no file. */
+  file: string | null;
+  /** The content of the file; '' without one. */
+  text: string;
+  /** The settings as they were given, by section. */
+  tree: Tree;
+  /** The environment variable that sets a setting or a whole section, by its name such as `api.listen`. */
+  variables: ReadonlyMap<string, string>;
+  /** Faults of environment variables. */
+  faults: ConfigIssue[];
+  env: Environment;
+  /** The directory that relative paths start from. */
+  base: string;
+}
+
 /**
  * Loads the configuration: `file`, else `$POSTRIDER_CONFIG`, else the first of `CONFIG_FILES` that exists, else the
  * defaults. Environment variables `POSTRIDER_<PATH>`, with dots as `__`, override single settings. Relative paths start
  * from the file's directory, without a file from the working directory. Throws ConfigFault.
  */
 export function loadConfig(options: LoadOptions = {}): Config {
+  return configFrom(readSources(options));
+}
+
+/** Reads the file and the environment without validating the settings. Throws ConfigFault when the file is not TOML. */
+export function readSources(options: LoadOptions = {}): ConfigSources {
   const env = options.env ?? process.env;
   const cwd = options.cwd ?? process.cwd();
   const file = locateFile(options, env, cwd);
-  const tree = file === null ? {} : readToml(file);
-  const faults = applyEnvironment(tree, env);
+  const { text, tree } = file === null ? { text: '', tree: {} } : readToml(file);
+  return {
+    file,
+    text,
+    tree,
+    ...applyEnvironment(tree, env),
+    env,
+    base: file === null ? cwd : dirname(file),
+  };
+}
+
+/** Validates the settings and completes them with defaults. Throws ConfigFault with all faults. */
+export function configFrom(sources: ConfigSources): Config {
+  const { file, tree, env, base } = sources;
+  const faults = [...sources.faults];
   const result = configSchema.safeParse(tree);
-  if (!result.success) faults.push(...result.error.issues.flatMap(faultLines));
+  if (!result.success) faults.push(...result.error.issues.flatMap(issuesOf));
   if (faults.length > 0 || !result.success) {
-    throw new ConfigFault(faults.every((fault) => fault.startsWith(ENV_PREFIX)) ? null : file, faults);
+    throw new ConfigFault(faults.every(({ key }) => key.startsWith(ENV_PREFIX)) ? null : file, faults);
   }
-  return complete(result.data, file, env, file === null ? cwd : dirname(file));
+  return complete(result.data, file, env, base);
 }
 
 function locateFile(options: LoadOptions, env: Environment, cwd: string): string | null {
@@ -86,6 +137,7 @@ function complete(
   const located = withFilesFrom(raw, base);
   return {
     ...located,
+    api: { ...located.api, ...metricsKeyOf(located.api, file) },
     data: { dir, masterKeyFile },
     backup: { ...raw.backup, dir: resolve(dir, raw.backup.dir) },
     public: {
@@ -97,7 +149,33 @@ function complete(
   };
 }
 
-const FILE_KEYS = ['certificateFile', 'keyFile', 'passwordFile', 'directoryCaFile'] as const;
+/** The metrics key, from its file if that is configured. */
+function metricsKeyOf(
+  { metricsKey, metricsKeyFile }: z.output<typeof configSchema>['api'],
+  source: string | null,
+): { metricsKey?: string } {
+  if (metricsKeyFile === undefined) return metricsKey === undefined ? {} : { metricsKey };
+  const fault = (message: string) => new ConfigFault(source, [{ key: 'api.metricsKeyFile', message }]);
+  let text: string;
+  try {
+    text = readFileSync(metricsKeyFile, 'utf8').trim();
+  } catch (error) {
+    throw fault(`the file cannot be read: ${errorText(error)}`);
+  }
+  if (text.length < MIN_METRICS_KEY_LENGTH)
+    throw fault(
+      `the key in ${metricsKeyFile} has ${text.length} characters, at least ${MIN_METRICS_KEY_LENGTH} are required`,
+    );
+  return { metricsKey: text };
+}
+
+const FILE_KEYS = [
+  'certificateFile',
+  'keyFile',
+  'passwordFile',
+  'directoryCaFile',
+  'metricsKeyFile',
+] as const;
 
 /** Makes the paths of files in the settings absolute. */
 function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.output<typeof configSchema> {
@@ -110,6 +188,7 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
   };
   return {
     ...raw,
+    api: located(raw.api),
     mx: { ...raw.mx, tls: located(raw.mx.tls) },
     submission: { ...raw.submission, tls: located(raw.submission.tls) },
     public: { ...raw.public, tls: located(raw.public.tls) },
@@ -118,37 +197,41 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
   };
 }
 
-function readToml(file: string): Tree {
+function readToml(file: string): { text: string; tree: Tree } {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new ConfigFault(file, [`cannot be read: ${errorText(error)}`]);
+    throw new ConfigFault(file, [{ key: '', message: `cannot be read: ${errorText(error)}` }]);
   }
   try {
-    return parseToml(text);
+    return { text, tree: parseToml(text) };
   } catch (error) {
-    throw new ConfigFault(file, [`is not TOML: ${errorText(error)}`]);
+    throw new ConfigFault(file, [{ key: '', message: `is not TOML: ${errorText(error)}` }]);
   }
 }
 
 /** Applies `POSTRIDER_A__B=value` to the tree. A value that does not parse as TOML is a string. */
-function applyEnvironment(tree: Tree, env: Environment): string[] {
-  const faults: string[] = [];
+function applyEnvironment(tree: Tree, env: Environment): Pick<ConfigSources, 'variables' | 'faults'> {
+  const faults: ConfigIssue[] = [];
+  const variables = new Map<string, string>();
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith(ENV_PREFIX) || ENV_NOT_SETTINGS.has(name) || value === undefined) continue;
     const path = settingPath(name.slice(ENV_PREFIX.length).split('__'));
     if (path === null) {
-      faults.push(
-        `${name}: there is no such setting. Unset the variable or correct its name; config/postrider.example.toml lists all keys`,
-      );
+      faults.push({
+        key: name,
+        message:
+          'there is no such setting. Unset the variable or correct its name; config/postrider.example.toml lists all keys',
+      });
       continue;
     }
     let at = tree;
     for (const key of path.sections) at = (at[key] ??= {}) as Tree;
     at[path.key] = parseValue(value);
+    variables.set([...path.sections, path.key].join('.'), name);
   }
-  return faults;
+  return { variables, faults };
 }
 
 /** Finds the setting with the path `segments`, ignoring case: environment variables are upper case. */
@@ -183,16 +266,35 @@ export function shapeOf(schema: unknown): Record<string, z.ZodType> | null {
   return inner instanceof z.ZodObject ? inner.shape : null;
 }
 
-function faultLines(issue: z.core.$ZodIssue): string[] {
+function issuesOf(issue: z.core.$ZodIssue): ConfigIssue[] {
   const path = issue.path
     .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
     .join('')
     .replace(/^\./, '');
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map(
-      (key) =>
-        `${path === '' ? key : `${path}.${key}`}: unknown key; see config/postrider.example.toml for all keys`,
-    );
+    return issue.keys.map((key) => ({
+      key: path === '' ? key : `${path}.${key}`,
+      message: `unknown key${suggestion(issue.path, key)}; see config/postrider.example.toml for all keys`,
+    }));
   }
-  return [`${path === '' ? 'the file' : path}: ${issue.message.replace(/^Invalid input: /, '')}`];
+  return [{ key: path === '' ? 'the file' : path, message: issue.message.replace(/^Invalid input: /, '') }];
+}
+
+/** The setting that was probably meant: one of the same section, else one of the same name elsewhere. */
+function suggestion(section: readonly PropertyKey[], key: string): string {
+  let schema: unknown = configSchema;
+  for (const step of section) schema = shapeOf(schema)?.[String(step)];
+  const meant = closest(key, Object.keys(shapeOf(schema) ?? {})) ?? elsewhere(configSchema, [], key);
+  return meant === null ? '' : ` (did you mean "${meant}"?)`;
+}
+
+/** The name of the first setting in any section whose last part is `key`, ignoring case; null: none. */
+function elsewhere(schema: unknown, path: readonly string[], key: string): string | null {
+  for (const [name, inner] of Object.entries(shapeOf(schema) ?? {})) {
+    const at = [...path, name];
+    if (name.toLowerCase() === key.toLowerCase()) return at.join('.');
+    const found = elsewhere(inner, at, key);
+    if (found !== null) return found;
+  }
+  return null;
 }

@@ -13,13 +13,16 @@ import {
   hostName,
   listen,
   listenOrOff,
+  live,
   ms,
   port,
   publicTls,
   quota,
   region,
   resolver,
+  restart,
   secondary,
+  secret,
   section,
   shapingProfile,
   TIME_SERVER,
@@ -27,202 +30,254 @@ import {
   uniqueBy,
 } from './setting-types.ts';
 
+export const MIN_METRICS_KEY_LENGTH = 16;
+
 /**
- * All settings with type, default and description (the comment in the generated example). A setting whose default
- * depends on other settings is optional here; `load.ts` sets it.
+ * All settings with type, default, description (the comment in the generated example), and whether a reload applies a
+ * change (`live`) or a restart is needed (`restart`). A setting whose default depends on other settings is optional here; `load.ts` sets it.
  */
 export const configSchema = z.strictObject({
   hostname: hostName
     .default(() => machineName().toLowerCase())
-    .meta({
-      description: 'Host name of the platform: EHLO name, MX target, Message-ID fallback.',
-      shown: "the machine's host name",
-    }),
+    .meta(
+      restart(
+        'Host name of the platform: EHLO name, MX target, Message-ID fallback.',
+        "the machine's host name",
+      ),
+    ),
   data: section({
     dir: z
       .string()
       .min(1)
       .default('data')
-      .describe(
-        'Database and key file; created with mode 0700. Relative paths start from the directory of this file.',
+      .meta(
+        restart(
+          'Database and key file; created with mode 0700. Relative paths start from the directory of this file.',
+        ),
       ),
-    masterKeyFile: z.string().min(1).optional().meta({
-      description:
-        '32 random bytes that encrypt DKIM keys and secrets at rest; created with mode 0600 if absent.',
-      shown: '<data.dir>/master.key',
-    }),
+    masterKeyFile: z
+      .string()
+      .min(1)
+      .optional()
+      .meta(
+        restart(
+          '32 random bytes that encrypt DKIM keys and secrets at rest; created with mode 0600 if absent.',
+          '<data.dir>/master.key',
+        ),
+      ),
   }),
   api: section({
-    listen: listen.default('127.0.0.1:8080').describe('HTTP API, documentation, health and metrics.'),
+    listen: listen.default('127.0.0.1:8080').meta(restart('HTTP API, documentation, health and metrics.')),
     trustedProxies: z
       .array(z.string())
       .default([])
-      .describe('Proxies (address or CIDR) whose X-Forwarded-For is trusted.'),
+      .meta(live('Proxies (address or CIDR) whose X-Forwarded-For is trusted.')),
     hosts: z
       .array(
         z.string().regex(HOST_PATTERN, 'must be a host name such as "api.example.com" or "*.example.com"'),
       )
       .default([])
-      .describe(
-        'Host names of the API in addition to "hostname", localhost, addresses and names without a dot; "*.example.com" covers subdomains.',
+      .meta(
+        live(
+          'Host names of the API in addition to "hostname", localhost, addresses and names without a dot; "*.example.com" covers subdomains.',
+        ),
       ),
     connectionsPerAddress: count
       .default(256)
-      .describe('Concurrent connections from one address (IPv6: /64); not counted for trustedProxies.'),
-    metricsKey: z.string().min(16).optional().meta({
-      description:
-        'Bearer token that /metrics requires of every caller; none: loopback callers only, without a token.',
-      shown: 'none',
-    }),
-  }),
+      .meta(live('Concurrent connections from one address (IPv6: /64); not counted for trustedProxies.')),
+    metricsKey: z
+      .string()
+      .min(MIN_METRICS_KEY_LENGTH)
+      .optional()
+      .meta(
+        secret(
+          'Bearer token that /metrics requires of every caller; none: loopback callers only, without a token. Use metricsKeyFile instead, which keeps it out of this file.',
+          'none',
+        ),
+      ),
+    metricsKeyFile: z
+      .string()
+      .min(1)
+      .optional()
+      .meta(live('File with that token; read at the start and at each reload.', 'none')),
+  }).refine(
+    ({ metricsKey, metricsKeyFile }) => metricsKey === undefined || metricsKeyFile === undefined,
+    'must have only one of metricsKey and metricsKeyFile',
+  ),
   public: section({
     listen: listen
       .default('127.0.0.1:8081')
-      .describe(
-        'Tracking, unsubscribe and report-abuse pages: the only HTTP listener that must be reachable from the internet.',
+      .meta(
+        restart(
+          'Tracking, unsubscribe and report-abuse pages: the only HTTP listener that must be reachable from the internet.',
+        ),
       ),
     url: z
       .url({ protocol: /^https?$/, error: 'must be an http or https address' })
       .optional()
-      .meta({
-        description: 'Base address of the default tracking domain, as recipients see it.',
-        shown: 'http://<public.listen>',
-      }),
+      .meta(
+        restart(
+          'Base address of the default tracking domain, as recipients see it.',
+          'http://<public.listen>',
+        ),
+      ),
     trustedProxies: z
       .array(z.string())
       .default([])
-      .describe('Proxies (address or CIDR) whose X-Forwarded-For is trusted.'),
+      .meta(live('Proxies (address or CIDR) whose X-Forwarded-For is trusted.')),
     tls: publicTls,
   }),
   mx: section({
     listen: listenOrOff
       .default('127.0.0.1:2525')
-      .describe('SMTP listener for bounces, complaints and reports, or "off".'),
+      .meta(restart('SMTP listener for bounces, complaints and reports, or "off".')),
     tls: tlsFiles('self-signed, generated at the start'),
     proxyProtocol: z
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
-      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
+      .meta(restart('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.')),
     feedbackLoops: z
       .array(hostName)
       .default(['yahoo.com', 'hotmail.com', 'validity.com', 'senderscore.net'])
-      .describe(
-        "Domains whose signed complaints are trusted for every recipient: operators of feedback loops that you are enrolled in. Complaints of other senders are trusted only from the recipient's own provider.",
+      .meta(
+        live(
+          "Domains whose signed complaints are trusted for every recipient: operators of feedback loops that you are enrolled in. Complaints of other senders are trusted only from the recipient's own provider.",
+        ),
       ),
-    mailBytes: count.default(20_971_520).describe('Maximum size of a received message, in bytes.'),
-    connections: count.default(1000).describe('Concurrent connections.'),
+    mailBytes: count.default(20_971_520).meta(restart('Maximum size of a received message, in bytes.')),
+    connections: count.default(1000).meta(restart('Concurrent connections.')),
     connectionsPerAddress: count
       .default(30)
-      .describe(
-        'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
+      .meta(
+        restart(
+          'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
+        ),
       ),
   }),
   submission: section({
-    listen: listenOrOff.default('off').describe('Authenticated SMTP submission, or "off".'),
+    listen: listenOrOff.default('off').meta(restart('Authenticated SMTP submission, or "off".')),
     implicitTls: z
       .boolean()
       .default(false)
-      .describe('Whether connections begin with TLS (port 465) instead of STARTTLS (port 587).'),
+      .meta(restart('Whether connections begin with TLS (port 465) instead of STARTTLS (port 587).')),
     tls: tlsFiles('the files of mx.tls'),
     proxyProtocol: z
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
-      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
-    connections: count.default(1000).describe('Concurrent connections.'),
+      .meta(restart('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.')),
+    connections: count.default(1000).meta(restart('Concurrent connections.')),
     connectionsPerAddress: count
       .default(100)
-      .describe(
-        'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
+      .meta(
+        restart(
+          'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
+        ),
       ),
   }),
   dns: section({
-    resolvers: z.array(resolver).default([]).meta({
-      description: 'Resolvers ("ip" or "ip:port") for all lookups; empty: those of the system.',
-      shown: '[]',
-    }),
-    timeoutMs: ms.max(60_000).default(5000).describe('Timeout of one lookup including its retries, in ms.'),
+    resolvers: z
+      .array(resolver)
+      .default([])
+      .meta(live('Resolvers ("ip" or "ip:port") for all lookups; empty: those of the system.', '[]')),
+    timeoutMs: ms.max(60_000).default(5000).meta(live('Timeout of one lookup including its retries, in ms.')),
   }),
   delivery: section({
-    port: port.default(25).describe('Port at the destination MX.'),
+    port: port.default(25).meta(live('Port at the destination MX.')),
     allowPrivateNetworks: z
       .boolean()
       .default(false)
-      .describe('Whether mail may be delivered to loopback, link-local and private addresses.'),
+      .meta(live('Whether mail may be delivered to loopback, link-local and private addresses.')),
     workers: count
       .max(64)
       .optional()
-      .meta({ description: 'Threads that compose, sign and send messages.', shown: 'cores - 1, at least 1' }),
-    connections: count.optional().meta({
-      description:
-        'Concurrent outbound SMTP sessions to all destinations; the same number of connections may be idle. Shared by accounts and destinations.',
-      shown: '500, or a quarter of the limit of open files',
-    }),
+      .meta(restart('Threads that compose, sign and send messages.', 'cores - 1, at least 1')),
+    connections: count
+      .optional()
+      .meta(
+        restart(
+          'Concurrent outbound SMTP sessions to all destinations; the same number of connections may be idle. Shared by accounts and destinations.',
+          '500, or a quarter of the limit of open files',
+        ),
+      ),
     inFlightBytes: count
       .default(67_108_864)
-      .describe(
-        'Message contents in delivery, in bytes, without the first 64 KB of each; they need about three times as much memory. Shared by accounts and destinations.',
+      .meta(
+        restart(
+          'Message contents in delivery, in bytes, without the first 64 KB of each; they need about three times as much memory. Shared by accounts and destinations.',
+        ),
       ),
     returnPath: z
       .enum(['customer', 'auto', 'platform'])
       .default('auto')
-      .describe(
-        'Envelope sender domain: return-a.<domain>, that of the platform, or depending on SPF ("auto").',
+      .meta(
+        live(
+          'Envelope sender domain: return-a.<domain>, that of the platform, or depending on SPF ("auto").',
+        ),
       ),
     routes: z
       .array(deliveryRoute)
       .default([])
-      .describe(
-        'Static next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile, allowUnverifiedAuth }. tls is "none", "opportunistic" (default without user), "required" or "verified" (default with user: the certificate must be valid for host; add a private authority with NODE_EXTRA_CA_CERTS). A weaker tls together with user needs allowUnverifiedAuth = true.',
+      .meta(
+        live(
+          'Static next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile, allowUnverifiedAuth }. tls is "none", "opportunistic" (default without user), "required" or "verified" (default with user: the certificate must be valid for host; add a private authority with NODE_EXTRA_CA_CERTS). A weaker tls together with user needs allowUnverifiedAuth = true.',
+        ),
       ),
-    egress: z.array(egressEntry).superRefine(uniqueBy('name')).default([]).meta({
-      description:
-        'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: chosen by the system.',
-      shown: '[]',
-    }),
+    egress: z
+      .array(egressEntry)
+      .superRefine(uniqueBy('name'))
+      .default([])
+      .meta(
+        live(
+          'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: chosen by the system.',
+          '[]',
+        ),
+      ),
     shaping: z
       .array(shapingProfile)
       .default(DEFAULT_SHAPING.map((profile) => shapingProfile.parse(profile)))
-      .describe(
-        'Limits by destination: { match = MX host or recipient domain, connections, messagesPerConnection, idleSeconds, tls }.',
+      .meta(
+        live(
+          'Limits by destination: { match = MX host or recipient domain, connections, messagesPerConnection, idleSeconds, tls }.',
+        ),
       ),
     retry: section({
-      first: duration
-        .default(300_000)
-        .meta({ description: 'Delay after the first deferral.', shown: '"5m"' }),
-      greylisted: duration
-        .default(120_000)
-        .meta({ description: 'Delay after a greylisting reply.', shown: '"2m"' }),
+      first: duration.default(300_000).meta(live('Delay after the first deferral.', '"5m"')),
+      greylisted: duration.default(120_000).meta(live('Delay after a greylisting reply.', '"2m"')),
       factor: z
         .number()
         .min(1)
         .max(10)
         .default(2)
-        .describe('Factor by which each further delay grows; each varies by ±10 %.'),
-      max: duration.default(14_400_000).meta({ description: 'Maximum delay.', shown: '"4h"' }),
+        .meta(live('Factor by which each further delay grows; each varies by ±10 %.')),
+      max: duration.default(14_400_000).meta(live('Maximum delay.', '"4h"')),
       expireMarketing: duration
         .default(345_600_000)
-        .meta({ description: 'Marketing messages expire after this time.', shown: '"4d"' }),
+        .meta(live('Marketing messages expire after this time.', '"4d"')),
       expireTransactional: duration
         .default(172_800_000)
-        .meta({ description: 'Transactional messages expire after this time.', shown: '"2d"' }),
+        .meta(live('Transactional messages expire after this time.', '"2d"')),
     }),
   }),
   readers: section({
-    threads: z.int().min(1).max(16).default(2).describe('Threads that run lists, searches and statistics.'),
+    threads: z
+      .int()
+      .min(1)
+      .max(16)
+      .default(2)
+      .meta(restart('Threads that run lists, searches and statistics.')),
     budget: duration
       .refine((value) => value >= 100, 'must be at least 100ms')
       .default(2000)
-      .meta({
-        description: 'Time budget of such a query; longer queries answer 503 QUERY_TOO_BROAD.',
-        shown: '"2s"',
-      }),
+      .meta(live('Time budget of such a query; longer queries answer 503 QUERY_TOO_BROAD.', '"2s"')),
   }),
   verification: section({
     dmarcPolicy: z
       .enum(['enforced', 'any'])
       .default('enforced')
-      .describe(
-        'DMARC policies that pass verification: "enforced" (quarantine, reject) or "any" (also none with rua).',
+      .meta(
+        live(
+          'DMARC policies that pass verification: "enforced" (quarantine, reject) or "any" (also none with rua).',
+        ),
       ),
   }),
   regions: z
@@ -230,17 +285,19 @@ export const configSchema = z.strictObject({
     .min(1)
     .superRefine(uniqueBy('code'))
     .default([{ code: 'local', name: 'This server', pools: { tx: 'default', mk: 'default' } }])
-    .describe('Use case ids are tx-<code> and mk-<code>; `pools` sets the egress pool of each.'),
+    .meta(live('Use case ids are tx-<code> and mk-<code>; `pools` sets the egress pool of each.')),
   secondary: secondary
     .default({ type: 'builtin', pool: 'secondary' })
-    .describe(
-      'Secondary lane: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }.',
+    .meta(
+      live(
+        'Secondary lane: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }.',
+      ),
     ),
   webhooks: section({
     allowPrivateNetworks: z
       .boolean()
       .default(true)
-      .describe('Whether webhooks may call private addresses; link-local addresses are always refused.'),
+      .meta(live('Whether webhooks may call private addresses; link-local addresses are always refused.')),
   }),
   doctor: section({
     blocklists: z
@@ -269,44 +326,43 @@ export const configSchema = z.strictObject({
       .describe('SNTP servers with which "doctor" compares the clock, in this order.'),
   }),
   limits: section({
-    setupPerSecond: count.default(200).describe('Requests per second and key on the setup interface.'),
-    setupBurst: count.default(400).describe('Burst of the same limit.'),
-    sendPerSecond: count
-      .optional()
-      .meta({ description: 'Send requests per second and key.', shown: 'unlimited' }),
-    sendBytes: count.default(4_194_304).describe('Maximum request body of the send operations, in bytes.'),
-    setupBytes: count.default(262_144).describe('Maximum request body of other operations, in bytes.'),
-    queuedMessages: count.default(5_000_000).describe('Queued messages above which sends answer 503.'),
+    setupPerSecond: count.default(200).meta(live('Requests per second and key on the setup interface.')),
+    setupBurst: count.default(400).meta(live('Burst of the same limit.')),
+    sendPerSecond: count.optional().meta(live('Send requests per second and key.', 'unlimited')),
+    sendBytes: count
+      .default(4_194_304)
+      .meta(restart('Maximum request body of the send operations, in bytes.')),
+    setupBytes: count.default(262_144).meta(live('Maximum request body of other operations, in bytes.')),
+    queuedMessages: count.default(5_000_000).meta(live('Queued messages above which sends answer 503.')),
     freeDiskBytes: z
       .int()
       .min(0)
       .default(1_073_741_824)
-      .describe('Free disk space below which sends answer 503, in bytes.'),
-    bodyDays: count.default(7).describe('Days until message bodies are deleted after the final state.'),
-    eventDays: count.default(90).describe('Days until events and message records are deleted.'),
-    idempotencyHours: count.default(24).describe('Hours for which an Idempotency-Key is stored.'),
+      .meta(live('Free disk space below which sends answer 503, in bytes.')),
+    bodyDays: count.default(7).meta(live('Days until message bodies are deleted after the final state.')),
+    eventDays: count.default(90).meta(live('Days until events and message records are deleted.')),
+    idempotencyHours: count.default(24).meta(restart('Hours for which an Idempotency-Key is stored.')),
     account: section({
-      domains: quota.default(100).describe('Domains of an account without an individual limit.'),
-      webhooks: quota.default(50).describe('Webhooks of such an account.'),
-      templates: quota.default(10_000).describe('Templates of such an account.'),
-      contacts: quota.optional().meta({ description: 'Contacts of such an account.', shown: 'unlimited' }),
-      messagesPerHour: quota.optional().meta({
-        description: 'Messages of such an account in any 60 minutes; each recipient counts.',
-        shown: 'unlimited',
-      }),
-      messagesPerDay: quota.optional().meta({
-        description: 'Messages of such an account in any 24 hours; each recipient counts.',
-        shown: 'unlimited',
-      }),
-      concurrentRequests: count.default(64).describe('Concurrent API requests of such an account.'),
-      setupPerSecond: count.optional().meta({
-        description: 'Requests per second of all keys of an account on the setup interface.',
-        shown: 'twice limits.setupPerSecond',
-      }),
-      setupBurst: count.optional().meta({
-        description: 'Burst of the same limit.',
-        shown: 'twice limits.setupBurst',
-      }),
+      domains: quota.default(100).meta(live('Domains of an account without an individual limit.')),
+      webhooks: quota.default(50).meta(live('Webhooks of such an account.')),
+      templates: quota.default(10_000).meta(live('Templates of such an account.')),
+      contacts: quota.optional().meta(live('Contacts of such an account.', 'unlimited')),
+      messagesPerHour: quota
+        .optional()
+        .meta(live('Messages of such an account in any 60 minutes; each recipient counts.', 'unlimited')),
+      messagesPerDay: quota
+        .optional()
+        .meta(live('Messages of such an account in any 24 hours; each recipient counts.', 'unlimited')),
+      concurrentRequests: count.default(64).meta(live('Concurrent API requests of such an account.')),
+      setupPerSecond: count
+        .optional()
+        .meta(
+          live(
+            'Requests per second of all keys of an account on the setup interface.',
+            'twice limits.setupPerSecond',
+          ),
+        ),
+      setupBurst: count.optional().meta(live('Burst of the same limit.', 'twice limits.setupBurst')),
     }),
   }),
   backup: section({
@@ -355,11 +411,11 @@ export const configSchema = z.strictObject({
     level: z
       .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
       .default('info')
-      .describe('Minimum level of log records.'),
+      .meta(live('Minimum level of log records.')),
     hashAddresses: z
       .boolean()
       .default(true)
-      .describe('Whether email addresses are hashed in the log (never at debug).'),
+      .meta(live('Whether email addresses are hashed in the log (never at debug).')),
   }),
 });
 

@@ -4,6 +4,32 @@ import { z } from 'zod';
  * The types of settings: primitive values, and the entries of lists and tables. `schema.ts` lists the settings.
  */
 
+/** How a changed setting takes effect: with SIGHUP, or with a restart of the daemon. */
+export type AppliedBy = 'reload' | 'restart';
+
+/** What documents a setting. `shown`: its default in words or TOML, if the schema's value does not show it. */
+export type SettingMeta = {
+  description: string;
+  shown?: string;
+  appliedBy: AppliedBy;
+  isSecret?: boolean;
+};
+
+/** A setting that SIGHUP applies. */
+export function live(description: string, shown?: string): SettingMeta {
+  return { description, appliedBy: 'reload', ...(shown === undefined ? {} : { shown }) };
+}
+
+/** A live setting whose value is never printed. */
+export function secret(description: string, shown?: string): SettingMeta {
+  return { ...live(description, shown), isSecret: true };
+}
+
+/** A setting that needs a restart. */
+export function restart(description: string, shown?: string): SettingMeta {
+  return { ...live(description, shown), appliedBy: 'restart' };
+}
+
 /** `host:port`, `[v6]:port`. */
 export interface ListenAddress {
   host: string;
@@ -200,15 +226,14 @@ export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** Certificate and key of an SMTP listener. */
 export const tlsFiles = (without: string) =>
   section({
-    certificateFile: z.string().min(1).optional().meta({
-      description: 'PEM file of the certificate with its chain, for STARTTLS; reloaded when it changes.',
-      shown: without,
-    }),
-    keyFile: z
+    certificateFile: z
       .string()
       .min(1)
       .optional()
-      .meta({ description: 'PEM file of its private key.', shown: 'none' }),
+      .meta(
+        live('PEM file of the certificate with its chain, for STARTTLS; reloaded when it changes.', without),
+      ),
+    keyFile: z.string().min(1).optional().meta(live('PEM file of its private key.', 'none')),
   }).refine(
     ({ certificateFile, keyFile }) => (certificateFile === undefined) === (keyFile === undefined),
     'must name both, certificateFile and keyFile, or neither',
@@ -218,23 +243,26 @@ export const tlsFiles = (without: string) =>
 export const publicTls = section({
   listen: listenOrOff
     .default('off')
-    .describe('HTTPS listener for the same pages with certificates from an ACME authority, or "off".'),
+    .meta(restart('HTTPS listener for the same pages with certificates from an ACME authority, or "off".')),
   agreeToTerms: z
     .boolean()
     .default(false)
-    .describe("Whether you agree to the certificate authority's terms of service; required for listen."),
-  email: z.email().optional().meta({
-    description: 'Contact address for notices of the certificate authority.',
-    shown: 'none',
-  }),
+    .meta(restart("Whether you agree to the certificate authority's terms of service; required for listen.")),
+  email: z
+    .email()
+    .optional()
+    .meta(restart('Contact address for notices of the certificate authority.', 'none')),
   directory: z
     .url({ protocol: /^https$/, error: 'must be an https address' })
     .default('https://acme-v02.api.letsencrypt.org/directory')
-    .describe("The certificate authority's ACME directory."),
-  directoryCaFile: z.string().min(1).optional().meta({
-    description: 'PEM file of the root certificates of a private ACME directory.',
-    shown: 'the built-in authorities',
-  }),
+    .meta(restart("The certificate authority's ACME directory.")),
+  directoryCaFile: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(
+      restart('PEM file of the root certificates of a private ACME directory.', 'the built-in authorities'),
+    ),
 }).refine(
   ({ listen: at, agreeToTerms }) => at === 'off' || agreeToTerms,
   "needs agreeToTerms = true: read the certificate authority's terms of service first",

@@ -62,10 +62,10 @@ interface Step {
 export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
   const { clock, watch, retry, writer, log, isStopping } = deps;
   const steps: Step[] = [];
-  const scheduledLife = retry.expireMarketing;
   let started = false;
 
   function plan(jump: number): void {
+    const scheduledLife = retry.expireMarketing;
     log.warn(
       { seconds: Math.round(jump / SECOND) },
       'system clock was set; moving due times and expiry of waiting mail',
@@ -83,6 +83,7 @@ export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
   /** Shortens waits that are longer than the maximum: they were written before this start, while the clock was ahead. */
   function planStart(): void {
     const now = clock.now();
+    const scheduledLife = retry.expireMarketing;
     // A reply may name a wait of up to a day.
     const dueAfter = now + Math.max(retry.max, DAY) * SPREAD;
     const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter, scheduledLife };

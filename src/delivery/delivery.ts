@@ -13,7 +13,7 @@ import type { Writer } from '../store/writer.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
 import { createFlights } from './flights.ts';
-import { createJobBuilder } from './jobs.ts';
+import { createJobBuilder, type RoutePasswords } from './jobs.ts';
 import { createLeases } from './leases.ts';
 import { createLocalAttempts } from './local-attempts.ts';
 import { createOutcomeWaiters } from './outcome-waiters.ts';
@@ -68,6 +68,8 @@ export interface Delivery {
   parkedCount(kind: Parked['kind']): number;
   /** Number of queue keys that cannot be read now; they are retried later. */
   unreadable(): number;
+  /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
+  reload(passwords: RoutePasswords): void;
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -120,8 +122,12 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
   const sites = createSites({
     clock: monotonic,
-    shaping: config.shaping,
-    firstSuspensionMs: Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first),
+    get shaping() {
+      return config.shaping;
+    },
+    get firstSuspensionMs() {
+      return Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first);
+    },
   });
   const claims = createClaims(monotonic);
   const parking = createParking({ clock, monotonic, log });
@@ -155,6 +161,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const results = createAttemptResults({ clock, random, recorder, retry: config.retry });
   const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;
+  const jobs = createJobBuilder({ config, tables, egress, prepare, signersOf });
   const flights = createFlights({
     log,
     results,
@@ -162,7 +169,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     localAttempts,
     recording,
     parking,
-    buildJob: createJobBuilder({ config, tables, egress, prepare, signersOf }),
+    buildJob: jobs.build,
     limits: { sessions: connections, bytes: config.inFlightBytes },
     pool: {
       script: deps.workerScript,
@@ -240,6 +247,10 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     parked: parking.list,
     parkedCount: parking.count,
     unreadable: reader.unreadable,
+    reload: (passwords) => {
+      jobs.usePasswords(passwords);
+      routes.clear();
+    },
     obstacle: (message) => {
       const domainWait = parking.domainWait(message.domain_id);
       const parkedMs = Math.max(domainWait, parking.accountWait(message.account_id));
@@ -268,14 +279,25 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
 }
 
 function routeFinder({ config, resolver, random }: DeliveryDeps) {
-  const { allowPrivateNetworks, routes, port, egress } = config.delivery;
+  const { delivery } = config;
   const ownListeners = [config.mx.listen, config.submission.listen].filter((listen) => listen !== 'off');
   return createRouteFinder({
     resolver,
     random,
-    guard: createGuard({ allowPrivateNetworks, ownListeners }),
-    routes,
-    port,
-    ownNames: [config.hostname, ...egress.flatMap(({ hostname }) => hostname ?? [])],
+    guard: createGuard({
+      get allowPrivateNetworks() {
+        return delivery.allowPrivateNetworks;
+      },
+      ownListeners,
+    }),
+    get routes() {
+      return delivery.routes;
+    },
+    get port() {
+      return delivery.port;
+    },
+    get ownNames() {
+      return [config.hostname, ...delivery.egress.flatMap(({ hostname }) => hostname ?? [])];
+    },
   });
 }

@@ -18,6 +18,15 @@ export type BuildJob = (
   assignment: Assignment,
 ) => DeliveryJob | 'domain_deleted' | 'content_invalid';
 
+export interface JobBuilder {
+  build: BuildJob;
+  /** Replaces the passwords of the configured routes; `passwords`: see `readPasswords`. */
+  usePasswords(passwords: RoutePasswords): void;
+}
+
+/** By position in `delivery.routes`; undefined for a route without authentication. */
+export type RoutePasswords = readonly (string | undefined)[];
+
 export interface JobsDeps {
   config: Config['delivery'];
   tables: Tables;
@@ -27,12 +36,20 @@ export interface JobsDeps {
 }
 
 /** Reads the password files of the routes: a file that cannot be read throws an `OperatorFault` here. */
-export function createJobBuilder(deps: JobsDeps): BuildJob {
+export function createJobBuilder(deps: JobsDeps): JobBuilder {
   const { config, tables, egress, prepare, signersOf } = deps;
-  const passwords = readPasswords(config.routes);
+  /** Messages in memory refer to routes that a reload has replaced. */
+  const passwords = new WeakMap<DeliveryRoute, string>();
+  const usePasswords = (given: RoutePasswords) => {
+    for (const [index, route] of config.routes.entries()) {
+      const password = given[index];
+      if (password !== undefined) passwords.set(route, password);
+    }
+  };
+  usePasswords(readPasswords(config.routes));
   const sharedContent = createSharedContentReader(tables);
 
-  return ({ site, slot }, { message, hosts, route }) => {
+  const build: BuildJob = ({ site, slot }, { message, hosts, route }) => {
     const domain = tables.domains.byId(message.domain_id);
     if (domain === null) return 'domain_deleted';
     const content = tables.messages.content(message.content_id);
@@ -60,6 +77,7 @@ export function createJobBuilder(deps: JobsDeps): BuildJob {
       idleMs: site.profile.idleMs,
     };
   };
+  return { build, usePasswords };
 }
 
 type SharedContent = Omit<SharedReference, 'identity'>;
@@ -87,11 +105,10 @@ function createSharedContentReader(tables: Tables): (id: number) => SharedConten
   };
 }
 
-function readPasswords(routes: DeliveryRoute[]): Map<DeliveryRoute, string> {
-  return new Map(
-    routes.flatMap((route) =>
-      route.passwordFile === undefined ? [] : [[route, readPassword(route, route.passwordFile)] as const],
-    ),
+/** Throws an `OperatorFault` when a password file cannot be read. */
+export function readPasswords(routes: readonly DeliveryRoute[]): RoutePasswords {
+  return routes.map((route) =>
+    route.passwordFile === undefined ? undefined : readPassword(route, route.passwordFile),
   );
 }
 

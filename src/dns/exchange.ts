@@ -12,6 +12,8 @@ import { type DnsResponse, encodeQuery, type Question, RCODE, readResponse } fro
 export interface Exchange {
   /** Never rejects: errors are results of kind 'failed'. */
   query(question: Question): Promise<QueryResult>;
+  /** Changes the servers and the timeout; queries in progress continue with the previous ones. */
+  configure(options: Pick<ExchangeOptions, 'servers' | 'timeoutMs'>): void;
   /** Ends every query in progress, and every later one, with ECANCELLED. */
   close(): void;
 }
@@ -28,11 +30,11 @@ const MAX_IN_PROGRESS = 256;
 
 const CANCELLED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
 
-export function createExchange({ servers, timeoutMs, random }: ExchangeOptions): Exchange {
+export function createExchange(options: ExchangeOptions): Exchange {
+  const { random } = options;
+  let settings = settingsOf(options);
   const slots = createSlots(MAX_IN_PROGRESS);
   const inProgress = new Set<(result: QueryResult) => void>();
-  const turns = Math.max(3, servers.length * 2);
-  const gapMs = timeoutMs / (turns + 1);
   let closed = false;
   /** The first server of each query: changes when it does not answer and another one does. */
   let preferred = 0;
@@ -40,6 +42,7 @@ export function createExchange({ servers, timeoutMs, random }: ExchangeOptions):
   function query(question: Question): Promise<QueryResult> {
     if (closed) return Promise.resolve(CANCELLED);
     return new Promise((resolve) => {
+      const { servers, timeoutMs, turns, gapMs } = settings;
       const order = [...servers.slice(preferred), ...servers.slice(0, preferred)];
       const failures = new Map<ServerAddress, QueryResult>();
       const ended = new AbortController();
@@ -71,7 +74,7 @@ export function createExchange({ servers, timeoutMs, random }: ExchangeOptions):
             return;
           }
           if (server !== order[0] && isSilent(failures.get(order[0] as ServerAddress))) {
-            preferred = servers.indexOf(server);
+            if (servers === settings.servers) preferred = servers.indexOf(server);
           }
           finish(result);
         });
@@ -87,11 +90,20 @@ export function createExchange({ servers, timeoutMs, random }: ExchangeOptions):
 
   return {
     query,
+    configure: (next) => {
+      settings = settingsOf(next);
+      preferred = 0;
+    },
     close: () => {
       closed = true;
       for (const finish of inProgress) finish(CANCELLED);
     },
   };
+}
+
+function settingsOf({ servers, timeoutMs }: Pick<ExchangeOptions, 'servers' | 'timeoutMs'>) {
+  const turns = Math.max(3, servers.length * 2);
+  return { servers, timeoutMs, turns, gapMs: timeoutMs / (turns + 1) };
 }
 
 /** A server that answers SERVFAIL works, and may be the only one that validates: it stays preferred. */

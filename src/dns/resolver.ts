@@ -9,7 +9,7 @@ import { DnsError } from './dns-error.ts';
 import { createExchange } from './exchange.ts';
 import { canonicalName, fromWire } from './names.ts';
 import { MAX_HOPS, type QueryResult, TOO_MANY_HOPS } from './query-result.ts';
-import { parseServer } from './transport.ts';
+import { parseServer, type ServerAddress } from './transport.ts';
 import type { Question, QuestionType } from './wire.ts';
 
 /**
@@ -36,6 +36,12 @@ export interface Resolver {
   clear(): void;
   /** Cancels the lookups in progress; they, and all later ones, reject with ECANCELLED. */
   close(): void;
+}
+
+/** A resolver whose servers can be changed. */
+export interface ConfigurableResolver extends Resolver {
+  /** Uses other servers and clears the cache. Lookups in progress continue with the previous servers. */
+  configure(options: Pick<ResolverDeps, 'resolvers' | 'timeoutMs'>): void;
 }
 
 export interface LookupOptions {
@@ -95,10 +101,9 @@ const MAX_NEGATIVE_TTL = 300;
 const FAILURE_TTL = 5;
 
 /** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */
-export function createResolver(deps: ResolverDeps): Resolver {
-  const addresses = deps.resolvers.length > 0 ? deps.resolvers : getServers();
+export function createResolver(deps: ResolverDeps): ConfigurableResolver {
   const { clock, random, timeoutMs } = deps;
-  const exchange = createExchange({ servers: addresses.map(parseServer), timeoutMs, random });
+  const exchange = createExchange({ servers: serversOf(deps.resolvers), timeoutMs, random });
   const cache = createCache<QueryResult>(clock, deps.cacheSize ?? 20_000);
   const inProgress = new Map<string, Promise<TimedResult>>();
   let closed = false;
@@ -163,11 +168,20 @@ export function createResolver(deps: ResolverDeps): Resolver {
     soa: (name, options) => lookup('SOA', name, readSoa, options),
     tlsa: (name, options) => lookup('TLSA', name, readTlsa, options),
     clear: () => cache.clear(),
+    configure: ({ resolvers, timeoutMs }) => {
+      exchange.configure({ servers: serversOf(resolvers), timeoutMs });
+      cache.clear();
+    },
     close: () => {
       closed = true;
       exchange.close();
     },
   };
+}
+
+/** Those of the system when none is configured. */
+function serversOf(resolvers: readonly string[]): ServerAddress[] {
+  return (resolvers.length > 0 ? resolvers : getServers()).map(parseServer);
 }
 
 interface TimedResult {

@@ -20,7 +20,8 @@ export interface DomainInput {
 }
 
 export interface RegistrationDeps {
-  regions: readonly RegionSetting[];
+  /** Read at each registration: a reload changes them. */
+  regions(): readonly RegionSetting[];
   platform: Platform;
   tables: Tables;
   writer: Writer;
@@ -47,7 +48,7 @@ export function createRegistration(deps: RegistrationDeps): RegisterDomain {
   return async (accountId, input) => {
     const name = registrableDomain(input.domain);
     if (isRefusal(name)) return name;
-    const useCase = findUseCase(regions, input.useCaseId);
+    const useCase = findUseCase(regions(), input.useCaseId);
     if (isRefusal(useCase)) return useCase;
     const groupId = groupFor(tables, accountId, input.groupId);
     if (isRefusal(groupId)) return groupId;

@@ -123,7 +123,7 @@ export function createDomains(deps: DomainsDeps): Domains {
       return domainRecords({ domain, keys, platform }, logoUrl);
     },
 
-    register: createRegistration({ ...deps, regions: config.regions, platform, keyQueue }),
+    register: createRegistration({ ...deps, regions: () => config.regions, platform, keyQueue }),
 
     remove: (accountId, domainId) =>
       writer.run((tables): DomainRow | Refusal => {

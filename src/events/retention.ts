@@ -46,8 +46,9 @@ export interface RetentionDeps {
   log: Log;
   tables: Tables;
   writer: Writer;
-  bodyDays: number;
-  eventDays: number;
+  /** This and the next are read by each pass: a reload changes them. */
+  readonly bodyDays: number;
+  readonly eventDays: number;
   /** Whether pages may be moved and the file truncated now; default: always. */
   mayShrink?(): boolean;
   /** Called after each portion. */
@@ -98,7 +99,7 @@ function inStatements(step: PortionStep<Deletion>): PortionStep<Deletion> {
 }
 
 export function createRetention(deps: RetentionDeps): Retention {
-  const { clock, log, tables, writer, bodyDays, eventDays, onPortion, mayShrink = () => true } = deps;
+  const { clock, log, tables, writer, onPortion, mayShrink = () => true } = deps;
   const portions = createPortions({ writer, share: 'retention' });
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
   let timer: NodeJS.Timeout | null = null;
@@ -108,8 +109,8 @@ export function createRetention(deps: RetentionDeps): Retention {
 
   /** The steps of a pass, in their order. */
   function passOf(now: number): PassStep[] {
-    const bodiesBefore = now - bodyDays * DAY;
-    const eventsBefore = now - eventDays * DAY;
+    const bodiesBefore = now - deps.bodyDays * DAY;
+    const eventsBefore = now - deps.eventDays * DAY;
     let eventsEnd = 0;
     const aged = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {
       let from = 0;

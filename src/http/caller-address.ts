@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { canonicalAddress, isLoopback, type Network, parseNetwork } from '../accounts/caller-addresses.ts';
 import { ConfigFault } from '../config/load.ts';
+import { derived } from '../core/derived.ts';
 import type { CallerAddress } from './route.ts';
 
 /**
@@ -21,26 +22,37 @@ const FORWARDING = [
 /** Entries of X-Forwarded-For that are read. */
 const MAX_HOPS = 20;
 
-/**
- * Returns whether an address is a trusted proxy. `setting` names the list in errors. Throws ConfigFault when an entry is
- * neither an address nor a network.
- */
-export function createTrust(
-  trustedProxies: readonly string[],
-  setting: string,
-): (address: string) => boolean {
-  const trusted = trustedProxies.map((text): Network => {
+/** `setting` names the list in errors. Throws ConfigFault when an entry is neither an address nor a network. */
+export function parseTrust(trustedProxies: readonly string[], setting: string): Network[] {
+  return trustedProxies.map((text): Network => {
     const network = parseNetwork(text);
     if (network === null) {
-      throw new ConfigFault('the configuration', [`${setting}: "${text}" is not an address or a network`]);
+      throw new ConfigFault('the configuration', [
+        { key: setting, message: `"${text}" is not an address or a network` },
+      ]);
     }
     return network;
   });
-  return (address) => trusted.some((network) => network.contains(address));
+}
+
+/**
+ * Returns whether an address is a trusted proxy. The list is read at each use: a reload replaces it. Throws as
+ * `parseTrust` does.
+ */
+export function createTrust(
+  trustedProxies: () => readonly string[],
+  setting: string,
+): (address: string) => boolean {
+  const trusted = derived(trustedProxies, (list) => parseTrust(list, setting));
+  trusted();
+  return (address) => trusted().some((network) => network.contains(address));
 }
 
 /** Throws as `createTrust` does. */
-export function createCallerAddresses(trustedProxies: readonly string[], setting: string): CallerAddressOf {
+export function createCallerAddresses(
+  trustedProxies: () => readonly string[],
+  setting: string,
+): CallerAddressOf {
   const isTrusted = createTrust(trustedProxies, setting);
   return (req) => {
     const peer = plain(req.socket.remoteAddress ?? '');

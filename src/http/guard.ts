@@ -30,7 +30,7 @@ export interface GuardDeps {
   /** Resolves when all readable data is on disk: what a response contains survives a crash. */
   settled(): Promise<void>;
   /** Limits of request bodies, in bytes. */
-  limits: { setup: number; send: number };
+  limits: { readonly setup: number; readonly send: number };
 }
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
@@ -41,7 +41,6 @@ export function guardedHandler(
 ): Handler {
   checkDescription(route);
   const rateClass = route.scope === 'setup' || route.scope === 'operator' ? 'setup' : 'send';
-  const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
   const checks = {
     body: route.body === undefined ? null : unknownFields(route.body, 'field'),
     query: route.query === undefined ? null : unknownFields(route.query, 'query parameter'),
@@ -61,6 +60,8 @@ export function guardedHandler(
     incoming.res.once('close', slot.release);
     // The client may have disconnected already.
     if (incoming.res.closed) slot.release();
+    // A reload changes the configured limits.
+    const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
     const input = await readInput(incoming, caller, route, limit, checks, deps);
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);

@@ -84,7 +84,7 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
 export interface HealthOptions {
   checks: readonly ReadinessCheck[];
   log: Log;
-  metricsKey: string | undefined;
+  metricsKey(): string | undefined;
 }
 
 export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRoute[] {
@@ -124,7 +124,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
         },
       },
       handle: async (request) => {
-        const withDetails = mayReadMetrics(request, metricsKey);
+        const withDetails = mayReadMetrics(request, metricsKey());
         const results = await readiness(checks, withDetails, log);
         const failed = results.filter(({ ok }) => !ok);
         return failed.length === 0

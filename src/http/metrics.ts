@@ -34,7 +34,7 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
 }
 
 /** `/metrics`: requires `metricsKey` as a bearer token; without a key only clients on this machine may read it. */
-export function metricsRoute(registry: Registry, metricsKey: string | undefined): OpenRoute {
+export function metricsRoute(registry: Registry, metricsKey: () => string | undefined): OpenRoute {
   return {
     path: '/metrics',
     operationId: 'getMetrics',
@@ -45,7 +45,7 @@ export function metricsRoute(registry: Registry, metricsKey: string | undefined)
     responses: { 200: { description: 'All metrics.', contentType: 'text/plain' } },
     refusals: ['UNAUTHENTICATED'],
     handle: async (request) => {
-      if (!mayReadMetrics(request, metricsKey)) {
+      if (!mayReadMetrics(request, metricsKey())) {
         return refuse('UNAUTHENTICATED', 'Metrics require the bearer token in api.metricsKey');
       }
       return { status: 200, contentType: registry.contentType, body: await registry.metrics() };

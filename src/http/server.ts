@@ -6,6 +6,7 @@ import type { Authenticator } from '../accounts/authenticate.ts';
 import { isLoopback } from '../accounts/caller-addresses.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import type { Config } from '../config/schema.ts';
+import { derived } from '../core/derived.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, refuse } from '../core/refusal.ts';
@@ -85,7 +86,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const signals = createCallSignals();
   let stopping = false;
 
-  const isTrustedProxy = createTrust(config.api.trustedProxies, 'api.trustedProxies');
+  const isTrustedProxy = createTrust(() => config.api.trustedProxies, 'api.trustedProxies');
+  const hostCheck = derived(
+    () => config.api.hosts,
+    (hosts) => createHostCheck({ hostname: config.hostname, hosts }),
+  );
   const app = new Koa();
   // Koa prints errors by default; those that reach it are disconnected clients.
   app.on('error', (error) => log.debug({ err: error }, 'connection failed'));
@@ -93,8 +98,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     createFront({
       log,
       metrics: createHttpMetrics(options.registry),
-      callerAddressOf: createCallerAddresses(config.api.trustedProxies, 'api.trustedProxies'),
-      isHostAllowed: createHostCheck({ hostname: config.hostname, hosts: config.api.hosts }),
+      callerAddressOf: createCallerAddresses(() => config.api.trustedProxies, 'api.trustedProxies'),
+      isHostAllowed: (host) => hostCheck()(host),
       isTrustedProxy,
       createRequestId: () => ids.uuid(),
       isStopping: () => stopping,
@@ -167,11 +172,18 @@ function operationsOf(
     settled: options.settled,
     bodies,
     signals,
-    limits: { setup: config.limits.setupBytes, send: config.limits.sendBytes },
+    limits: {
+      get setup() {
+        return config.limits.setupBytes;
+      },
+      send: config.limits.sendBytes,
+    },
   };
+  // Read at each use: a reload changes it.
+  const metricsKey = () => config.api.metricsKey;
   const described: OpenRoute[] = [
-    ...healthRoutes({ checks: options.health, log: options.log, metricsKey: config.api.metricsKey }),
-    metricsRoute(registry, config.api.metricsKey),
+    ...healthRoutes({ checks: options.health, log: options.log, metricsKey }),
+    metricsRoute(registry, metricsKey),
     ...(options.openRoutes ?? []),
   ];
   const document = openApiDocument({ routes, openRoutes: described, version: options.version });

@@ -33,8 +33,9 @@ export interface PressureDeps {
   tables: Tables;
   log: Log;
   dir: string;
-  queuedMessages: number;
-  freeDiskBytes: number;
+  /** This and the next are read at each check: a reload changes them. */
+  readonly queuedMessages: number;
+  readonly freeDiskBytes: number;
   /** Null while outcomes of deliveries can be recorded, else the reason: accepted mail could not be sent. */
   unrecorded?: () => string | null;
 }

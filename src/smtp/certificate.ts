@@ -39,8 +39,8 @@ export interface CertificateSource {
 const CHECK_INTERVAL_MS = 5 * SECOND;
 
 export interface CertificateSourceDeps {
-  /** Null: a self-signed certificate is generated. */
-  files: CertificateFiles | null;
+  /** Null: a self-signed certificate is generated. Called at each check: a reload changes the files. */
+  files(): CertificateFiles | null;
   hostname: string;
   clock: Clock;
   log: Log;
@@ -49,30 +49,30 @@ export interface CertificateSourceDeps {
 }
 
 export function createCertificateSource(deps: CertificateSourceDeps): CertificateSource {
-  const { files, hostname, clock, log, checkIntervalMs = CHECK_INTERVAL_MS } = deps;
-  if (files === null)
-    return {
-      load: async () => generateSelfSignedCertificate(hostname, clock.now()),
-      watch: () => async () => {},
-    };
-
+  const { hostname, clock, log, checkIntervalMs = CHECK_INTERVAL_MS } = deps;
+  const pairOf = async (files: CertificateFiles | null) =>
+    files === null ? generateSelfSignedCertificate(hostname, clock.now()) : read(files);
   let loadedStamp = '';
+  let section = '';
   const reload = async (onChange: (pair: KeyAndCertificate) => void) => {
+    const files = deps.files();
     const current = await stamp(files);
     if (current === loadedStamp) return;
-    onChange(await read(files));
+    onChange(await pairOf(files));
     // After reading: a pair that cannot be used is read again until it can.
     loadedStamp = current;
-    log.info({ certificate: files.certificateFile }, 'certificate reloaded');
+    log.info({ certificate: files?.certificateFile ?? 'self-signed' }, 'certificate reloaded');
   };
   return {
     load: async () => {
+      const files = deps.files();
+      section = files?.section ?? 'self-signed';
       loadedStamp = await stamp(files);
-      return await read(files);
+      return await pairOf(files);
     },
     watch: (onChange) => {
       const loop = createLoop({
-        name: `certificate ${files.section}`,
+        name: `certificate ${section}`,
         run: () => reload(onChange),
         intervalMs: checkIntervalMs,
         firstMs: checkIntervalMs,
@@ -84,9 +84,16 @@ export function createCertificateSource(deps: CertificateSourceDeps): Certificat
   };
 }
 
-async function stamp(files: CertificateFiles): Promise<string> {
+/** Rejects with an OperatorFault when the files cannot be used for TLS. */
+export async function verifyCertificateFiles(files: CertificateFiles): Promise<void> {
+  await read(files);
+}
+
+async function stamp(files: CertificateFiles | null): Promise<string> {
+  if (files === null) return 'self-signed';
   const [cert, key] = await both(stat, files);
-  return [cert, key].map(({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`).join(', ');
+  const versions = [cert, key].map(({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`);
+  return [files.certificateFile, files.keyFile, ...versions].join(', ');
 }
 
 async function read(files: CertificateFiles): Promise<KeyAndCertificate> {

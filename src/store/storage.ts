@@ -47,8 +47,8 @@ export interface StorageDeps {
 export interface StorageOptions {
   dataDir: string;
   readerThreads: number;
-  /** Time budget of one read, ms. */
-  readBudgetMs: number;
+  /** Time budget of one read, ms; read at each use: a reload changes it. */
+  readonly readBudgetMs: number;
   /** The program of the reader threads. */
   readerScript: URL;
   /** The generation becomes at least this. */
@@ -67,7 +67,7 @@ const READER_HEAP_MB = 256;
  */
 export async function createStorage(deps: StorageDeps, options: StorageOptions): Promise<Storage> {
   const { lock, log, registry, turn, steps } = deps;
-  const { dataDir, readerThreads, readBudgetMs, readerScript, logScript } = options;
+  const { dataDir, readerThreads, readerScript, logScript } = options;
   const closeSteps: (() => Promise<void> | void)[] = [];
   const close = async () => {
     for (const step of closeSteps.splice(0).toReversed()) await step();
@@ -86,11 +86,13 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     closeSteps.push(() => writeAheadLog.close());
     const pool = createReaderPool({
       threads: readerThreads,
-      budgetMs: readBudgetMs,
+      get budgetMs() {
+        return options.readBudgetMs;
+      },
       log,
       startThread: () =>
         new Worker(readerScript, {
-          workerData: { file: db.name, budgetMs: readBudgetMs } satisfies ReaderThreadData,
+          workerData: { file: db.name } satisfies ReaderThreadData,
           resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
         }),
       observe: createReadObserver(registry),

@@ -76,7 +76,7 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
           return { kind: 'no-response', reason: `no response within ${timeoutMs / SECOND} s` };
         return {
           kind: 'no-response',
-          ...callFailure(error, target.hostname, options.allowPrivateNetworks),
+          ...callFailure(error, target.hostname, options.allowPrivateNetworks()),
         };
       } finally {
         clearTimeout(deadline);

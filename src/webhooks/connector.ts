@@ -5,7 +5,8 @@ import { isCallable, literalAddress } from './input.ts';
 
 export interface ConnectorOptions {
   resolver: Resolver;
-  allowPrivateNetworks: boolean;
+  /** Called for each connection: a reload changes it. */
+  allowPrivateNetworks(): boolean;
   /** For a connection with its TLS handshake. */
   timeoutMs: number;
   /** Certificate authorities in PEM; default: those of Node. */
@@ -39,7 +40,7 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
   const lookup: LookupFunction = (host, { all }, report) => {
     addressesOf(host).then(
       (found) => {
-        const allowed = found.filter((address) => isCallable(address, allowPrivateNetworks));
+        const allowed = found.filter((address) => isCallable(address, allowPrivateNetworks()));
         const [first] = allowed;
         if (first === undefined)
           report(
@@ -64,7 +65,7 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
 
   return (target, callback) => {
     const address = literalAddress(target.hostname);
-    if (address === null || isCallable(address, allowPrivateNetworks)) connect(target, callback);
+    if (address === null || isCallable(address, allowPrivateNetworks())) connect(target, callback);
     else callback(new ForbiddenAddress(`${address} may not be called`), null);
   };
 }

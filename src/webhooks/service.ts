@@ -31,7 +31,7 @@ export interface WebhooksDeps {
   log: Log;
   secrets: WebhookSecrets;
   caller: WebhookCaller;
-  allowPrivateNetworks: boolean;
+  allowPrivateNetworks(): boolean;
   /** The limit on the number of an account's webhooks. */
   mayAdd: MayAdd;
   /** Called after a webhook was changed or deleted, with its number. */
@@ -90,7 +90,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       return isRefusal(row) ? row : present(row);
     },
     create: async (accountId, input) => {
-      const fields = newFields(input, allowPrivateNetworks);
+      const fields = newFields(input, allowPrivateNetworks());
       if (isRefusal(fields)) return fields;
       const created = await writer.run((all): WebhookRow | Refusal => {
         const limit = deps.mayAdd(all, accountId);
@@ -115,7 +115,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     },
     update: async (accountId, webhookId, patch) => {
       const changed = await change(accountId, webhookId, (all, row) => {
-        const fields = changedFields(fieldsOf(row), patch, allowPrivateNetworks);
+        const fields = changedFields(fieldsOf(row), patch, allowPrivateNetworks());
         if (isRefusal(fields)) return fields;
         const isReset = fields.url !== row.url || (fields.isActive && row.is_active === 0);
         const next = {

@@ -22,7 +22,7 @@ export interface WebhookSystemDeps {
   writer: Writer;
   seal: Seal;
   resolver: Resolver;
-  allowPrivateNetworks: boolean;
+  allowPrivateNetworks(): boolean;
   userAgent: string;
   mayAdd: MayAdd;
   observe: NonNullable<WebhookSenderDeps['observe']>;

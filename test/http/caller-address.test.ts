@@ -5,7 +5,7 @@ import { createCallerAddresses, isLocal } from '../../src/http/caller-address.ts
 function seen(peer: string | undefined, headers: Record<string, string>, trusted: string[]) {
   // Of the socket only its address is read.
   const socket = { remoteAddress: peer } as never;
-  const from = createCallerAddresses(trusted, 'api.trustedProxies')({ socket, headers });
+  const from = createCallerAddresses(() => trusted, 'api.trustedProxies')({ socket, headers });
   return { ...from, local: isLocal(from) };
 }
 
@@ -82,7 +82,7 @@ describe('createCallerAddresses', () => {
 });
 
 it('rejects a proxy that is neither address nor network', () => {
-  expect(() => createCallerAddresses(['10.0.0.0/8', 'proxy.local'], 'api.trustedProxies')).toThrow(
+  expect(() => createCallerAddresses(() => ['10.0.0.0/8', 'proxy.local'], 'api.trustedProxies')).toThrow(
     'api.trustedProxies: "proxy.local" is not an address or a network',
   );
 });

@@ -97,7 +97,7 @@ describe('the configured certificate', () => {
       { write: (line) => void faults.push(JSON.parse(line)) },
     );
     const source = createCertificateSource({
-      files: tls,
+      files: () => tls,
       hostname: HOST,
       clock: heldClock(),
       log,
@@ -122,7 +122,7 @@ describe('the configured certificate', () => {
     put(tls.keyFile, first.key);
     const { clock, log } = LISTENER;
     const certificate = createCertificateSource({
-      files: tls,
+      files: () => tls,
       hostname: HOST,
       clock,
       log,

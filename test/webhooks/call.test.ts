@@ -24,7 +24,7 @@ async function start({ allowPrivateNetworks = true, timeoutMs = 5000, trusted }:
   });
   const caller = createWebhookCaller({
     resolver,
-    allowPrivateNetworks,
+    allowPrivateNetworks: () => allowPrivateNetworks,
     timeoutMs,
     trusted,
     userAgent: 'Postrider/1.2.3',

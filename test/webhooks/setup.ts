@@ -53,7 +53,13 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
     random: systemRandom,
   });
   const newCaller = () =>
-    createWebhookCaller({ resolver, allowPrivateNetworks, timeoutMs, trusted, userAgent: 'Postrider/test' });
+    createWebhookCaller({
+      resolver,
+      allowPrivateNetworks: () => allowPrivateNetworks,
+      timeoutMs,
+      trusted,
+      userAgent: 'Postrider/test',
+    });
   const caller = options.caller ?? newCaller();
   const shared = { clock, random: systemRandom, log, tables, writer, secrets };
   const sender = createWebhookSender({ ...shared, caller });
@@ -62,7 +68,7 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
     ...shared,
     ids,
     caller,
-    allowPrivateNetworks,
+    allowPrivateNetworks: () => allowPrivateNetworks,
     mayAdd: store.limits.mayAdd.webhooks,
     onChange: sender.changed,
   });

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts';
+import { derived } from '../../core/derived.ts';
 import type { UseCase } from '../../store/domains/domains.ts';
 
 /**
@@ -26,16 +27,12 @@ export interface EgressPools {
 
 export function createEgressPools(config: Config): EgressPools {
   const fallback: EgressEntry = { hostname: config.hostname };
-  const pools = new Map<string, EgressEntry[]>();
-  for (const entry of config.delivery.egress) {
-    const egress: EgressEntry = {
-      hostname: entry.hostname ?? config.hostname,
-      ...(entry.address === undefined ? {} : { address: entry.address }),
-      ...(entry.address6 === undefined ? {} : { address6: entry.address6 }),
-    };
-    for (const pool of entry.pools) pools.set(pool, [...(pools.get(pool) ?? []), egress]);
-  }
-  const entries = (pool: string): EgressEntry[] => pools.get(pool) ?? pools.get('default') ?? [fallback];
+  // A reload replaces the setting.
+  const pools = derived(
+    () => config.delivery.egress,
+    (egress) => poolsOf(egress, config.hostname),
+  );
+  const entries = (pool: string): EgressEntry[] => pools().get(pool) ?? pools().get('default') ?? [fallback];
   return {
     poolOf: (region, useCase) =>
       config.regions.find(({ code }) => code === region)?.pools[useCase] ?? 'default',
@@ -49,4 +46,17 @@ export function createEgressPools(config: Config): EgressPools {
       return list.some(({ address }) => address === undefined) ? 'fallback' : 'never';
     },
   };
+}
+
+function poolsOf(settings: Config['delivery']['egress'], hostname: string): Map<string, EgressEntry[]> {
+  const pools = new Map<string, EgressEntry[]>();
+  for (const entry of settings) {
+    const egress: EgressEntry = {
+      hostname: entry.hostname ?? hostname,
+      ...(entry.address === undefined ? {} : { address: entry.address }),
+      ...(entry.address6 === undefined ? {} : { address6: entry.address6 }),
+    };
+    for (const pool of entry.pools) pools.set(pool, [...(pools.get(pool) ?? []), egress]);
+  }
+  return pools;
 }

@@ -11,7 +11,8 @@ import { isPublic } from '../../dns/address-kinds.ts';
 export type AddressVerdict = 'allowed' | 'private-network' | 'own-address';
 
 export interface GuardOptions {
-  allowPrivateNetworks: boolean;
+  /** Read at each use: a reload changes it. */
+  readonly allowPrivateNetworks: boolean;
   /** `host:port` of each listener. */
   ownListeners: string[];
 }

@@ -8,6 +8,8 @@ import type { RouteFinder, RouteResult } from './routes.ts';
 export interface RouteCache {
   /** The route if it is known; null while it is looked up: `onKnown` is then called when it is known. */
   get(destination: string, ipv6: Ipv6Use, onKnown: () => void): RouteResult | null;
+  /** Removes all routes, also those that are being looked up: the settings have changed. */
+  clear(): void;
 }
 
 export interface RouteCacheDeps {
@@ -23,9 +25,12 @@ const MIN_TTL_SECONDS = 5;
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
   const cache = new LRUCache<string, { result: RouteResult; until: number }>({ max: MAX_CACHED });
   const pending = new Map<string, (() => void)[]>();
+  /** Counts `clear`: a lookup that began before is not cached. */
+  let era = 0;
 
   async function resolve(key: string, destination: string, ipv6: Ipv6Use): Promise<void> {
     let result: RouteResult;
+    const began = era;
     try {
       result = await finder.find(destination, ipv6);
     } catch (error) {
@@ -33,7 +38,8 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       log.error({ err: error, destination }, 'route lookup failed');
       result = { kind: 'failure', failure: 'dns-trouble', ttl: MIN_TTL_SECONDS };
     }
-    cache.set(key, { result, until: clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000 });
+    if (began === era)
+      cache.set(key, { result, until: clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000 });
     const waiting = pending.get(key) ?? [];
     pending.delete(key);
     for (const onKnown of waiting) onKnown();
@@ -52,6 +58,10 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       pending.set(key, [onKnown]);
       void resolve(key, destination, ipv6);
       return null;
+    },
+    clear: () => {
+      era++;
+      cache.clear();
     },
   };
 }

@@ -24,10 +24,11 @@ export interface RouteFinderDeps {
   resolver: Resolver;
   random: Random;
   guard: Guard;
-  routes: DeliveryRoute[];
-  port: number;
+  /** This and the next two are read at each lookup: a reload changes them. */
+  readonly routes: DeliveryRoute[];
+  readonly port: number;
   /** Names of this server: an MX host with one of them is a loop. */
-  ownNames: string[];
+  readonly ownNames: string[];
 }
 
 const MAX_HOSTS = 5;
@@ -35,14 +36,14 @@ const MAX_ADDRESSES = 2;
 const FAILURE_TTL_SECONDS = 60;
 
 export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
-  const { resolver, random, guard, routes, port } = deps;
-  const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
+  const { resolver, random, guard } = deps;
 
   async function find(destination: string, ipv6: Ipv6Use): Promise<RouteResult> {
-    const route = routeFor(routes, destination);
+    const route = routeFor(deps.routes, destination);
     if (route !== null) return viaRoute(route, ipv6);
     const mx = await mailExchangers(resolver, destination, random);
     if (mx.kind === 'failure') return mx;
+    const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
     const usable = withoutSelf(mx.exchangers, (name) => ownNames.has(name));
     if (usable.length === 0) return failure('routing-loop', mx.ttl);
     const resolved = await Promise.all(usable.slice(0, MAX_HOSTS).map((name) => addresses(name, ipv6)));
@@ -91,7 +92,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     const refused = new Set<LocalFailure>();
     for (const host of resolved) {
       const allowed = host.found.filter((address) => {
-        const verdict = guard.judge(address, port);
+        const verdict = guard.judge(address, deps.port);
         if (verdict !== 'allowed') refused.add(verdict);
         return verdict === 'allowed';
       });

@@ -23,7 +23,10 @@ export interface Site {
   /** Unique in this process; together with a slot it selects the worker. */
   readonly number: number;
   readonly pool: string;
+  /** Limits of the site; `configure` replaces them. */
   readonly profile: SiteProfile;
+  /** Changes the limits. Sessions above a lower number of connections end by themselves. */
+  configure(profile: SiteProfile): void;
 
   /** How many messages of a priority may wait in memory for a slot. */
   lookahead(): number;
@@ -133,16 +136,24 @@ const SUSPEND_AFTER_FAILURES = 2;
 const MAX_SUSPENSION_MS = 30 * MINUTE;
 const OBSOLETE_AFTER_MS = 10 * MINUTE;
 
+/** In the order in which `pop` returns 0 first. */
+function slotsBelow(connections: number): number[] {
+  return Array.from({ length: connections }, (_, n) => connections - 1 - n);
+}
+
 export function createSite(options: SiteOptions): Site {
-  const { clock, key, number, pool, profile } = options;
-  const { connections } = profile;
+  const { clock, key, number, pool } = options;
+  let { profile } = options;
+  let { connections } = profile;
   /** By priority, like the next two. */
   const backlog: [Assignment[], Assignment[]] = [[], []];
   const leasedAhead: [Assignment[], Assignment[]] = [[], []];
   const waiting: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** In the order in which slots take from them. */
   const ready = [leasedAhead[0], backlog[0], leasedAhead[1], backlog[1]];
-  const freeSlots = Array.from({ length: connections }, (_, n) => connections - 1 - n);
+  const usedSlots = new Set<number>();
+  /** Those below `connections` that are not used. */
+  let freeSlots = slotsBelow(connections);
   /** Leases that are being committed for `leasedAhead`. */
   let leasing = 0;
   /** Sessions in a row that were answered, and that were not. */
@@ -175,8 +186,19 @@ export function createSite(options: SiteOptions): Site {
 
   const isSuspended = () => suspendedUntil > clock.now();
 
+  /** After `connections` was lowered, sessions in progress may use slots above it. */
+  const hasFreeSlot = () => freeSlots.length > 0 && usedSlots.size < connections;
+
+  function configure(next: SiteProfile): void {
+    const hasRecovered = allowed >= connections;
+    profile = next;
+    connections = next.connections;
+    allowed = hasRecovered ? connections : Math.min(allowed, connections);
+    freeSlots = slotsBelow(connections).filter((slot) => !usedSlots.has(slot));
+  }
+
   /** Sessions of an earlier era belong to one outage: they do not count against the probes. */
-  const mayConnect = () => freeSlots.length > 0 && (allowed >= connections || probes < allowed);
+  const mayConnect = () => hasFreeSlot() && (allowed >= connections || probes < allowed);
 
   function suspend(): number {
     const ms = Math.min(options.firstSuspensionMs * 2 ** Math.min(suspensions, 16), MAX_SUSPENSION_MS);
@@ -210,7 +232,10 @@ export function createSite(options: SiteOptions): Site {
     key,
     number,
     pool,
-    profile,
+    get profile() {
+      return profile;
+    },
+    configure,
     lookahead,
     capacity: (priority) => (isSuspended() ? 0 : lookahead() - backlog[priority].length),
     backlogSize: (priority) => backlog[priority].length,
@@ -234,17 +259,19 @@ export function createSite(options: SiteOptions): Site {
         if (assignment === null) continue;
         // The slot that was released last: its connection is still open, and connections that are not needed close.
         const slot = freeSlots.pop() ?? 0;
+        usedSlots.add(slot);
         probes++;
         const leased = list === leasedAhead[0] || list === leasedAhead[1];
         return { reservation: { site, slot, era }, assignment, leased };
       }
       return ready.every((list) => list.length === 0) ? 'none' : 'refused';
     },
-    hasFreeSlot: () => freeSlots.length > 0,
+    hasFreeSlot,
     release: (reservation) => {
       if (reservation.era === era) probes--;
       currentPace().now++;
-      freeSlots.push(reservation.slot);
+      usedSlots.delete(reservation.slot);
+      if (reservation.slot < connections) freeSlots.push(reservation.slot);
       usedAt = clock.now();
     },
     nextToLease: (admits) => {
@@ -288,7 +315,7 @@ export function createSite(options: SiteOptions): Site {
       usedAt = clock.now();
     },
     isObsolete: () =>
-      freeSlots.length === connections &&
+      usedSlots.size === 0 &&
       leasing === 0 &&
       waiting.every(({ size }) => size === 0) &&
       ready.every((list) => list.length === 0) &&

@@ -16,8 +16,9 @@ export interface Sites {
 export interface SitesOptions {
   /** Monotonic. */
   clock: Clock;
-  shaping: ShapingProfile[];
-  firstSuspensionMs: number;
+  /** Read at each use: a reload replaces them. */
+  readonly shaping: ShapingProfile[];
+  readonly firstSuspensionMs: number;
 }
 
 const DEFAULT_PROFILE: SiteProfile = {
@@ -27,12 +28,13 @@ const DEFAULT_PROFILE: SiteProfile = {
   tls: 'opportunistic',
 };
 
-export function createSites({ clock, shaping, firstSuspensionMs }: SitesOptions): Sites {
+export function createSites(options: SitesOptions): Sites {
+  const { clock } = options;
   const sites = new Map<string, Site>();
   let created = 0;
 
   function identify(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string) {
-    const shaped = route === null ? findProfile(shaping, destination, hosts) : null;
+    const shaped = route === null ? findProfile(options.shaping, destination, hosts) : null;
     return { shaped, key: `${shaped?.match ?? siteName(hosts, route)} via ${pool}` };
   }
 
@@ -40,10 +42,13 @@ export function createSites({ clock, shaping, firstSuspensionMs }: SitesOptions)
     of: (destination, hosts, route, pool) => {
       const { shaped, key } = identify(destination, hosts, route, pool);
       let site = sites.get(key);
+      const profile = shaped === null ? defaultProfile(route) : toSiteProfile(shaped);
       if (site === undefined) {
-        const profile = shaped === null ? defaultProfile(route) : toSiteProfile(shaped);
+        const { firstSuspensionMs } = options;
         site = createSite({ key, number: created++, pool, profile, clock, firstSuspensionMs });
         sites.set(key, site);
+      } else if (!isSameProfile(site.profile, profile)) {
+        site.configure(profile);
       }
       site.touch();
       return site;
@@ -81,6 +86,15 @@ function matches(pattern: string, name: string): boolean {
 function toSiteProfile(profile: ShapingProfile): SiteProfile {
   const { connections, messagesPerConnection, idleSeconds, tls } = profile;
   return { connections, messagesPerConnection, idleMs: idleSeconds * 1000, tls };
+}
+
+function isSameProfile(a: SiteProfile, b: SiteProfile): boolean {
+  return (
+    a.connections === b.connections &&
+    a.messagesPerConnection === b.messagesPerConnection &&
+    a.idleMs === b.idleMs &&
+    a.tls === b.tls
+  );
 }
 
 function defaultProfile(route: DeliveryRoute | null): SiteProfile {

@@ -25,14 +25,27 @@ export interface PlatformOptions {
   verification: { dmarcPolicy: DmarcRequirement };
 }
 
+/** A view: a reload of the configuration changes `options`. */
 export function platformOf(options: PlatformOptions): Platform {
   return {
-    hostname: options.hostname,
-    egress: options.delivery.egress,
-    secondary: options.secondary,
-    returnPath: options.delivery.returnPath,
-    publicUrl: options.public.url,
-    dmarcPolicy: options.verification.dmarcPolicy,
+    get hostname() {
+      return options.hostname;
+    },
+    get egress() {
+      return options.delivery.egress;
+    },
+    get secondary() {
+      return options.secondary;
+    },
+    get returnPath() {
+      return options.delivery.returnPath;
+    },
+    get publicUrl() {
+      return options.public.url;
+    },
+    get dmarcPolicy() {
+      return options.verification.dmarcPolicy;
+    },
   };
 }
 

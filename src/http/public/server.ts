@@ -54,8 +54,8 @@ const NO_FIELDS: FormFields = new Map();
 export function createPublicServer(options: PublicServerOptions): PublicServer {
   const { config } = options;
   const logError = createErrorLog(options.log);
-  const callerAddressOf = createCallerAddresses(config.trustedProxies, 'public.trustedProxies');
-  const isProxy = createTrust(config.trustedProxies, 'public.trustedProxies');
+  const callerAddressOf = createCallerAddresses(() => config.trustedProxies, 'public.trustedProxies');
+  const isProxy = createTrust(() => config.trustedProxies, 'public.trustedProxies');
   const routes = new Map(options.routes.map((route) => [route.name, route]));
   const responseCounter = new Counter({
     name: 'postrider_public_answers_total',

@@ -50,7 +50,7 @@ export interface IntakeDeps {
   log: Log;
   hostname: string;
   /** Domains that report complaints on behalf of other receivers (`mx.feedbackLoops`). */
-  feedbackLoops: readonly string[];
+  readonly feedbackLoops: readonly string[];
   writer: Writer;
   recorder: Recorder;
   tokens: Pick<Tokens, 'signedId'>;
@@ -61,7 +61,7 @@ export interface IntakeDeps {
 }
 
 export function createIntake(deps: IntakeDeps): Intake {
-  const { clock, log, writer, recorder, tokens, feedbackLoops } = deps;
+  const { clock, log, writer, recorder, tokens } = deps;
   const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');
 
   /** `boxes`: those that already have this mail, one copy per mail and box. */
@@ -144,7 +144,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     if (signer === null) return false;
     const recipientDomain = isErased(message) ? '' : domainOf(message.recipient).toLowerCase();
     const mxHost = deliveredTo(all, message);
-    return isReportingOrganization(signer, { recipientDomain, mxHost, feedbackLoops });
+    return isReportingOrganization(signer, { recipientDomain, mxHost, feedbackLoops: deps.feedbackLoops });
   }
 
   /** The message of the signed id in the returned part. */

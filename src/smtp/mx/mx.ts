@@ -69,10 +69,21 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
       return message === null ? null : domainOf(message.from_address);
     },
   });
-  const intake = createIntake({ ...deps, hostname, feedbackLoops: mx.feedbackLoops });
+  const intake = createIntake({
+    ...deps,
+    hostname,
+    get feedbackLoops() {
+      return mx.feedbackLoops;
+    },
+  });
   /** Envelopes with at least one recipient that is a valid token. */
   const proven = new WeakSet<SMTPServerSession['envelope']>();
-  const certificate = createCertificateSource({ files: filesOf('mx.tls', mx.tls), hostname, clock, log });
+  const certificate = createCertificateSource({
+    files: () => filesOf('mx.tls', mx.tls),
+    hostname,
+    clock,
+    log,
+  });
 
   function diskRejection(): SmtpRejection | null {
     return deps.isDiskLow()

@@ -175,7 +175,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
     listen: submission.listen,
     hostname,
     certificate: createCertificateSource({
-      files: filesOf('submission.tls', submission.tls) ?? filesOf('mx.tls', config.mx.tls),
+      files: () => filesOf('submission.tls', submission.tls) ?? filesOf('mx.tls', config.mx.tls),
       hostname,
       clock,
       log,

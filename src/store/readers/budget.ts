@@ -7,8 +7,8 @@ import type { Database } from '../database.ts';
  * examines (about 50 ns).
  */
 export interface ReadBudget {
-  /** Begins a read, which has the whole budget. */
-  begin(): void;
+  /** Begins a read with its budget in ms. */
+  begin(budgetMs: number): void;
 }
 
 /** A read exceeded its budget. */
@@ -18,23 +18,21 @@ export class BudgetExceeded extends Error {}
 const ROWS_PER_CHECK = 256;
 
 /** Bounds the statements that are prepared on `db` after this call. `now`: monotonic milliseconds. */
-export function boundReads(
-  db: Database,
-  budgetMs: number,
-  now: () => number = () => performance.now(),
-): ReadBudget {
+export function boundReads(db: Database, now: () => number = () => performance.now()): ReadBudget {
   let deadline = Number.POSITIVE_INFINITY;
   let rows = 0;
+  let budget = Number.POSITIVE_INFINITY;
   // Not deterministic: SQLite would call it once per statement.
   db.function('within_budget', { deterministic: false, directOnly: true }, () => {
     if (++rows % ROWS_PER_CHECK === 0 && now() > deadline)
-      throw new BudgetExceeded(`the read exceeded its time budget of ${budgetMs} ms`);
+      throw new BudgetExceeded(`the read exceeded its time budget of ${budget} ms`);
     return 1;
   });
   const prepare = db.prepare.bind(db);
   db.prepare = (sql: string) => prepare(boundedStatement(sql));
   return {
-    begin: () => {
+    begin: (budgetMs) => {
+      budget = budgetMs;
       deadline = now() + budgetMs;
       rows = 0;
     },

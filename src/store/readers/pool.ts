@@ -36,8 +36,8 @@ export type ReadOutcome = 'done' | 'failed' | ReadRejected['reason'];
 
 export interface ReaderPoolOptions {
   threads: number;
-  /** The time budget of a read in ms, the same as that of the threads. */
-  budgetMs: number;
+  /** The time budget of a read in ms; read at each use: a reload changes it. */
+  readonly budgetMs: number;
   startThread(): Worker;
   log: Log;
   /** Called for each read; `ms` is its time in a thread, 0 when it had none. */
@@ -87,7 +87,7 @@ interface ReaderHandle {
 }
 
 export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
-  const { threads, budgetMs, log, observe = () => {}, turn } = options;
+  const { threads, log, observe = () => {}, turn } = options;
   const limits = { ...LIMITS, ...options.limits };
   const queue = createReadQueue<Job>({ ...limits, threads });
   const handles: ReaderHandle[] = Array.from({ length: threads }, () => ({
@@ -155,7 +155,10 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
   }
 
   function tooBroad(): ReadRejected {
-    return new ReadRejected('too-broad', `the query exceeded its time budget of ${budgetMs / 1000} s`);
+    return new ReadRejected(
+      'too-broad',
+      `the query exceeded its time budget of ${options.budgetMs / 1000} s`,
+    );
   }
 
   function lost(handle: ReaderHandle, code: number): void {
@@ -175,7 +178,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
 
   function idleOrOverdue(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, budgetMs + limits.overdueMs);
+      const timer = setTimeout(resolve, options.budgetMs + limits.overdueMs);
       onIdle.push(() => {
         clearTimeout(timer);
         resolve();
@@ -196,8 +199,12 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
       if (handle === undefined || job === undefined) return;
       clearTimeout(job.timer);
       handle.job = job;
-      job.timer = setTimeout(overdue, budgetMs + limits.overdueMs, job);
-      handle.thread?.postMessage({ name: job.name, args: job.args } satisfies ReadRequest);
+      job.timer = setTimeout(overdue, options.budgetMs + limits.overdueMs, job);
+      handle.thread?.postMessage({
+        name: job.name,
+        args: job.args,
+        budgetMs: options.budgetMs,
+      } satisfies ReadRequest);
     }
   }
 
@@ -207,7 +214,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
    */
   function overdue(job: Job): void {
     log.warn({ read: job.name, accountId: job.accountId }, 'read exceeded its time budget and still runs');
-    reject(job, tooBroad(), budgetMs + limits.overdueMs);
+    reject(job, tooBroad(), options.budgetMs + limits.overdueMs);
   }
 
   function request(accountId: string, name: string, args: readonly unknown[]): Promise<unknown> {
@@ -275,7 +282,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     const ended = new Promise((resolve) => thread.once('exit', resolve));
     thread.postMessage('close' satisfies ReadRequest);
     // The thread closes after the read in progress.
-    const timer = setTimeout(() => void thread.terminate(), budgetMs + limits.overdueMs);
+    const timer = setTimeout(() => void thread.terminate(), options.budgetMs + limits.overdueMs);
     await ended;
     clearTimeout(timer);
   }

@@ -9,11 +9,12 @@ import { type ReadQuery, readsByName } from './reads.ts';
 export interface ReaderThreadData {
   /** The database. */
   file: string;
-  /** The time budget of one read, ms. */
-  budgetMs: number;
 }
 
-export type ReadRequest = { name: string; args: readonly unknown[] } | 'close';
+/** `budgetMs`: the time budget of the read. */
+export type ReadRequest = { name: string; args: readonly unknown[]; budgetMs: number } | 'close';
+
+type Read = Exclude<ReadRequest, string>;
 
 export type ReadReply =
   /** The connection is open. */
@@ -27,18 +28,18 @@ export type ReadReply =
 export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): void {
   const port = parentPort;
   if (port === null) throw new Error('reads are served in a worker thread only');
-  const { file, budgetMs }: ReaderThreadData = workerData;
+  const { file }: ReaderThreadData = workerData;
   const reads = readsByName(queries);
   const db = openForReading(file);
   const begin = db.prepare('BEGIN');
   const end = db.prepare('COMMIT');
-  const budget = boundReads(db, budgetMs);
+  const budget = boundReads(db);
   const tables = createTables(db);
 
-  function run(tables: Tables, name: string, args: readonly unknown[]): unknown {
+  function run(tables: Tables, { name, args, budgetMs }: Read): unknown {
     const read = reads.get(name);
     if (read === undefined) throw new Error(`there is no read named ${name}`);
-    budget.begin();
+    budget.begin(budgetMs);
     // All statements of the read see one state of the database. It is released as soon as the read ends, because until
     // then a checkpoint cannot complete.
     begin.run();
@@ -49,11 +50,11 @@ export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): voi
     }
   }
 
-  function answer(name: string, args: readonly unknown[]): void {
+  function answer(read: Read): void {
     const began = performance.now();
     const elapsed = () => performance.now() - began;
     try {
-      const value = run(tables, name, args);
+      const value = run(tables, read);
       port?.postMessage({ kind: 'result', value, ms: elapsed() } satisfies ReadReply);
     } catch (error) {
       port?.postMessage(failure(error, elapsed()));
@@ -61,7 +62,7 @@ export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): voi
   }
 
   port.on('message', (request: ReadRequest) => {
-    if (request !== 'close') return answer(request.name, request.args);
+    if (request !== 'close') return answer(request);
     db.close();
     port.close();
   });

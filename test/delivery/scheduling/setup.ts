@@ -89,6 +89,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     parking,
     sites,
     routes: {
+      clear: () => {},
       get: (destination, _ipv6, onKnown) => {
         const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
         if (route === null) lookups.push(onKnown);

@@ -291,3 +291,32 @@ describe('a site without mail', () => {
     expect(site.isObsolete()).toBe(false);
   });
 });
+
+describe('changed limits', () => {
+  const limits = (connections: number) =>
+    ({ connections, messagesPerConnection: 1, idleMs: SECOND, tls: 'required' }) as const;
+
+  it('apply to the next sessions; those in progress end by themselves', () => {
+    const { site, reserveAll } = createTestSite();
+    const held = reserveAll();
+    site.configure(limits(2));
+    expect(site.profile).toEqual(limits(2));
+    for (const reservation of held.slice(0, 8)) site.release(reservation);
+    // Two sessions are in progress, whatever their slots are.
+    expect(reserveAll()).toHaveLength(0);
+    for (const reservation of held.slice(8)) site.release(reservation);
+    expect(
+      reserveAll()
+        .map(({ slot }) => slot)
+        .toSorted(),
+    ).toEqual([0, 1]);
+  });
+
+  it('add slots, each used once', () => {
+    const { site, reserveAll } = createTestSite({ connections: 2 });
+    const held = reserveAll();
+    site.configure(limits(5));
+    const slots = [...held, ...reserveAll()].map(({ slot }) => slot);
+    expect(slots.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
+  });
+});

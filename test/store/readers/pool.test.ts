@@ -34,7 +34,7 @@ function start({ threads = 2, budgetMs = 60_000, limits = {} }: SetupOptions = {
     startThread: () => {
       started++;
       return new Worker(probeThread(), {
-        workerData: { file: store.db.name, budgetMs } satisfies ReaderThreadData,
+        workerData: { file: store.db.name } satisfies ReaderThreadData,
       });
     },
   });

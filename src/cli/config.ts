@@ -1,0 +1,144 @@
+import { Command } from 'commander';
+import { exampleToml } from '../config/example.ts';
+import { effectiveSettings, lineOf, type Origin, settingLines } from '../config/inspect.ts';
+import {
+  ConfigFault,
+  type ConfigIssue,
+  type ConfigSources,
+  configFrom,
+  readSources,
+} from '../config/load.ts';
+import { configWarnings } from '../config/warnings.ts';
+import { checkHostConfig } from '../domains/platform/host-checks.ts';
+import type { CliContext } from './context.ts';
+
+/** `postrider config check|show|example`. */
+export function configCommand(context: CliContext, configFile: () => string | undefined): Command {
+  const command = new Command('config').description('Check and show the configuration');
+  const sourcesOf = (file: string | undefined) => {
+    const named = file ?? configFile();
+    return readSources(named === undefined ? {} : { file: named });
+  };
+  command
+    .command('check [file]')
+    .description('Check a configuration file (default: the one that serve would use)')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Reads the file and the POSTRIDER_ environment variables as "serve" does. Errors are what serve refuses: unknown keys,
+invalid values. Warnings are valid, but probably not meant: missing files, secrets that others can read, the API without
+TLS on a public address. Uses no DNS and no network; "postrider doctor" does.
+Exits 0 if the configuration is valid, even with warnings; 3 if it is not.
+
+Examples:
+  postrider config check
+  postrider config check new.toml && mv new.toml /etc/postrider/postrider.toml && systemctl reload postrider`,
+    )
+    .action((file: string | undefined, { json = false }: { json?: boolean }) =>
+      check(context, () => sourcesOf(file), json),
+    );
+  command
+    .command('show')
+    .description('Show the settings in force and where they come from')
+    .option('--defaults', 'also those that have their default')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Secrets are masked. "reload" means that SIGHUP (systemctl reload postrider) applies a change, "restart" that the daemon
+must be restarted.
+
+Examples:
+  postrider config show
+  postrider config show --defaults --json | jq '.[] | select(.name == "api.listen")'`,
+    )
+    .action((options: ShowOptions) => show(context, sourcesOf(undefined), options));
+  command
+    .command('example')
+    .description('Print a configuration file with every setting, its default and a description')
+    .action(() => context.print(exampleToml().trimEnd()));
+  return command;
+}
+
+interface ShowOptions {
+  defaults?: boolean;
+  json?: boolean;
+}
+
+/** A line of the report. */
+interface Finding extends ConfigIssue {
+  level: 'error' | 'warning';
+  /** Null: not known, or not in the file. */
+  line: number | null;
+}
+
+function check(context: CliContext, read: () => ConfigSources, json: boolean): void {
+  const { file, findings } = examine(read);
+  const isValid = findings.every(({ level }) => level === 'warning');
+  if (json) {
+    context.printJson({ file, valid: isValid, findings });
+  } else {
+    for (const { level, key, message, line } of findings) {
+      const place = [file, line].filter((part) => part !== null).join(':');
+      context.print(`${place === '' ? '' : `${place}: `}${level}: ${key === '' ? '' : `${key}: `}${message}`);
+    }
+    const count = findings.filter(({ level }) => level === 'error').length;
+    const source = file ?? 'the default configuration';
+    context.print(
+      isValid ? `${source} is valid` : `${source} is invalid: ${count} ${count === 1 ? 'error' : 'errors'}`,
+    );
+  }
+  if (!isValid) context.partial();
+}
+
+function examine(read: () => ConfigSources): { file: string | null; findings: Finding[] } {
+  let sources: ConfigSources | null = null;
+  try {
+    sources = read();
+    const { file, text } = sources;
+    const config = configFrom(sources);
+    const warnings = [...configWarnings(sources, config), ...checkHostConfig(config)];
+    const lines = settingLines(text);
+    return {
+      file,
+      findings: warnings.map(({ key, message }) => ({
+        level: 'warning',
+        key,
+        message,
+        line: lineOf(key, lines),
+      })),
+    };
+  } catch (error) {
+    if (!(error instanceof ConfigFault)) throw error;
+    const lines = settingLines(sources?.text ?? '');
+    const findings = error.issues.map(({ key, message }): Finding => {
+      const isVariable = key.startsWith('POSTRIDER_');
+      return { level: 'error', key, message, line: isVariable ? null : lineOf(key, lines) };
+    });
+    return { file: error.source, findings };
+  }
+}
+
+function show(
+  context: CliContext,
+  sources: ConfigSources,
+  { defaults = false, json = false }: ShowOptions,
+): void {
+  const settings = effectiveSettings(sources, configFrom(sources));
+  const shown = settings.filter(({ origin }) => defaults || origin.from !== 'default');
+  if (json) return context.printJson(shown);
+  // One line for each, complete, so that grep finds it and long values can be read.
+  for (const { name, value, origin, appliedBy } of shown)
+    context.print(
+      `${name} = ${value === null ? '(not set)' : JSON.stringify(value)}  # ${originText(origin)}; change: ${appliedBy}`,
+    );
+  if (!defaults)
+    context.note(`${settings.length - shown.length} settings have their default: --defaults shows them`);
+}
+
+function originText(origin: Origin): string {
+  if (origin.from === 'default') return 'default';
+  if (origin.from === 'environment') return origin.variable;
+  return origin.line === null ? origin.file : `${origin.file}:${origin.line}`;
+}

@@ -1,0 +1,68 @@
+import { dirname, isAbsolute, relative, resolve } from 'node:path';
+import { stringify } from 'smol-toml';
+import type { InitPlan } from './plan.ts';
+
+/** The configuration file: what was chosen, and where to find the rest. `file`: its absolute path. */
+export function configToml(plan: InitPlan, file: string): string {
+  const path = (name: string) => (isAbsolute(name) ? name : relative(dirname(file), resolve(name)));
+  const { tls } = plan;
+  const lines = [
+    '# Postrider. What is not here has its default: "postrider config example" lists all settings.',
+    '# After a change: "postrider config check", then reload the daemon (SIGHUP); its log names what needs a restart.',
+    '',
+    `hostname = ${text(plan.hostname)}  # EHLO name and MX target`,
+    '',
+    '[data]',
+    `dir = ${text(path(plan.dataDir))}  # database and master.key: back up both`,
+    '',
+    '[api]',
+    `listen = ${text(plan.apiListen)}`,
+    '',
+    '[public]  # tracking, unsubscribe and report-abuse pages',
+    `listen = ${text(plan.publicListen)}`,
+    `url = ${text(publicUrl(plan))}`,
+    '',
+  ];
+  if (tls.kind === 'acme') {
+    lines.push("[public.tls]  # certificates of Let's Encrypt", 'listen = "0.0.0.0:443"');
+    lines.push('agreeToTerms = true  # https://letsencrypt.org/repository/');
+    if (tls.email !== null) lines.push(`email = ${text(tls.email)}`);
+    lines.push('');
+  } else {
+    if (tls.kind === 'files')
+      lines.push('# A proxy in front of public.listen provides HTTPS: docs/public-pages.md', '');
+    else
+      lines.push('# Marketing mail needs an https address: docs/public-pages.md describes the two ways', '');
+  }
+  lines.push('[mx]  # bounces, complaints and reports', `listen = ${text(plan.mxListen)}`);
+  if (!plan.mxListen.endsWith(':25') && plan.mxListen !== 'off')
+    lines.push('# Other servers connect to port 25: redirect it here, or listen on "0.0.0.0:25"');
+  lines.push('');
+  if (tls.kind === 'files') {
+    lines.push('[mx.tls]  # also for submission');
+    lines.push(
+      `certificateFile = ${text(path(tls.certificateFile))}`,
+      `keyFile = ${text(path(tls.keyFile))}`,
+      '',
+    );
+  }
+  if (plan.submissionListen !== 'off')
+    lines.push('[submission]', `listen = ${text(plan.submissionListen)}`, '');
+  if (plan.publicAddress !== null)
+    lines.push(
+      '[delivery]',
+      '# The address that receivers see; "address" also selects the source address.',
+      `egress = [{ name = "main", publicAddress = ${text(plan.publicAddress)} }]`,
+      '',
+    );
+  return `${lines.join('\n').trimEnd()}\n`;
+}
+
+/** Without TLS the host name itself, whose port a proxy or redirect leads to the listener. */
+function publicUrl({ hostname, tls }: InitPlan): string {
+  return tls.kind === 'none' ? `http://track.${hostname}` : `https://track.${hostname}`;
+}
+
+function text(value: string): string {
+  return stringify({ value }).trim().slice('value = '.length);
+}

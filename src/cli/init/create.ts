@@ -1,0 +1,196 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  fchownSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { accountInputSchema } from '../../accounts/account-form.ts';
+import { createAccounts } from '../../accounts/accounts.ts';
+import { parsePostalAddress } from '../../accounts/postal-address.ts';
+import { errorText } from '../../core/errors.ts';
+import { OperatorFault } from '../../core/operator-fault.ts';
+import { isRefusal } from '../../core/refusal.ts';
+import type { DomainRecords } from '../../domains/records.ts';
+import { parseInput } from '../../http/validation/parse.ts';
+import { type CliContext, createContext } from '../context.ts';
+import { withDomains } from '../with-domains.ts';
+import { configToml } from './config-file.ts';
+import type { ServiceUser } from './detect.ts';
+import type { InitPlan } from './plan.ts';
+
+/** What `init` created. */
+export interface Created {
+  configFile: string;
+  dataDir: string;
+  account: { accountId: string; keys: Record<string, string> } | null;
+  domain: { domainId: string; name: string; records: DomainRecords } | null;
+}
+
+export interface CreateOptions {
+  /** Absolute. */
+  configFile: string;
+  /** Owner of the data and group of the file; null: the current user. */
+  owner: ServiceUser | null;
+  /** Aborted by SIGINT and SIGTERM. */
+  signal: AbortSignal;
+}
+
+/** Throws OperatorFault when something that `init` would create exists. */
+export function refuseExisting(configFile: string, dataDir: string): void {
+  if (existsSync(configFile))
+    throw new OperatorFault(
+      `${configFile} exists: nothing was changed. Use another file (--output FILE), or edit it and run "postrider config check"`,
+    );
+  if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
+    throw new OperatorFault(
+      `${dataDir} is not empty: nothing was changed. Use another directory (--data DIR)`,
+    );
+}
+
+/**
+ * Creates the file, the data directory, the account and the domain, all or nothing: after a failure everything that was
+ * created is removed again, and the error names it. The file gets its name last, so that a daemon never starts with a
+ * part of an installation.
+ */
+export async function createInstallation(plan: InitPlan, options: CreateOptions): Promise<Created> {
+  const { configFile, owner, signal } = options;
+  const dataDir = resolve(plan.dataDir);
+  refuseExisting(configFile, dataDir);
+  const undo: (() => void)[] = [];
+  const removed: string[] = [];
+  /** Creates a directory with its parents. */
+  const createDir = (dir: string, mode: number) => {
+    if (existsSync(dir)) return;
+    createDir(dirname(dir), 0o755);
+    mkdirSync(dir, { mode });
+    undo.push(() => {
+      rmdirSync(dir);
+      removed.push(dir);
+    });
+  };
+  try {
+    createDir(dirname(configFile), 0o755);
+    createDir(dataDir, 0o700);
+    undo.push(() => clear(dataDir));
+    const draft = join(dirname(configFile), `.${basename(configFile)}.${process.pid}`);
+    undo.push(() => rmSync(draft, { force: true }));
+    writeConfig(draft, configToml(plan, configFile), owner);
+    const context = createContext(() => draft);
+    let made: Pick<Created, 'account' | 'domain'>;
+    try {
+      made = await fill(context, plan, signal);
+    } finally {
+      await context.close();
+    }
+    signal.throwIfAborted();
+    if (owner !== null) giveAway(dataDir, owner);
+    // Unlike a rename, a link never replaces a file that was created meanwhile.
+    linkSync(draft, configFile);
+    undo.length = 0;
+    rmSync(draft);
+    syncDir(dirname(configFile));
+    return { configFile, dataDir, ...made };
+  } catch (error) {
+    const left = undoAll(undo);
+    const what = left.length === 0 ? 'Everything that was created was removed again' : left.join('; ');
+    const list = removed.length === 0 ? '' : ` (${removed.join(', ')})`;
+    const why = signal.aborted ? 'interrupted' : errorText(error);
+    throw new OperatorFault(`init failed: ${why}. ${what}${list}`, { cause: error });
+  }
+}
+
+/** Returns what could not be removed. */
+function undoAll(undo: (() => void)[]): string[] {
+  return undo.toReversed().flatMap((step) => {
+    try {
+      step();
+      return [];
+    } catch (error) {
+      return [`could not be removed: ${errorText(error)}`];
+    }
+  });
+}
+
+/** The database, the account and the domain. */
+async function fill(
+  context: CliContext,
+  { account, domain }: InitPlan,
+  signal: AbortSignal,
+): Promise<Pick<Created, 'account' | 'domain'>> {
+  const deps = await context.open({ create: true });
+  // Creates the master key, which belongs to the installation.
+  await deps.seal();
+  if (account === null) return { account: null, domain: null };
+  const input = parseInput(
+    accountInputSchema,
+    {
+      name: account.name,
+      companyName: account.company ?? undefined,
+      companyAddress: account.address === null ? undefined : parsePostalAddress(account.address),
+    },
+    'account',
+  );
+  if (isRefusal(input)) throw new OperatorFault(input.message);
+  const result = await createAccounts(deps).create(input);
+  if (isRefusal(result)) throw new OperatorFault(result.message);
+  const { accountId } = result.account;
+  const created = { accountId, keys: result.keys };
+  signal.throwIfAborted();
+  if (domain === null) return { account: created, domain: null };
+  let registered: Created['domain'] = null;
+  await withDomains(context, async ({ domains, tables }) => {
+    const registration = await domains.register(accountId, {
+      domain: domain.name,
+      useCaseId: domain.useCase,
+      groupId: undefined,
+    });
+    if (isRefusal(registration)) throw new OperatorFault(registration.message);
+    const { domain_id: domainId } = registration.domain;
+    await domains.provisionSecondary(domainId);
+    const row = tables.domains.byId(domainId) ?? registration.domain;
+    registered = { domainId, name: row.name, records: domains.records(row) };
+  });
+  return { account: created, domain: registered };
+}
+
+/** Mode 0640: the daemon's group reads the settings, only their owner changes them. */
+function writeConfig(file: string, text: string, owner: ServiceUser | null): void {
+  const fd = openSync(file, 'wx', 0o640);
+  try {
+    if (owner !== null) fchownSync(fd, 0, owner.gid);
+    writeSync(fd, text);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  // The umask may have removed the group's permission.
+  chmodSync(file, 0o640);
+}
+
+function giveAway(dir: string, { uid, gid }: ServiceUser): void {
+  for (const name of readdirSync(dir)) chownSync(join(dir, name), uid, gid);
+  chownSync(dir, uid, gid);
+}
+
+function clear(dir: string): void {
+  for (const name of readdirSync(dir)) rmSync(join(dir, name), { recursive: true });
+}
+
+function syncDir(dir: string): void {
+  const fd = openSync(dir, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { networkInterfaces, hostname as systemHostname } from 'node:os';
+import { errorCode } from '../../core/errors.ts';
+import { addressKind } from '../../dns/address-kinds.ts';
+import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
+import { reverseName } from '../../dns/names.ts';
+
+/** What this machine and DNS show; nobody else is asked. */
+export interface Detected {
+  /** The fully qualified host name, from the system or from reverse DNS; null: neither has one. */
+  hostname: string | null;
+  /** Addresses of the interfaces that the internet can reach, IPv4 first. */
+  publicAddresses: string[];
+}
+
+/** `timeoutMs` of the resolver bounds the lookups of `view`. */
+export async function detectHost(view: DnsView): Promise<Detected> {
+  const publicAddresses = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .map(({ address }) => address)
+    .filter((address) => addressKind(address) === 'public')
+    .toSorted((a, b) => Number(a.includes(':')) - Number(b.includes(':')));
+  const own = systemHostname().toLowerCase();
+  if (isQualified(own)) return { hostname: own, publicAddresses };
+  for (const address of publicAddresses) {
+    const pointers = await view.ptr(reverseName(address));
+    const name = pointers.kind === 'records' ? pointers.records.find(isQualified) : undefined;
+    if (name !== undefined) return { hostname: name, publicAddresses };
+  }
+  return { hostname: null, publicAddresses };
+}
+
+function isQualified(name: string): boolean {
+  return /^[^.]+\.[^.].*[a-z]/.test(name) && !name.endsWith('.localdomain') && !name.endsWith('.local');
+}
+
+/**
+ * The public IPv4 address of a host behind NAT or on this machine: that of its name in DNS, else that of an interface;
+ * null when neither has one.
+ */
+export async function publicAddressOf(
+  view: DnsView,
+  hostname: string,
+  { publicAddresses }: Detected,
+): Promise<string | null> {
+  const found = await addressesOf(view, hostname);
+  const inDns = found.kind === 'records' ? found.records : [];
+  const candidates = [...inDns, ...publicAddresses].filter((address) => addressKind(address) === 'public');
+  return candidates.find((address) => !address.includes(':')) ?? candidates[0] ?? null;
+}
+
+/** free: a listener can be bound; used: another program has the port; denied: this user may not bind it. */
+export type PortState = 'free' | 'used' | 'denied';
+
+/** Binds the port for a moment. Other errors, such as an address that this machine does not have, count as used. */
+export function portState(host: string, port: number): Promise<PortState> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error) => resolve(errorCode(error) === 'EACCES' ? 'denied' : 'used'));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve('free')));
+  });
+}
+
+/** The first free port from `first` on, at most 20 tries; `first` when none is free. */
+export async function freePortFrom(
+  host: string,
+  first: number,
+  taken: readonly number[] = [],
+): Promise<number> {
+  for (let port = first; port < first + 20; port++)
+    if (!taken.includes(port) && (await portState(host, port)) === 'free') return port;
+  return first;
+}
+
+/** Ids of the user and the group that the package runs the daemon as. */
+export interface ServiceUser {
+  uid: number;
+  gid: number;
+}
+
+/** Null when there is no such user. */
+export function findUser(name: string, passwd = '/etc/passwd'): ServiceUser | null {
+  let text: string;
+  try {
+    text = readFileSync(passwd, 'utf8');
+  } catch {
+    // Users of another source are not needed: the package creates a local one.
+    return null;
+  }
+  const fields = text
+    .split('\n')
+    .map((line) => line.split(':'))
+    .find(([user]) => user === name);
+  const [uid, gid] = [Number(fields?.[2]), Number(fields?.[3])];
+  return Number.isInteger(uid) && Number.isInteger(gid) && uid > 0 ? { uid, gid } : null;
+}

@@ -1,0 +1,242 @@
+import { existsSync } from 'node:fs';
+import { dirname, relative, resolve } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { CONFIG_FILES, loadConfig } from '../../config/load.ts';
+import { abortAfter } from '../../core/abort.ts';
+import { SECOND, systemClock } from '../../core/clock.ts';
+import { systemRandom } from '../../core/random.ts';
+import { createDnsView } from '../../dns/dns-view.ts';
+import { createResolver } from '../../dns/resolver.ts';
+import { platformOf } from '../../domains/platform/platform.ts';
+import { platformNotes, platformZone } from '../../domains/platform/platform-zone.ts';
+import { type CliContext, createContext } from '../context.ts';
+import { domainRecordTable, domainZoneFile, platformZoneFile, platformZoneTable } from '../record-output.ts';
+import { withResolver } from '../with-domains.ts';
+import { type Created, createInstallation, refuseExisting } from './create.ts';
+import { detectHost, findUser, type ServiceUser } from './detect.ts';
+import { type InitAnswers, InvalidOption, planInit } from './plan.ts';
+import { Interrupted, silentPrompt, terminalPrompt } from './prompt.ts';
+
+/** Runs another command with a configuration file; resolves with false when this version does not have it. */
+export type RunCommand = (name: string, file: string) => Promise<boolean>;
+
+interface InitCommandOptions extends InitAnswers {
+  output?: string;
+  format: 'bind' | 'table';
+  yes?: boolean;
+  doctor: boolean;
+  json?: boolean;
+}
+
+/** `postrider init` */
+export function initCommand(
+  context: CliContext,
+  configFile: () => string | undefined,
+  runCommand: RunCommand,
+): Command {
+  return new Command('init')
+    .description('Set up this machine: configuration, data directory, first account, first domain')
+    .option(
+      '--hostname <name>',
+      'name in EHLO and of the MX record (default: that of this machine or its PTR record)',
+    )
+    .option('--output <file>', 'configuration file to write (default: config/postrider.toml)')
+    .option('--data <dir>', 'data directory (default: data)')
+    .option('--listen <address>', 'address and port of the API (default: 127.0.0.1:8080)')
+    .option(
+      '--public <address>',
+      'address and port of the public pages (default: 0.0.0.0:80 if it is free and no proxy is planned)',
+    )
+    .option(
+      '--mx <address>',
+      'address and port for bounces and reports, or off (default: 0.0.0.0:25 if it is free)',
+    )
+    .option('--submission <address>', 'address and port for SMTP submission (default: off)')
+    .option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)')
+    .option('--tls <kind>', 'acme: certificates of Let’s Encrypt; files: --tls-cert and --tls-key; none')
+    .option('--agree-to-terms', 'agree to the terms of the certificate authority (for --tls acme)')
+    .option('--acme-email <address>', 'address for notices of the certificate authority')
+    .option('--tls-cert <file>', 'certificate of the SMTP listeners, PEM')
+    .option('--tls-key <file>', 'its key, PEM')
+    .option('--account <name>', 'name of the first account; "-" creates none')
+    .option('--company <name>', 'company name in the footer of every message')
+    .option('--address <line>', 'postal address in the footer, parts separated by commas')
+    .option('--domain <name>', 'first sending domain')
+    .option('--use-case <id>', 'use case of the domain', 'tx-local')
+    .option('--format <format>', 'format of the DNS records: bind or table', zoneFormat, 'bind')
+    .option('--no-doctor', 'do not check the installation afterwards')
+    .option('-y, --yes', 'accept the defaults instead of asking')
+    .option('--json', 'print JSON; implies --yes and --no-doctor')
+    .addHelpText(
+      'after',
+      `
+Asks for what the options do not answer. Never overwrites a file or a data directory; a failure or Ctrl-C leaves nothing
+behind. The keys of the account are printed once. As root, on a machine with the package, it writes
+/etc/postrider/postrider.toml and /var/lib/postrider for the user postrider.
+Detection uses the interfaces of this machine and DNS only.
+
+Examples:
+  postrider init
+  postrider init --yes --hostname mail.example.net --account Shop --domain example.com
+  postrider init --yes --tls acme --agree-to-terms --acme-email postmaster@example.net`,
+    )
+    .action((options: InitCommandOptions) => init(context, options, configFile(), runCommand));
+}
+
+function zoneFormat(text: string): 'bind' | 'table' {
+  if (text !== 'bind' && text !== 'table') throw new InvalidArgumentError('Must be bind or table');
+  return text;
+}
+
+/** For all lookups of the detection. */
+const DETECTION_MS = 10 * SECOND;
+
+async function init(
+  context: CliContext,
+  options: InitCommandOptions,
+  named: string | undefined,
+  runCommand: RunCommand,
+): Promise<void> {
+  const { json = false } = options;
+  const service = packageOwner();
+  const output =
+    options.output ??
+    named ??
+    process.env['POSTRIDER_CONFIG'] ??
+    (service === null ? CONFIG_FILES[0] : CONFIG_FILES[1]);
+  const configFile = resolve(output);
+  const owner = dirname(configFile) === dirname(CONFIG_FILES[1]) ? service : null;
+  const defaultDataDir = owner === null ? 'data' : '/var/lib/postrider';
+  refuseExisting(configFile, resolve(options.data ?? defaultDataDir));
+
+  const silent = json || options.yes === true || !process.stdin.isTTY;
+  const unattended = silentPrompt(json || options.yes === true);
+  const prompt = silent ? unattended : terminalPrompt(process.stdin, process.stderr);
+  const abort = new AbortController();
+  const stop = () => abort.abort();
+  try {
+    const plan = await withDetection(async (view, detected) =>
+      planInit({ prompt, view, detected, defaultDataDir }, options),
+    );
+    const missing = unattended.missing();
+    if (missing.length > 0) return context.usage(missingText(missing, options.yes === true || json));
+    prompt.close();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
+    const created = await createInstallation(plan, { configFile, owner, signal: abort.signal });
+    await report(context, created, options, runCommand);
+  } catch (error) {
+    if (error instanceof Interrupted) return context.fail('Interrupted: nothing was created');
+    if (error instanceof InvalidOption) return context.usage(error.message);
+    throw error;
+  } finally {
+    prompt.close();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop);
+  }
+}
+
+function missingText(missing: readonly string[], acceptsDefaults: boolean): string {
+  const list = missing.join(', ');
+  return acceptsDefaults
+    ? `There is no default for ${list}: give ${missing.length === 1 ? 'it' : 'them'} on the command line`
+    : `There is no terminal to ask on. Give ${list}, or --yes to accept the defaults where there are any`;
+}
+
+/** The user of the package, if this process is root and the package's directory exists. */
+function packageOwner(): ServiceUser | null {
+  if (process.getuid?.() !== 0 || !existsSync(dirname(CONFIG_FILES[1]))) return null;
+  return findUser('postrider');
+}
+
+/** Environment variables may name the resolvers. */
+async function withDetection<Result>(
+  work: (
+    view: ReturnType<typeof createDnsView>,
+    detected: Awaited<ReturnType<typeof detectHost>>,
+  ) => Promise<Result>,
+): Promise<Result> {
+  const { dns } = loadConfig({ file: null });
+  const resolver = createResolver({ ...dns, clock: systemClock, random: systemRandom });
+  const ended = new AbortController();
+  try {
+    const view = createDnsView(resolver);
+    const limited = createDnsView(resolver, { signal: abortAfter(DETECTION_MS, ended.signal) });
+    return await work(view, await detectHost(limited));
+  } finally {
+    ended.abort();
+    resolver.close();
+  }
+}
+
+async function report(
+  context: CliContext,
+  { configFile, dataDir, account, domain }: Created,
+  { format, json = false, doctor }: InitCommandOptions,
+  runCommand: RunCommand,
+): Promise<void> {
+  const own = createContext(() => configFile);
+  try {
+    const deps = await own.open();
+    await withResolver(deps, async (resolver) => {
+      const platform = platformOf(deps.config);
+      const keys = deps.tables.dkimKeys.secondaryPublicKeys();
+      const zone = await platformZone(createDnsView(resolver), platform, keys);
+      const notes = platformNotes(platform, zone);
+      const next = nextCommands(configFile, domain?.name ?? null, account?.accountId ?? null);
+      if (json) {
+        const { name, domainId, records } = domain ?? { name: null, domainId: null, records: null };
+        const details = domain === null ? null : { name, domainId, ...records };
+        return context.printJson({ configFile, dataDir, account, domain: details, zone, notes, next });
+      }
+      const isBind = format === 'bind';
+      context.print(`Created ${configFile} and ${dataDir} (database and master.key: back up both)`);
+      if (account !== null) {
+        context.print('\nAccount and API keys, which are shown only once:');
+        context.printJson(account);
+      }
+      context.print('\nPublish these DNS records of the platform:\n');
+      context.print((isBind ? platformZoneFile : platformZoneTable)(zone, notes));
+      if (domain !== null) {
+        context.print(`\nPublish these DNS records of ${domain.name} (${domain.domainId}):\n`);
+        context.print((isBind ? domainZoneFile : domainRecordTable)(domain.records));
+      }
+    });
+  } finally {
+    await own.close();
+  }
+  if (json) return;
+  if (doctor) await runDoctor(context, configFile, runCommand);
+  const next = nextCommands(configFile, domain?.name ?? null, account?.accountId ?? null);
+  context.print(['\nNext:', ...next.map((command, index) => `  ${index + 1}. ${command}`)].join('\n'));
+}
+
+/** Its findings are about what is still to be done: they are no failure of `init`. */
+async function runDoctor(context: CliContext, configFile: string, runCommand: RunCommand): Promise<void> {
+  const status = process.exitCode;
+  try {
+    await runCommand('doctor', configFile);
+  } catch (error) {
+    context.note(`The checks failed: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    process.exitCode = status;
+  }
+}
+
+function nextCommands(configFile: string, domain: string | null, accountId: string | null): string[] {
+  const isSystem = configFile === CONFIG_FILES[1];
+  const isFound = isSystem || configFile === resolve(CONFIG_FILES[0]);
+  const program = isFound ? 'postrider' : `postrider --config ${relative('', configFile) || configFile}`;
+  const start = isSystem ? 'systemctl start postrider' : `${program} serve`;
+  if (accountId === null)
+    return [
+      start,
+      `${program} account create --name "Shop" --company "Shop Ltd" --address "1 High Street, Sampletown, AB1 2CD, GB"`,
+      `${program} zone`,
+    ];
+  return domain === null
+    ? [
+        start,
+        `${program} domain add example.com --account ${accountId} --use-case tx-local`,
+        `${program} domain verify example.com`,
+      ]
+    : [start, `${program} domain verify ${domain}`, `${program} domain show ${domain}`];
+}

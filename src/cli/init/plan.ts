@@ -1,0 +1,247 @@
+import { existsSync } from 'node:fs';
+import { isIP } from 'node:net';
+import type { z } from 'zod';
+import { parsePostalAddress } from '../../accounts/postal-address.ts';
+import { hostName, listen, listenOrOff } from '../../config/setting-types.ts';
+import type { DnsView } from '../../dns/dns-view.ts';
+import { normalizeDomain } from '../../mail/address.ts';
+import { type Detected, freePortFrom, portState, publicAddressOf } from './detect.ts';
+import type { Prompt, Question } from './prompt.ts';
+
+/** Options of the command line that answer questions. */
+export interface InitAnswers {
+  hostname?: string;
+  data?: string;
+  listen?: string;
+  public?: string;
+  mx?: string;
+  submission?: string;
+  publicAddress?: string;
+  tls?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+  agreeToTerms?: boolean;
+  acmeEmail?: string;
+  account?: string;
+  company?: string;
+  address?: string;
+  domain?: string;
+  useCase: string;
+}
+
+/** acme: certificates for the public pages are obtained; files: for SMTP, the pages behind a proxy; none: no TLS. */
+export type TlsChoice =
+  | { kind: 'acme'; email: string | null }
+  | { kind: 'files'; certificateFile: string; keyFile: string }
+  | { kind: 'none' };
+
+/** What `init` creates. */
+export interface InitPlan {
+  hostname: string;
+  /** As the user wrote it: relative paths start from the working directory. */
+  dataDir: string;
+  apiListen: string;
+  publicListen: string;
+  mxListen: string;
+  submissionListen: string;
+  /** Null: the system's address is not known outside of it. */
+  publicAddress: string | null;
+  tls: TlsChoice;
+  /** Null: none is created. */
+  account: { name: string; company: string | null; address: string | null } | null;
+  domain: { name: string; useCase: string } | null;
+}
+
+export interface PlanDeps {
+  prompt: Prompt;
+  view: DnsView;
+  detected: Detected;
+  defaultDataDir: string;
+}
+
+/** An option of the command line has an invalid value. */
+export class InvalidOption extends Error {
+  override readonly name = 'InvalidOption';
+}
+
+/** Asks what the options do not answer. Rejects with InvalidOption for the first invalid one. */
+export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<InitPlan> {
+  const { prompt, view, detected } = deps;
+  const answer = async (given: string | undefined, question: Question): Promise<string> => {
+    if (given === undefined) return prompt.ask(question);
+    const fault = given === '' ? null : (question.check?.(given) ?? null);
+    if (fault !== null) throw new InvalidOption(`${question.option} ${given}: ${fault}`);
+    return given;
+  };
+
+  const hostname = await answer(options.hostname, {
+    option: '--hostname',
+    text: 'Host name',
+    reason:
+      'The name in EHLO and of the MX record. DNS must resolve it to this server, and its PTR record back to it.',
+    fallback: detected.hostname,
+    check: (text) => faultOf(hostName, text),
+  });
+  const known = hostname === '' ? null : await publicAddressOf(view, hostname, detected);
+  const publicAddress = await answer(options.publicAddress ?? known ?? undefined, {
+    option: '--public-address',
+    text: 'Public address',
+    reason:
+      'The address that receivers see, for the SPF record. DNS and the interfaces of this machine show none.',
+    fallback: '',
+    check: (text) => (isIP(text) === 0 ? 'must be an IP address' : null),
+  });
+  const dataDir = await answer(options.data, {
+    option: '--data',
+    text: 'Data directory',
+    reason: 'Contains the database and the key that encrypts its secrets.',
+    fallback: deps.defaultDataDir,
+  });
+  const apiPort = await freePortFrom('127.0.0.1', 8080);
+  const apiListen = await answer(options.listen, {
+    option: '--listen',
+    text: 'API address',
+    reason: `HTTP API, without TLS: keep it on this machine or a private network.${apiPort === 8080 ? '' : ' Port 8080 is in use.'}`,
+    fallback: `127.0.0.1:${apiPort}`,
+    check: (text) => faultOf(listen, text),
+  });
+  const port25 = await portState('0.0.0.0', 25);
+  const mxListen = await answer(options.mx, {
+    option: '--mx',
+    text: 'MX address',
+    reason: `Receives bounces, complaints and reports. Port 25 is ${PORT_STATES[port25]}.`,
+    fallback: port25 === 'free' ? '0.0.0.0:25' : '127.0.0.1:2525',
+    check: (text) => faultOf(listenOrOff, text),
+  });
+  const port587 = await portState('0.0.0.0', 587);
+  const submissionListen = await answer(options.submission, {
+    option: '--submission',
+    text: 'SMTP submission address, or "off"',
+    reason: `For programs that send over SMTP instead of HTTP, such as 0.0.0.0:587. Port 587 is ${PORT_STATES[port587]}.`,
+    fallback: 'off',
+    check: (text) => faultOf(listenOrOff, text),
+  });
+  const tls = await chooseTls(answer, options);
+  const account = await chooseAccount(answer, options);
+  const domain =
+    account === null
+      ? ''
+      : await answer(options.domain, {
+          option: '--domain',
+          text: 'First sending domain',
+          reason: 'The domain of From addresses; its DNS records are printed.',
+          fallback: '',
+          check: (text) => (normalizeDomain(text) === null ? 'must be a domain such as example.com' : null),
+        });
+  const publicListen = options.public ?? (await defaultPublicListen(tls, apiListen));
+  const publicFault = faultOf(listen, publicListen);
+  if (publicFault !== null) throw new InvalidOption(`--public ${publicListen}: ${publicFault}`);
+  return {
+    hostname: hostname.toLowerCase(),
+    dataDir,
+    apiListen,
+    publicListen,
+    mxListen,
+    submissionListen,
+    publicAddress: publicAddress === '' ? null : publicAddress,
+    tls,
+    account,
+    domain: domain === '' ? null : { name: domain, useCase: options.useCase },
+  };
+}
+
+const PORT_STATES = { free: 'free', used: 'in use', denied: 'not permitted for this user' } as const;
+
+/** Port 80 where no proxy is planned: the authority checks there, and links lead there. */
+async function defaultPublicListen({ kind }: TlsChoice, apiListen: string): Promise<string> {
+  if (kind === 'acme') return '0.0.0.0:80';
+  if (kind === 'none' && (await portState('0.0.0.0', 80)) === 'free') return '0.0.0.0:80';
+  return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, [portOf(apiListen)])}`;
+}
+
+type Answer = (given: string | undefined, question: Question) => Promise<string>;
+
+async function chooseTls(answer: Answer, options: InitAnswers): Promise<TlsChoice> {
+  const states = await Promise.all([portState('0.0.0.0', 80), portState('0.0.0.0', 443)]);
+  const isFree = states.every((state) => state === 'free');
+  const agreed = options.agreeToTerms === true;
+  const kind = await answer(options.tls, {
+    option: '--tls',
+    text: 'TLS: acme, files or none',
+    reason: `HTTPS of tracking and unsubscribe links. acme: certificates of Let's Encrypt (ports 80 and 443 are ${isFree ? 'free' : 'not available'}); files: a certificate for SMTP, and your own HTTPS proxy; none.`,
+    // Without a dialog nobody agrees to terms by default.
+    fallback: isFree && agreed ? 'acme' : 'none',
+    check: (text) => (TLS_KINDS.includes(text) ? null : 'must be acme, files or none'),
+  });
+  if (kind === 'acme') {
+    const terms = await answer(agreed ? 'yes' : undefined, {
+      option: '--agree-to-terms',
+      text: 'Do you agree to its terms (https://letsencrypt.org/repository/), yes or no',
+      reason: 'Certificates are issued only to those who agree to the subscriber agreement.',
+      fallback: null,
+      check: (text) => (/^(?:yes|y|no|n)$/i.test(text) ? null : 'must be yes or no'),
+    });
+    if (!/^y/i.test(terms)) return { kind: 'none' };
+    const email = await answer(options.acmeEmail, {
+      option: '--acme-email',
+      text: 'Address for notices of the certificate authority',
+      reason: 'Used when a certificate is about to expire or was revoked.',
+      fallback: '',
+    });
+    return { kind, email: email === '' ? null : email };
+  }
+  if (kind !== 'files') return { kind: 'none' };
+  const certificateFile = await answer(options.tlsCert, {
+    option: '--tls-cert',
+    text: 'Certificate file',
+    reason: 'PEM, with the chain.',
+    fallback: null,
+    check: missingFile,
+  });
+  const keyFile = await answer(options.tlsKey, {
+    option: '--tls-key',
+    text: 'Key file',
+    reason: 'PEM; the daemon must be able to read it.',
+    fallback: null,
+    check: missingFile,
+  });
+  return { kind, certificateFile, keyFile };
+}
+
+const TLS_KINDS = ['acme', 'files', 'none'];
+
+async function chooseAccount(answer: Answer, options: InitAnswers): Promise<InitPlan['account']> {
+  const name = await answer(options.account, {
+    option: '--account',
+    text: 'Name of the first account',
+    reason: 'Accounts own domains, keys and messages. "-" creates none.',
+    fallback: 'Default',
+  });
+  if (name === '-' || name === '') return null;
+  const company = await answer(options.company, {
+    option: '--company',
+    text: 'Company name',
+    reason: 'Part of the footer that laws such as CAN-SPAM require; sends need it.',
+    fallback: '',
+  });
+  const address = await answer(options.address, {
+    option: '--address',
+    text: 'Postal address',
+    reason: 'One line, parts separated by commas: 1 High Street, Sampletown, AB1 2CD, GB',
+    fallback: '',
+    check: (text) => (parsePostalAddress(text) === null ? 'needs at least street, city and country' : null),
+  });
+  return { name, company: company === '' ? null : company, address: address === '' ? null : address };
+}
+
+function missingFile(file: string): string | null {
+  return existsSync(file) ? null : 'there is no such file';
+}
+
+function faultOf(schema: z.ZodType, text: string): string | null {
+  return schema.safeParse(text).error?.issues[0]?.message ?? null;
+}
+
+function portOf(text: string): number {
+  return Number(/:(\d+)$/.exec(text)?.[1] ?? 0);
+}

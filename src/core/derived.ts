@@ -1,0 +1,16 @@
+/**
+ * Returns a function that computes a value from `source()` and computes it again only when that is another object or
+ * value: for what parts derive from settings, which a reload replaces.
+ */
+export function derived<Source, Result>(
+  source: () => Source,
+  compute: (source: Source) => Result,
+): () => Result {
+  let last: { source: Source; result: Result } | null = null;
+  return () => {
+    const current = source();
+    if (last === null || !Object.is(last.source, current))
+      last = { source: current, result: compute(current) };
+    return last.result;
+  };
+}

@@ -1,0 +1,84 @@
+import type { RateLimitOptions, RateLimits } from './accounts/rate-limits.ts';
+import { assignLive, type ConfigChanges, changesBetween, reloadedConfig } from './config/reload.ts';
+import type { Config } from './config/schema.ts';
+import type { Log } from './core/log.ts';
+import type { Delivery } from './delivery/delivery.ts';
+import { readPasswords } from './delivery/jobs.ts';
+import type { ConfigurableResolver } from './dns/resolver.ts';
+import { parseTrust } from './http/caller-address.ts';
+import { filesOf, verifyCertificateFiles } from './smtp/certificate.ts';
+
+/*
+ * Changes of the configuration while the daemon runs. Most parts read their settings from the shared configuration at
+ * each use, so that replacing a setting there suffices; the parts below keep something that was derived from it.
+ */
+export interface ReloadDeps {
+  /** The configuration in force, which a reload changes. */
+  config: Config;
+  log: Log;
+  /** Null: the resolver belongs to someone else. */
+  resolver: ConfigurableResolver | null;
+  delivery: Pick<Delivery, 'reload'>;
+  rateLimits: Pick<RateLimits, 'configure'>;
+}
+
+export type Reload = (next: Config) => Promise<ConfigChanges>;
+
+/** Reloads run one after the other. */
+export function createReload(deps: ReloadDeps): Reload {
+  let previous: Promise<unknown> = Promise.resolve();
+  return (next) => {
+    const reload = previous.then(() => run(deps, next));
+    previous = reload.catch(() => {
+      // Reported to the caller of that reload.
+    });
+    return reload;
+  };
+}
+
+async function run(
+  { config, log, resolver, delivery, rateLimits }: ReloadDeps,
+  next: Config,
+): Promise<ConfigChanges> {
+  const changes = changesBetween(config, next);
+  // Everything that can fail, before anything changes.
+  const result = reloadedConfig(config, next);
+  const passwords = readPasswords(result.delivery.routes);
+  parseTrust(result.api.trustedProxies, 'api.trustedProxies');
+  parseTrust(result.public.trustedProxies, 'public.trustedProxies');
+  for (const section of ['mx', 'submission'] as const) {
+    const files = filesOf(`${section}.tls`, result[section].tls);
+    if (files !== null && result[section].listen !== 'off') await verifyCertificateFiles(files);
+  }
+  // From here on synchronous: no request sees a part of the changes.
+  assignLive(config, next);
+  const isChanged = (prefix: string) => changes.applied.some((name) => name.startsWith(prefix));
+  log.level = config.log.level;
+  if (isChanged('dns.')) resolver?.configure(config.dns);
+  if (RATE_SETTINGS.some(isChanged)) rateLimits.configure(rateLimitsOf(config.limits));
+  delivery.reload(passwords);
+  return changes;
+}
+
+const RATE_SETTINGS = [
+  'limits.setupPerSecond',
+  'limits.setupBurst',
+  'limits.sendPerSecond',
+  'limits.account.setupPerSecond',
+  'limits.account.setupBurst',
+];
+
+/** The rates of keys and accounts. */
+export function rateLimitsOf(limits: Config['limits']): RateLimitOptions {
+  const { setupPerSecond, setupBurst, sendPerSecond, account } = limits;
+  return {
+    setup: { burst: setupBurst, perSecond: setupPerSecond },
+    send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
+    account: {
+      setup: {
+        burst: account.setupBurst ?? 2 * setupBurst,
+        perSecond: account.setupPerSecond ?? 2 * setupPerSecond,
+      },
+    },
+  };
+}

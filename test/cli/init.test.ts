@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { configToml } from '../../src/cli/init/config-file.ts';
+import { findUser } from '../../src/cli/init/detect.ts';
+import type { InitPlan, TlsChoice } from '../../src/cli/init/plan.ts';
+import { silentPrompt } from '../../src/cli/init/prompt.ts';
+import { loadConfig } from '../../src/config/load.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'postrider-init-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+function planWith(changes: Partial<InitPlan>): InitPlan {
+  return {
+    hostname: 'mail.example.net',
+    dataDir: '/var/lib/postrider',
+    apiListen: '127.0.0.1:8080',
+    publicListen: '127.0.0.1:8081',
+    mxListen: '0.0.0.0:25',
+    submissionListen: 'off',
+    publicAddress: null,
+    tls: { kind: 'none' },
+    account: null,
+    domain: null,
+    ...changes,
+  };
+}
+
+function load(plan: InitPlan) {
+  const file = join(dir, 'postrider.toml');
+  writeFileSync(file, configToml(plan, file));
+  return loadConfig({ file, env: {} });
+}
+
+describe('the configuration file', () => {
+  it.each<[TlsChoice, string]>([
+    [{ kind: 'none' }, 'http://track.mail.example.net'],
+    [{ kind: 'acme', email: 'postmaster@example.net' }, 'https://track.mail.example.net'],
+    [{ kind: 'acme', email: null }, 'https://track.mail.example.net'],
+    [{ kind: 'files', certificateFile: '/a.pem', keyFile: '/a.key' }, 'https://track.mail.example.net'],
+  ])('is valid with %j', (tls, url) => {
+    const config = load(planWith({ tls, submissionListen: '0.0.0.0:587', publicAddress: '192.0.2.7' }));
+    expect(config).toMatchObject({
+      hostname: 'mail.example.net',
+      data: { dir: '/var/lib/postrider' },
+      public: { url, tls: { listen: tls.kind === 'acme' ? '0.0.0.0:443' : 'off' } },
+      mx: { listen: '0.0.0.0:25', tls: tls.kind === 'files' ? { certificateFile: '/a.pem' } : {} },
+      submission: { listen: '0.0.0.0:587' },
+      delivery: { egress: [{ name: 'main', publicAddress: '192.0.2.7' }] },
+    });
+  });
+
+  it('quotes values that contain quotes and backslashes', () => {
+    const dataDir = '/srv/a "b" \\c';
+    expect(load(planWith({ dataDir })).data.dir).toBe(dataDir);
+  });
+
+  it('has paths relative to its directory where they were given relative', () => {
+    const text = configToml(planWith({ dataDir: 'data' }), join(process.cwd(), 'config/postrider.toml'));
+    expect(text).toContain('dir = "../data"');
+  });
+});
+
+describe('without a terminal', () => {
+  const question = { option: '--x', text: 'X', reason: 'Because.' };
+
+  it('takes defaults only with --yes, and collects the options that are missing', async () => {
+    const [strict, lenient] = [silentPrompt(false), silentPrompt(true)];
+    for (const prompt of [strict, lenient]) {
+      await prompt.ask({ ...question, fallback: 'a' });
+      await prompt.ask({ ...question, option: '--y', fallback: null });
+      await prompt.ask({ ...question, option: '--z', fallback: '' });
+    }
+    expect(strict.missing()).toEqual(['--x', '--y']);
+    expect(lenient.missing()).toEqual(['--y']);
+  });
+});
+
+it('finds the user of the package, and never root', () => {
+  const passwd = join(dir, 'passwd');
+  writeFileSync(
+    passwd,
+    'root:x:0:0::/root:/bin/sh\npostrider:x:990:991::/var/lib/postrider:/usr/sbin/nologin\n',
+  );
+  expect(findUser('postrider', passwd)).toEqual({ uid: 990, gid: 991 });
+  expect(findUser('root', passwd)).toBeNull();
+  expect(findUser('nobody', passwd)).toBeNull();
+  expect(findUser('postrider', join(dir, 'none'))).toBeNull();
+});
