@@ -305,8 +305,10 @@ export const configSchema = z.strictObject({
       .max(20)
       .superRefine(uniqueBy('zone'))
       .default(DEFAULT_BLOCKLISTS)
-      .describe(
-        'DNS blocklists (RFC 5782) in which "doctor" searches for the source addresses: { zone, families = ["ipv4", "ipv6"] }.',
+      .meta(
+        live(
+          'DNS blocklists (RFC 5782) in which "doctor" searches for the source addresses: { zone, families = ["ipv4", "ipv6"] }.',
+        ),
       ),
     mailHosts: z
       .array(hostName)
@@ -316,14 +318,14 @@ export const configSchema = z.strictObject({
         'mta5.am0.yahoodns.net',
         'outlook-com.olc.protection.outlook.com',
       ])
-      .describe(
-        'Mail servers of others to which "doctor" opens connections on delivery.port; nothing is sent.',
+      .meta(
+        live('Mail servers of others to which "doctor" opens connections on delivery.port; nothing is sent.'),
       ),
     timeServers: z
       .array(z.string().regex(TIME_SERVER, 'must be "host" or "host:port" such as "pool.ntp.org"'))
       .max(5)
       .default(['pool.ntp.org', 'time.cloudflare.com'])
-      .describe('SNTP servers with which "doctor" compares the clock, in this order.'),
+      .meta(live('SNTP servers with which "doctor" compares the clock, in this order.')),
   }),
   limits: section({
     setupPerSecond: count.default(200).meta(live('Requests per second and key on the setup interface.')),
@@ -373,29 +375,33 @@ export const configSchema = z.strictObject({
         'must have five fields as in crontab(5): "minute hour day month weekday"',
       )
       .optional()
-      .meta({
-        description:
+      .meta(
+        restart(
           'When backups are created: minute, hour, day, month, weekday as in crontab(5), in the time zone of the system. Example: "30 3 * * *".',
-        shown: 'never',
-      }),
+          'never',
+        ),
+      ),
     dir: z
       .string()
       .min(1)
       .default('backups')
-      .describe(
-        'Directory of scheduled backups, preferably on another disk. Relative paths start from data.dir.',
+      .meta(
+        restart(
+          'Directory of scheduled backups, preferably on another disk. Relative paths start from data.dir.',
+        ),
       ),
-    keep: count.default(7).describe('Number of scheduled backups that are kept at least.'),
-    keepDays: count.optional().meta({
-      description: 'Backups beyond that number are removed when they are older.',
-      shown: 'immediately',
-    }),
+    keep: count.default(7).meta(restart('Number of scheduled backups that are kept at least.')),
+    keepDays: count
+      .optional()
+      .meta(restart('Backups beyond that number are removed when they are older.', 'immediately')),
     bytesPerSecond: z
       .int()
       .min(1_048_576)
       .default(67_108_864)
-      .describe(
-        'Rate at which a backup reads the database, in bytes per second, so that sends are not delayed.',
+      .meta(
+        restart(
+          'Rate at which a backup reads the database, in bytes per second, so that sends are not delayed.',
+        ),
       ),
   }),
   standby: section({
@@ -403,8 +409,10 @@ export const configSchema = z.strictObject({
       .array(z.url({ protocol: /^https?$/, error: 'must be an address such as "http://192.0.2.2:8080"' }))
       .max(16)
       .default([])
-      .describe(
-        'API addresses of daemons that may have a restored copy of this database. This daemon stops when one of them has taken over.',
+      .meta(
+        restart(
+          'API addresses of daemons that may have a restored copy of this database. This daemon stops when one of them has taken over.',
+        ),
       ),
   }),
   log: section({

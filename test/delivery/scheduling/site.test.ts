@@ -308,7 +308,7 @@ describe('changed limits', () => {
     expect(
       reserveAll()
         .map(({ slot }) => slot)
-        .toSorted(),
+        .toSorted((a, b) => a - b),
     ).toEqual([0, 1]);
   });
 
