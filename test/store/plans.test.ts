@@ -114,7 +114,7 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
   },
   {
     statement:
-      /(?:UPDATE queue SET due_at = \d+, ready = 0, lease = NULL|FROM queue) WHERE seq > \? AND seq <= \?/,
+      /(?:UPDATE queue SET due_at = \d+, ready = 0, held = 0, lease = NULL|FROM queue) WHERE seq > \? AND seq <= \?/,
     reason: 'the numbers of one portion of what a restore holds',
   },
   {

@@ -5,6 +5,7 @@ import { presentEvent } from '../../../events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
 import { recipientIdentifier } from '../../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../../store/messages/messages.ts';
+import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
 import { type Route, route } from '../../route.ts';
 import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from '../event-schema.ts';
@@ -40,6 +41,10 @@ export const messageSchema = z
     status,
     attempts: z.int(),
     nextAttemptAt: z.string().optional(),
+    heldBecause: z
+      .enum(HOLD_REASONS)
+      .optional()
+      .describe('Present while the message is held; such a message has no `nextAttemptAt`.'),
     createdAt: z.string(),
     updatedAt: z.string(),
   })
