@@ -107,7 +107,11 @@ export function createLeases(deps: LeasesDeps): Leases {
   }
 
   /** A held message becomes due at its expiry, and fails when it is taken then. */
-  function holdUntilExpiry(tables: Tables, message: MessageRow, reason: keyof typeof HELD_UNTIL_EXPIRY): void {
+  function holdUntilExpiry(
+    tables: Tables,
+    message: MessageRow,
+    reason: keyof typeof HELD_UNTIL_EXPIRY,
+  ): void {
     if (message.expires_at > clock.now()) return tables.queue.hold(message.seq, message.expires_at);
     const lastDiagnostic = HELD_UNTIL_EXPIRY[reason];
     const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;

@@ -15,7 +15,11 @@ export function registerOutcomeCounter(registry: Registry): NonNullable<Delivery
 }
 
 /** Registers the gauges of messages in delivery and of what stops them. */
-export function registerDeliveryGauges(registry: Registry, delivery: Delivery, holds: Pick<Holds, 'count'>): void {
+export function registerDeliveryGauges(
+  registry: Registry,
+  delivery: Delivery,
+  holds: Pick<Holds, 'count'>,
+): void {
   const gauge = gaugesOf(registry);
   gauge('postrider_deliveries_in_flight', 'Messages that hold a connection slot.', delivery.inFlight);
   gauge(
