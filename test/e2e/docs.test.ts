@@ -68,7 +68,6 @@ beforeAll(async () => {
   env = {
     PATH: `${join(dir, 'bin')}:${dirname(process.execPath)}:${process.env['PATH']}`,
     HOME: dir,
-    BASH_ENV: join(dir, 'variables'),
     ...Object.fromEntries(
       Object.entries(settings).map(([path, value]) => [
         `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
@@ -94,7 +93,7 @@ const adapted = (text: string) =>
 
 /** Runs commands in bash; variables and functions remain for the next run. Rejects with the output when one fails. */
 function run(commands: string): Promise<string> {
-  const script = `set -euo pipefail\n${commands}\njobs -p >> jobs\n{ declare -p | grep -E '${KEPT}' || true; declare -f; } > variables.new\nmv variables.new variables`;
+  const script = `set -euo pipefail\nsource ./variables\n${commands}\njobs -p >> jobs\n{ declare -p | grep -E '${KEPT}' || true; declare -f; } > variables.new\nmv variables.new variables`;
   return new Promise((resolve, reject) => {
     const options = { cwd: dir, env, timeout: BLOCK_TIMEOUT_MS };
     execFile('bash', ['-c', script], options, (error, stdout, stderr) => {
