@@ -17,7 +17,8 @@ export function queueCommand(context: CliContext): Command {
     `
 States: queued, sending, deferred, paused (held with its campaign), held (its account is disabled, the verification of its
 domain has failed, or it was restored), scheduled (not due yet and never attempted). Messages of a disabled account or a failed
-domain are sent when the account is enabled or the domain verified again, unless they expire before.
+domain are sent when the account is enabled or the domain verified again, unless they expire before. Totals by
+destination count them as paused.
 
 Examples:
   postrider queue list

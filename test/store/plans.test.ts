@@ -143,6 +143,14 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
     reason: 'the limit bounds it',
   },
   {
+    statement: /^SELECT count\(\*\) FROM queue WHERE held = 1$/,
+    reason: 'the partial index has only held messages; runs on a reader thread',
+  },
+  {
+    statement: /^WITH RECURSIVE held\(domain\) AS .* min\(q\.domain\) /,
+    reason: 'reads one entry of each domain in the index of held messages',
+  },
+  {
     statement: /^SELECT q\.seq FROM queue q .*@scheduledLife\)/,
     reason: 'after a jump of the clock all waiting messages are read, in portions',
   },

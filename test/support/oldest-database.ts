@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DATABASE_FILE, openConnection } from '../../src/store/connection.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { migrateDatabase } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations } from '../../src/store/migrate/migrations.ts';
 import { createTables } from '../../src/store/tables.ts';
@@ -11,6 +11,8 @@ import { createTables } from '../../src/store/tables.ts';
 
 const STATUSES = ['delivered', 'delivered', 'delivered', 'bounced', 'deferred', 'queued'];
 const START = Date.UTC(2026, 0, 1);
+/** Rows that are read at once. */
+const PAGE_ROWS = 5000;
 
 /** Rows of messages, with an event and an attempt each; each sixth is deferred and each sixth queued. */
 export function createOldestDatabase(dir: string, messages: number): string {
@@ -64,13 +66,14 @@ export function digestOfOldest(file: string): string {
   const queued = db.prepare<[number], QueueColumns>(
     'SELECT lane AS priority, account_id, domain_id, destination, due_at, ready FROM queue WHERE seq = ?',
   );
-  for (const row of db
-    .prepare<[], ContentRow>('SELECT *, 0 AS essential FROM messages ORDER BY seq')
-    .iterate()) {
-    hash.update(contentText(row, attempts.all(row.seq), events.all(row.seq), queued.get(row.seq) ?? null));
+  const page = db.prepare<[number], ContentRow>(
+    `SELECT * FROM messages WHERE seq > ? ORDER BY seq LIMIT ${PAGE_ROWS}`,
+  );
+  for (let rows = page.all(0); rows.length > 0; rows = page.all(rows.at(-1)?.seq ?? 0)) {
+    for (const row of rows)
+      hash.update(contentText(row, attempts.all(row.seq), events.all(row.seq), queued.get(row.seq) ?? null));
   }
-  for (const row of db.prepare('SELECT * FROM suppressions ORDER BY account_id, recipient_hash').iterate())
-    hash.update(JSON.stringify(Object.entries(row as object).toSorted())); // a row is an object
+  hash.update(suppressionsText(db));
   db.close();
   return hash.digest('hex');
 }
@@ -92,14 +95,16 @@ export function digestOfMigrated(dir: string): string {
       ),
     );
   }
-  for (const row of db
-    .prepare(
-      'SELECT account_id, recipient_hash, stream, reason, email, message_seq, created_at FROM suppressions ORDER BY account_id, recipient_hash',
-    )
-    .iterate())
-    hash.update(JSON.stringify(Object.entries(row as object).toSorted())); // a row is an object
+  hash.update(suppressionsText(db));
   db.close();
   return hash.digest('hex');
+}
+
+function suppressionsText(db: Database): string {
+  const rows = db.prepare(`
+    SELECT account_id, recipient_hash, stream, reason, email, message_seq, created_at FROM suppressions
+    ORDER BY account_id, recipient_hash`);
+  return JSON.stringify(rows.all());
 }
 
 interface ContentRow {
@@ -117,7 +122,8 @@ interface QueueColumns {
   ready: number;
 }
 
-const COLUMNS = `message_id account_id content_id use_case domain_id job_id campaign_id subscription_group_id from_address
+const COLUMNS =
+  `message_id account_id content_id use_case domain_id job_id campaign_id subscription_group_id from_address
   recipient recipient_hash role subject status attempts simulated track_clicks track_opens created_at updated_at
   expires_at sent_at final_at`.split(/\s+/);
 

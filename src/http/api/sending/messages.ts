@@ -25,6 +25,10 @@ const filters = {
 
 const status = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
 
+const holdReason = z
+  .enum(HOLD_REASONS)
+  .meta({ id: 'HoldReason', description: 'Why the message is held; it has no `nextAttemptAt`.' });
+
 /** A message in a response: alone, in a list, and after an action on it. */
 export const messageSchema = z
   .object({
@@ -41,10 +45,7 @@ export const messageSchema = z
     status,
     attempts: z.int(),
     nextAttemptAt: z.string().optional(),
-    heldBecause: z
-      .enum(HOLD_REASONS)
-      .optional()
-      .describe('Present while the message is held; such a message has no `nextAttemptAt`.'),
+    heldBecause: holdReason.optional(),
     createdAt: z.string(),
     updatedAt: z.string(),
   })
