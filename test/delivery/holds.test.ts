@@ -94,6 +94,22 @@ describe('messages of a disabled account', () => {
     expect(sink.messages).toEqual([]);
   });
 
+  it('stay held since a restore when it is enabled', async () => {
+    const { put, setAccount, delivery, newHolds, held, tables, sink, view } = await start();
+    setAccount('disabled');
+    const [message] = put(users(1));
+    if (message === undefined) throw new Error('there is no message');
+    delivery.start();
+    await held(1);
+    tables.restoreHolds.holdMessages(0, 10);
+    setAccount('active');
+    put([`other@${GOOD}`]);
+    newHolds().start();
+    await eventually('the other message', () => sink.messages.length === 1);
+    expect(tables.queue.heldDomains()).toEqual([]);
+    expect(view(message)).toMatchObject({ heldBecause: 'restored' });
+  });
+
   it('fail with an event at their expiry', async () => {
     const { put, setAccount, delivery, newHolds, held, tables, clock } = await start();
     setAccount('disabled');
