@@ -11,7 +11,7 @@ import { createTables } from '../../src/store/tables.ts';
 
 const STATUSES = ['delivered', 'delivered', 'delivered', 'bounced', 'deferred', 'queued'];
 const START = Date.UTC(2026, 0, 1);
-/** Rows that are read at once. */
+/** Rows of one read. */
 const PAGE_ROWS = 5000;
 
 /** Rows of messages, with an event and an attempt each; each sixth is deferred and each sixth queued. */

@@ -25,9 +25,7 @@ const filters = {
 
 const status = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
 
-const holdReason = z
-  .enum(HOLD_REASONS)
-  .meta({ id: 'HoldReason', description: 'Why the message is held; it has no `nextAttemptAt`.' });
+const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'Why the message is held.' });
 
 /** A message in a response: alone, in a list, and after an action on it. */
 export const messageSchema = z
@@ -140,7 +138,7 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     operationId: 'listEvents',
     tag: 'Messages and events',
     summary: 'List events in order, oldest first',
-    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request: a consumer that was down continues without a gap. \`nextKey\` is present whenever the page has events, so a consumer can poll at the end of the feed. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses if it is repeated on another day or confirmed by an SMTP reply.`,
+    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request to continue without a gap. \`nextKey\` is present whenever the page has events. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce if it is repeated on another day or confirmed by an SMTP reply.`,
     scope: 'setup',
     query: z.object({
       ...filters,
