@@ -22,6 +22,7 @@ import { gaugesOf } from './core/metrics.ts';
 import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
 import { createDelivery } from './delivery/delivery.ts';
+import { createHolds } from './delivery/holds.ts';
 import { registerDeliveryGauges, registerOutcomeCounter } from './delivery/metrics.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
@@ -55,6 +56,7 @@ import type { CopyPrograms } from './store/backup/copy.ts';
 import { lockDaemon } from './store/database.ts';
 import type { Superseded } from './store/failure.ts';
 import { openSeal } from './store/master-key.ts';
+import { NO_ACCOUNT } from './store/readers/reads.ts';
 import { createStorage } from './store/storage.ts';
 import type { Vitals } from './supervision/service.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
@@ -362,6 +364,16 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       unrecorded = await delivery.stop();
     });
 
+    const holds = createHolds({
+      clock,
+      log,
+      tables,
+      writer,
+      countHeld: () => reader.table(NO_ACCOUNT, 'queue', 'countHeld'),
+      announce: delivery.announce,
+    });
+    undo.push(() => holds.stop());
+
     const pressure = createPressure({
       tables,
       log,
@@ -427,7 +439,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     collectDefaultMetrics({ register: registry });
-    registerDeliveryGauges(registry, delivery);
+    registerDeliveryGauges(registry, delivery, holds);
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, rateLimitsOf(config.limits));
     const submission =
@@ -454,6 +466,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       database: databaseProbe,
       pressure,
       delivery,
+      holds,
       public: publicPages,
       mx,
       submission,
@@ -545,6 +558,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     domains.jobs.start();
     undo.push(() => domains.jobs.stop());
     delivery.start();
+    holds.start();
     campaignSystem.runner.start();
     webhookSender.start();
 

@@ -86,9 +86,9 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     const send = tables.campaignSends.get(seq);
     if (send === null) return ROUND_INTERVAL_MS;
     const now = clock.now();
-    if (send.status === 'sending') return proceed(send, now);
+    if (send.status === 'sending') return isSuspended(tables, send) ? ROUND_INTERVAL_MS : proceed(send, now);
     if (send.status === 'cancelled') return writer.run((all) => cancelMessages(all, seq));
-    if (send.status !== 'scheduled') return ROUND_INTERVAL_MS;
+    if (send.status !== 'scheduled' || isSuspended(tables, send)) return ROUND_INTERVAL_MS;
     if (send.scheduled_at !== null && send.scheduled_at > now) return send.scheduled_at - now;
     await writer.run((all) => begin(all, seq, 'scheduled', clock.now()));
     return 0;
@@ -115,7 +115,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     const content = await contents.prepare(tables, send);
     const batch = await writer.run((all) => {
       const current = all.campaignSends.get(seq);
-      if (current === null || current.status !== 'sending') return null;
+      if (current === null || current.status !== 'sending' || isSuspended(all, current)) return null;
       const result = queueBatch(all, current, capacity, content, batchDeps);
       if (!isRefusal(result)) return result;
       // A string, because a unit of work that returns a refusal is rolled back.
@@ -200,7 +200,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
 /** Starts a campaign in a unit of work: determines the members that receive it. */
 export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending', now: number): void {
   const send = tables.campaignSends.get(seq);
-  if (send?.status !== from || send.started_at !== null) return;
+  if (send?.status !== from || send.started_at !== null || isSuspended(tables, send)) return;
   if (from === 'scheduled') tables.campaigns.setStatus(seq, 'sending', now);
   const group = tables.subscriptionGroups.get(send.account_id, send.subscription_group_id);
   tables.campaignSends.update({
@@ -210,6 +210,14 @@ export function begin(tables: Tables, seq: number, from: 'scheduled' | 'sending'
     // Without its group it is paused by the first batch and can only be cancelled.
     last_seq: group === null ? Number.MAX_SAFE_INTEGER : tables.campaignSends.newestMember(group.seq),
   });
+}
+
+/**
+ * Whether the account of a campaign is disabled: the campaign waits until the account is enabled, and its state does not
+ * change.
+ */
+function isSuspended(tables: Tables, { account_id }: Pick<CampaignSend, 'account_id'>): boolean {
+  return tables.accounts.get(account_id)?.status !== 'active';
 }
 
 /** Pauses a campaign in a unit of work. `reason` null: by request of the account. */

@@ -70,9 +70,9 @@ const SWITCHES = [
   {
     verb: 'disable',
     status: 'disabled',
-    description: 'Disable an account: reject its requests; queued messages are still delivered',
+    description: 'Disable an account: reject its requests, hold its queued messages and campaigns',
   },
-  { verb: 'enable', status: 'active', description: 'Enable a disabled account' },
+  { verb: 'enable', status: 'active', description: 'Enable a disabled account: release what is held' },
 ] as const;
 
 interface JsonOption {

@@ -5,7 +5,6 @@ import { presentMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../sending/queued-mail.ts';
-import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue-list.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, CliDeps } from './context.ts';
@@ -16,8 +15,10 @@ export function queueCommand(context: CliContext): Command {
   const command = new Command('queue').description('Manage the delivery queue').addHelpText(
     'after',
     `
-States: queued, sending, deferred, paused (held with its campaign), held (since a restore), scheduled (not due yet and never
-attempted).
+States: queued, sending, deferred, paused (held with its campaign), held (its account is disabled, the verification of its
+domain has failed, or it was restored), scheduled (not due yet and never attempted). Messages of a disabled account or a failed
+domain are sent when the account is enabled or the domain verified again, unless they expire before. Totals by
+destination count them as paused.
 
 Examples:
   postrider queue list
@@ -177,8 +178,8 @@ async function actOnMatching(
 
 function releaseHint({ restoreHolds }: Tables, held: number): string {
   return restoreHolds.count(1) === 0
-    ? `resume the campaign to send ${held === 1 ? 'it' : 'them'}`
-    : 'resume the campaign, or see "postrider restore held"';
+    ? `resume the campaign, enable the account or verify the domain to send ${held === 1 ? 'it' : 'them'}`
+    : 'see "heldBecause" of "postrider queue show", and "postrider restore held"';
 }
 
 function amount(messages: number): string {
@@ -269,12 +270,12 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
   const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock));
   const shown = json
     ? page
-    : page.map(({ messageId, state, recipient, attempts, nextAttemptAt }) => ({
+    : page.map(({ messageId, state, recipient, attempts, nextAttemptAt, heldBecause }) => ({
         message: messageId,
         state,
         recipient,
         attempts,
-        next: nextAttemptAt ?? '',
+        next: nextAttemptAt ?? heldBecause?.replaceAll('_', ' ') ?? '',
       }));
   context.printRows(shown, { json, empty: `No queued message${describe(filter)}` });
   if (rows.length > options.limit) noteMore(context, options.limit);
@@ -310,15 +311,16 @@ function queuedView(row: ListedInQueue, clock: Clock) {
     attempts: row.attempts,
     // Held messages have no next attempt.
     nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),
+    heldBecause: row.hold_reason,
     accountId: row.account_id,
     expiresAt: iso(row.expires_at),
   };
 }
 
 /** The state for people, who distinguish held and scheduled messages from queued and deferred ones. */
-function stateOf({ paused, lease, ready, status, due_at }: ListedInQueue, clock: Clock): string {
+function stateOf({ paused, hold_reason, lease, ready, status, due_at }: ListedInQueue, clock: Clock): string {
   if (lease !== null) return 'sending';
-  if (due_at === HELD_BY_RESTORE) return 'held';
+  if (hold_reason !== null && hold_reason !== 'campaign_paused') return 'held';
   if (paused === 1) return 'paused';
   return status === 'queued' && ready === 0 && due_at > clock.now() ? 'scheduled' : status;
 }

@@ -52,6 +52,12 @@ export interface LeasesDeps {
   onReturned(key: QueueKey): void;
 }
 
+/** Diagnostics of messages that expired while they were held. */
+const HELD_UNTIL_EXPIRY = {
+  account_disabled: 'the message was held because its account is disabled',
+  domain_failed: 'the message was held because the verification of its domain has failed',
+};
+
 export function createLeases(deps: LeasesDeps): Leases {
   const { clock, log, writer, recorder, claims, recording } = deps;
   const inProgress = new Set<Promise<void>>();
@@ -92,11 +98,24 @@ export function createLeases(deps: LeasesDeps): Leases {
     }
     const obstacle = deps.stillAllowed(tables, current);
     if (obstacle?.kind === 'hold') tables.queue.defer(seq, HELD);
+    else if (obstacle?.kind === 'hold_until_expiry') holdUntilExpiry(tables, current, obstacle.reason);
     else if (obstacle !== null) recorder.message(tables, current, obstacle);
     else if (recorder.message(tables, current, { kind: 'email_sent', fields: {} })) return true;
     // The message is in a final state, so its queue row is obsolete.
     else tables.queue.remove(seq);
     return false;
+  }
+
+  /** A held message becomes due at its expiry, and fails when it is taken then. */
+  function holdUntilExpiry(
+    tables: Tables,
+    message: MessageRow,
+    reason: keyof typeof HELD_UNTIL_EXPIRY,
+  ): void {
+    if (message.expires_at > clock.now()) return tables.queue.hold(message.seq, message.expires_at);
+    const lastDiagnostic = HELD_UNTIL_EXPIRY[reason];
+    const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic } as const;
+    recorder.message(tables, message, { kind: 'email_failed', fields });
   }
 
   const recordFailure = (seq: number, fields: EventFields['email_failed']) => (tables: Tables) => {

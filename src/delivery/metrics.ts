@@ -1,6 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { gaugesOf } from '../core/metrics.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
+import type { Holds } from './holds.ts';
 
 /** Registers the counter of outcomes; returns the function that counts one. */
 export function registerOutcomeCounter(registry: Registry): NonNullable<DeliveryDeps['observe']> {
@@ -14,7 +15,11 @@ export function registerOutcomeCounter(registry: Registry): NonNullable<Delivery
 }
 
 /** Registers the gauges of messages in delivery and of what stops them. */
-export function registerDeliveryGauges(registry: Registry, delivery: Delivery): void {
+export function registerDeliveryGauges(
+  registry: Registry,
+  delivery: Delivery,
+  holds: Pick<Holds, 'count'>,
+): void {
   const gauge = gaugesOf(registry);
   gauge('postrider_deliveries_in_flight', 'Messages that hold a connection slot.', delivery.inFlight);
   gauge(
@@ -29,6 +34,11 @@ export function registerDeliveryGauges(registry: Registry, delivery: Delivery): 
     'postrider_delivery_unreadable',
     'Queue keys that cannot be read and are retried later.',
     delivery.unreadable,
+  );
+  gauge(
+    'postrider_queue_held_messages',
+    'Messages held because their account is disabled or the verification of their domain has failed.',
+    holds.count,
   );
   const parked = new Gauge({
     name: 'postrider_delivery_parked',

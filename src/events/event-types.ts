@@ -375,8 +375,10 @@ export type MessageEvent = {
 
 /** Why a message that leaves the queue is not sent although it was accepted. */
 export type Obstacle =
-  /** The message waits until it is released. */
+  /** The message waits until its campaign is resumed, and does not expire until then. */
   | { kind: 'hold' }
+  /** The message waits until its account is enabled or its domain verified, but not beyond its expiry. */
+  | { kind: 'hold_until_expiry'; reason: 'account_disabled' | 'domain_failed' }
   /** The message is dropped with this event. */
   | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 

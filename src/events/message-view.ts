@@ -1,7 +1,6 @@
 import { iso } from '../core/clock.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { AttemptRow, ListedMessage } from '../store/messages/messages.ts';
-import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { presentEvent } from './feed.ts';
@@ -26,7 +25,8 @@ export function presentMessage(row: ListedMessage): Record<string, unknown> {
     subject: row.subject,
     status: row.status,
     attempts: row.attempts,
-    ...(row.due_at !== null && row.due_at < HELD_BY_RESTORE && isLater(row)
+    ...(row.hold_reason === null ? {} : { heldBecause: row.hold_reason }),
+    ...(row.due_at !== null && row.hold_reason === null && isLater(row)
       ? { nextAttemptAt: iso(row.due_at) }
       : {}),
     createdAt: iso(row.created_at),

@@ -2,6 +2,7 @@ import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
 import { refuse } from '../core/refusal.ts';
 import type { Delivery } from '../delivery/delivery.ts';
+import type { Holds } from '../delivery/holds.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { storageFailure } from '../store/failure.ts';
 import { mayReadMetrics } from './metrics.ts';
@@ -37,6 +38,7 @@ export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
   delivery: Pick<Delivery, 'stalled' | 'parked' | 'unrecorded'>;
+  holds: Pick<Holds, 'count'>;
   public: BoundListener;
   mx: BoundListener | null;
   submission: BoundListener | null;
@@ -52,7 +54,7 @@ interface BoundListener {
 
 /** What `/readyz` examines. */
 export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
-  const { database, pressure, delivery } = deps;
+  const { database, pressure, delivery, holds } = deps;
   const listening = (name: 'public' | 'mx' | 'submission'): ReadinessCheck => ({
     name,
     check: () => (deps[name]?.address() === null ? 'the listener is not up' : null),
@@ -66,10 +68,15 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
       check: delivery.stalled,
       details: () => {
         const parked = delivery.parked();
-        const held = deps.held();
-        const isHeld = held.messages > 0 || held.webhookDeliveries > 0;
-        if (parked.length === 0 && !isHeld) return null;
-        return { ...(parked.length === 0 ? {} : { parked }), ...(isHeld ? { heldSinceRestore: held } : {}) };
+        const sinceRestore = deps.held();
+        const isRestored = sinceRestore.messages > 0 || sinceRestore.webhookDeliveries > 0;
+        const held = holds.count();
+        if (parked.length === 0 && held === 0 && !isRestored) return null;
+        return {
+          ...(parked.length === 0 ? {} : { parked }),
+          ...(held === 0 ? {} : { held }),
+          ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
+        };
       },
     },
     { name: 'outcomes', check: delivery.unrecorded },

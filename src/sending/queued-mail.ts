@@ -7,7 +7,7 @@ import {
   HELD_BY_RESTORE,
   type QueuedMessage,
   type QueueKey,
-  type QueueRow,
+  type StoredInQueueRow,
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -50,12 +50,14 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
         return findMessage(all, accountId, messageId);
       }),
     retry: async (accountId, messageId) => {
-      const retried = await writer.run((all): QueueRow | Refusal => {
+      const retried = await writer.run((all): StoredInQueueRow | Refusal => {
         const waiting = findWaiting(all, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
         const { message, queued } = waiting;
         if (queued.due_at === HELD_BY_RESTORE) return refuse('INVALID_STATE', HELD_SINCE_RESTORE);
         if (isHeld(all, message, queued)) return refuse('INVALID_STATE', HELD_BY_CAMPAIGN);
+        const stop = all.domains.sendingStop(message.domain_id);
+        if (stop !== null) return refuse('INVALID_STATE', HELD_BECAUSE[stop]);
         if (message.status !== 'deferred') return notDeferred(message, queued);
         all.queue.release(message.seq, clock.now());
         return queued;
@@ -74,15 +76,22 @@ const HELD_BY_CAMPAIGN = 'The message is held because its campaign is paused: re
 const HELD_SINCE_RESTORE =
   'The message is held because the service was restored from a backup and may have sent it before: the operator releases it with "postrider restore release"';
 
-/** Whether the message is held, or would be when it is taken from the queue. */
-function isHeld(tables: Tables, { job_id }: ListedMessage, queued: QueueRow): boolean {
+const HELD_BECAUSE = {
+  account_disabled:
+    'The message is held because its account is disabled: the operator releases it with "postrider account enable"',
+  domain_failed:
+    'The message is held because the verification of its domain has failed: correct the DNS records of the domain and verify it',
+};
+
+/** Whether the message is held with its campaign, or would be when it is taken from the queue. */
+function isHeld(tables: Tables, { job_id }: ListedMessage, queued: StoredInQueueRow): boolean {
   if (queued.due_at === HELD) return true;
   return (
     queued.campaign_seq !== null && job_id !== null && tables.campaignSends.statusOfJob(job_id) === 'paused'
   );
 }
 
-function notDeferred(message: ListedMessage, queued: QueueRow): Refusal {
+function notDeferred(message: ListedMessage, queued: StoredInQueueRow): Refusal {
   if (message.status !== 'queued') return wrongState(message, 'retried');
   return refuse(
     'INVALID_STATE',
@@ -101,7 +110,7 @@ function reportOf(obstacle: string | null | undefined): string {
 
 interface Waiting {
   message: ListedMessage;
-  queued: QueueRow;
+  queued: StoredInQueueRow;
 }
 
 /** A message that is in the queue and not being sent. */

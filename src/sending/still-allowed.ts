@@ -7,7 +7,10 @@ import { suppressedFor } from '../suppression/suppression.ts';
 /** Repeats the checks of the acceptance. Null: the message can be sent. */
 export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | null {
   const campaign = campaignObstacle(tables, message);
-  if (campaign !== null || message.simulated === 1) return campaign;
+  if (campaign !== null) return campaign;
+  const stop = tables.domains.sendingStop(message.domain_id);
+  if (stop !== null) return { kind: 'hold_until_expiry', reason: stop };
+  if (message.simulated === 1) return null;
   if (message.use_case === 'mk') {
     const { account_id, recipient_hash, subscription_group_id } = message;
     const ended = mayReceiveMarketing(tables, account_id, recipient_hash, subscription_group_id);

@@ -150,7 +150,7 @@ function openCurrent(file: string, dir: string, options: OpenOptions): Database 
     // Another process may have migrated it while this one waited for the lock.
     const since = open();
     if (typeof since !== 'number') return since;
-    const result = upgradeDatabase(dir, { migrations });
+    const result = upgradeDatabase(dir);
     if (result.from > 0) onMigrated?.(result);
     const migrated = open();
     if (typeof migrated === 'number') throw new Error(`${file} was not migrated`);

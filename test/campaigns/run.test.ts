@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { changeLimits } from '../../src/accounts/limits.ts';
 import { MEMBER_BATCH_SIZE, paceOf } from '../../src/campaigns/batch.ts';
 import { knownCustomFields } from '../../src/campaigns/fields.ts';
-import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
+import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { stillAllowed } from '../../src/sending/still-allowed.ts';
@@ -556,6 +556,39 @@ describe('a custom field is known', () => {
     await knownCustomFields(setting.tables, 'acct_one', ['customFields.typo']);
     running = false;
     expect(turns).toBeGreaterThanOrEqual(4);
+  });
+});
+
+describe('campaigns of a disabled account', () => {
+  const setStatus = ({ tables }: CampaignSetting, status: 'active' | 'disabled') => {
+    const row = tables.accounts.get('acct_one');
+    if (row === null) throw new Error('there is no account');
+    tables.accounts.update({ ...row, status });
+  };
+
+  it('wait until it is enabled, without a change of their state', async () => {
+    const setting = await startCampaigns();
+    const { clock, runner, tables } = setting;
+    await addMembers(setting, 300);
+    const begun = granted(await setting.send());
+    const planned = granted(await setting.send({ scheduledAt: iso(clock.now() + HOUR) }));
+    runner.start();
+    await queued(setting, begun.campaign_id, 100);
+    setStatus(setting, 'disabled');
+    const { queued: before } = setting.progress(begun.campaign_id);
+    clock.advance(2 * HOUR);
+    const looks = vi.spyOn(tables.accounts, 'get');
+    // Each round reads the account of both campaigns.
+    await eventually('three rounds', () => looks.mock.calls.length >= 6, { everyMs: 5 });
+    expect(setting.progress(begun.campaign_id).queued - before).toBeLessThanOrEqual(100);
+    expect(setting.campaign(begun.campaign_id)).toMatchObject({ status: 'sending' });
+    expect(setting.campaign(planned.campaign_id)).toMatchObject({ status: 'scheduled' });
+    setStatus(setting, 'active');
+    await queued(setting, begun.campaign_id, 300);
+    await queued(setting, planned.campaign_id, 300);
+    await setting.deliverAll();
+    await setting.until(begun.campaign_id, 'sent');
+    await setting.until(planned.campaign_id, 'sent');
   });
 });
 

@@ -129,7 +129,7 @@ describe('queue retry and cancel by filter', () => {
     expect(outcome).toEqual({
       status: 3,
       out: '2 messages due now',
-      err: 'postrider: 1 message still held: resume the campaign to send it',
+      err: 'postrider: 1 message still held: resume the campaign, enable the account or verify the domain to send it',
     });
     expect(store((tables) => messages.map(({ seq }) => tables.queue.get(seq)?.ready))).toEqual([1, 1, 0]);
     expect(store((tables) => tables.queue.get(paused.seq)?.due_at)).toBe(HELD);

@@ -87,6 +87,8 @@ CREATE INDEX queue_by_domain ON queue (domain);
 
 CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 
+CREATE INDEX queue_held ON queue (domain) WHERE held = 1;
+
 CREATE INDEX queue_ready ON queue (lane, account, destination) WHERE ready = 1 AND lease IS NULL;
 
 CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
@@ -538,7 +540,7 @@ CREATE TABLE queue (
   ready        INTEGER NOT NULL CHECK (ready IN (0, 1)),                           -- due_at is in the past
   lease        INTEGER,
   campaign_seq INTEGER
-) STRICT;
+, held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1))) STRICT;
 
 CREATE TABLE settings (
   name  TEXT PRIMARY KEY,

@@ -18,6 +18,9 @@ export type Program =
   | 'swaks'
   | 'pebble'
   | 'curl'
+  | 'jq'
+  | 'java'
+  | 'python3'
   | 'spamassassin'
   | 'rspamd'
   | 'systemd-notify'
@@ -76,6 +79,9 @@ const FAULTS: Record<Program, () => string | null> = {
   pebble: () => findPrograms('Pebble (package pebble)', ['pebble']),
   swaks: () => findPrograms('swaks (package swaks)', ['swaks']),
   curl: () => findPrograms('curl', ['curl']),
+  jq: () => findPrograms('jq', ['jq']),
+  java: () => findPrograms('Java (package default-jdk-headless)', ['java', 'javac']),
+  python3: () => findPrograms('Python', ['python3']),
   spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
   rspamd: () => findPrograms('Rspamd (package rspamd)', ['rspamd']),
   'systemd-notify': () => findPrograms('systemd-notify (package systemd)', ['systemd-notify']),

@@ -62,7 +62,7 @@ export function restoreHoldTable(db: Database) {
     UPDATE messages SET status_code = CASE attempts WHEN 0 THEN ${STATUS_CODES.sql('queued')} ELSE ${STATUS_CODES.sql('deferred')} END
     WHERE status_code = ${STATUS_CODES.sql('sending')} AND seq IN (SELECT seq FROM queue WHERE seq > ? AND seq <= ?)`);
   const hold = db.prepare<[number, number]>(
-    `UPDATE queue SET due_at = ${HELD_BY_RESTORE}, ready = 0, lease = NULL WHERE seq > ? AND seq <= ?`,
+    `UPDATE queue SET due_at = ${HELD_BY_RESTORE}, ready = 0, held = 0, lease = NULL WHERE seq > ? AND seq <= ?`,
   );
   const holdReady = db.prepare<[number]>(`
     UPDATE webhook_deliveries SET state = 'waiting', due_at = ${HELD_BY_RESTORE} WHERE (webhook, event_seq) IN (

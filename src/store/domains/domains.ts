@@ -80,6 +80,11 @@ export function domainTable(db: Database) {
   const update = db.prepare<DomainRow>(`
     UPDATE domains SET ${updated.map((column) => `${column} = @${column}`).join(', ')}
     WHERE domain_id = @domain_id`);
+  const sendingStop = db
+    .prepare<[string], 'account_disabled' | 'domain_failed' | null>(`
+      SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed' END
+      FROM domains d JOIN accounts a ON a.account_id = d.account_id WHERE d.domain_id = ?`)
+    .pluck();
   const byId = db.prepare<[string], DomainRow>('SELECT * FROM domains WHERE domain_id = ?');
   const get = db.prepare<[string, string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? AND domain_id = ?',
@@ -125,6 +130,9 @@ export function domainTable(db: Database) {
       update.run(row);
     },
     /** A domain of any account: for the daemon's work, not for responses to callers. */
+    /** Why messages of a domain are held; null: they are not, or the domain was deleted. */
+    sendingStop: (domainId: string): 'account_disabled' | 'domain_failed' | null =>
+      sendingStop.get(domainId) ?? null,
     byId: (domainId: string): DomainRow | null => byId.get(domainId) ?? null,
     get: (accountId: string, domainId: string): DomainRow | null => get.get(accountId, domainId) ?? null,
     /** The domains of an account, or with null of all accounts, oldest first. */

@@ -3,7 +3,7 @@ import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import { jobKey, MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
-import type { ListedMessage, MessageStatus } from './messages.ts';
+import { LISTED_COLUMNS, type ListedColumns, type ListedMessage, type MessageStatus } from './messages.ts';
 
 /** Messages by any combination of filters, newest first. */
 export interface MessageFilter {
@@ -150,7 +150,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   }));
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
-  const listed = preparedByText<Parameters, StoredMessage & { due_at: number | null }>(db);
+  const listed = preparedByText<Parameters, StoredMessage & ListedColumns>(db);
   const numbered = preparedByText<Parameters, { seq: number }>(db);
 
   function stored(filter: MessageFilter): StoredMessageFilter {
@@ -229,7 +229,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
       if (scan === null) return EMPTY_PAGE;
       const { range, end, values } = scan;
       const rows = listed(`
-        SELECT ${MESSAGE_COLUMNS}, q.due_at FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
+        SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
         WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`)
         .all({ ...values, ...range, afterSeq: end ?? range.afterSeq, limit: filter.limit + 1 })
         .map(toRow);

@@ -19,12 +19,22 @@ import {
   toAttempt,
   toStoredAttempt,
 } from './message-rows.ts';
+import { HOLD_REASON_SQL, type HoldReason } from './queue.ts';
 
 export type { AttemptRow, MessageRow, MessageStatus, NewMessage, Role } from './message-rows.ts';
 export { MESSAGE_STATUSES } from './message-rows.ts';
 
 /** A message with the time of its next attempt, null when it is not in the queue. */
-export type ListedMessage = MessageRow & { due_at: number | null };
+export type ListedMessage = MessageRow & ListedColumns;
+
+/** What a list adds to a message from its queue row; null: it is not in the queue, or not held. */
+export interface ListedColumns {
+  due_at: number | null;
+  hold_reason: HoldReason | null;
+}
+
+/** The columns of ListedColumns, of a queue row `q`. */
+export const LISTED_COLUMNS = `q.due_at, ${HOLD_REASON_SQL} AS hold_reason`;
 
 /** A content to be stored: JSON as a string, or octets that mail/stored-content.ts has encoded. */
 export interface NewContent {
@@ -95,8 +105,8 @@ export function messageTable(db: Database) {
   const bySeq = db.prepare<[number], StoredMessage>(
     `SELECT ${MESSAGE_COLUMNS} FROM messages m WHERE m.seq = ?`,
   );
-  const byId = db.prepare<[StoredKey], StoredMessage & { due_at: number | null }>(
-    `SELECT ${MESSAGE_COLUMNS}, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
+  const byId = db.prepare<[StoredKey], StoredMessage & ListedColumns>(
+    `SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
   );
   const setState = db.prepare<[number, number, number | null, number | null, number]>(`
     UPDATE messages SET status_code = ?, updated_at = ?,

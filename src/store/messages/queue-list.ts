@@ -2,7 +2,13 @@ import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from './message-rows.ts';
-import { HELD_BY_RESTORE, type QueueColumns, type QueuedMessage } from './queue.ts';
+import {
+  HELD_BY_RESTORE,
+  HOLD_REASON_SQL,
+  type HoldReason,
+  type QueueColumns,
+  type QueuedMessage,
+} from './queue.ts';
 
 /** Queued messages by any combination of filters, for the commands of the operator. */
 export interface QueueFilter {
@@ -19,15 +25,16 @@ interface StoredFilter {
   campaign?: BoundId;
 }
 
-/** A message in the queue and whether it is held, with its campaign or since a restore. */
-export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1 };
+/** A message in the queue and whether it is held; one of a paused campaign counts as held before it is due. */
+export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1; hold_reason: HoldReason | null };
 
 /** Numbers of queued messages that match a filter, by what can be done with them. */
 export interface QueueCounts {
   messages: number;
   sending: number;
-  /** Deferred, neither paused nor being sent. */
+  /** Deferred, neither held nor being sent. */
   deferred: number;
+  /** Held: with their campaigns, accounts or domains. */
   paused: number;
 }
 
@@ -39,7 +46,7 @@ export interface QueueSummary {
   deferred: number;
   /** Not yet due and never attempted. */
   scheduled: number;
-  /** Held with their campaigns. */
+  /** Held: with their campaigns, accounts or domains. */
   paused: number;
   transactional: number;
   /** Null when all are paused. */
@@ -55,7 +62,7 @@ export function queueList(db: Database) {
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
   // Held, or of a paused campaign: the message is held when it leaves the queue.
-  const PAUSED = `(q.due_at >= ${HELD_BY_RESTORE}
+  const PAUSED = `(q.due_at >= ${HELD_BY_RESTORE} OR q.held = 1
     OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
   const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
   const IS_DEFERRED = `m.status_code = ${STATUS_CODES.sql('deferred')}`;
@@ -67,10 +74,11 @@ export function queueList(db: Database) {
       min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
     FROM queue q GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
 
-  type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused'>;
+  type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused' | 'hold_reason'>;
   // CROSS JOIN: reads the queue, not all messages of a campaign.
   const SELECT = `
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused,
+      ${HOLD_REASON_SQL} AS hold_reason
     FROM queue q CROSS JOIN messages m USING (seq)`;
   const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
   const oneListed = db.prepare<[number], StoredInQueue>(`${SELECT} WHERE q.seq = ?`);

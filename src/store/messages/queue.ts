@@ -2,8 +2,7 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
-import { MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
-import type { MessageRow } from './messages.ts';
+import { MESSAGE_COLUMNS, type MessageRow, messageRows, type StoredMessage } from './message-rows.ts';
 
 /**
  * The durable queue. A row is `ready` when it is due and not held; deferred rows wait for their due time and are made ready
@@ -33,6 +32,26 @@ export const HELD = 253_402_300_799_999;
  */
 export const HELD_BY_RESTORE = HELD - 1;
 
+/** Why a message is held. `being_released`: the reason has ended, and the daemon makes the message due within seconds. */
+export const HOLD_REASONS = [
+  'campaign_paused',
+  'account_disabled',
+  'domain_failed',
+  'restored',
+  'being_released',
+] as const;
+export type HoldReason = (typeof HOLD_REASONS)[number];
+
+/**
+ * SQL for the hold reason of a queue row `q`; null: it is not held. Messages of a disabled account or a failed domain are
+ * marked in the column `held` and are due at their expiry; messages of a paused campaign do not expire while it is paused.
+ */
+export const HOLD_REASON_SQL = `CASE WHEN q.due_at = ${HELD} THEN 'campaign_paused'
+  WHEN q.due_at = ${HELD_BY_RESTORE} THEN 'restored' WHEN q.held = 1 THEN coalesce((
+    SELECT CASE WHEN a.status = 'disabled' THEN 'account_disabled' WHEN d.status = 'FAILED' THEN 'domain_failed' END
+    FROM domain_numbers n JOIN domains d ON d.domain_id = n.id JOIN accounts a ON a.account_id = d.account_id
+    WHERE n.number = q.domain), 'being_released') END`;
+
 /** 0: transactional mail, which is sent first; 1: marketing mail. The column `lane` of the queue. */
 export type QueuePriority = 0 | 1;
 export const TRANSACTIONAL_PRIORITY = 0;
@@ -44,6 +63,9 @@ export interface QueueKey {
   account_id: string;
   destination: string;
 }
+
+/** A row of the queue with what the queue adds to it. */
+export type StoredInQueueRow = QueueRow & { held: 0 | 1 };
 
 /** The key as text, for maps. */
 export function queueKeyText({ priority, account_id, destination }: QueueKey): string {
@@ -65,6 +87,7 @@ export type QueueColumns = Pick<QueuedMessage, 'destination' | 'priority' | 'lea
 
 /** A row of the table: ids are numbers (id-numbers.ts). */
 type StoredQueueRow<Id = StoredId> = Omit<QueueRow, 'account_id' | 'domain_id'> & { account: Id; domain: Id };
+type StoredHeldRow = StoredQueueRow & { held: 0 | 1 };
 
 type StoredQueueKey = Omit<QueueKey, 'account_id'> & { account: StoredId };
 
@@ -97,8 +120,8 @@ export function queueTable(db: Database) {
     INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready, lease, campaign_seq)
     VALUES (@seq, @priority, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq)`);
   const remove = db.prepare<[number]>('DELETE FROM queue WHERE seq = ?');
-  const get = db.prepare<[number], StoredQueueRow>(`
-    SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq FROM queue WHERE seq = ?`);
+  const get = db.prepare<[number], StoredHeldRow>(`
+    SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq, held FROM queue WHERE seq = ?`);
   const firstKey = db.prepare<[number], StoredQueueKey>(`
     SELECT lane AS priority, account, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
     ORDER BY account, destination LIMIT 1`);
@@ -121,11 +144,29 @@ export function queueTable(db: Database) {
     'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL',
   );
   const release = db.prepare<[number, number]>(
-    'UPDATE queue SET lease = NULL, ready = 1, due_at = ? WHERE seq = ?',
+    'UPDATE queue SET lease = NULL, ready = 1, held = 0, due_at = ? WHERE seq = ?',
   );
   const defer = db.prepare<[number, number]>(
-    'UPDATE queue SET lease = NULL, ready = 0, due_at = ? WHERE seq = ?',
+    'UPDATE queue SET lease = NULL, ready = 0, held = 0, due_at = ? WHERE seq = ?',
   );
+  const hold = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = NULL, ready = 0, held = 1, due_at = ? WHERE seq = ?',
+  );
+  // Reads one index entry of each domain.
+  const heldDomains = db
+    .prepare<[], StoredId>(`
+      WITH RECURSIVE held(domain) AS (
+        SELECT min(domain) FROM queue WHERE held = 1
+        UNION ALL
+        SELECT (SELECT min(q.domain) FROM queue q WHERE q.held = 1 AND q.domain > held.domain) FROM held
+        WHERE held.domain IS NOT NULL)
+      SELECT domain FROM held WHERE domain IS NOT NULL`)
+    .pluck();
+  const releaseHeld = db.prepare<[number, BoundId, number], StoredQueueKey>(`
+    UPDATE queue SET held = 0, ready = 1, due_at = ?
+    WHERE seq IN (SELECT seq FROM queue WHERE held = 1 AND domain = ? LIMIT +?)
+    RETURNING lane AS priority, account, destination`);
+  const countHeld = db.prepare<[], number>('SELECT count(*) FROM queue WHERE held = 1').pluck();
   const postpone = db.prepare<[number, number]>(
     'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
   );
@@ -150,7 +191,7 @@ export function queueTable(db: Database) {
   );
   const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
   const promote = db.prepare<[number, number], StoredQueueKey>(`
-    UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT +?)
+    UPDATE queue SET ready = 1, held = 0 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT +?)
     RETURNING lane AS priority, account, destination`);
   const oldestWaiting = db
     .prepare<[number], number | null>(`
@@ -176,7 +217,7 @@ export function queueTable(db: Database) {
     remove: (seq: number): void => {
       remove.run(seq);
     },
-    get: (seq: number): QueueRow | null => {
+    get: (seq: number): StoredInQueueRow | null => {
       const found = get.get(seq);
       if (found === undefined) return null;
       const { account: accountNumber, domain: domainNumber, ...row } = found;
@@ -207,6 +248,17 @@ export function queueTable(db: Database) {
     defer: (seq: number, dueAt: number): void => {
       defer.run(dueAt, seq);
     },
+    /** Holds a message until its expiry, when it becomes due, or until it is released. */
+    hold: (seq: number, expiresAt: number): void => {
+      hold.run(expiresAt, seq);
+    },
+    /** Domains with messages that `hold` holds. */
+    heldDomains: (): string[] => heldDomains.all().map((stored) => domain.id(stored)),
+    /** Makes at most `limit` held messages of a domain due now; returns the queue key of each. */
+    releaseHeld: (domainId: string, now: number, limit: number): QueueKey[] =>
+      releaseHeld.all(now, domain.find(domainId), limit).map(toQueueKey),
+    /** Number of messages that `hold` holds. Reads an index entry of each. */
+    countHeld: (): number => countHeld.get() ?? 0,
     /** Postpones a message without a lease; its state does not change. */
     postpone: (seq: number, dueAt: number): void => {
       postpone.run(dueAt, seq);

@@ -1,7 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { databaseFileIn } from '../connection.ts';
+import { SqliteError } from 'better-sqlite3';
+import { programVersion } from '../../config/version.ts';
+import { databaseFileIn, openConnection } from '../connection.ts';
 import { StoreFault } from '../failure.ts';
 import { copiesOf, removeLeftovers } from './files.ts';
 import { type MigrationProgress, type MigrationResult, migrateDatabase, schemaOf } from './migrate.ts';
@@ -45,9 +47,40 @@ export function newerSchema(file: string, { found, newest }: { found: number; ne
     (copy) =>
       `, or stop postrider and rename ${basename(copy)} to ${basename(file)}, which loses everything since then`,
   );
+  const program = programOf(file);
+  const user = program === null ? 'it was used by a newer version' : `Postrider ${program} migrated it`;
   return new StoreFault(
-    `${file} has schema ${found}, this program knows schemas up to ${newest}: it was used by a newer version. Install that version${remedy.at(-1) ?? ''}`,
+    `${file} has schema ${found}, this program (Postrider ${programVersion()}) knows schemas up to ${newest}: ${user}. Install that version${remedy.at(-1) ?? ''}`,
   );
+}
+
+/** The setting with the version of the program that migrated the database last. */
+const MIGRATED_BY = 'migrated-by';
+
+function recordProgram(file: string): void {
+  const db = openConnection(file, { fileMustExist: true });
+  try {
+    db.prepare('INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)').run(
+      MIGRATED_BY,
+      programVersion(),
+    );
+  } finally {
+    db.close();
+  }
+}
+
+/** Null: it is not recorded, or this program cannot read where a newer one records it. */
+function programOf(file: string): string | null {
+  const db = openConnection(file, { readonly: true, fileMustExist: true });
+  try {
+    const read = db.prepare<[string], string>('SELECT value FROM settings WHERE name = ?').pluck();
+    return read.get(MIGRATED_BY) ?? null;
+  } catch (error) {
+    if (error instanceof SqliteError) return null;
+    throw error;
+  } finally {
+    db.close();
+  }
 }
 
 export interface UpgradeOptions {
@@ -71,6 +104,7 @@ export function upgradeDatabase(dir: string, options: UpgradeOptions = {}): Migr
     requireSpace(file, estimate);
   }
   const result = migrateDatabase({ file, migrations, ...(onProgress === undefined ? {} : { onProgress }) });
+  if (options.migrations === undefined && result.from !== result.to) recordProgram(file);
   return { ...result, removed: [...removed, ...result.removed] };
 }
 

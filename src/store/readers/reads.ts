@@ -51,7 +51,7 @@ export const TABLE_READS = {
   complianceTemplates: ['list'],
   campaigns: ['list'],
   webhookDeliveries: ['list'],
-  queue: ['count'],
+  queue: ['count', 'countHeld'],
 } as const satisfies { [Table in keyof Tables]?: readonly PlainMethod<Table>[] };
 
 type ReadTable = keyof typeof TABLE_READS;

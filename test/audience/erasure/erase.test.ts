@@ -169,7 +169,7 @@ describe('an erasure', () => {
     const seq = message?.seq ?? 0;
     await bounce(seq);
     await erase();
-    expect(presentMessage({ ...of(seq), due_at: null })).toMatchObject({
+    expect(presentMessage({ ...of(seq), due_at: null, hold_reason: null })).toMatchObject({
       recipient: ADA_ID,
       subject: '',
       status: 'bounced',

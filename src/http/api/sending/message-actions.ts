@@ -16,7 +16,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       tag: 'Messages and events',
       summary: 'Cancel a queued message',
       description:
-        'The message becomes `cancelled`, with the event `email_failed` and the reason `cancelled`. A message that is being sent or has a final status cannot be cancelled.',
+        'Records `email_failed` with the reason `cancelled`. A message that is being sent or final cannot be cancelled.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
       responses: {
@@ -36,8 +36,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       operationId: 'retryMessage',
       tag: 'Messages and events',
       summary: 'Retry a deferred message now',
-      description:
-        'The message becomes due now. `message` states whether it is tried immediately or waits, because its destination is not reachable or its domain cannot send at present.',
+      description: 'Makes the message due now. `message` states why it waits, if it does.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
       responses: {

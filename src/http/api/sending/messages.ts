@@ -5,6 +5,7 @@ import { presentEvent } from '../../../events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
 import { recipientIdentifier } from '../../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../../store/messages/messages.ts';
+import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
 import { type Route, route } from '../../route.ts';
 import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from '../event-schema.ts';
@@ -24,6 +25,8 @@ const filters = {
 
 const status = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
 
+const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'Why the message is held.' });
+
 /** A message in a response: alone, in a list, and after an action on it. */
 export const messageSchema = z
   .object({
@@ -40,6 +43,7 @@ export const messageSchema = z
     status,
     attempts: z.int(),
     nextAttemptAt: z.string().optional(),
+    heldBecause: holdReason.optional(),
     createdAt: z.string(),
     updatedAt: z.string(),
   })
@@ -134,7 +138,7 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     operationId: 'listEvents',
     tag: 'Messages and events',
     summary: 'List events in order, oldest first',
-    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request: a consumer that was down continues without a gap. \`nextKey\` is present whenever the page has events, so a consumer can poll at the end of the feed. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses if it is repeated on another day or confirmed by an SMTP reply.`,
+    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request to continue without a gap. \`nextKey\` is present whenever the page has events. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce if it is repeated on another day or confirmed by an SMTP reply.`,
     scope: 'setup',
     query: z.object({
       ...filters,

@@ -1,0 +1,88 @@
+import { type Clock, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
+import { createPortions } from '../store/maintenance/portions.ts';
+import type { QueueKey } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * Releases messages that were held because their account was disabled or the verification of their domain had failed. What
+ * is held, and why, is in the database: a change by another process is noticed within a second, and a release that was
+ * interrupted continues after the next start. A released message is checked again when it leaves the queue.
+ */
+export interface Holds {
+  start(): void;
+  /** Number of held messages, counted every few seconds. */
+  count(): number;
+  /** Resolves after the portion in progress. */
+  stop(): Promise<void>;
+}
+
+export interface HoldsDeps {
+  clock: Clock;
+  log: Log;
+  tables: Tables;
+  writer: Writer;
+  /** Counts held messages without blocking the event loop. */
+  countHeld(): Promise<number>;
+  /** Called for the queue keys of released messages, which are on disk and due. */
+  announce(key: QueueKey): void;
+}
+
+const RELEASE_INTERVAL_MS = SECOND;
+const COUNT_INTERVAL_MS = 5 * SECOND;
+
+export function createHolds(deps: HoldsDeps): Holds {
+  const { clock, log, tables, writer, announce } = deps;
+  const portions = createPortions({ writer, share: 'held messages' });
+  let held = 0;
+
+  async function release(): Promise<void> {
+    for (const domainId of tables.queue.heldDomains()) {
+      // Read again in each portion: the account can be disabled again during the release.
+      if (tables.domains.sendingStop(domainId) !== null) continue;
+      let released = 0;
+      const finished = await portions.run(
+        (all, limit) => {
+          const isStopped = all.domains.sendingStop(domainId) !== null;
+          const keys = isStopped ? [] : all.queue.releaseHeld(domainId, clock.now(), limit);
+          return { keys, rows: keys.length, isDone: keys.length < limit };
+        },
+        ({ keys }) => {
+          released += keys.length;
+          for (const key of keys) announce(key);
+        },
+      );
+      if (released > 0) log.info({ domainId, messages: released }, 'held messages released');
+      if (!finished) return;
+    }
+  }
+
+  const releaseLoop = createLoop({
+    name: 'held-messages',
+    run: release,
+    intervalMs: RELEASE_INTERVAL_MS,
+    log,
+  });
+  const countLoop = createLoop({
+    name: 'held-messages-count',
+    run: async () => {
+      held = await deps.countHeld();
+    },
+    intervalMs: COUNT_INTERVAL_MS,
+    log,
+  });
+
+  return {
+    start: () => {
+      releaseLoop.start();
+      countLoop.start();
+    },
+    count: () => held,
+    stop: async () => {
+      portions.stop();
+      await Promise.all([releaseLoop.stop(), countLoop.stop()]);
+    },
+  };
+}
