@@ -12,18 +12,20 @@ import type { Config } from './config/schema.ts';
 import { formatListen, type ListenAddress } from './config/setting-types.ts';
 import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
+import { measureEventLoopDelay } from './core/event-loop-delay.ts';
 import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
 import { createDelivery } from './delivery/delivery.ts';
-import { registerDeliveryGauges, registerOutcomeCounter } from './delivery/metrics.ts';
+import { registerDeliveryCounters, registerDeliveryGauges } from './delivery/metrics.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
 import type { GenerateKey } from './domains/key-queue.ts';
 import { createLinkHosts } from './domains/platform/link-hosts.ts';
 import { createDomains, type Domains } from './domains/service.ts';
+import { registerMessageCounters } from './events/message-metrics.ts';
 import { createRecorder, dropQueued } from './events/record.ts';
 import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
@@ -40,6 +42,7 @@ import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
 import { createPressure } from './sending/pressure.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
+import { registerListenerCertificates } from './smtp/certificate-metrics.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
 import { lockDaemon } from './store/database.ts';
@@ -121,7 +124,15 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     const registry = new Registry();
     const storage = await createStorage(
-      { lock, log, registry, turn: eventLoopTurns.next, steps: [CONTACT_SEARCH_STEP] },
+      {
+        lock,
+        log,
+        registry,
+        clock,
+        onCounted: registerMessageCounters(registry),
+        turn: eventLoopTurns.next,
+        steps: [CONTACT_SEARCH_STEP],
+      },
       {
         dataDir: config.data.dir,
         readerThreads: config.readers.threads,
@@ -280,7 +291,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
-      observe: registerOutcomeCounter(registry),
+      ...registerDeliveryCounters(registry),
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
@@ -340,7 +351,9 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     collectDefaultMetrics({ register: registry });
+    undo.push(measureEventLoopDelay(registry));
     registerDeliveryGauges(registry, delivery);
+    registerListenerCertificates(registry, config);
     const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {

@@ -25,11 +25,13 @@ import { retentionTable } from './maintenance/retention.ts';
 import { delayNoticeTable } from './messages/delay-notices.ts';
 import { eventFeed } from './messages/event-feed.ts';
 import { eventTable, visitTable } from './messages/events.ts';
+import { hourlyCountTable } from './messages/hourly-counts.ts';
 import { messageList } from './messages/message-list.ts';
 import { messageTable } from './messages/messages.ts';
 import { queueTable } from './messages/queue.ts';
 import { queueList } from './messages/queue-list.ts';
 import { sharedContentTable } from './messages/shared-contents.ts';
+import { backlogTable } from './monitoring/backlog.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
@@ -66,6 +68,7 @@ export function createTables(db: Database) {
     erasures: erasureTable(db),
     keptMail: keptMailTable(db),
     delayNotices: delayNoticeTable(db),
+    hourlyCounts: hourlyCountTable(db),
     dmarcReports: dmarcReportTable(db),
     tlsReports: tlsReportTable(db),
     templates: templateTable(db),
@@ -78,6 +81,7 @@ export function createTables(db: Database) {
     webhookDeliveries: webhookDeliveryTable(db),
     retention: retentionTable(db),
     freeSpace: freeSpaceTable(db),
+    backlog: backlogTable(db),
   };
 }
 
