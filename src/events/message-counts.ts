@@ -69,13 +69,12 @@ function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass
       return counted('failed', 'suppressed');
     case 'email_complained':
       return counted('complained');
-    case 'email_opened':
-    case 'email_clicked': {
+    case 'email_unsubscribed':
+      return counted('unsubscribed');
+    default: {
       const { isBot, isFirst } = event.fields;
       if (isBot || !isFirst) return null;
       return counted(event.kind === 'email_opened' ? 'opened' : 'clicked');
     }
-    case 'email_unsubscribed':
-      return counted('unsubscribed');
   }
 }

@@ -76,7 +76,7 @@ export const HOURLY_COUNT_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-/** The provider of recipients whose domain has no rows of its own. */
+/** The provider to which the recipient domains without separate rows count. */
 export const OTHER_PROVIDER = 'other';
 /**
  * Rows of one hour and account. Above it, further combinations count to the provider `other`: recipient domains are
