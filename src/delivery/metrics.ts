@@ -7,6 +7,8 @@ import type { Delivery, DeliveryDeps } from './delivery.ts';
 const MAX_SITES = 50;
 /** Suspended sites that are named. */
 const MAX_SUSPENDED = 20;
+/** Characters of a site in a label; the names of many MX hosts are longer. */
+const MAX_SITE_LENGTH = 120;
 const ATTEMPT_RESULTS = ['delivered', 'deferred', 'bounced'] as const;
 
 /** Registers the counters of outcomes and of attempts by site; returns the functions that count. */
@@ -36,7 +38,7 @@ export function registerDeliveryCounters(
   });
   return {
     observe: (outcome) => outcomes.inc({ outcome }),
-    observeAttempt: (site, result) => attempts.inc({ site: sites.labelOf(site), result }),
+    observeAttempt: (site, result) => attempts.inc({ site: sites.labelOf(siteLabel(site)), result }),
   };
 }
 
@@ -79,7 +81,8 @@ export function registerDeliveryGauges(registry: Registry, delivery: Delivery): 
     collect() {
       this.reset();
       const longest = delivery.sites().suspended.toSorted((a, b) => b.ms - a.ms);
-      for (const { site, ms } of longest.slice(0, MAX_SUSPENDED)) this.set({ site }, ms / 1000);
+      for (const { site, ms } of longest.slice(0, MAX_SUSPENDED))
+        this.set({ site: siteLabel(site) }, ms / 1000);
     },
   });
   registry.registerMetric(suspended);
@@ -105,4 +108,8 @@ export function registerDeliveryGauges(registry: Registry, delivery: Delivery): 
     },
   });
   registry.registerMetric(parked);
+}
+
+function siteLabel(site: string): string {
+  return site.length <= MAX_SITE_LENGTH ? site : `${site.slice(0, MAX_SITE_LENGTH - 1)}…`;
 }

@@ -199,7 +199,9 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
   } {
     const { port } = new URL(setup.daemon.baseUrl);
     const command = `stty cols 100 rows 30; exec ${process.execPath} ${PROGRAM} top --interval 1 --url http://127.0.0.1:${port}`;
-    const child = spawn('script', ['-qefc', command, '/dev/null'], { env: { ...process.env, ...env } });
+    const child = spawn('script', ['-qefc', command, '/dev/null'], {
+      env: { PATH: process.env['PATH'], TERM: 'xterm', ...env },
+    });
     let output = '';
     child.stdout.on('data', (text) => {
       output += text;
@@ -210,7 +212,11 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
   }
 
   const firstFrame = (output: () => string) =>
-    eventually('a frame with rates', () => output().includes('accepted 0  delivered 0'));
+    eventually('a frame with rates', () => output().includes('accepted 0  delivered 0')).catch(
+      (cause: unknown) => {
+        throw new Error(`the output is ${JSON.stringify(output())}`, { cause });
+      },
+    );
 
   it('draws within the terminal, and restores it after q', async () => {
     const { child, output, ended } = startTop();
@@ -220,7 +226,7 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
     const [before, ...frames] = output().split('\x1b[H');
     expect(before).toBe(OPENED);
     for (const frame of frames) {
-      const lines = frame.replaceAll(/\x1b\[[\d;?]*[a-zA-Z]/g, '').split('\r\n');
+      const lines = frame.replaceAll(/\x1b\[[\d;?]*[a-zA-Z]/g, '').split(/\r*\n/);
       expect(lines.length).toBeLessThanOrEqual(30);
       expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);
     }

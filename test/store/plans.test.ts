@@ -167,8 +167,8 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
     reason: 'the rows of one hour; a command of the operator, in a separate process',
   },
   {
-    statement: /^SELECT destination, count\(\*\) AS messages, sum\(ready = 1 AND lease IS NULL\) AS ready/,
-    reason: 'walks the queue, which the limit of queued messages bounds, in a reader thread',
+    statement: /^SELECT destination, count\(\*\) \* @step AS messages, /,
+    reason: 'walks the queue, which the limit of queued messages bounds, in a reader thread; sorts a sample',
   },
   {
     statement: /^SELECT url, clicks FROM campaign_links WHERE campaign_id = \? ORDER BY clicks DESC, rowid/,

@@ -51,7 +51,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
   );
   labelled(
     'postrider_queue_destination_messages',
-    'Queued messages of the 20 destinations with the most.',
+    'Queued messages of the 20 destinations with the most; estimated from a sample of queues with more than 100,000 messages.',
     'destination',
     ({ queue }) => queue.destinations.map(({ destination, messages }) => [destination, messages]),
   );

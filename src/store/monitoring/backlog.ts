@@ -14,7 +14,7 @@ export interface Backlog {
     held: number;
     /** Due time of the message that has been due longest and is not being sent, epoch ms; null: none is due. */
     oldestDue: number | null;
-    /** The destinations with the most messages. */
+    /** The destinations with the most messages; estimates from a sample when the queue is long. */
     destinations: DestinationBacklog[];
   };
   /** Calls to active webhooks. */
@@ -37,25 +37,37 @@ export interface DestinationBacklog {
   oldestDue: number | null;
 }
 
-interface Group extends DestinationBacklog {
+interface QueueTotals {
+  messages: number;
   ready: number;
   sending: number;
   held: number;
+  oldestDue: number | null;
 }
 
 /** Destinations and certificates in a backlog at most. */
 const MAX_DESTINATIONS = 20;
 const MAX_CERTIFICATES = 20;
 
+/** Rows of the queue that are grouped by destination, about; of a longer queue they are a sample. */
+const MAX_GROUPED_ROWS = 100_000;
+
 /**
  * Reads the backlog. It walks the whole queue, which `limits.queuedMessages` bounds, and therefore runs in a reader thread
- * within the time budget of reads.
+ * within the time budget of reads. Grouping by destination has no index and sorts, so it uses a sample of a long queue.
  */
-export function backlogTable(db: Database) {
-  const byDestination = db.prepare<[], Group>(`
-    SELECT destination, count(*) AS messages, sum(ready = 1 AND lease IS NULL) AS ready, sum(lease IS NOT NULL) AS sending,
-      sum(due_at = ${HELD}) AS held, min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
-    FROM queue WHERE seq > 0 GROUP BY destination`);
+export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
+  const totals = db.prepare<[], QueueTotals>(`
+    SELECT count(*) AS messages, coalesce(sum(ready = 1 AND lease IS NULL), 0) AS ready,
+      coalesce(sum(lease IS NOT NULL), 0) AS sending, coalesce(sum(due_at = ${HELD}), 0) AS held,
+      min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
+    FROM queue WHERE seq > 0`);
+  // A multiplicative hash: numbers of messages that were accepted together must not share their part of the sample.
+  const byDestination = db.prepare<{ step: number; limit: number }, DestinationBacklog>(`
+    SELECT destination, count(*) * @step AS messages,
+      min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
+    FROM queue WHERE ((seq * 2654435761 & 4294967295) >> 8) % @step = 0
+    GROUP BY destination ORDER BY messages DESC LIMIT +@limit`);
   const byWebhook = db.prepare<[string], { messages: number; oldest: number }>(`
     SELECT d.messages, (SELECT created_at FROM webhook_deliveries w
       WHERE w.webhook = d.webhook AND w.event_seq = d.firstSeq) AS oldest
@@ -67,22 +79,15 @@ export function backlogTable(db: Database) {
     SELECT host, not_after AS expiresAt FROM certificates WHERE not_after IS NOT NULL ORDER BY not_after LIMIT +?`);
 
   function readQueue(): Backlog['queue'] {
-    const sums = { messages: 0, ready: 0, sending: 0, held: 0 };
-    let oldestDue: number | null = null;
-    let largest: DestinationBacklog[] = [];
-    for (const { destination, messages, oldestDue: oldest, ...group } of byDestination.iterate()) {
-      sums.messages += messages;
-      sums.ready += group.ready;
-      sums.sending += group.sending;
-      sums.held += group.held;
-      oldestDue = earlier(oldestDue, oldest);
-      largest.push({ destination, messages, oldestDue: oldest });
-      // Sorted only now and then: a queue can have as many destinations as messages.
-      if (largest.length >= 50 * MAX_DESTINATIONS) largest = top(largest);
-    }
-    const { messages, ...states } = sums;
-    const waiting = messages - states.ready - states.sending - states.held;
-    return { ...states, waiting, oldestDue, destinations: top(largest) };
+    const found = totals.get();
+    if (found === undefined) throw new Error('an aggregate query returned no row');
+    const { messages, ...states } = found;
+    const step = Math.max(1, Math.ceil(messages / maxGroupedRows));
+    return {
+      ...states,
+      waiting: messages - states.ready - states.sending - states.held,
+      destinations: byDestination.all({ step, limit: MAX_DESTINATIONS }),
+    };
   }
 
   function readWebhooks(): Backlog['webhooks'] {
@@ -103,10 +108,6 @@ export function backlogTable(db: Database) {
       certificates: certificates.all(MAX_CERTIFICATES),
     }),
   };
-}
-
-function top(destinations: DestinationBacklog[]): DestinationBacklog[] {
-  return destinations.toSorted((a, b) => b.messages - a.messages).slice(0, MAX_DESTINATIONS);
 }
 
 function earlier(one: number | null, other: number | null): number | null {
