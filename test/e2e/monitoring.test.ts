@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parseExposition, type Samples } from '../../src/cli/top/exposition.ts';
 import { eventually } from '../support/eventually.ts';
@@ -185,6 +186,8 @@ describe('postrider top', () => {
 });
 
 const OPENED = '\x1b[?1049h\x1b[?25l';
+const HOME = '\x1b[H';
+const BOLD = '\x1b[1m';
 const RESTORED = '\x1b[?25h\x1b[?1049l';
 const required = requirementsOf(
   findProgram('script') === null ? ['script (package bsdutils) is not installed'] : [],
@@ -223,10 +226,10 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
     await firstFrame(output);
     child.stdin?.write('q');
     expect(await ended).toBe(0);
-    const [before, ...frames] = output().split('\x1b[H');
+    const [before, ...frames] = output().split(HOME);
     expect(before).toBe(OPENED);
     for (const frame of frames) {
-      const lines = frame.replaceAll(/\x1b\[[\d;?]*[a-zA-Z]/g, '').split(/\r*\n/);
+      const lines = stripVTControlCharacters(frame).split(/\r*\n/);
       expect(lines.length).toBeLessThanOrEqual(30);
       expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);
     }
@@ -239,6 +242,7 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
     child.stdin?.write('\x03');
     expect(await ended).toBe(0);
     expect(output().endsWith(RESTORED)).toBe(true);
-    expect(output()).not.toMatch(/\x1b\[[\d;]+m/);
+    const frames = output().split(HOME).slice(1);
+    expect(frames.join('')).not.toContain(BOLD);
   });
 });

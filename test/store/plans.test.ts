@@ -167,6 +167,10 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
     reason: 'the rows of one hour; a command of the operator, in a separate process',
   },
   {
+    statement: /^SELECT count\(\*\) AS messages, coalesce\(sum\(ready = 1 .* FROM queue WHERE seq > 0$/,
+    reason: 'walks the queue, which the limit of queued messages bounds, in a reader thread',
+  },
+  {
     statement: /^SELECT destination, count\(\*\) \* @step AS messages, /,
     reason: 'walks the queue, which the limit of queued messages bounds, in a reader thread; sorts a sample',
   },
