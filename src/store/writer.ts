@@ -225,20 +225,24 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   async function flushGroup({ units, counted, ms }: Group): Promise<void> {
     if (units.length === 0) return;
     const began = performance.now();
+    let flushMs = 0;
     try {
       if (log !== undefined) {
         flushing = log.flush();
         await flushing;
       }
-      options.observe?.({ transaction: ms, flush: performance.now() - began });
-      if (counted.length > 0) options.onCounted?.(counted);
+      flushMs = performance.now() - began;
       for (const { settle } of units) settle();
     } catch (error) {
       closed = true;
       for (const { entry } of units) entry.reject(error);
       for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
       options.onLost?.(error);
+      return;
     }
+    // Runs before the callers of the units continue. An error here is not a failed flush.
+    options.observe?.({ transaction: ms, flush: flushMs });
+    if (counted.length > 0) options.onCounted?.(counted);
   }
 
   async function checkpoint(ofLog: WriteAheadLog): Promise<void> {
