@@ -16,6 +16,7 @@ import type { Config } from './config/schema.ts';
 import { formatListen, type ListenAddress } from './config/setting-types.ts';
 import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
+import { measureEventLoopDelay } from './core/event-loop-delay.ts';
 import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import { gaugesOf } from './core/metrics.ts';
@@ -23,7 +24,7 @@ import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createHolds } from './delivery/holds.ts';
-import { registerDeliveryGauges, registerOutcomeCounter } from './delivery/metrics.ts';
+import { registerDeliveryCounters, registerDeliveryGauges } from './delivery/metrics.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
@@ -33,6 +34,7 @@ import { createDoctor } from './doctor/service.ts';
 import type { GenerateKey } from './domains/key-queue.ts';
 import { createLinkHosts } from './domains/platform/link-hosts.ts';
 import { createDomains, type Domains } from './domains/service.ts';
+import { registerMessageCounters } from './events/message-metrics.ts';
 import { createRecorder, dropQueued } from './events/record.ts';
 import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
@@ -50,6 +52,7 @@ import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
 import { createPressure } from './sending/pressure.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
+import { registerListenerCertificates } from './smtp/certificate-metrics.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
 import type { CopyPrograms } from './store/backup/copy.ts';
@@ -160,7 +163,16 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         });
       });
     const storage = await createStorage(
-      { lock, log, registry, turn: eventLoopTurns.next, steps: [CONTACT_SEARCH_STEP], onSuperseded },
+      {
+        lock,
+        log,
+        registry,
+        clock,
+        onCounted: registerMessageCounters(registry),
+        turn: eventLoopTurns.next,
+        steps: [CONTACT_SEARCH_STEP],
+        onSuperseded,
+      },
       {
         minGeneration:
           env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
@@ -339,7 +351,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       registers: [registry],
     });
     let delivered = 0;
-    const countOutcome = registerOutcomeCounter(registry);
+    const counters = registerDeliveryCounters(registry);
     const delivery = createDelivery({
       config,
       clock,
@@ -355,9 +367,10 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       stillAllowed,
       generation,
       observe: (status) => {
-        countOutcome(status);
+        counters.observe(status);
         if (status === 'delivered') delivered++;
       },
+      observeAttempt: counters.observeAttempt,
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
@@ -439,7 +452,9 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     collectDefaultMetrics({ register: registry });
+    undo.push(measureEventLoopDelay(registry));
     registerDeliveryGauges(registry, delivery, holds);
+    registerListenerCertificates(registry, config);
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, rateLimitsOf(config.limits));
     const submission =

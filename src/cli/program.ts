@@ -29,6 +29,8 @@ const COMMANDS: Record<
   log: async (context) => (await import('./log.ts')).logCommand(context),
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
   webhook: async (context) => (await import('./webhook.ts')).webhookCommand(context),
+  stats: async (context) => (await import('./stats.ts')).statsCommand(context),
+  top: async (context) => (await import('./top/top.ts')).topCommand(context),
   suppression: async (context) => (await import('./suppression.ts')).suppressionCommand(context),
   inbox: async (context) => (await import('./inbox.ts')).inboxCommand(context),
   campaign: async (context) => (await import('./campaign.ts')).campaignCommand(context),

@@ -38,6 +38,19 @@ export function formatTable(rows: readonly Row[], options: TableOptions): string
   return table.toString();
 }
 
+/** Rows of cells without borders, the first column aligned left and the others, which are numbers, right. */
+export function alignedTable(rows: readonly (readonly string[])[]): string {
+  const safe = rows.map((row) => row.map(escapeControls));
+  const widths = (safe[0] ?? []).map((_, n) => Math.max(...safe.map((row) => row[n]?.length ?? 0)));
+  return safe
+    .map((row) =>
+      row
+        .map((cell, n) => (n === 0 ? cell.padEnd(widths[n] ?? 0) : cell.padStart(widths[n] ?? 0)))
+        .join('  '),
+    )
+    .join('\n');
+}
+
 /** One object as lines of name and value. */
 export function formatRecord(row: Row, options: TableOptions): string {
   const names = Object.keys(row);

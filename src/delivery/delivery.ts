@@ -12,7 +12,7 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
-import { createFlights } from './flights.ts';
+import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
 import { createLeases } from './leases.ts';
 import { createLocalAttempts } from './local-attempts.ts';
@@ -57,6 +57,12 @@ export interface Delivery {
   inFlight(): number;
   /** Bytes of their contents that count toward the limit. */
   bytesInFlight(): number;
+  /** Sessions at most. */
+  maxConnections(): number;
+  /** Milliseconds that each worker has been busy since its thread started. */
+  workerBusyMs(): number[];
+  /** Sites in memory, and those that are suspended because their hosts cannot be reached. */
+  sites(): { known: number; suspended: SuspendedSite[] };
   /** Null while the queue is read, else what is wrong. */
   stalled(): string | null;
   /** Time since the queue was last read to its end, ms; 0 while reading it fails: `stalled` has the reason. */
@@ -79,6 +85,13 @@ export interface Delivery {
   stop(): Promise<number>;
 }
 
+export interface SuspendedSite {
+  /** Its MX hosts or shaping profile, and the egress pool. */
+  site: string;
+  /** Milliseconds until it is probed. */
+  ms: number;
+}
+
 export interface DeliveryDeps {
   config: Config;
   clock: Clock;
@@ -98,6 +111,8 @@ export interface DeliveryDeps {
   workerScript: URL;
   /** Called with the status of each recorded outcome, for metrics. */
   observe(status: DeliveryOutcome['status']): void;
+  /** Called with the result of each session, for metrics. */
+  observeAttempt?: ObserveAttempt | undefined;
   /** How long a stop may take. Default: 30 s. */
   graceMs?: number;
   /** Pause before an outcome is recorded again, ms. Default: 1 s, doubled up to 5 s. */
@@ -177,6 +192,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       idleConnections: connections,
       monotonic,
     },
+    observeAttempt: deps.observeAttempt,
     onReleased: (site) => scheduler.released(site),
   });
   const reader = createQueueReader({
@@ -237,6 +253,16 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     firstOutcome: waiters.first,
     inFlight: flights.count,
     bytesInFlight: flights.bytes,
+    maxConnections: () => connections,
+    workerBusyMs: flights.workerBusyMs,
+    sites: () => {
+      const known = [...sites.all()];
+      const suspended = known.filter((site) => site.isSuspended());
+      return {
+        known: known.length,
+        suspended: suspended.map((site) => ({ site: site.key, ms: site.suspendedMs() })),
+      };
+    },
     stalled: () => {
       if (scan.isFailing()) return 'the queue cannot be read; see the log';
       const ms = sinceScan();

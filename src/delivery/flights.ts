@@ -30,6 +30,8 @@ export interface Flights {
   count(): number;
   /** Bytes of the contents in flight that count toward the limit. */
   bytes(): number;
+  /** Milliseconds that each worker has been busy since its thread started. */
+  workerBusyMs(): number[];
   /** Ends workers that hold a job for too long. Call periodically. */
   check(): void;
   /** Lets the sessions in progress end, for at most `graceMs`; messages that no worker began are put back. */
@@ -49,9 +51,17 @@ export interface FlightsDeps {
   /** Concurrent sessions and content bytes at most. */
   limits: { sessions: number; bytes: number };
   pool: Pick<WorkerPoolOptions, 'script' | 'workers' | 'idleConnections' | 'monotonic'>;
+  /** Called with the result of each session, for metrics. */
+  observeAttempt?: ObserveAttempt | undefined;
   /** Called in a later turn of the event loop than the release of a slot, once for each site. */
   onReleased(site: Site): void;
 }
+
+/** `site`: the key of the site. `result`: what the attempt led to. */
+export type ObserveAttempt = (site: string, result: 'delivered' | 'deferred' | 'bounced') => void;
+
+/** What the action of a classification leads to. */
+const RESULTS = { deliver: 'delivered', defer: 'deferred', bounce: 'bounced' } as const;
 
 /**
  * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
@@ -177,6 +187,7 @@ export function createFlights(deps: FlightsDeps): Flights {
         { messageId: message.message_id, diagnostic: result.reply.text },
         'message cannot be composed; it fails',
       );
+    deps.observeAttempt?.(site.key, RESULTS[result.classification.action]);
     logAttempt(log, message, result, { conclusion, site: site.key, host: sessions.at(-1)?.host });
     recording.persist(report.id, (tables) =>
       results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions }),
@@ -219,6 +230,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     start,
     count: () => flights.size,
     bytes: () => byteBudget.used(),
+    workerBusyMs: () => pool.busyMs(),
     check: () => pool.check(),
     stop: async (graceMs) => {
       stopping = true;

@@ -1,20 +1,49 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { gaugesOf } from '../core/metrics.ts';
+import { createTopLabels } from '../core/top-labels.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
 import type { Holds } from './holds.ts';
 
-/** Registers the counter of outcomes; returns the function that counts one. */
-export function registerOutcomeCounter(registry: Registry): NonNullable<DeliveryDeps['observe']> {
+/** Sites with time series of their own: those with the most attempts. */
+const MAX_SITES = 50;
+/** Suspended sites that are named. */
+const MAX_SUSPENDED = 20;
+/** Characters of a site in a label; the names of many MX hosts are longer. */
+const MAX_SITE_LENGTH = 120;
+const ATTEMPT_RESULTS = ['delivered', 'deferred', 'bounced'] as const;
+
+/** Registers the counters of outcomes and of attempts by site; returns the functions that count. */
+export function registerDeliveryCounters(
+  registry: Registry,
+  now: () => number = () => performance.now(),
+): Required<Pick<DeliveryDeps, 'observe' | 'observeAttempt'>> {
   const outcomes = new Counter({
     name: 'postrider_delivery_outcomes_total',
     help: 'Outcomes of delivery attempts.',
     labelNames: ['outcome'],
     registers: [registry],
   });
-  return (outcome) => outcomes.inc({ outcome });
+  for (const outcome of ['delivered', 'deferred', 'bounced', 'failed']) outcomes.inc({ outcome }, 0);
+  const attempts = new Counter({
+    name: 'postrider_site_attempts_total',
+    help: `Delivery attempts by destination site (MX hosts or shaping profile, and egress pool) and result: the ${MAX_SITES} sites with the most, the rest as \`other\`.`,
+    labelNames: ['site', 'result'],
+    registers: [registry],
+  });
+  const sites = createTopLabels({
+    max: MAX_SITES,
+    now,
+    onDropped: (site) => {
+      for (const result of ATTEMPT_RESULTS) attempts.remove({ site, result });
+    },
+  });
+  return {
+    observe: (outcome) => outcomes.inc({ outcome }),
+    observeAttempt: (site, result) => attempts.inc({ site: sites.labelOf(siteLabel(site)), result }),
+  };
 }
 
-/** Registers the gauges of messages in delivery and of what stops them. */
+/** Registers the gauges of messages in delivery, of the workers, and of what stops messages. */
 export function registerDeliveryGauges(
   registry: Registry,
   delivery: Delivery,
@@ -23,12 +52,20 @@ export function registerDeliveryGauges(
   const gauge = gaugesOf(registry);
   gauge('postrider_deliveries_in_flight', 'Messages that hold a connection slot.', delivery.inFlight);
   gauge(
+    'postrider_delivery_connections_limit',
+    'Outbound sessions at most (`delivery.connections`).',
+    delivery.maxConnections,
+  );
+  gauge(
     'postrider_delivery_bytes_in_flight',
     'Contents of those messages, in bytes, without the first 64 KB of each.',
     delivery.bytesInFlight,
   );
   gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
     delivery.unrecorded() === null ? 0 : 1,
+  );
+  gauge('postrider_delivery_stalled', '1 while the queue is not read.', () =>
+    delivery.stalled() === null ? 0 : 1,
   );
   gauge(
     'postrider_delivery_unreadable',
@@ -40,6 +77,37 @@ export function registerDeliveryGauges(
     'Messages held because their account is disabled or the verification of their domain has failed.',
     holds.count,
   );
+  gauge('postrider_delivery_sites', 'Destination sites in memory.', () => delivery.sites().known);
+  gauge(
+    'postrider_delivery_suspended_sites',
+    'Sites to which no mail is sent for a while because their hosts cannot be reached.',
+    () => delivery.sites().suspended.length,
+  );
+  const suspended = new Gauge({
+    name: 'postrider_delivery_site_suspended_seconds',
+    help: `Time until a suspended site is probed: the ${MAX_SUSPENDED} with the longest.`,
+    labelNames: ['site'],
+    registers: [],
+    collect() {
+      this.reset();
+      const longest = delivery.sites().suspended.toSorted((a, b) => b.ms - a.ms);
+      for (const { site, ms } of longest.slice(0, MAX_SUSPENDED))
+        this.set({ site: siteLabel(site) }, ms / 1000);
+    },
+  });
+  registry.registerMetric(suspended);
+  const busy = new Counter({
+    name: 'postrider_delivery_worker_busy_seconds_total',
+    help: 'Time for which the event loop of a delivery worker was busy. Its rate is the utilization of the worker, from 0 to 1.',
+    labelNames: ['worker'],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const [worker, ms] of delivery.workerBusyMs().entries())
+        this.inc({ worker: String(worker) }, ms / 1000);
+    },
+  });
+  registry.registerMetric(busy);
   const parked = new Gauge({
     name: 'postrider_delivery_parked',
     help: 'Domains and accounts that are parked because their mail cannot be prepared.',
@@ -50,4 +118,8 @@ export function registerDeliveryGauges(
     },
   });
   registry.registerMetric(parked);
+}
+
+function siteLabel(site: string): string {
+  return site.length <= MAX_SITE_LENGTH ? site : `${site.slice(0, MAX_SITE_LENGTH - 1)}…`;
 }

@@ -13,6 +13,8 @@ export interface WorkerPool {
   send(worker: number, job: DeliveryJob): void;
   /** Number of threads that are running. */
   running(): number;
+  /** Milliseconds that the event loop of each thread has been busy since the thread started; 0 without a thread. */
+  busyMs(): number[];
   /** Terminates threads that hold a job for far longer than any job may take. Call periodically. */
   check(): void;
   /**
@@ -220,6 +222,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       setImmediate(flush, handle);
     },
     running: () => handles.filter(({ thread }) => thread !== null).length,
+    busyMs: () => handles.map(({ thread }) => thread?.worker.performance.eventLoopUtilization().active ?? 0),
     check: () => {
       const before = monotonic.now() - JOB_TIMEOUT_MS;
       for (const { index, thread, held } of handles) {

@@ -14,6 +14,7 @@ import {
   type MessageEventKind,
   nextState,
 } from './event-types.ts';
+import { countMessageEvent } from './message-counts.ts';
 
 /**
  * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the
@@ -128,6 +129,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const suppressed = suppress(tables, message, event, at);
       if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
       countEvent(tables, message, event, at);
+      countMessageEvent(tables, message, event, at);
       insert(tables, {
         account_id: message.account_id,
         kind,

@@ -1,5 +1,6 @@
 import type { Ids } from '../core/ids.ts';
 import { countQueued } from '../events/campaign-counts.ts';
+import { countAccepted } from '../events/message-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
@@ -178,6 +179,7 @@ export function storeMessage(tables: Tables, mail: NewMail, options: StoreOption
   const { accountId, useCase, domainId, now, dueAt } = mail;
   const { address } = mail.recipient.mailbox;
   const destination = domainOf(address);
+  const simulated = isSimulated(address, options);
   const seq = tables.messages.insert({
     message_id: mail.messageId,
     account_id: accountId,
@@ -192,7 +194,7 @@ export function storeMessage(tables: Tables, mail: NewMail, options: StoreOption
     recipient_hash: emailIdentifier(address),
     role: mail.recipient.role,
     subject: mail.subject,
-    simulated: isSimulated(address, options) ? 1 : 0,
+    simulated: simulated ? 1 : 0,
     track_clicks: mail.trackClicks ? 1 : 0,
     track_opens: mail.trackOpens ? 1 : 0,
     essential: mail.essential ? 1 : 0,
@@ -210,6 +212,7 @@ export function storeMessage(tables: Tables, mail: NewMail, options: StoreOption
     lease: null,
     campaign_seq: mail.campaignSeq,
   });
+  if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);
   return seq;
 }
 

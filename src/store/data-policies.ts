@@ -10,6 +10,7 @@ import { IDEMPOTENCY_POLICY } from './idempotency.ts';
 import { KEPT_MAIL_POLICY } from './kept-mail.ts';
 import { DELAY_NOTICE_POLICY } from './messages/delay-notices.ts';
 import { EVENT_POLICY } from './messages/events.ts';
+import { HOURLY_COUNT_POLICY } from './messages/hourly-counts.ts';
 import { ATTEMPT_POLICY, CONTENT_POLICY, MESSAGE_POLICY } from './messages/messages.ts';
 import { QUEUE_POLICY } from './messages/queue.ts';
 import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
@@ -28,6 +29,7 @@ export const DATA_POLICIES = [
   ATTEMPT_POLICY,
   STRIKE_POLICY,
   DELAY_NOTICE_POLICY,
+  HOURLY_COUNT_POLICY,
   KEPT_MAIL_POLICY,
   DMARC_REPORT_POLICY,
   TLS_REPORT_POLICY,

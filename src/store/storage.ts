@@ -1,17 +1,21 @@
 import { Worker } from 'node:worker_threads';
-import { Counter, Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import { gaugesOf } from '../core/metrics.ts';
 import { ensureLocation, instanceIn, requireOriginal, settle } from './backup/identity.ts';
 import { type DaemonLock, openDatabase } from './database.ts';
-import { ReadRejected, Superseded } from './failure.ts';
+import { Superseded } from './failure.ts';
+import type { CountedMessages } from './messages/hourly-counts.ts';
+import { type BackgroundStep, createBackgroundSteps } from './migrate/background-steps.ts';
+import { registerBacklogMetrics } from './monitoring/backlog-metrics.ts';
 import {
-  type BackgroundStep,
-  type BackgroundSteps,
-  createBackgroundSteps,
-} from './migrate/background-steps.ts';
+  registerCommitMetrics,
+  registerReadMetrics,
+  registerStepCounter,
+  registerStorageGauges,
+} from './monitoring/storage-metrics.ts';
 import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './readers/pool.ts';
-import { NO_ACCOUNT, type Reader } from './readers/reads.ts';
+import type { Reader } from './readers/reads.ts';
 import type { ReaderThreadData } from './readers/thread.ts';
 import { createTables, type Tables } from './tables.ts';
 import { openWriteAheadLog } from './write-ahead-log.ts';
@@ -36,6 +40,9 @@ export interface StorageDeps {
   lock: DaemonLock;
   log: Log;
   registry: Registry;
+  clock: Clock;
+  /** Called with the messages that a commit has counted, when it is on disk. */
+  onCounted(counted: readonly CountedMessages[]): void;
   /** The account's turn on the event loop, for what follows a read. */
   turn: NonNullable<ReaderPoolOptions['turn']>;
   /** Background steps of migrations, in the order in which they run. */
@@ -66,7 +73,7 @@ const READER_HEAP_MB = 256;
  * exits with an uncaught exception: it cannot be known which commits are on disk, and the next start reads them there.
  */
 export async function createStorage(deps: StorageDeps, options: StorageOptions): Promise<Storage> {
-  const { lock, log, registry, turn, steps } = deps;
+  const { lock, log, registry, clock, turn, steps } = deps;
   const { dataDir, readerThreads, readerScript, logScript } = options;
   const closeSteps: (() => Promise<void> | void)[] = [];
   const close = async () => {
@@ -95,7 +102,7 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
           workerData: { file: db.name } satisfies ReaderThreadData,
           resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
         }),
-      observe: createReadObserver(registry),
+      observe: registerReadMetrics(registry),
       turn,
     });
     closeSteps.push(() => pool.close());
@@ -111,6 +118,8 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
             );
       },
       log: writeAheadLog,
+      onCounted: deps.onCounted,
+      observe: registerCommitMetrics(registry),
       onCheckpointIncomplete: createLogRelief({ pool, checkpoint: () => writer.checkpoint() }),
       onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
       onLost: (error) => {
@@ -135,9 +144,10 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
       steps,
       writer,
       log,
-      observe: createStepObserver(registry),
+      observe: registerStepCounter(registry),
     });
-    registerGauges(registry, pool, backgroundSteps);
+    registerStorageGauges({ registry, pool, backgroundSteps, file: db.name, dataDir });
+    registerBacklogMetrics({ registry, reader: pool, clock });
     backgroundSteps.start();
     closeSteps.push(() => backgroundSteps.stop());
     return { tables, reader: pool, writer, ...started, close };
@@ -176,64 +186,4 @@ export function createLogRelief(deps: LogReliefDeps): () => void {
     isRunning = true;
     void run();
   };
-}
-
-function createReadObserver(registry: Registry): NonNullable<ReaderPoolOptions['observe']> {
-  const reads = new Counter({
-    name: 'postrider_reads_total',
-    help: 'Database reads of reader threads, by outcome; too-broad: stopped after the time budget.',
-    labelNames: ['read', 'outcome'],
-    registers: [registry],
-  });
-  const duration = new Histogram({
-    name: 'postrider_read_seconds',
-    help: 'Time of database reads in reader threads.',
-    labelNames: ['read'],
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.03, 0.1, 0.3, 1, 3],
-    registers: [registry],
-  });
-  return (read, outcome, ms) => {
-    reads.labels(read, outcome).inc();
-    if (ms > 0) duration.labels(read).observe(ms / 1000);
-  };
-}
-
-function createStepObserver(registry: Registry): (step: string, rows: number) => void {
-  const changed = new Counter({
-    name: 'postrider_background_step_rows_total',
-    help: 'Rows that background steps of a migration have changed.',
-    labelNames: ['step'],
-    registers: [registry],
-  });
-  return (step, rows) => changed.inc({ step }, rows);
-}
-
-function registerGauges(registry: Registry, pool: ReaderPool, backgroundSteps: BackgroundSteps): void {
-  const gauge = gaugesOf(registry);
-  let queued = 0;
-  gauge('postrider_queue_messages', 'Messages waiting to be delivered.', async () => {
-    queued = await pool.table(NO_ACCOUNT, 'queue', 'count').catch((error: unknown) => {
-      // The other metrics are needed most when reads are slow.
-      if (error instanceof ReadRejected) return queued;
-      throw error;
-    });
-    return queued;
-  });
-  gauge(
-    'postrider_reads_waiting',
-    'Database reads that wait for a reader thread.',
-    () => pool.state().waiting,
-  );
-  gauge('postrider_reader_threads', 'Reader threads that are running.', () => pool.state().threads);
-  gauge('postrider_reader_threads_busy', 'Reader threads that are running a read.', () => pool.state().busy);
-  gauge(
-    'postrider_background_steps_pending',
-    'Background steps of a migration that are not complete.',
-    backgroundSteps.pending,
-  );
-  gauge(
-    'postrider_background_steps_failed',
-    'Background steps that failed since the start; the next start continues them.',
-    backgroundSteps.failed,
-  );
 }

@@ -26,11 +26,13 @@ import { retentionTable } from './maintenance/retention.ts';
 import { delayNoticeTable } from './messages/delay-notices.ts';
 import { eventFeed } from './messages/event-feed.ts';
 import { eventTable, visitTable } from './messages/events.ts';
+import { hourlyCountTable } from './messages/hourly-counts.ts';
 import { messageList } from './messages/message-list.ts';
 import { messageTable } from './messages/messages.ts';
 import { queueTable } from './messages/queue.ts';
 import { queueList } from './messages/queue-list.ts';
 import { sharedContentTable } from './messages/shared-contents.ts';
+import { backlogTable } from './monitoring/backlog.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
@@ -67,6 +69,7 @@ export function createTables(db: Database) {
     erasures: erasureTable(db),
     keptMail: keptMailTable(db),
     delayNotices: delayNoticeTable(db),
+    hourlyCounts: hourlyCountTable(db),
     dmarcReports: dmarcReportTable(db),
     tlsReports: tlsReportTable(db),
     templates: templateTable(db),
@@ -80,6 +83,7 @@ export function createTables(db: Database) {
     restoreHolds: restoreHoldTable(db),
     retention: retentionTable(db),
     freeSpace: freeSpaceTable(db),
+    backlog: backlogTable(db),
   };
 }
 

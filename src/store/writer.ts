@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isRefusal } from '../core/refusal.ts';
 import type { Database } from './database.ts';
 import { isBusy, StoreUnavailable } from './failure.ts';
+import type { CountedMessages } from './messages/hourly-counts.ts';
 import type { Tables } from './tables.ts';
 import type { WriteAheadLog } from './write-ahead-log.ts';
 
@@ -51,6 +52,14 @@ interface RunUnit {
   settle: () => void;
 }
 
+/** The units of a transaction that was committed; empty when it was rolled back. */
+interface Group {
+  units: RunUnit[];
+  counted: readonly CountedMessages[];
+  /** Time of the transaction, ms. */
+  ms: number;
+}
+
 export interface WriterOptions {
   /** Flushes a commit to disk without blocking the event loop; default: the commit itself flushes. */
   log?: WriteAheadLog;
@@ -70,6 +79,18 @@ export interface WriterOptions {
   onCheckpointIncomplete?(): void;
   /** How long a unit waits for a lock that another process holds. */
   lockWaitMs?: number;
+  /** Called with the messages that a commit has counted, when it is on disk. */
+  onCounted?(counted: readonly CountedMessages[]): void;
+  /** Called after each commit, for metrics. */
+  observe?(commit: CommitTimes): void;
+}
+
+/** Times of one commit in ms: `transaction` blocks the event loop, `flush` does not. */
+export interface CommitTimes {
+  /** From the first unit of work to the end of COMMIT. */
+  transaction: number;
+  /** Until the commit was on disk. */
+  flush: number;
 }
 
 /** Units of work in one commit: bounds how long a unit waits for others. */
@@ -187,39 +208,50 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   }
 
   /** Runs units in the open transaction and commits it. The caller calls `settle` of each once it is on disk. */
-  function commitGroup(): RunUnit[] {
-    const group: RunUnit[] = [];
+  function commitGroup(): Group {
+    const units: RunUnit[] = [];
+    const began = performance.now();
     const isOver = stopwatch(isCrowded());
     let current: Waiting | undefined;
     try {
-      while (group.length < MAX_GROUP_UNITS && !isOver()) {
+      while (units.length < MAX_GROUP_UNITS && !isOver()) {
         current = nextUnit();
         if (current === undefined) break;
-        group.push({ entry: current, settle: runUnit(current) });
+        units.push({ entry: current, settle: runUnit(current) });
       }
       current = undefined;
       tables.contacts.mergeIndex();
+      const counted = tables.hourlyCounts.write();
       commit.run();
-      return group;
+      return { units, counted, ms: performance.now() - began };
     } catch (error) {
       if (db.inTransaction) rollback.run();
-      for (const { entry } of group) entry.reject(error);
+      tables.hourlyCounts.discard();
+      for (const { entry } of units) entry.reject(error);
       current?.reject(error);
-      return [];
+      return { units: [], counted: [], ms: 0 };
     }
   }
 
-  async function flushGroup(group: readonly RunUnit[]): Promise<void> {
+  async function flushGroup({ units, counted, ms }: Group): Promise<void> {
+    if (units.length === 0) return;
+    const began = performance.now();
+    let flushMs = 0;
     try {
-      if (log !== undefined && group.length > 0) {
+      if (log !== undefined) {
         flushing = log.flush();
         await flushing;
       }
-      for (const { settle } of group) settle();
+      flushMs = performance.now() - began;
+      for (const { settle } of units) settle();
     } catch (error) {
-      for (const { entry } of group) entry.reject(error);
+      for (const { entry } of units) entry.reject(error);
       lose(error);
+      return;
     }
+    // Runs before the callers of the units continue. An error here is not a failed flush.
+    options.observe?.({ transaction: ms, flush: flushMs });
+    if (counted.length > 0) options.onCounted?.(counted);
   }
 
   /** Rejects the units that wait, and accepts no more. */
@@ -245,14 +277,17 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     savepoint.run();
     try {
       const value = entry.unit(tables);
-      if (isRefusal(value)) undo.run();
+      const isRefused = isRefusal(value);
+      if (isRefused) undo.run();
       release.run();
+      tables.hourlyCounts.endUnit(!isRefused);
       return () => entry.resolve(value);
     } catch (error) {
       // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
       if (!db.inTransaction) throw error;
       undo.run();
       release.run();
+      tables.hourlyCounts.endUnit(false);
       return () => entry.reject(error);
     }
   }

@@ -5,6 +5,7 @@ import { IDEMPOTENCY_POLICY } from '../idempotency.ts';
 import { KEPT_MAIL_POLICY } from '../kept-mail.ts';
 import { DELAY_NOTICE_POLICY } from '../messages/delay-notices.ts';
 import { EVENT_POLICY } from '../messages/events.ts';
+import { HOURLY_COUNT_POLICY } from '../messages/hourly-counts.ts';
 import { FINAL_AT } from '../messages/message-rows.ts';
 import { MESSAGE_POLICY } from '../messages/messages.ts';
 import { STRIKE_POLICY } from '../suppressions.ts';
@@ -67,6 +68,7 @@ export function retentionTable(db: Database) {
     webhookDeliveries: deliveryRetention(db),
     strikes: timedRows(db, tableOf(STRIKE_POLICY)),
     delayNotices: timedRows(db, tableOf(DELAY_NOTICE_POLICY)),
+    hourlyCounts: timedRows(db, tableOf(HOURLY_COUNT_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
   };
 }

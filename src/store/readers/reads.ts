@@ -52,6 +52,7 @@ export const TABLE_READS = {
   campaigns: ['list'],
   webhookDeliveries: ['list'],
   queue: ['count', 'countHeld'],
+  backlog: ['read'],
 } as const satisfies { [Table in keyof Tables]?: readonly PlainMethod<Table>[] };
 
 type ReadTable = keyof typeof TABLE_READS;

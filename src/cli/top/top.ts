@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../../config/schema.ts';
+import { parseListen } from '../../config/setting-types.ts';
+import { errorText } from '../../core/errors.ts';
+import { OperatorFault } from '../../core/operator-fault.ts';
+import type { CliContext } from '../context.ts';
+import { parseExposition } from './exposition.ts';
+import { renderFrame } from './frame.ts';
+import { createReadings, type Scrape } from './readings.ts';
+import { openScreen } from './screen.ts';
+
+/**
+ * `postrider top`: the state of a running daemon, live in the terminal. It reads nothing but `/metrics`, as monitoring
+ * does, and so needs no other permission than monitoring has.
+ */
+export function topCommand(context: CliContext): Command {
+  return new Command('top')
+    .description('Show the running daemon live: rates, queue, sites, accounts, database')
+    .option('--url <url>', 'base URL of the API (default: api.listen of the configuration)')
+    .option('--interval <seconds>', 'time between two readings, 1 to 60', intervalSeconds, 2)
+    .option('--once', 'print one frame, after two readings; the default without a terminal')
+    .addHelpText(
+      'after',
+      `
+Keys: q or Ctrl-C quits.
+
+Reads /metrics with api.metricsKey of the configuration. Without a key the daemon answers clients on its own machine only.
+NO_COLOR turns colors off.
+
+Examples:
+  postrider top
+  postrider top --interval 1
+  postrider top --once | head -8`,
+    )
+    .action((options: TopOptions) => showTop(context, options));
+}
+
+interface TopOptions {
+  url?: string;
+  interval: number;
+  once?: boolean;
+}
+
+const MIN_INTERVAL_S = 1;
+const MAX_INTERVAL_S = 60;
+/** A reading that takes longer is given up. */
+const READ_TIMEOUT_MS = 10_000;
+/** A response of `/metrics` at most; one with all bounded labels in use has about 300 KB. */
+const MAX_BYTES = 8 * 1024 * 1024;
+/** Size of a frame without a terminal. */
+const DEFAULT_SIZE = { width: 120, height: 60 };
+
+/** Throws InvalidArgumentError. */
+function intervalSeconds(text: string): number {
+  const seconds = Number(text);
+  if (!(seconds >= MIN_INTERVAL_S && seconds <= MAX_INTERVAL_S))
+    throw new InvalidArgumentError(`Must be a number of seconds from ${MIN_INTERVAL_S} to ${MAX_INTERVAL_S}`);
+  return seconds;
+}
+
+async function showTop(context: CliContext, { url, interval, once = false }: TopOptions): Promise<void> {
+  const { api } = context.config();
+  const target = metricsUrl(url ?? urlOf(api.listen), api.metricsKey !== undefined);
+  const read = () => readMetrics(target, api.metricsKey);
+  const frame = { source: target.host, color: usesColor() };
+  if (once || !process.stdout.isTTY || !process.stdin.isTTY) {
+    const first = await read();
+    await sleep(interval * 1000);
+    const readings = createReadings(await read(), first);
+    const size = DEFAULT_SIZE;
+    context.print(
+      renderFrame(readings, { ...frame, ...size, color: false, now: Date.now(), problem: null }).join('\n'),
+    );
+    return;
+  }
+  const screen = openScreen();
+  let before: Scrape | null = null;
+  let now: Scrape | null = null;
+  let problem: string | null = null;
+  const draw = () => {
+    const readings = now === null ? null : createReadings(now, before);
+    screen.draw(renderFrame(readings, { ...frame, ...screen.size(), now: Date.now(), problem }));
+  };
+  screen.onResize(draw);
+  try {
+    while (!screen.closed.aborted) {
+      try {
+        const next = await readMetrics(target, api.metricsKey, screen.closed);
+        before = now;
+        now = next;
+        problem = null;
+      } catch (error) {
+        if (screen.closed.aborted) break;
+        problem = `${errorText(error)} - trying again every ${interval} s`;
+      }
+      draw();
+      // Rejects when the screen is closed.
+      await sleep(interval * 1000, undefined, { signal: screen.closed }).catch(() => undefined);
+    }
+  } finally {
+    screen.close();
+  }
+}
+
+/** The base URL of a listener on this machine. */
+function urlOf(listen: Config['api']['listen']): string {
+  const address = parseListen(listen);
+  if (address === null) throw new OperatorFault(`api.listen ${listen} is no address`);
+  const { host, port } = address;
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}
+
+const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/;
+
+/** Throws when the URL is invalid, or when the key would cross a network unencrypted. */
+function metricsUrl(base: string, hasKey: boolean): URL {
+  let url: URL;
+  try {
+    url = new URL(`${base.replace(/\/+$/, '')}/metrics`);
+  } catch {
+    throw new OperatorFault(`--url ${base} is no URL: use one such as http://127.0.0.1:8080`);
+  }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw new OperatorFault(`--url ${base} must begin with http:// or https://`);
+  if (hasKey && url.protocol === 'http:' && !LOOPBACK.test(url.hostname))
+    throw new OperatorFault(
+      `api.metricsKey is not sent to ${url.host} without TLS: use an https URL, or an SSH tunnel to the daemon's machine`,
+    );
+  return url;
+}
+
+/** Throws OperatorFault when the metrics cannot be read. */
+async function readMetrics(url: URL, key: string | undefined, closed?: AbortSignal): Promise<Scrape> {
+  const timeout = AbortSignal.timeout(READ_TIMEOUT_MS);
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(url, {
+      signal: closed === undefined ? timeout : AbortSignal.any([timeout, closed]),
+      redirect: 'error',
+      headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+    });
+    text = await bodyOf(response);
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new OperatorFault(`${url.href} cannot be read: ${errorText(cause)}. Is the daemon running?`, {
+      cause: error,
+    });
+  }
+  if (response.status === 401)
+    throw new OperatorFault(
+      `${url.href} requires api.metricsKey: name the daemon's configuration with --config, or run this command on its machine`,
+    );
+  if (!response.ok) throw new OperatorFault(`${url.href} answered ${response.status}`);
+  return { samples: parseExposition(text), at: performance.now() };
+}
+
+/** Throws when the body is longer than MAX_BYTES. */
+async function bodyOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** https://no-color.org. */
+function usesColor(): boolean {
+  return process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '';
+}

@@ -1,0 +1,80 @@
+import { domainOf } from '../mail/address.ts';
+import { providerOf } from '../mail/providers.ts';
+import type { UseCase } from '../store/domains/domains.ts';
+import { type CountedOutcome, hourOf, OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import type { Tables } from '../store/tables.ts';
+import { isCancellation } from './campaign-counts.ts';
+import type { MessageEvent } from './event-types.ts';
+
+/*
+ * Counts of messages by hour, for `postrider stats` and the metrics. As in campaigns, outcomes are counted, not messages:
+ * one that is delivered and bounces afterwards counts as both. Simulated mail is not counted.
+ */
+
+/** Counts an accepted message, in the unit of work that stores it. Must not be called for a simulated one. */
+export function countAccepted(
+  tables: Tables,
+  mail: { accountId: string; domainId: string; stream: UseCase; destination: string },
+  at: number,
+): void {
+  const { destination, ...from } = mail;
+  tables.hourlyCounts.add({
+    ...from,
+    hour: hourOf(at),
+    provider: providerOf(destination),
+    outcome: 'accepted',
+    outcomeClass: '',
+  });
+}
+
+/** Counts an event of a message, in its unit of work. */
+export function countMessageEvent(
+  tables: Tables,
+  message: MessageRow,
+  event: MessageEvent,
+  at: number,
+): void {
+  if (message.simulated === 1) return;
+  const counted = outcomeOf(event);
+  if (counted === null) return;
+  // The address of an erased person is empty.
+  const destination = domainOf(message.recipient);
+  tables.hourlyCounts.add({
+    hour: hourOf(at),
+    accountId: message.account_id,
+    domainId: message.domain_id,
+    provider: destination === '' ? OTHER_PROVIDER : providerOf(destination),
+    stream: message.use_case,
+    ...counted,
+  });
+}
+
+/** What an event counts as; null: nothing. */
+function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass: string } | null {
+  const counted = (outcome: CountedOutcome, outcomeClass = '') => ({ outcome, outcomeClass });
+  switch (event.kind) {
+    case 'email_sent':
+      return null;
+    case 'email_delivered':
+      return counted('delivered');
+    case 'email_delayed':
+      return counted('deferred', event.fields.classification);
+    case 'email_bounced':
+    case 'email_rejected':
+      return counted('bounced', event.fields.classification);
+    case 'email_failed':
+      return isCancellation(event) ? counted('cancelled') : counted('failed', event.fields.reason);
+    case 'email_suppressed':
+      return counted('failed', 'suppressed');
+    case 'email_complained':
+      return counted('complained');
+    case 'email_unsubscribed':
+      return counted('unsubscribed');
+    default: {
+      const { isBot, isFirst } = event.fields;
+      if (isBot || !isFirst) return null;
+      return counted(event.kind === 'email_opened' ? 'opened' : 'clicked');
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { Gauge, type Registry } from 'prom-client';
+import type { Config } from '../config/schema.ts';
+import { filesOf } from './certificate.ts';
+
+/**
+ * Registers the gauge of the expiry of the certificates that `mx.tls` and `submission.tls` name. The files are read at
+ * each scrape, as the listeners read them again when they change. A file that cannot be read has no value: the log of
+ * the listener has the reason.
+ */
+export function registerListenerCertificates(
+  registry: Registry,
+  config: Pick<Config, 'mx' | 'submission'>,
+): void {
+  const listeners = (['mx', 'submission'] as const).flatMap((listener) => {
+    const files = filesOf(`${listener}.tls`, config[listener].tls);
+    return files === null || config[listener].listen === 'off'
+      ? []
+      : [{ listener, file: files.certificateFile }];
+  });
+  const expiry = new Gauge({
+    name: 'postrider_listener_certificate_expiry_timestamp_seconds',
+    help: 'Expiry of the certificate files of the SMTP listeners (mx, submission).',
+    labelNames: ['listener'],
+    registers: [],
+    async collect() {
+      this.reset();
+      for (const { listener, file } of listeners) {
+        const expiresAt = await expiryOf(file);
+        if (expiresAt !== null) this.set({ listener }, expiresAt / 1000);
+      }
+    },
+  });
+  registry.registerMetric(expiry);
+}
+
+/** Epoch ms; null when the file has no readable certificate. */
+async function expiryOf(file: string): Promise<number | null> {
+  try {
+    return Date.parse(new X509Certificate(await readFile(file)).validTo);
+  } catch {
+    // Between the writes of a renewal, or reported by the listener.
+    return null;
+  }
+}

@@ -1,0 +1,216 @@
+import { HOUR } from '../../core/clock.ts';
+import type { DataPolicy } from '../data-policy.ts';
+import type { Database } from '../database.ts';
+import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { createCodes, STATUS_CODES, USE_CASE_CODES } from '../rows/row-keys.ts';
+
+/**
+ * Outcomes of messages by hour, account, sending domain, provider and stream. Reading them takes the same time for a
+ * hundred messages and for a million.
+ *
+ * A unit of work counts in memory; the writer adds the counts of all units of a commit to the table immediately before
+ * it, in the same transaction. A row that changes in many units of a commit is therefore written once. The counts of a
+ * unit that is rolled back are dropped with it.
+ */
+export const COUNTED_OUTCOMES = [
+  'accepted',
+  'delivered',
+  /** Each attempt that failed temporarily. */
+  'deferred',
+  'bounced',
+  'failed',
+  'cancelled',
+  'complained',
+  /** The first open of a message by a person; `clicked` likewise. */
+  'opened',
+  'clicked',
+  'unsubscribed',
+] as const;
+export type CountedOutcome = (typeof COUNTED_OUTCOMES)[number];
+
+/** The codes are stored: outcomes are only appended. */
+const OUTCOME_CODES = createCodes(0, COUNTED_OUTCOMES);
+
+/** The row to which a message counts. `outcomeClass`: of a bounce, a deferral or a failure; else ''. */
+export interface CountKey {
+  /** Epoch ms at which the hour begins. */
+  hour: number;
+  accountId: string;
+  domainId: string;
+  provider: string;
+  stream: 'tx' | 'mk';
+  outcome: CountedOutcome;
+  outcomeClass: string;
+}
+
+export type CountedMessages = CountKey & { messages: number };
+
+export const COUNT_DIMENSIONS = ['account', 'domain', 'provider'] as const;
+export type CountDimension = (typeof COUNT_DIMENSIONS)[number];
+
+/** Sums of one hour. `name`: of the account, domain or provider; '' when they are not distinguished. */
+export interface HourSum {
+  name: string;
+  outcome: CountedOutcome;
+  outcomeClass: string;
+  messages: number;
+}
+
+export interface HourFilter {
+  /** Epoch ms at which the hour begins. */
+  hour: number;
+  /** Default: all accounts. */
+  accountId?: string | undefined;
+}
+
+export const HOURLY_COUNT_POLICY = {
+  table: 'hourly_counts',
+  personal: ['provider'],
+  erasure: { stays: 'the domain of recipients without their mailbox, counted with that of others' },
+  retention: {
+    kind: 'hourlyCounts',
+    rows: 'timed',
+    period: 'events',
+    key: 'hour, account, provider, domain, stream_code, outcome_code, class',
+    time: 'hour',
+  },
+} as const satisfies DataPolicy;
+
+/** The provider to which the recipient domains without separate rows count. */
+export const OTHER_PROVIDER = 'other';
+/**
+ * Rows of one hour and account. Above it, further combinations count to the provider `other`: recipient domains are
+ * chosen by callers, and must not fill the table.
+ */
+const MAX_ROWS_PER_HOUR = 500;
+/** Deferred messages of one account that are counted at most. */
+export const MAX_DEFERRED = 1_000_000;
+
+/** The beginning of the hour, epoch ms. */
+export function hourOf(at: number): number {
+  return at - (at % HOUR);
+}
+
+type Pending = Map<string, CountedMessages>;
+
+interface StoredCount {
+  hour: number;
+  account: BoundId;
+  provider: string;
+  domain: BoundId;
+  stream_code: number;
+  outcome_code: number;
+  class: string;
+  messages: number;
+}
+
+export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOUR) {
+  const numbers = idNumbers(db);
+  const increase = db.prepare<StoredCount>(`
+    UPDATE hourly_counts SET messages = messages + @messages
+    WHERE hour = @hour AND account = @account AND provider = @provider AND domain = @domain
+      AND stream_code = @stream_code AND outcome_code = @outcome_code AND class = @class`);
+  const insert = db.prepare<StoredCount>(`
+    INSERT INTO hourly_counts (hour, account, provider, domain, stream_code, outcome_code, class, messages)
+    VALUES (@hour, @account, @provider, @domain, @stream_code, @outcome_code, @class, @messages)
+    ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
+  const rowsOf = db
+    .prepare<[number, BoundId, number], number>(
+      'SELECT count(*) FROM (SELECT 1 FROM hourly_counts WHERE hour = ? AND account = ? LIMIT +?)',
+    )
+    .pluck();
+  const nextHour = db
+    .prepare<[number], number>('SELECT hour FROM hourly_counts WHERE hour >= ? ORDER BY hour LIMIT 1')
+    .pluck();
+  const sums = new Map(
+    [null, ...COUNT_DIMENSIONS].flatMap((dimension) =>
+      [true, false].map((ofAccount) => [`${dimension} ${ofAccount}`, prepareSums(dimension, ofAccount)]),
+    ),
+  );
+  const deferred = db
+    .prepare<[BoundId, number], number>(`
+      SELECT count(*) FROM (SELECT 1 FROM messages INDEXED BY messages_by_status
+        WHERE account = ? AND status_code = ${STATUS_CODES.sql('deferred')}
+          AND status_code <> ${STATUS_CODES.sql('delivered')} LIMIT +?)`)
+    .pluck();
+
+  function prepareSums(dimension: CountDimension | null, ofAccount: boolean) {
+    return db.prepare<
+      { hour: number; account?: BoundId },
+      { name: StoredId; outcome_code: number; class: string; messages: number }
+    >(`
+      SELECT ${dimension ?? "''"} AS name, outcome_code, class, sum(messages) AS messages
+      FROM hourly_counts WHERE hour = @hour ${ofAccount ? 'AND account = @account' : ''}
+      GROUP BY name, outcome_code, class`);
+  }
+
+  /** Of the unit of work that runs now, and of the others in the open transaction. */
+  const unit: Pending = new Map();
+  const group: Pending = new Map();
+
+  function store({ hour, accountId, domainId, provider, stream, outcome, ...rest }: CountedMessages): void {
+    const row: StoredCount = {
+      hour,
+      account: numbers.account.assign(accountId),
+      provider,
+      domain: numbers.domain.assign(domainId),
+      stream_code: USE_CASE_CODES.code(stream),
+      outcome_code: OUTCOME_CODES.code(outcome),
+      class: rest.outcomeClass,
+      messages: rest.messages,
+    };
+    if (increase.run(row).changes > 0) return;
+    const isFull = (rowsOf.get(hour, row.account, maxRowsPerHour) ?? 0) >= maxRowsPerHour;
+    insert.run(isFull ? { ...row, provider: OTHER_PROVIDER } : row);
+  }
+
+  return {
+    /** Counts messages, in a unit of work. They are in the table when the unit is committed. */
+    add: (key: CountKey, messages = 1): void => addTo(unit, { ...key, messages }),
+    /** The unit of work has ended; `keep`: it was not rolled back. For the writer. */
+    endUnit: (keep: boolean): void => {
+      if (keep) for (const counted of unit.values()) addTo(group, counted);
+      unit.clear();
+    },
+    /** Writes the counts of all units of the open transaction and returns them. For the writer. */
+    write: (): CountedMessages[] => {
+      const counted = [...group.values()];
+      for (const one of counted) store(one);
+      group.clear();
+      return counted;
+    },
+    /** Drops the counts of a transaction that was rolled back. For the writer. */
+    discard: (): void => {
+      unit.clear();
+      group.clear();
+    },
+    /** The first hour with counts from `hour` on, epoch ms; null: there is none. */
+    nextHour: (hour: number): number | null => nextHour.get(hour) ?? null,
+    /** Sums of one hour, by the values of `dimension`; null: all together. */
+    sums: ({ hour, accountId }: HourFilter, dimension: CountDimension | null): HourSum[] => {
+      const statement = sums.get(`${dimension} ${accountId !== undefined}`);
+      if (statement === undefined) throw new Error(`there are no sums by ${dimension}`);
+      const account = accountId === undefined ? {} : { account: numbers.account.find(accountId) };
+      return statement
+        .all({ hour, ...account })
+        .map(({ name, outcome_code, class: outcomeClass, messages }) => ({
+          name:
+            dimension === 'account' || dimension === 'domain' ? numbers[dimension].id(name) : String(name),
+          outcome: OUTCOME_CODES.value(outcome_code),
+          outcomeClass,
+          messages,
+        }));
+    },
+    /** Messages of an account that are deferred now, counted up to MAX_DEFERRED. */
+    deferredNow: (accountId: string): number =>
+      deferred.get(numbers.account.find(accountId), MAX_DEFERRED) ?? 0,
+  };
+}
+
+function addTo(counts: Pending, counted: CountedMessages): void {
+  const { hour, accountId, domainId, provider, stream, outcome, outcomeClass } = counted;
+  const key = `${hour} ${accountId} ${domainId} ${stream} ${outcome} ${outcomeClass} ${provider}`;
+  const known = counts.get(key);
+  if (known === undefined) counts.set(key, { ...counted });
+  else known.messages += counted.messages;
+}

@@ -1,0 +1,146 @@
+import { Gauge, type Registry } from 'prom-client';
+import type { Clock } from '../../core/clock.ts';
+import { gaugesOf } from '../../core/metrics.ts';
+import { ReadRejected } from '../failure.ts';
+import { NO_ACCOUNT, type Reader } from '../readers/reads.ts';
+import type { Backlog } from './backlog.ts';
+
+export interface BacklogMetricsDeps {
+  registry: Registry;
+  reader: Reader;
+  clock: Clock;
+  /** Monotonic milliseconds. Default: the process's. */
+  now?(): number;
+}
+
+/** Scrapes within this time after a read use its result. */
+const MIN_AGE_MS = 5000;
+/** The pause after a read is so many times its duration: reads of a large queue use at most 5 % of a thread. */
+const PAUSE_FACTOR = 20;
+const EMPTY: Backlog = {
+  queue: { ready: 0, sending: 0, waiting: 0, held: 0, oldestDue: null, destinations: [] },
+  webhooks: { ready: 0, waiting: 0, oldest: null },
+  certificates: [],
+};
+
+/**
+ * Registers the gauges of what waits. All use one read in a reader thread. While reads are rejected, the gauges keep their
+ * values, and `postrider_backlog_age_seconds` rises.
+ */
+export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
+  const { registry, clock } = deps;
+  const latest = createLatest(deps);
+  const gauge = gaugesOf(registry);
+  const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000);
+
+  labelled(
+    'postrider_queue_state_messages',
+    'Queued messages by state; waiting: deferred or scheduled; held: with a paused campaign.',
+    'state',
+    ({ queue }) => [
+      ['ready', queue.ready],
+      ['sending', queue.sending],
+      ['waiting', queue.waiting],
+      ['held', queue.held],
+    ],
+  );
+  gauge(
+    'postrider_queue_oldest_due_seconds',
+    'Age of the message that has been due longest and is not being sent; 0: none is due.',
+    async () => ageOf((await latest.get()).queue.oldestDue),
+  );
+  labelled(
+    'postrider_queue_destination_messages',
+    'Queued messages of the 20 destinations with the most; estimated from a sample of queues with more than 100,000 messages.',
+    'destination',
+    ({ queue }) => queue.destinations.map(({ destination, messages }) => [destination, messages]),
+  );
+  labelled(
+    'postrider_queue_destination_oldest_due_seconds',
+    'Age of the message that has been due longest, of the 20 destinations with the most messages.',
+    'destination',
+    ({ queue }) => queue.destinations.map(({ destination, oldestDue }) => [destination, ageOf(oldestDue)]),
+  );
+  labelled(
+    'postrider_webhook_backlog_calls',
+    'Webhook calls of active webhooks that are not done: ready (due now), waiting (retried later).',
+    'state',
+    ({ webhooks }) => [
+      ['ready', webhooks.ready],
+      ['waiting', webhooks.waiting],
+    ],
+  );
+  gauge(
+    'postrider_webhook_oldest_call_seconds',
+    'Age of the oldest event that an active webhook has not received; 0: there is none.',
+    async () => ageOf((await latest.get()).webhooks.oldest),
+  );
+  labelled(
+    'postrider_certificate_expiry_timestamp_seconds',
+    'Expiry of the certificates of public pages: the 20 that expire first.',
+    'host',
+    ({ certificates }) => certificates.map(({ host, expiresAt }) => [host, expiresAt / 1000]),
+  );
+  gauge(
+    'postrider_backlog_age_seconds',
+    'Age of the read from which the metrics of the backlog are derived.',
+    async () => {
+      await latest.get();
+      return latest.ageMs() / 1000;
+    },
+  );
+
+  /** A gauge with one label, of which each read determines the values. */
+  function labelled(
+    name: string,
+    help: string,
+    label: string,
+    values: (backlog: Backlog) => [string, number][],
+  ): void {
+    const metric = new Gauge({
+      name,
+      help,
+      labelNames: [label],
+      registers: [],
+      async collect() {
+        const backlog = await latest.get();
+        this.reset();
+        for (const [value, number] of values(backlog)) this.set({ [label]: value }, number);
+      },
+    });
+    registry.registerMetric(metric);
+  }
+}
+
+/** The result of the latest read, which is repeated when it is used after its time. */
+function createLatest({ reader, now = () => performance.now() }: BacklogMetricsDeps) {
+  let backlog = EMPTY;
+  const startedAt = now();
+  let readAt: number | null = null;
+  let nextAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<void> | null = null;
+
+  async function read(): Promise<void> {
+    const began = now();
+    try {
+      backlog = await reader.table(NO_ACCOUNT, 'backlog', 'read');
+      readAt = now();
+    } catch (error) {
+      // The other metrics are needed most when reads are slow; the age shows that these are old.
+      if (!(error instanceof ReadRejected)) throw error;
+    } finally {
+      nextAt = now() + Math.max(MIN_AGE_MS, PAUSE_FACTOR * (now() - began));
+      reading = null;
+    }
+  }
+
+  return {
+    get: async (): Promise<Backlog> => {
+      if (reading === null && now() >= nextAt) reading = read();
+      await reading;
+      return backlog;
+    },
+    /** Since the start, if no read has succeeded. */
+    ageMs: (): number => now() - (readAt ?? startedAt),
+  };
+}

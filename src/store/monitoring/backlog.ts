@@ -1,0 +1,115 @@
+import type { Database } from '../database.ts';
+import { HELD } from '../messages/queue.ts';
+
+/** What waits in the queue and for webhooks, and the certificates that expire next: for metrics. */
+export interface Backlog {
+  queue: {
+    /** Due and not being sent. */
+    ready: number;
+    /** Leased: being sent, or about to be. */
+    sending: number;
+    /** Not yet due: deferred or scheduled. */
+    waiting: number;
+    /** Held until they are released, for example with a paused campaign. */
+    held: number;
+    /** Due time of the message that has been due longest and is not being sent, epoch ms; null: none is due. */
+    oldestDue: number | null;
+    /** The destinations with the most messages; estimates from a sample when the queue is long. */
+    destinations: DestinationBacklog[];
+  };
+  /** Calls to active webhooks. */
+  webhooks: {
+    /** Due now. */
+    ready: number;
+    /** Retried later. */
+    waiting: number;
+    /** When the oldest of these events was recorded, epoch ms; null: there is none. */
+    oldest: number | null;
+  };
+  /** The certificates that expire first, expiry in epoch ms. */
+  certificates: { host: string; expiresAt: number }[];
+}
+
+export interface DestinationBacklog {
+  destination: string;
+  messages: number;
+  /** As in `Backlog`, of this destination. */
+  oldestDue: number | null;
+}
+
+interface QueueTotals {
+  messages: number;
+  ready: number;
+  sending: number;
+  held: number;
+  oldestDue: number | null;
+}
+
+/** Destinations and certificates in a backlog at most. */
+const MAX_DESTINATIONS = 20;
+const MAX_CERTIFICATES = 20;
+
+/** Rows of the queue that are grouped by destination, about; of a longer queue they are a sample. */
+const MAX_GROUPED_ROWS = 100_000;
+
+/**
+ * Reads the backlog. It walks the whole queue, which `limits.queuedMessages` bounds, and therefore runs in a reader thread
+ * within the time budget of reads. Grouping by destination has no index and sorts, so it uses a sample of a long queue.
+ */
+export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
+  const totals = db.prepare<[], QueueTotals>(`
+    SELECT count(*) AS messages, coalesce(sum(ready = 1 AND lease IS NULL), 0) AS ready,
+      coalesce(sum(lease IS NOT NULL), 0) AS sending, coalesce(sum(due_at = ${HELD}), 0) AS held,
+      min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
+    FROM queue WHERE seq > 0`);
+  // A multiplicative hash: numbers of messages that were accepted together must not share their part of the sample.
+  const byDestination = db.prepare<{ step: number; limit: number }, DestinationBacklog>(`
+    SELECT destination, count(*) * @step AS messages,
+      min(CASE WHEN ready = 1 AND lease IS NULL THEN due_at END) AS oldestDue
+    FROM queue WHERE ((seq * 2654435761 & 4294967295) >> 8) % @step = 0
+    GROUP BY destination ORDER BY messages DESC LIMIT +@limit`);
+  const byWebhook = db.prepare<[string], { messages: number; oldest: number }>(`
+    SELECT d.messages, (SELECT created_at FROM webhook_deliveries w
+      WHERE w.webhook = d.webhook AND w.event_seq = d.firstSeq) AS oldest
+    FROM (SELECT webhook, count(*) AS messages, min(event_seq) AS firstSeq
+      FROM webhook_deliveries INDEXED BY webhook_deliveries_open WHERE state <> 'succeeded' AND state = ?
+      GROUP BY webhook) d
+    WHERE EXISTS (SELECT 1 FROM webhooks WHERE number = d.webhook AND is_active = 1)`);
+  const certificates = db.prepare<[number], { host: string; expiresAt: number }>(`
+    SELECT host, not_after AS expiresAt FROM certificates WHERE not_after IS NOT NULL ORDER BY not_after LIMIT +?`);
+
+  function readQueue(): Backlog['queue'] {
+    const found = totals.get();
+    if (found === undefined) throw new Error('an aggregate query returned no row');
+    const { messages, ...states } = found;
+    const step = Math.max(1, Math.ceil(messages / maxGroupedRows));
+    return {
+      ...states,
+      waiting: messages - states.ready - states.sending - states.held,
+      destinations: byDestination.all({ step, limit: MAX_DESTINATIONS }),
+    };
+  }
+
+  function readWebhooks(): Backlog['webhooks'] {
+    const ready = byWebhook.all('ready');
+    const waiting = byWebhook.all('waiting');
+    const sum = (rows: typeof ready) => rows.reduce((all, { messages }) => all + messages, 0);
+    const oldest = [...ready, ...waiting].reduce<number | null>(
+      (first, row) => earlier(first, row.oldest),
+      null,
+    );
+    return { ready: sum(ready), waiting: sum(waiting), oldest };
+  }
+
+  return {
+    read: (): Backlog => ({
+      queue: readQueue(),
+      webhooks: readWebhooks(),
+      certificates: certificates.all(MAX_CERTIFICATES),
+    }),
+  };
+}
+
+function earlier(one: number | null, other: number | null): number | null {
+  return one === null || (other !== null && other < one) ? other : one;
+}

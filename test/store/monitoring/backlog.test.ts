@@ -1,0 +1,95 @@
+import { Registry } from 'prom-client';
+import { describe, expect, it } from 'vitest';
+import { MINUTE } from '../../../src/core/clock.ts';
+import { ReadRejected } from '../../../src/store/failure.ts';
+import { HELD } from '../../../src/store/messages/queue.ts';
+import { backlogTable } from '../../../src/store/monitoring/backlog.ts';
+import { registerBacklogMetrics } from '../../../src/store/monitoring/backlog-metrics.ts';
+import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
+import { enqueue, startStore } from '../../support/store.ts';
+
+describe('the backlog', () => {
+  it('of an empty database is empty', () => {
+    const { tables } = startStore();
+    expect(tables.backlog.read()).toEqual({
+      queue: { ready: 0, sending: 0, waiting: 0, held: 0, oldestDue: null, destinations: [] },
+      webhooks: { ready: 0, waiting: 0, oldest: null },
+      certificates: [],
+    });
+  });
+
+  it('has the queue by state, its destinations, and the message that has been due longest', () => {
+    const { tables, clock } = startStore();
+    const now = clock.now();
+    enqueue(tables, now, { recipient: 'a@one.example' });
+    enqueue(tables, now - MINUTE, { recipient: 'b@one.example' });
+    const sending = enqueue(tables, now - 2 * MINUTE, { recipient: 'c@one.example' });
+    tables.queue.lease(sending.seq, 1);
+    enqueue(tables, now, { recipient: 'd@two.example', dueAt: now + MINUTE });
+    const held = enqueue(tables, now, { recipient: 'e@two.example' });
+    tables.queue.defer(held.seq, HELD);
+    expect(tables.backlog.read().queue).toEqual({
+      ready: 2,
+      sending: 1,
+      waiting: 1,
+      held: 1,
+      oldestDue: now - MINUTE,
+      destinations: [
+        { destination: 'one.example', messages: 3, oldestDue: now - MINUTE },
+        { destination: 'two.example', messages: 2, oldestDue: null },
+      ],
+    });
+  });
+
+  it('estimates the destinations of a long queue from a sample', () => {
+    const { db, tables, clock } = startStore();
+    for (let n = 0; n < 3000; n++)
+      enqueue(tables, clock.now(), { recipient: `user@${n % 3 === 0 ? 'small' : 'large'}.example` });
+    const { queue } = backlogTable(db, 300).read();
+    expect(queue.ready).toBe(3000);
+    expect(queue.destinations.map(({ destination }) => destination)).toEqual([
+      'large.example',
+      'small.example',
+    ]);
+    const [large, small] = queue.destinations;
+    expect(large?.messages).toBeGreaterThan(1400);
+    expect(large?.messages).toBeLessThan(2600);
+    expect(small?.messages).toBeGreaterThan(600);
+    expect(small?.messages).toBeLessThan(1400);
+  });
+});
+
+describe('the metrics of the backlog', () => {
+  it('share one read, and keep their values while reads are rejected', async () => {
+    const { tables, clock } = startStore();
+    enqueue(tables, clock.now() - MINUTE);
+    const local = createLocalReader(tables);
+    let reads = 0;
+    let isBusy = false;
+    let now = 0;
+    const reader: Reader = {
+      ...local,
+      table: (...args) => {
+        reads++;
+        return isBusy ? Promise.reject(new ReadRejected('busy', 'too many queries')) : local.table(...args);
+      },
+    };
+    const registry = new Registry();
+    registerBacklogMetrics({ registry, reader, clock, now: () => now });
+    const value = async (name: string) =>
+      new RegExp(`^${name} (\\S+)$`, 'm').exec(await registry.metrics())?.[1];
+
+    expect(await value('postrider_queue_oldest_due_seconds')).toBe('60');
+    expect(reads).toBe(1);
+    now += 1000;
+    expect(await value('postrider_backlog_age_seconds')).toBe('1');
+    expect(reads).toBe(1);
+    isBusy = true;
+    now += 600_000;
+    expect(await value('postrider_backlog_age_seconds')).toBe('601');
+    expect(await value('postrider_queue_oldest_due_seconds')).toBe('60');
+    isBusy = false;
+    now += 10_000;
+    expect(await value('postrider_backlog_age_seconds')).toBe('0');
+  });
+});
