@@ -388,12 +388,6 @@ describe('a change during sending', () => {
       ((setting: CampaignSetting) => unknown) | null,
     ]
   >([
-    [
-      'the account is disabled',
-      'ACCOUNT_DISABLED',
-      (s) => account(s, 'disabled'),
-      (s) => account(s, 'active'),
-    ],
     ['the domain fails', 'DOMAIN_NOT_VERIFIED', (s) => domain(s, 'FAILED'), (s) => domain(s, 'SUCCESS')],
     ['the group becomes inactive', 'INVALID_STATE', (s) => group(s, false), (s) => group(s, true)],
     [

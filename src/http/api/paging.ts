@@ -26,7 +26,10 @@ function pagingBy(rows: number) {
 /** The end of a page in the response. */
 export const pageEndFields = {
   count: z.int().describe('Number of rows in this page.'),
-  nextKey: z.string().optional().describe('Key of the next page; absent on the last one.'),
+  nextKey: z
+    .string()
+    .meta({ id: 'NextKey', description: 'Key of the next page; absent on the last one.' })
+    .optional(),
 };
 
 /** For lists whose pages scan a limited number of rows. */
