@@ -307,7 +307,7 @@ function queuedView(row: ListedInQueue, clock: Clock) {
     state: stateOf(row, clock),
     status: row.status,
     recipient: row.recipient,
-    lane: row.priority === 0 ? 'transactional' : 'marketing',
+    stream: row.priority === 0 ? 'transactional' : 'marketing',
     attempts: row.attempts,
     // Held messages have no next attempt.
     nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),
