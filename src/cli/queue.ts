@@ -108,7 +108,7 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
   );
   if (filtered === ids.length > 0)
     return context.usage(
-      `name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
+      `Name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
     );
   const deps = await context.open();
   const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
