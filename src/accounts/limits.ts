@@ -227,7 +227,7 @@ function windowState(
     used -= messages;
     enoughAt = slot + MESSAGE_SLOT_MS + windowMs;
   }
-  // More than the limit allows in any window.
+  // So many messages never fit; this wait only keeps the caller from repeating the request immediately.
   if (limit < requested) enoughAt = now + windowMs;
   return { left, enoughAt };
 }
@@ -243,7 +243,9 @@ function messagesRefused(
   waitMs: number,
 ): Refusal {
   const recipients = messages === 1 ? '1 recipient' : `${messages} recipients`;
-  const message = `This account's limit of ${limit} ${words} does not allow ${recipients} now`;
+  const never = limit > 0 && messages > limit;
+  const when = never ? `in one request: send to at most ${limit} at a time` : 'now';
+  const message = `This account's limit of ${limit} ${words} does not allow ${recipients} ${when}`;
   return refuse('RATE_LIMITED', message, {
     details: [{ field: 'to', name, message: `limit ${name} (${limit}) is reached` }],
     retryAfter: Math.max(1, Math.ceil(waitMs / 1000)),

@@ -48,7 +48,8 @@ export function createRateLimits(clock: Clock, options: RateLimitOptions): RateL
 
 export interface FailureLimits {
   /**
-   * Counts one failed authentication from an address. Null: answer it with 401; else the seconds until the next one is.
+   * Counts one failed authentication from an address. Null: answer it with 401. A number: refuse it with 429, and the
+   * seconds until a failed authentication is answered with 401 again.
    * Only failures are counted: clients behind the same address do not delay requests with a valid key.
    */
   count(address: string): number | null;

@@ -23,7 +23,7 @@ export interface Contacts {
   get(accountId: string, identifier: string): KnownContact | Refusal;
   /** Oldest first. */
   memberships(contact: KnownContact): Promise<Membership[]>;
-  /** Consent history, newest first, entries before that number. */
+  /** Consent history, newest first; `before`: only entries with a lower number. */
   history(contact: KnownContact, before: number | null, limit: number): ConsentRow[];
   create(accountId: string, profile: ContactChanges, actor: Actor): Promise<KnownContact | Refusal>;
   /** `merge`: absent custom fields stay; else the custom fields are replaced as a whole. */

@@ -34,10 +34,10 @@ export function mayReceiveMarketing(
     return { code, status, reason: row.reason, message: SUPPRESSED_MESSAGES[status], since: row.created_at };
   }
   const contact = tables.contacts.byIdentifier(accountId, recipientHash);
-  if (contact === null) return notSubscribed('The recipient is no contact');
+  if (contact === null) return notSubscribed('The recipient is not a contact');
   if (groupId !== null) {
     const group = tables.subscriptionGroups.get(accountId, groupId);
-    if (group === null || group.is_active === 0) return notSubscribed('The group is switched off');
+    if (group === null || group.is_active === 0) return notSubscribed('The group is inactive or was deleted');
     const membership = tables.subscriptions.get(group.seq, contact.seq);
     if (membership === null) return notSubscribed('The recipient is not in the group');
     if (membership.is_active === 0) {

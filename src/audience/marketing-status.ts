@@ -101,11 +101,11 @@ function endOptOut(
     });
   if (standing.status !== 'unsubscribed')
     return refused(
-      `The contact is ${standing.status} since ${since}: remove its suppression with DELETE /web-setup/suppressions before you set globalStatus to "active".`,
+      `The contact has had the status "${standing.status}" since ${since}: remove its suppression with DELETE /web-setup/suppressions before you set globalStatus to "active".`,
     );
   if (!isNewConsent(before, consent ?? null, standing.row.created_at))
     return refused(
-      `The contact opted out of marketing mail at ${since}: globalStatus can be set to "active" only together with new consent, that is an express consentMethod and a consentTimestamp after the opt-out, a consentIpAddress or a consentUserAgent.`,
+      `The contact opted out of marketing mail at ${since}: globalStatus can be set to "active" only together with new consent: an express consentMethod, and as evidence a consentTimestamp after the opt-out, a consentIpAddress or a consentUserAgent.`,
     );
   for (const row of optOutsOf(tables, accountId, identifier)) {
     tables.suppressions.remove(row.seq);

@@ -36,7 +36,7 @@ export function returnToGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   recipientHash: string,
-  optOut: { method: OptOutMethod; provenance: Provenance },
+  request: { method: OptOutMethod; provenance: Provenance },
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
   let returned = false;
@@ -44,8 +44,8 @@ export function returnToGroup(
     returned = tables.groupOptOuts.remove(group.seq, identifier) || returned;
   }
   if (contact === null) return returned;
-  setActive(tables, group, contact, 1, optOut.provenance.at);
-  if (returned) record(tables, group, contact, 'returned_to_group', optOut);
+  setActive(tables, group, contact, 1, request.provenance.at);
+  if (returned) record(tables, group, contact, 'returned_to_group', request);
   return returned;
 }
 

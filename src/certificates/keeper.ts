@@ -154,7 +154,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     return (row?.chain ?? null) === null ? 'new' : 'renewal';
   }
 
-  /** Postpones a renewal, so that others become due; a new name has no row. */
+  /** Postpones a renewal, so that it does not displace others from the next batch; a new name has no row. */
   async function postpone(host: string): Promise<void> {
     if (!running) return;
     if (shouldLog(host)) log.info({ host }, 'no certificate ordered: the name does not lead here');

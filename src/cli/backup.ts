@@ -54,7 +54,7 @@ async function create(context: CliContext, dir: string, options: CreateOptions):
   const json = options.json === true;
   const bar = createByteBar(process.stderr.isTTY && !json);
   const stop = new AbortController();
-  const onSignal = () => stop.abort(new Error('stopped by a signal; no backup was created'));
+  const onSignal = () => stop.abort(new Error('Stopped by a signal; no backup was created'));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
   try {
     const { path, manifest } = await createBackup({
@@ -69,7 +69,9 @@ async function create(context: CliContext, dir: string, options: CreateOptions):
     if (json) return context.printJson({ path, ...summary(manifest) });
     context.print(`Created ${path} (${formatBytes(manifest.bytes)}).`);
     if (!manifest.includesKey && manifest.keyFingerprint !== null)
-      context.note('the backup does not include the master key, without which its secrets cannot be read');
+      context.note(
+        'The backup does not include the master key, without which its secrets cannot be read: keep a copy of the key in another place',
+      );
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     context.fail(error instanceof Error ? error.message : String(error));
@@ -99,7 +101,7 @@ async function list(context: CliContext, dir: string, json: boolean): Promise<vo
           state: manifest === null ? 'damaged or incomplete' : 'complete',
         },
   );
-  context.printRows(rows, { json, empty: `there is no backup in ${dir}` });
+  context.printRows(rows, { json, empty: `There is no backup in ${dir}` });
 }
 
 async function verify(context: CliContext, dir: string, json: boolean): Promise<void> {

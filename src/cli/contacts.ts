@@ -141,8 +141,6 @@ async function show(context: CliContext, person: string, { account, json }: Pers
 
 const HISTORY = 1000;
 
-/** Escapes control characters, which a terminal would interpret. */
-
 async function erase(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
   const identifier = identifierOf(person);
   if (identifier === null) return context.usage(`${person} is not an address, phone number or identifier`);

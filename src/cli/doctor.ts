@@ -50,7 +50,7 @@ const MAX_INTEGRITY_SECONDS = 86_400;
 function seconds(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 1 || value > MAX_INTEGRITY_SECONDS)
-    throw new InvalidArgumentError(`must be a number of seconds from 1 to ${MAX_INTEGRITY_SECONDS}`);
+    throw new InvalidArgumentError(`Must be a number of seconds from 1 to ${MAX_INTEGRITY_SECONDS}`);
   return value;
 }
 

@@ -176,8 +176,9 @@ async function deleteDomain(context: CliContext, text: string, options: DeleteOp
     if (domain === null) return;
     const { domain_id: domainId, name, account_id: accountId } = domain;
     const queued = tables.queue.ofDomain(domainId, MAX_COUNTED).length;
-    const messages = queued === MAX_COUNTED ? `${MAX_COUNTED} or more` : String(queued);
-    const question = `Delete ${name} (${domainId}) of ${accountId}? ${messages} queued messages will be dropped.`;
+    const number = queued === MAX_COUNTED ? `${MAX_COUNTED} or more` : String(queued);
+    const messages = `${number} queued ${queued === 1 ? 'message' : 'messages'}`;
+    const question = `Delete ${name} (${domainId}) of ${accountId}? ${messages} will be dropped.`;
     if (options.yes !== true && !(await context.confirm(question))) return;
     const removed = await domains.remove(accountId, domainId);
     if (isRefusal(removed)) return context.fail(removed.message);

@@ -108,7 +108,7 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
   );
   if (filtered === ids.length > 0)
     return context.usage(
-      `name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
+      `Name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
     );
   const deps = await context.open();
   const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
@@ -307,7 +307,7 @@ function queuedView(row: ListedInQueue, clock: Clock) {
     state: stateOf(row, clock),
     status: row.status,
     recipient: row.recipient,
-    lane: row.priority === 0 ? 'transactional' : 'marketing',
+    stream: row.priority === 0 ? 'transactional' : 'marketing',
     attempts: row.attempts,
     // Held messages have no next attempt.
     nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),

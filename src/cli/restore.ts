@@ -95,7 +95,7 @@ interface ActOptions {
 
 async function restore(context: CliContext, dir: string | undefined, options: FromOptions): Promise<void> {
   if ((dir === undefined) === (options.fromCopy === undefined))
-    return context.usage('name a backup, or a copy of the database with --from-copy');
+    return context.usage('Name a backup, or a copy of the database with --from-copy');
   const json = options.json === true;
   const bar = createByteBar(process.stderr.isTTY && !json);
   const settings: RestoreOptions = {
@@ -115,7 +115,7 @@ async function restore(context: CliContext, dir: string | undefined, options: Fr
   }
 }
 
-/** With `--data`, a master key that is not configured belongs into that directory. */
+/** With `--data`, a master key file that is not configured belongs in that directory. */
 function placeOf(context: CliContext, data: string | undefined): RestoreOptions {
   const { dir, masterKeyFile } = context.config().data;
   const dataDir = data === undefined ? dir : resolve(data);
@@ -144,7 +144,7 @@ function report(
   const config = manifest?.files.filter(({ path }) => path.startsWith('config/')) ?? [];
   if (config.length > 0)
     context.note(
-      `files outside the data directory were not restored: ${config.map(({ path, source }) => `${path} (was ${source})`).join(', ')}`,
+      `Files outside the data directory were not restored: ${config.map(({ path, source }) => `${path} (was ${source})`).join(', ')}`,
     );
   if (isKeyMissing)
     context.note(`${masterKeyFile} is missing: put the master key there before you start the daemon`);
@@ -188,7 +188,7 @@ async function listHeld(context: CliContext, json: boolean): Promise<void> {
       expires: firstExpiryAt,
     }),
   );
-  context.printRows(messages, { json, empty: 'no message is held since a restore' });
+  context.printRows(messages, { json, empty: 'No message is held since a restore' });
   if (webhooks.length > 0) context.printRows(webhooks, { json, empty: '' });
 }
 
@@ -221,11 +221,11 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
   const { all, account, domain, campaign } = options;
   const filtered = [account, domain, campaign].some((value) => value !== undefined);
   if ([all === true, filtered, ids.length > 0].filter(Boolean).length !== 1)
-    return context.usage('name message ids, a filter (--account, --domain, --campaign), or --all');
+    return context.usage('Name message ids, a filter (--account, --domain, --campaign), or --all');
   const deps = await context.open();
   const held = createHeldMail({ ...deps, recorder: createRecorder(deps) });
   if (account !== undefined && deps.tables.accounts.get(account) === null)
-    return context.fail(`there is no account ${account}`);
+    return context.fail(`There is no account ${account}`);
   if (options.webhooks === true) {
     if (ids.length > 0 || domain !== undefined || campaign !== undefined)
       return context.usage('--webhooks needs --all or --account');
@@ -253,13 +253,13 @@ async function actOnIds(
   const seqs: number[] = [];
   for (const id of ids) {
     const message = tables.messages.byId(id);
-    if (message === null) context.fail(`there is no message ${id}`);
+    if (message === null) context.fail(`There is no message ${id}`);
     else seqs.push(message.seq);
   }
   const changed = await action.messages(held, { seqs });
   done(context, action, changed, 'message', options);
   if (changed < seqs.length)
-    context.fail(`${amount(seqs.length - changed, 'message')} not held since a restore`);
+    context.fail(`Not held since a restore: ${amount(seqs.length - changed, 'message')}`);
 }
 
 async function actOnWebhooks(

@@ -15,7 +15,7 @@ import { createServiceReports } from '../supervision/service.ts';
 import { refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
 
-/** Duration of the checks of the host that need DNS. */
+/** How long the checks of the host that need DNS may take. */
 const MAX_CHECK_MS = 15 * SECOND;
 
 /** `postrider serve`: runs the daemon until a signal ends it. */

@@ -390,10 +390,10 @@ export const configSchema = z.strictObject({
           'Directory of scheduled backups, preferably on another disk. Relative paths start from data.dir.',
         ),
       ),
-    keep: count.default(7).meta(restart('Number of scheduled backups that are kept at least.')),
+    keep: count.default(7).meta(restart('Minimum number of scheduled backups that are kept.')),
     keepDays: count
       .optional()
-      .meta(restart('Backups beyond that number are removed when they are older.', 'immediately')),
+      .meta(restart('Days after which backups beyond that number are removed.', 'immediately')),
     bytesPerSecond: z
       .int()
       .min(1_048_576)

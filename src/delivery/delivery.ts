@@ -244,7 +244,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
 
   return {
     start: () => {
-      recording.suspect(null);
+      recording.suspect();
       scheduler.start();
       housekeepingLoop.start();
       scanLoop.start();

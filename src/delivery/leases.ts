@@ -81,7 +81,7 @@ export function createLeases(deps: LeasesDeps): Leases {
         );
         claims.holdOff(message);
         onError?.();
-        recording.suspect(error);
+        recording.suspect();
       },
     );
     const tracked = work.finally(() => inProgress.delete(tracked));

@@ -11,7 +11,8 @@ import type { Parking } from './scheduling/parking.ts';
 import { playSimulation } from './simulator.ts';
 
 /**
- * Ends messages without a connection: no route, simulated mail, mail that cannot be prepared, expired mail. `leased` states whether the message has a lease already; otherwise it has a claim, which is released.
+ * Ends messages without a connection: no route, simulated mail, mail that cannot be prepared, expired mail.
+ * `leased` states whether the message has a lease already; otherwise it has a claim, which is released.
  */
 export interface LocalAttempts {
   /** The destination has no usable route. */

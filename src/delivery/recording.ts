@@ -15,14 +15,17 @@ export interface Recording {
   /** Commits `unit`, with retries until it succeeds, and then calls `then`. */
   persist(seq: number, unit: OutcomeUnit, then?: () => void): void;
   /** Checks whether the database accepts events, because another unit of work that records events failed. */
-  suspect(error: unknown): void;
+  suspect(): void;
   /** Null while outcomes can be recorded, else since when they cannot, and why. */
   unrecorded(): string | null;
   /** Number of outcomes that wait to be recorded. */
   pending(): number;
   /** Checks that events can be recorded. Call about once per second. */
   check(): Promise<void>;
-  /** Waits until all are recorded, until `until` (monotonic) at most. Resolves with the number of the others, which are dropped. */
+  /**
+   * Waits until all outcomes are recorded, at most until `until` (monotonic). Resolves with the number of those that
+   * were not recorded; they are dropped.
+   */
   drain(until: number): Promise<number>;
 }
 

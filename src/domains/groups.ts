@@ -7,7 +7,7 @@ import type { Writer } from '../store/writer.ts';
 
 /*
  * Domain groups: an account's classification of its domains. Every domain is in one group; the default group is
- * created and deleted with the account.
+ * created with the account and cannot be deleted.
  */
 
 export interface DomainGroupInput {

@@ -16,7 +16,7 @@ export interface ProvisionSecondaryDeps {
 }
 
 /**
- * Provisions the secondary lane of a domain: generates its key, from which on its required record names its target.
+ * Provisions the secondary lane of a domain: generates its key. From then on the required record contains its target.
  * No effect when the domain does not exist or has its lane. Domains without one (after a crash, or when registered on
  * the command line) are found by the background jobs.
  */

@@ -14,7 +14,7 @@ export type LogRequest =
 
 export type LogResult =
   | { kind: 'flushed'; isLong: boolean }
-  /** `frames` of the log, of which so many are `copied`. */
+  /** `frames`: in the log; `copied`: those of them that the database has. */
   | { kind: 'checkpointed'; frames: number; copied: number }
   | { kind: 'failed'; code: string | undefined; message: string };
 
@@ -53,7 +53,7 @@ function answer(request: LogRequest): LogResult {
   }
 }
 
-/** Whether the log has so many frames. Frames from before its last restart have other salts. */
+/** Whether the log has at least `number` frames. Frames from before its last restart have other salts. */
 function hasFrame(number: number): boolean {
   const header = Buffer.alloc(HEADER_BYTES);
   if (readSync(fd, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return false;

@@ -69,8 +69,9 @@ const READER_HEAP_MB = 256;
 
 /**
  * Opens the database, voids the leases of earlier generations and starts the background steps. Rejects with StoreFault
- * when the database cannot be opened or is a copy that was not restored; nothing is open then. When a flush of the write-ahead log fails, the process
- * exits with an uncaught exception: it cannot be known which commits are on disk, and the next start reads them there.
+ * when the database cannot be opened or is a copy that was not restored; nothing is open then. When a flush of the
+ * write-ahead log fails, the process exits with an uncaught exception: it cannot be known which commits are on disk, and
+ * the next start reads them there.
  */
 export async function createStorage(deps: StorageDeps, options: StorageOptions): Promise<Storage> {
   const { lock, log, registry, clock, turn, steps } = deps;
@@ -114,7 +115,7 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
         return generation === null || found === generation
           ? null
           : new Superseded(
-              `another daemon has taken over the database in ${dataDir} (generation ${found}, this daemon has ${generation})`,
+              `Another daemon has taken over the database in ${dataDir} (generation ${found}, this daemon has ${generation})`,
             );
       },
       log: writeAheadLog,

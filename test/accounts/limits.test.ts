@@ -53,6 +53,15 @@ describe('messages per hour', () => {
     expect(await take(10, 'acct_two')).toBeNull();
   });
 
+  it('name the largest number that a send can have when it can never fit', async () => {
+    const { take } = start({ messagesPerHour: 10 });
+    expect(await take(11)).toMatchObject({
+      code: 'RATE_LIMITED',
+      message:
+        "This account's limit of 10 messages per hour does not allow 11 recipients in one request: send to at most 10 at a time",
+    });
+  });
+
   it('apply to every hour, whenever it begins', async () => {
     const { take, clock } = start({ messagesPerHour: 12 });
     const sent: number[] = [];

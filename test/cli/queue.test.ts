@@ -170,7 +170,7 @@ describe('queue retry and cancel by filter', () => {
   }, 30_000);
 
   it.each([
-    ['neither ids nor a filter', ['retry'], 2, 'name message ids, or a filter'],
+    ['neither ids nor a filter', ['retry'], 2, 'Name message ids, or a filter'],
     ['both', ['cancel', 'msg_one', '--account', 'acct_one'], 2, 'not both'],
     ['an unknown account', ['cancel', '--account', 'acct_none', '--yes'], 1, 'There is no account acct_none'],
     ['an invalid domain name', ['retry', '--destination', 'a b', '--yes'], 2, 'a b is not a domain name'],

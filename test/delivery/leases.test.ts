@@ -15,7 +15,7 @@ function createTestLeases(stillAllowed: LeasesDeps['stillAllowed'] = () => null)
   const claims = createClaims(clock);
   const outcomes: unknown[] = [];
   const returned: QueueKey[] = [];
-  const suspected: unknown[] = [];
+  const suspected = { count: 0 };
   const recorded: Promise<void>[] = [];
   const leases = createLeases({
     clock,
@@ -27,7 +27,7 @@ function createTestLeases(stillAllowed: LeasesDeps['stillAllowed'] = () => null)
       persist: (_seq: number, unit: OutcomeUnit, then?: () => void) => {
         recorded.push(writer.run(unit).then(() => then?.()));
       },
-      suspect: (error) => void suspected.push(error),
+      suspect: () => void suspected.count++,
     },
     generation: GENERATION,
     stillAllowed,
@@ -102,7 +102,7 @@ describe('taking a message', () => {
     );
     await leases.settled();
     expect(failed).toBe(1);
-    expect(suspected).toHaveLength(1);
+    expect(suspected.count).toBe(1);
     expect(state()).toMatchObject({ status: 'queued', queue: { lease: null, ready: 1 }, events: [] });
     expect(claims.has(message.seq)).toBe(true);
     clock.advance(1000);

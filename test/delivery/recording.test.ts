@@ -80,7 +80,7 @@ describe('outcomes count as unrecordable', () => {
     const { recording, tables, lines } = start();
     const { insert } = tables.events;
     tables.events.insert = fails;
-    recording.suspect(new Error('first'));
+    recording.suspect();
     await recording.check();
     expect(recording.unrecorded()).toMatch(
       /^outcomes could not be recorded for \d+ s: database or disk is full$/,
@@ -114,7 +114,7 @@ describe('outcomes count as unrecordable', () => {
 
   it('only by a check that inserts nothing', async () => {
     const { recording, tables } = start();
-    recording.suspect(new Error('first'));
+    recording.suspect();
     await recording.check();
     expect(tables.events.feed({ accountId: '', afterSeq: 0, limit: 10 }).rows).toEqual([]);
   });

@@ -111,6 +111,7 @@ export function createTraces(deps: TracesDeps): Traces {
   return {
     request: (all) => all.settings.put(REQUESTED, String(settingOf(REQUESTED) + 1)),
     clear: () => {
+      // The caller that requested the previous pass handles its error.
       last = last.catch(() => {}).then(clearIfDue);
       return last;
     },

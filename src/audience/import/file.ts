@@ -23,7 +23,7 @@ import {
   NO_COUNTS,
   type RejectedRow,
 } from './import.ts';
-import { readRecords, type StreamPosition } from './records.ts';
+import { type Cutter, type ImportRecord, readRecords, type StreamPosition } from './records.ts';
 import type { ImportRow, RowOptions } from './rows.ts';
 import { type ImportFormat, type ImportSource, openSource } from './source.ts';
 
@@ -91,7 +91,7 @@ export async function importFile(
       groupId: options.groupId,
       actor: { by: 'import', ipAddress: null, userAgent: null },
       reader: source.reader,
-      records: readRecords(createReadStream(options.file, { start: position.byte }), source.cut, position),
+      records: recordsFrom(options.file, source.cut, position),
       counts,
       dryRun: options.dryRun,
       onBatch: (all, batch) =>
@@ -123,6 +123,15 @@ export async function importFile(
   } finally {
     report.close();
   }
+}
+
+/** Opens the file when the first record is requested: an import that is refused before leaves no stream behind. */
+async function* recordsFrom(
+  file: string,
+  cut: Cutter,
+  position: StreamPosition,
+): AsyncGenerator<ImportRecord[]> {
+  yield* readRecords(createReadStream(file, { start: position.byte }), cut, position);
 }
 
 /** The key of an import: this version of the file, the account, the group and the options. */

@@ -1,9 +1,10 @@
 /*
- * A position in a stream of records, CSV (RFC 4180) or one JSON value per line, at which an import can continue. Reading
- * needs memory for one chunk and one record. A damaged record does not affect the rest of the file: with an unclosed
+ * Splits a stream into records: CSV (RFC 4180) or one JSON value per line. Reading needs memory for one chunk and one
+ * record, and can continue at the end of any record. A damaged record does not affect the rest of the file: with an unclosed
  * quote only its line is rejected.
  */
 
+/** A position at which an import can continue. */
 export interface StreamPosition {
   /** Bytes before it. */
   byte: number;

@@ -54,7 +54,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   /** The last key that was read, by priority; null: start at the first. */
   const cursors: [QueueKey | null, QueueKey | null] = [null, null];
   let completedAt: number | null = null;
-  let expiredAt = monotonic.now();
+  /** When the last search for expired messages began. */
+  let searchedAt = monotonic.now();
   /** The search for expired messages in progress. */
   let expiry: Generator<void, void> | null = null;
   let failedRuns = 0;
@@ -73,8 +74,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
    */
   function expireWaiting(): void {
     if (expiry === null) {
-      if (monotonic.now() - expiredAt < EXPIRY_INTERVAL_MS) return;
-      expiredAt = monotonic.now();
+      if (monotonic.now() - searchedAt < EXPIRY_INTERVAL_MS) return;
+      searchedAt = monotonic.now();
       expiry = expiringWaiting();
     }
     for (let n = 0; n < EXPIRY_BATCH_SIZE; n++) {

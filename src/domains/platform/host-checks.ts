@@ -127,20 +127,20 @@ async function pointerWarnings(
       const problem = await pointerProblem(view, address);
       if (problem === null) return [];
       const remedy = `Set the PTR record of ${address} to ${name} at the provider of the address, and publish ${name} with that address`;
-      return [
-        { key: 'delivery.egress', message: `${problem}: large receivers refuse mail from it. ${remedy}` },
-      ];
+      return [{ key: 'delivery.egress', message: `${problem}. ${remedy}` }];
     }),
   );
   return warnings.flat();
 }
 
-/** Null when the address is forward-confirmed. */
+const CONSEQUENCE = 'large receivers refuse mail from it';
+
+/** The problem and its consequence; null when the address is forward-confirmed. */
 async function pointerProblem(view: DnsView, address: string): Promise<string | null> {
   const pointers = await view.ptr(reverseName(address));
-  if (pointers.kind === 'absent') return `the source address ${address} has no PTR record`;
+  if (pointers.kind === 'absent') return `the source address ${address} has no PTR record: ${CONSEQUENCE}`;
   if (pointers.kind === 'unknown')
-    return `the PTR record of the source address ${address} could not be looked up (${pointers.reason}); without one`;
+    return `the PTR record of the source address ${address} could not be looked up (${pointers.reason}); without one, ${CONSEQUENCE}`;
   const forward = await Promise.all(pointers.records.map((name) => addressesOf(view, name)));
   const same = ipaddr.parse(address).toString();
   const confirmed = forward.some(
@@ -151,8 +151,8 @@ async function pointerProblem(view: DnsView, address: string): Promise<string | 
   const unknown = forward.some(({ kind }) => kind === 'unknown');
   const names = pointers.records.join(', ');
   return unknown
-    ? `the name ${names} in the PTR record of the source address ${address} could not be looked up; if it does not lead back`
-    : `the PTR record of the source address ${address} names ${names}, which does not lead back to it`;
+    ? `the name ${names} in the PTR record of the source address ${address} could not be looked up; if it does not lead back to the address, ${CONSEQUENCE}`
+    : `the PTR record of the source address ${address} names ${names}, which does not lead back to it: ${CONSEQUENCE}`;
 }
 
 export function isLocalUrl(url: string): boolean {

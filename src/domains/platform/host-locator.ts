@@ -40,7 +40,7 @@ const CONCURRENCY_PER_DOMAIN = 1;
 const MAX_WAITING: Record<LookupClass, number> = { renewal: 200, proven: 40, registered: 20 };
 /** How long the result `here` is cached. */
 const HERE_MS = MINUTE;
-/** How long `elsewhere` is cached: doubles each time, because the owner may be setting up the host. */
+/** How long `elsewhere` is cached: short at first, because the owner may be setting up the host; doubles each time. */
 const FIRST_ELSEWHERE_MS = MINUTE;
 const MAX_ELSEWHERE_MS = 10 * MINUTE;
 /** Lookups for one registrable domain in `WINDOW_MS`. */

@@ -7,7 +7,7 @@ import type { Tables } from '../tables.ts';
 
 /**
  * Which installation a database belongs to, and whether it is in its own data directory. A daemon that starts on a copy
- * sends again what the original has sent since, therefore a copy must be restored first:
+ * sends again what the original has sent since. Therefore a copy must be restored first:
  *
  * - The database and the file `location` in the data directory contain the same random id. A database that was copied
  *   into another directory does not find its id there.
@@ -49,11 +49,11 @@ export function requireOriginal(tables: Tables, dir: string): void {
   const { settings } = tables;
   const remedy = `its messages may have been sent by the original since. Run "postrider restore hold", which holds them until you release them`;
   if (isCopy(tables))
-    throw new StoreFault(`the database in ${dir} is a copy that was not restored: ${remedy}`);
+    throw new StoreFault(`The database in ${dir} is a copy that was not restored: ${remedy}`);
   const location = settings.get(LOCATION);
   if (location !== null && location !== readLocation(dir))
     throw new StoreFault(
-      `the database in ${dir} was copied from another data directory (${LOCATION_FILE} does not match): ${remedy}. If you moved the directory, move its file ${LOCATION_FILE}, too`,
+      `The database in ${dir} was copied from another data directory (${LOCATION_FILE} does not match): ${remedy}. If you moved the directory, move its file ${LOCATION_FILE}, too`,
     );
 }
 

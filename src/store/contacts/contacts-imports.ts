@@ -2,7 +2,7 @@ import type { Database } from '../database.ts';
 
 /** Progress of an import of a file: written with the imported rows, deleted when the import is complete. */
 export interface ContactImportRow {
-  /** Identifies the file, the account and the group. */
+  /** Identifies the file, the account, the group and the options. */
   import_key: string;
   account_id: string;
   /** The first byte that is not yet read, and the lines before it. */

@@ -2,7 +2,7 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { reportShares } from './report-shares.ts';
 
-/** DMARC aggregate reports (RFC 7489, section 7.2) about domains, and their sums by source address. */
+/** DMARC aggregate reports (RFC 9990) about domains, and their sums by source address. */
 export interface DmarcReportRow {
   seq: number;
   domain: string;
@@ -15,7 +15,7 @@ export interface DmarcReportRow {
   policy: string;
   truncated: 0 | 1;
   received_at: number;
-  /** Of the caller. */
+  /** Of the server that sent the report. */
   network: string;
   /** Organization whose DKIM signature verified, '' for none. */
   signer: string;

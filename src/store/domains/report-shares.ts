@@ -9,7 +9,7 @@ import type { Database } from '../database.ts';
 
 export interface ReportOrigin {
   organization: string;
-  /** Of the caller. */
+  /** Of the server that sent the report. */
   network: string;
   /** Organization whose DKIM signature verified, '' for none. */
   signer: string;

@@ -15,7 +15,7 @@ export interface TlsReportRow {
   successful: number;
   failed: number;
   received_at: number;
-  /** Of the caller. */
+  /** Of the server that sent the report. */
   network: string;
   /** Organization whose DKIM signature verified, '' for none. */
   signer: string;

@@ -61,10 +61,16 @@ export async function chooseLinkHost(view: DnsView, candidates: LinkHostCandidat
     [custom, preferred],
     [candidates.standard, fallback],
   ]);
-  const current = host === null ? "the platform's own address" : host;
   const hint =
-    preferred.verdict === 'fail' ? `${preferred.hint} Until then links use ${current}.` : preferred.hint;
+    preferred.verdict === 'fail'
+      ? `${preferred.hint} Until then links use ${currentHost(host)}.`
+      : preferred.hint;
   return { ...preferred, hint, host };
+}
+
+function currentHost(host: LinkHostChoice['host']): string {
+  if (host === undefined) return 'the same host as before';
+  return host ?? "the platform's own address";
 }
 
 /** The first host that passes; undefined when the result of one before it is unknown. */

@@ -75,7 +75,7 @@ describe('the host of tracked links', () => {
     expect(await check(zone)).toMatchObject({ host, verdict, hint: expect.stringContaining(hint) });
   });
 
-  it.each<[string, Zone, string | null, string, string]>([
+  it.each<[string, Zone, string | null | undefined, string, string]>([
     ['is the custom one when that leads here', { ...US, ...LINK, ...CUSTOM }, 'eu.example.com', 'pass', ''],
     [
       'falls back to link.',
@@ -85,6 +85,13 @@ describe('the host of tracked links', () => {
       'Until then links use link.example.com.',
     ],
     ["falls back to the platform's", US, null, 'fail', "Until then links use the platform's own address."],
+    [
+      'stays what it was when DNS does not answer for link.',
+      { ...US, 'CNAME link.example.com': 'ETIMEOUT' },
+      undefined,
+      'fail',
+      'Until then links use the same host as before.',
+    ],
   ])('%s', async (_, zone, host, verdict, hint) => {
     expect(await check(zone, { custom: true })).toMatchObject({
       host,
