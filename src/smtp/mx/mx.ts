@@ -23,8 +23,8 @@ import { createRcptPolicy, type Purpose, type RcptVerdict } from './rcpt-policy.
 import { createMailReceiver } from './receive.ts';
 
 /**
- * The MX listener: receives bounces, complaints and reports. Recipients are accepted or rejected before any mail is sent; a
- * mail is parsed in a thread and answered when its effects are durable, so that a crash loses no accepted mail.
+ * The MX listener: receives bounces, complaints and reports. Recipients are accepted or rejected before any mail is
+ * sent; a mail is parsed in a thread and answered when its effects are durable, so that a crash loses no accepted mail.
  */
 export interface MxDeps {
   config: Pick<Config, 'hostname' | 'mx'>;
