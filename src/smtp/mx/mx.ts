@@ -149,7 +149,11 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
       const origin = { priority: 'first', caller: '', subject: '' } as const;
       const job = { purpose: 'incoming', raw: Buffer.alloc(0), opensReports: false } as const;
       const result = await parser.parse(job, origin);
-      if (result === null || 'unreadable' in result) throw new Error('the mail parser thread does not work');
+      const failure = result === null ? 'busy' : 'unreadable' in result ? result.unreadable : null;
+      if (failure !== null)
+        throw new Error(
+          `the mail parser thread did not parse an empty mail (${failure}); the log has the cause`,
+        );
       await listener.listen();
     },
     close: async (graceMs) => {
