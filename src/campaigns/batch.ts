@@ -28,7 +28,7 @@ export interface BatchDeps extends StoreOptions {
   clock: Clock;
   ids: Ids;
   log: Log;
-  html: HtmlReader;
+  htmlReader: HtmlReader;
   limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
 }
 
@@ -60,7 +60,7 @@ export function queueBatch(
   content: CampaignContent | Refusal,
   deps: BatchDeps,
 ): ReadonlySet<string> | Refusal {
-  const ready = recheckCampaign(tables, send, deps.html, isRefusal(content) ? undefined : content.mail);
+  const ready = recheckCampaign(tables, send, deps.htmlReader, isRefusal(content) ? undefined : content.mail);
   if (isRefusal(ready)) return ready;
   if (isRefusal(content) || content.state !== stateOf(ready)) return NO_DESTINATIONS;
   const now = deps.clock.now();

@@ -41,7 +41,7 @@ export interface SharedBody {
 /** Characters of all cached campaigns, of their source and their rendering. */
 const MAX_CACHED_CHARACTERS = 32 * 1024 * 1024;
 
-export function createCampaignContents(html: HtmlReader): CampaignContents {
+export function createCampaignContents(htmlReader: HtmlReader): CampaignContents {
   const cache = new LRUCache<number, CampaignContent>({
     maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: sizeOf,
@@ -51,8 +51,8 @@ export function createCampaignContents(html: HtmlReader): CampaignContents {
     prepare: async (tables, send) => {
       const known = cache.get(send.campaign_seq);
       const mail = known?.mail ?? storedMail(tables, send);
-      await inSlices(parsingContent(mail.wording, html), send.account_id);
-      const ready = recheckCampaign(tables, send, html, mail);
+      await inSlices(parsingContent(mail.wording, htmlReader), send.account_id);
+      const ready = recheckCampaign(tables, send, htmlReader, mail);
       if (isRefusal(ready)) return ready;
       const state = stateOf(ready);
       if (known?.state === state) return known;

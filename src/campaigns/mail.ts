@@ -74,7 +74,7 @@ export function readyCampaign(
   sender: Sender,
   groupId: string,
   mail: Pick<CampaignMail, 'from' | 'fromDomain' | 'wording'>,
-  html: HtmlReader,
+  htmlReader: HtmlReader,
 ): ReadyCampaign | Refusal {
   const { account } = sender;
   if (account.status !== 'active') return refuse('ACCOUNT_DISABLED', 'The account is disabled');
@@ -91,7 +91,7 @@ export function readyCampaign(
     account,
     { ...mail, groupId, essential: false },
     mail.wording,
-    html,
+    htmlReader,
   );
   return isRefusal(prepared) ? prepared : { domain, group, prepared };
 }
@@ -109,21 +109,21 @@ export function storedMail(
 export async function readAhead(
   tables: Tables,
   send: Pick<CampaignSend, 'campaign_seq' | 'account_id'>,
-  html: HtmlReader,
+  htmlReader: HtmlReader,
 ): Promise<void> {
-  await inSlices(parsingContent(storedMail(tables, send).wording, html), send.account_id);
+  await inSlices(parsingContent(storedMail(tables, send).wording, htmlReader), send.account_id);
 }
 
 /** Repeats the checks for an accepted campaign, without those of the API key. */
 export function recheckCampaign(
   tables: Tables,
   send: CampaignSend,
-  html: HtmlReader,
+  htmlReader: HtmlReader,
   mail: CampaignMail = storedMail(tables, send),
 ): (ReadyCampaign & { mail: CampaignMail }) | Refusal {
   const account = tables.accounts.get(send.account_id);
   if (account === null) throw new Error(`the account of campaign ${send.campaign_id} does not exist`);
   const sender: Sender = { account, useCase: 'mk', allowFrom: [], allowEssential: false };
-  const ready = readyCampaign(tables, sender, send.subscription_group_id, mail, html);
+  const ready = readyCampaign(tables, sender, send.subscription_group_id, mail, htmlReader);
   return isRefusal(ready) ? ready : { ...ready, mail };
 }

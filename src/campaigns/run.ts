@@ -26,7 +26,7 @@ export interface CampaignRunner {
   stop(): Promise<void>;
 }
 
-export interface CampaignRunnerDeps extends Omit<BatchDeps, 'html'> {
+export interface CampaignRunnerDeps extends Omit<BatchDeps, 'htmlReader'> {
   tables: Tables;
   writer: Writer;
   recorder: Recorder;
@@ -49,8 +49,8 @@ const PAUSE_SHARE = 0.5;
 
 export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
   const { clock, log, tables, writer, recorder, pressure, maxAhead = MAX_AHEAD } = deps;
-  const batchDeps = { ...deps, html: createHtmlReader() };
-  const contents = createCampaignContents(batchDeps.html);
+  const batchDeps = { ...deps, htmlReader: createHtmlReader() };
+  const contents = createCampaignContents(batchDeps.htmlReader);
   /** Campaigns that failed, with the time of their next try. */
   const failed = new Map<number, number>();
   let isStopping = false;
@@ -105,9 +105,9 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       return 0;
     }
     if (send.next_at > now) return send.next_at - now;
-    const ahead = maxAhead - tables.campaignSends.dueSince(seq, now - STUCK_MS, maxAhead);
-    if (ahead < MEMBER_BATCH_SIZE) return FULL_QUEUE_INTERVAL_MS;
-    const capacity = Math.min(ahead, pressure.capacity());
+    const free = maxAhead - tables.campaignSends.dueSince(seq, now - STUCK_MS, maxAhead);
+    if (free < MEMBER_BATCH_SIZE) return FULL_QUEUE_INTERVAL_MS;
+    const capacity = Math.min(free, pressure.capacity());
     if (capacity < 1) return FULL_QUEUE_INTERVAL_MS;
     // The campaign waits for the account's message limits. A raised limit is noticed within a second.
     const { left, moreAt } = deps.limits.allowance(tables, send.account_id, now);

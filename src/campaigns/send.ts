@@ -30,8 +30,8 @@ import { begin, pauseSend } from './run.ts';
 
 /**
  * Accepts a campaign that is sent to a group, and pauses, resumes and cancels it. All checks that need no recipient run
- * here, before the response; the runner sends the campaign. Pausing holds queued messages and cancelling cancels them; messages that are
- * being sent are not affected.
+ * here, before the response; the runner sends the campaign. Pausing holds queued messages and cancelling cancels them;
+ * messages that are being sent are not affected.
  */
 export interface CampaignSending {
   send(sender: Sender, campaignId: string, request: CampaignRequest): Promise<SentCampaign | Refusal>;
@@ -63,7 +63,7 @@ export interface CampaignSendingDeps {
 
 export function createCampaignSending(deps: CampaignSendingDeps): CampaignSending {
   const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
-  const html = createHtmlReader();
+  const htmlReader = createHtmlReader();
 
   /** Returns the mail in its stored form with warnings, or the reason for which it cannot be sent. */
   async function checkedMail(
@@ -80,8 +80,8 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     if (isRefusal(template)) return template;
     const sentBefore = checkDraft(campaign);
     if (sentBefore !== null) return sentBefore;
-    await inSlices(parsingContent(template, html), account_id);
-    const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording: template }, html);
+    await inSlices(parsingContent(template, htmlReader), account_id);
+    const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording: template }, htmlReader);
     if (isRefusal(ready)) return ready;
     const tooMany = tooManyFields(ready.prepared.parts);
     if (tooMany !== null) return tooMany;
@@ -172,10 +172,10 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     resume: async (accountId, campaignId) => {
       const campaign = findCampaign(tables, accountId, campaignId);
       const paused = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
-      if (paused !== null && !isComplete(paused)) await readAhead(tables, paused, html);
+      if (paused !== null && !isComplete(paused)) await readAhead(tables, paused, htmlReader);
       return change(accountId, campaignId, 'resumed', ['paused'], (all, send, now) => {
         // When all members were processed, the held messages can be sent whatever has changed since.
-        const ready = isComplete(send) ? null : recheckCampaign(all, send, html);
+        const ready = isComplete(send) ? null : recheckCampaign(all, send, htmlReader);
         if (isRefusal(ready)) return ready;
         const waits = send.started_at === null && send.scheduled_at !== null && send.scheduled_at > now;
         all.campaigns.setStatus(send.campaign_seq, waits ? 'scheduled' : 'sending', now);

@@ -29,8 +29,8 @@ export function suppressAfterBounce(
     addSuppression(tables, message, { stream: 'all', reason, at });
     return true;
   };
-  // Strikes count since the last delivery. A delivery does not clear them: with a server that accepts every message and
-  // reports the failure later, each 250 would clear the strike of the message before.
+  // Strikes before the newest message that is still `delivered` do not count. A 250 does not delete them: a server that
+  // accepts every message and reports the failure later would delete the strike of each message with the next one.
   const since = (windowMs: number) =>
     Math.max(at - windowMs, tables.messages.lastDelivery(account, hash) ?? 0);
   if (bounceType === 'hard' && suppress === 'now') return add('hard_bounce');

@@ -29,7 +29,10 @@ export interface FrontDeps {
 }
 
 const VALID_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
-/** The rest of a refused body is discarded up to this size, so that the client reads the response; then the connection is closed. */
+/**
+ * The rest of a refused body is discarded up to this size, so that the client reads the response; then the connection is
+ * closed.
+ */
 const MAX_DISCARDED_BYTES = 8 * 1024 * 1024;
 /** Refused bodies are discarded in turns, all of them together as one account. Chunks have at most 64 KiB. */
 const DISCARDING = 'refused bodies';
@@ -93,7 +96,9 @@ export function respond(ctx: Context, reply: HttpResponse | null): void {
   ctx.length = bytes.length;
 }
 
-/** A large body is written as fast as the client reads it, so that bytes that wait in the socket indicate a stalled client. */
+/**
+ * A large body is written as fast as the client reads it, so that bytes that wait in the socket indicate a stalled client.
+ */
 function* chunksOf(bytes: Buffer): Generator<Buffer> {
   for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
     yield bytes.subarray(start, start + CHUNK_BYTES);
@@ -123,7 +128,7 @@ function earlyRefusal(
       `The API is not served under the host name "${host}": add it to api.hosts, or the proxy that forwards it to api.trustedProxies, in the configuration`,
     );
   }
-  return originForm(req) ? null : invalid('path', 'is not a path');
+  return toOriginForm(req) ? null : invalid('path', 'must begin with "/"');
 }
 
 const MAX_HOST_WARNINGS = 100;
@@ -147,8 +152,8 @@ function hostNotAllowed(req: IncomingMessage, deps: FrontDeps): string | null {
   return host.slice(0, 100);
 }
 
-/** Converts `GET http://host/path` (RFC 9112 §3.2.2) to a path, as the router expects it. */
-function originForm(req: IncomingMessage): boolean {
+/** Replaces `GET http://host/path` (RFC 9112 §3.2.2) by its path, as the router expects it; false when it has none. */
+function toOriginForm(req: IncomingMessage): boolean {
   if (req.url?.startsWith('/')) return true;
   if (req.url === undefined || !URL.canParse(req.url)) return false;
   const { pathname, search } = new URL(req.url);

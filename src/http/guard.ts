@@ -1,10 +1,10 @@
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateClass, RateLimits } from '../accounts/rate-limits.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import type { Turns } from '../core/turns.ts';
 import { ReadRejected } from '../store/failure.ts';
-import { type BodyReader, tooSlow, UploadAborted, UploadTooSlow } from './body/body.ts';
+import { type BodyReader, UploadAborted, UploadTooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
@@ -15,8 +15,8 @@ import { parseInput } from './validation/parse.ts';
 import type { ReadOnlyCheck } from './validation/read-only.ts';
 
 /**
- * The checks of every request that requires a key, in this order: key, account, scope, rate limit, body, validation. The body is not read before the key is verified. Parsing and everything after it wait for the turn
- * of the account.
+ * The checks of every request that requires a key, in this order: key, account, scope, rate limit, body, validation. The
+ * body is not read before the key is verified. Parsing and everything after it wait for the turn of the account.
  */
 export interface GuardDeps {
   authenticator: Authenticator;
@@ -87,7 +87,8 @@ async function responseOf(
     return await route.handle(call);
   } catch (error) {
     if (error instanceof UploadAborted) return null;
-    if (error instanceof UploadTooSlow) return tooSlow();
+    if (error instanceof UploadTooSlow)
+      return refuse('REQUEST_TIMEOUT', 'The upload arrived too slowly: only what was read before is stored');
     if (error instanceof ReadRejected) return readRefusal(error, unsetOf(route.narrowBy ?? [], query));
     throw error;
   }
@@ -203,11 +204,7 @@ function readQuery(search: string): Record<string, string> | Refusal {
   const query: Record<string, string> = Object.create(null);
   if (search === '') return query;
   for (const [name, value] of new URLSearchParams(search)) {
-    if (name in query) {
-      return refuse('VALIDATION_ERROR', `${name}: is given more than once`, {
-        details: [{ field: name, message: 'is given more than once' }],
-      });
-    }
+    if (name in query) return invalid(name, 'is given more than once');
     query[name] = value;
   }
   return query;

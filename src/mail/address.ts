@@ -7,7 +7,7 @@ import type { Mailbox } from './content.ts';
  * for the display name. Stricter than the RFCs: no comments, groups, source routes or address literals, and a domain has
  * at least two labels. Syntax only, without DNS.
  *
- * A parser returns the value, or a string that describes the error: the predicate of a sentence.
+ * A parser returns the value, or the text of the error, which follows the name of the field: `to: has no "@"`.
  */
 const MAX_ADDRESS = 254;
 const MAX_LOCAL = 64;

@@ -91,12 +91,12 @@ const REQUIRED_PLACEHOLDER: Record<ComplianceKind, string> = {
  * or an element that is not displayed (`hidden`, `display:none`), or with escaped braces, does not count.
  */
 export function missingCompliance(html: string): RequiredVariable[] {
-  return withoutPause(findingCompliance(html, parseTemplate(html)));
+  return withoutPause(findingMissingCompliance(html, parseTemplate(html)));
 }
 
 /** `missingCompliance` in steps, for HTML that is already parsed. */
-export function* findingCompliance(html: string, template: Template): Work<RequiredVariable[]> {
-  return yield* findingShown(html, template.slots);
+export function* findingMissingCompliance(html: string, template: Template): Work<RequiredVariable[]> {
+  return yield* findingNotDisplayed(html, template.slots);
 }
 
 /** Whether the HTML inserts an unescaped value of the caller, which may change the meaning of the HTML around it. */
@@ -119,13 +119,13 @@ export function* findingHidden(
   const probes = Object.fromEntries(REQUIRED.map((name) => [name, PROBE]));
   const own = { ...service, ...probes };
   const html = yield* renderingTemplate(template, 'html', variables, own, { ...options, positions });
-  return typeof html === 'string' ? yield* findingShown(html, positions) : [...REQUIRED];
+  return typeof html === 'string' ? yield* findingNotDisplayed(html, positions) : [...REQUIRED];
 }
 
 const PROBE = 'x';
 
 /** The required variables that have no position in displayed text. */
-function* findingShown(html: string, positions: readonly SlotPosition[]): Work<RequiredVariable[]> {
+function* findingNotDisplayed(html: string, positions: readonly SlotPosition[]): Work<RequiredVariable[]> {
   const required = positions.filter(({ name }) => (REQUIRED as readonly string[]).includes(name));
   if (required.length === 0) return [...REQUIRED];
   const shown = new Set<string>();

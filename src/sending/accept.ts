@@ -90,7 +90,7 @@ const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 
 export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   const { clock, ids, tables, writer, recorder, keys, pressure } = deps;
-  const html = createHtmlReader();
+  const htmlReader = createHtmlReader();
   const renderQueue = createRenderQueue();
 
   async function checkAndStore(
@@ -117,7 +117,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
     const { sender } = request;
     const { simulatorDomain, oneClick } = deps;
-    const checkDeps = { html, appendFooter: request.appendFooter === true, simulatorDomain };
+    const checkDeps = { htmlReader, appendFooter: request.appendFooter === true, simulatorDomain };
     const checked = await inSlices(
       checkingSend(tables, sender, send, content, checkDeps),
       sender.account.account_id,
@@ -140,7 +140,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const firstSeq = await writer.run((all) => {
       // The domain can have been deleted while the request waited.
       if (all.domains.byId(checked.domain.domain_id) === null)
-        return refuse('DOMAIN_NOT_REGISTERED', 'The domain was deleted');
+        return refuse('DOMAIN_NOT_REGISTERED', `The domain ${checked.domain.name} was deleted`);
       const { account_id } = sender.account;
       const limited = deps.limits.takeMessages(all, account_id, countedCopies(draft, deps), clock.now());
       if (limited !== null) return limited;

@@ -47,9 +47,9 @@ export function* checkingSend(
   if (isRefusal(domain)) return domain;
   if (send.essential && !sender.allowEssential) return essentialNotAllowed();
   const complete = deps.appendFooter
-    ? yield* appendingFooter(content, requiredVariables(send), deps.html)
+    ? yield* appendingFooter(content, requiredVariables(send), deps.htmlReader)
     : content;
-  const rendered = yield* renderingSend(tables, sender.account, send, complete, deps.html);
+  const rendered = yield* renderingSend(tables, sender.account, send, complete, deps.htmlReader);
   if (isRefusal(rendered)) return rendered;
   const refusal =
     sender.useCase === 'mk'
@@ -60,7 +60,7 @@ export function* checkingSend(
 
 /** What a check needs in addition to the tables. */
 export interface CheckDeps {
-  html: HtmlReader;
+  htmlReader: HtmlReader;
   /** Append compliance variables that the content lacks instead of refusing it. */
   appendFooter: boolean;
   /** Simulated recipients need no consent. */
@@ -76,6 +76,8 @@ function listOf(
   if (groupId === null) return campaignId === null ? null : { id: campaignId, name: '' };
   return { id: groupId, name: tables.subscriptionGroups.get(account.account_id, groupId)?.name ?? '' };
 }
+
+const STREAM_NAMES: Record<UseCase, string> = { tx: 'transactional', mk: 'marketing' };
 
 /** Requires that the From domain is registered and verified for this stream, and that the API key can use it. */
 export function checkDomain(
@@ -102,25 +104,25 @@ export function checkDomain(
   }
   const matching = verified.find(({ use_case }) => use_case === sender.useCase);
   if (matching === undefined) {
+    const stream = STREAM_NAMES[sender.useCase];
     if (registered.some(({ use_case }) => use_case === sender.useCase)) {
       return refuse(
         'DOMAIN_NOT_VERIFIED',
-        `The domain ${name} is not verified yet for this use case`,
-        field(`${name} is not verified`),
+        `The domain ${name} is not verified yet for ${stream} mail: publish its DNS records and verify it`,
+        field(`${name} is not verified for ${stream} mail`),
       );
     }
-    const stream = sender.useCase === 'tx' ? 'transactional' : 'marketing';
     return refuse(
       'USE_CASE_MISMATCH',
       `The domain ${name} is not registered for ${stream} mail`,
-      field(`${name} is for the other use case`),
+      field(`${name} is not registered for ${stream} mail`),
     );
   }
   if (sender.allowFrom.length > 0 && !sender.allowFrom.includes(name)) {
     return refuse(
       'KEY_NOT_ALLOWED',
       `This API key cannot send from ${name}`,
-      field(`the key is tied to ${sender.allowFrom.join(', ')}`),
+      field(`the key is restricted to ${sender.allowFrom.join(', ')}`),
     );
   }
   return matching;
@@ -143,7 +145,9 @@ export function checkSuppression(tables: Tables, sender: Sender, send: ParsedSen
   });
 }
 
-/** For marketing mail: requires that no recipient is suppressed and that all have consented, to the group if one is given. */
+/**
+ * For marketing mail: requires that no recipient is suppressed and that all have consented, to the group if one is given.
+ */
 export function checkConsent(
   tables: Tables,
   sender: Sender,

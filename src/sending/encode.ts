@@ -53,7 +53,7 @@ function* encodingContents(
     }
     size += body.length;
     if (size > MAX_STORED_CHARACTERS) {
-      const message = `The message is too large: all its copies together can have ${MAX_STORED_CHARACTERS} characters`;
+      const message = `The message is too large: all its copies together can have at most ${MAX_STORED_CHARACTERS} characters`;
       return refuse('PAYLOAD_TOO_LARGE', message);
     }
     packed.push(pack(body));

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { Work } from '../core/slices.ts';
-import { findingCompliance, type RequiredVariable } from '../mail/compliance.ts';
+import { findingMissingCompliance, type RequiredVariable } from '../mail/compliance.ts';
 import { parsingTemplate, type Template } from '../mail/template.ts';
 
 /**
- * Parses html templates, finds their compliance variables, and caches the results: callers send one template thousands
+ * Parses html templates, finds the compliance variables that they lack, and caches the results: callers send one template thousands
  * of times, and parsing its html is the most expensive step of a send.
  */
 export interface ReadHtml {
@@ -38,7 +38,7 @@ export function createHtmlReader(): HtmlReader {
     const known = templates.get(html);
     if (known !== undefined) return known;
     const template = yield* parsingTemplate(html);
-    const missing = yield* findingCompliance(html, template);
+    const missing = yield* findingMissingCompliance(html, template);
     const read = { template, missing };
     templates.set(html, read);
     return read;

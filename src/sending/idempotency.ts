@@ -32,12 +32,17 @@ export interface StoredResponse {
 
 export interface Reservation {
   kind: 'reserved';
-  /** Called in the unit of work that accepts. Throws if another process has used the key, so that the unit is rolled back. */
+  /**
+   * Called in the unit of work that stores the messages. Throws if another process has used the key, so that the unit of
+   * work is rolled back.
+   */
   store(tables: Tables, status: number, body: string): void;
   release(): void;
 }
 
-/** Parses the key: 1 to 255 printable characters; the quoted form of the IETF draft is the same key. Null when malformed. */
+/**
+ * Parses the key: 1 to 255 printable characters; the quoted form of the IETF draft is the same key. Null when malformed.
+ */
 export function parseIdempotencyKey(header: string): string | null {
   const key = /^"(.*)"$/.exec(header)?.[1] ?? header;
   return /^[\x20-\x7e]{1,255}$/.test(key) ? key : null;

@@ -53,7 +53,7 @@ export function createPressure(deps: PressureDeps): Pressure {
     const current = diskLow
       ? 'the disk is nearly full'
       : queued >= deps.queuedMessages
-        ? `the queue has ${queued} messages`
+        ? `the queue has ${queued} messages, and its limit is ${deps.queuedMessages}`
         : null;
     if (current !== reason)
       log.warn({ reason: current }, current === null ? 'accepting mail again' : 'refusing new mail');

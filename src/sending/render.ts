@@ -61,9 +61,9 @@ export function prepareTemplate(
   account: AccountRow,
   send: TemplateContext,
   content: TemplateContent,
-  html: HtmlReader,
+  htmlReader: HtmlReader,
 ): PreparedTemplate | Refusal {
-  return withoutPause(preparingTemplate(tables, account, send, content, html));
+  return withoutPause(preparingTemplate(tables, account, send, content, htmlReader));
 }
 
 /** `prepareTemplate` in steps. */
@@ -72,13 +72,13 @@ function* preparingTemplate(
   account: AccountRow,
   send: TemplateContext,
   content: TemplateContent,
-  html: HtmlReader,
+  htmlReader: HtmlReader,
 ): Work<PreparedTemplate | Refusal> {
   const fault = subjectTemplateFault(content.subject);
   if (fault !== null) return invalid('subject', fault);
-  const read = content.html === '' ? null : yield* html.reading(content.html);
+  const read = content.html === '' ? null : yield* htmlReader.reading(content.html);
   if (read?.template.tooLong === true) return tooManySlots('html');
-  const text = content.text === null ? null : yield* html.readingText(content.text);
+  const text = content.text === null ? null : yield* htmlReader.readingText(content.text);
   if (text?.tooLong === true) return tooManySlots('text');
   const required = requiredVariables(send);
   const missing = read === null ? missingInText(text ?? { names: [] }) : read.missing;
@@ -171,9 +171,9 @@ export function* renderingSend(
   account: AccountRow,
   send: TemplateContext & Pick<ParsedSend, 'variables'>,
   content: TemplateContent,
-  html: HtmlReader,
+  htmlReader: HtmlReader,
 ): Work<Rendered | Refusal> {
-  const prepared = yield* preparingTemplate(tables, account, send, content, html);
+  const prepared = yield* preparingTemplate(tables, account, send, content, htmlReader);
   return isRefusal(prepared) ? prepared : yield* renderingPrepared(prepared, send.variables);
 }
 

@@ -118,21 +118,20 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
       const usage = usageOf(session);
       const cost = COSTS[name] ?? 1;
       if (cost === 0) return 0;
-      const buckets = usage.commandBuckets;
-      if (longest(buckets) > MAX_DELAY_MS) return tooManyCommands();
+      const { commandBuckets, transactionBuckets } = usage;
+      if (longest(commandBuckets) > MAX_DELAY_MS) return tooManyCommands();
       if (name !== 'MAIL') {
-        charge(buckets, cost);
+        charge(commandBuckets, cost);
         usage.spent += cost;
-        return longest(buckets);
+        return longest(commandBuckets);
       }
-      const begun = usage.transactionBuckets;
-      if (usage.transactions >= rates.unfinished || longest(begun) > MAX_DELAY_MS)
+      if (usage.transactions >= rates.unfinished || longest(transactionBuckets) > MAX_DELAY_MS)
         return new SmtpRejection(421, '4.7.0', 'Too many transactions without a message');
-      charge(buckets, cost);
+      charge(commandBuckets, cost);
       usage.spent += cost;
-      charge(begun, 1);
+      charge(transactionBuckets, 1);
       usage.transactions++;
-      return longest([...buckets, ...begun]);
+      return longest([...commandBuckets, ...transactionBuckets]);
     },
     complete: (session, recipients) => {
       const usage = usageOf(session);

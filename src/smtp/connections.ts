@@ -92,8 +92,8 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
   /** The connection to end for one of this caller when all slots are taken; null: none. */
   function victimFor({ network }: SmtpCaller): SMTPServerSession | null {
     const own = networks.count(network) + 1;
-    const others = networks.count(network) === 0 ? networks.size() + 1 : networks.size();
-    const fairShare = Math.max(1, Math.floor(limits.connections / others));
+    const networkCount = networks.count(network) === 0 ? networks.size() + 1 : networks.size();
+    const fairShare = Math.max(1, Math.floor(limits.connections / networkCount));
     // A network above its share takes slots only from itself and from larger ones.
     const isAbove = ({ caller }: Entry) => {
       const size = caller.network === network ? own : networks.count(caller.network);
@@ -185,10 +185,10 @@ export function createConnections({ clock, limits, disconnect }: ConnectionsDeps
     sweep: () => {
       const now = clock.now();
       for (const [session, { phase, phaseAt, since }] of entries) {
-        const late =
+        const isLate =
           (phase === 'mail' && now - phaseAt > limits.transactionMs) ||
           (phase !== 'processing' && now - since > limits.connectionMs);
-        if (!late) continue;
+        if (!isLate) continue;
         remove(session);
         disconnect(session, 'Time limit exceeded');
       }

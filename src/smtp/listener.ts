@@ -15,7 +15,7 @@ import { PacedServer } from './paced-server.ts';
 import { translateProxyHeaders } from './proxy-header.ts';
 import type { EvictionReason, MailUploadOptions, ReceiveBudget } from './receive-budget.ts';
 import { SmtpRejection, tryLater } from './reply.ts';
-import { boundSockets, createHandshakeCheck, createStallCheck } from './sockets.ts';
+import { createHandshakeCheck, createStallCheck, limitSockets } from './sockets.ts';
 
 /**
  * The base of both SMTP listeners: smtp-server with secure defaults, STARTTLS, limits on connections, commands and
@@ -138,7 +138,7 @@ export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpLi
   server.server.maxConnections = limits.connections + 2 * CONNECTION_MARGIN;
 
   const cleanups: (() => Promise<void> | void)[] = [translateProxyHeaders(server.server, deps.proxies)];
-  const removeClosedSockets = boundSockets(server.server, limits.perAddress, deps.proxies);
+  const removeClosedSockets = limitSockets(server.server, limits.perAddress, deps.proxies);
 
   function disconnect(session: SMTPServerSession, text: string): void {
     send421(session, `4.7.0 ${text}`);

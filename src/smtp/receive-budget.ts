@@ -6,7 +6,8 @@ import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
  *
  * - a holder (a client's address, or an account) and a network each have a share;
  * - a part is reserved for mail to recipients whose signed token proves that it concerns one of our messages;
- * - when the memory is used up, the slowest upload of the largest holder is ended, unless the requesting holder is larger;
+ * - when the memory is used up, the slowest upload of the largest holder is ended, unless the requesting holder is
+ *   larger;
  * - an upload below the minimum rate is always ended.
  */
 export interface ReceiveBudget {
@@ -98,22 +99,23 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
     const sameNetwork = (other: Active) => other.network === network;
     const larger = (other: Active) => sameHolder(other) || (holders.get(other.holder) ?? 0) >= size();
     return (
-      until(() => size() <= limits.holder, upload, sameHolder) &&
-      until(
+      endUntil(() => size() <= limits.holder, upload, sameHolder) &&
+      endUntil(
         () => network === null || (networks.get(network) ?? 0) + bytes <= limits.network,
         upload,
         (other) => sameNetwork(other) && larger(other),
       ) &&
-      until(
+      endUntil(
         () => isProven || unproven + bytes <= limits.unproven,
         upload,
         (other) => !other.isProven && larger(other),
       ) &&
-      until(() => total + bytes <= options.bytes, upload, larger)
+      endUntil(() => total + bytes <= options.bytes, upload, larger)
     );
   }
 
-  function until(fits: () => boolean, upload: Active, matches: (other: Active) => boolean): boolean {
+  /** Ends matching uploads, the slowest first, until `fits`; false when none is left to end. */
+  function endUntil(fits: () => boolean, upload: Active, matches: (other: Active) => boolean): boolean {
     while (!fits()) {
       const victim = slowest((other) => other !== upload && matches(other));
       if (victim === null) return false;
@@ -122,7 +124,7 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
     return true;
   }
 
-  /** Of the largest holder. */
+  /** The slowest upload of the largest holder that matches; null when none may be ended. */
   function slowest(matches: (other: Active) => boolean): Active | null {
     const now = clock.now();
     let found: Active | null = null;

@@ -17,7 +17,7 @@ export const WRITE_STALL_TIMEOUT_MS = MINUTE;
  * no other limit counts them. Connections through proxies are limited by `createConnections` only, by the address that
  * the proxy states. Returns a function that removes closed sockets from the count; called every few seconds.
  */
-export function boundSockets(server: Server, perAddress: number, proxies: readonly string[]): () => void {
+export function limitSockets(server: Server, perAddress: number, proxies: readonly string[]): () => void {
   const exempt = new Set(proxies.map(canonicalAddress));
   const open = new Map<string, Set<Socket>>();
   const listeners = server.listeners('connection');

@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { refuse } from '../../src/core/refusal.ts';
-import { UploadAborted } from '../../src/http/body/body.ts';
+import { createBodyReader, UploadAborted } from '../../src/http/body/body.ts';
 import { route } from '../../src/http/route.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 
@@ -154,6 +155,23 @@ describe('an upload', () => {
       },
     });
     expect(await jsonOf(await send(slow))).toMatchObject({ data: { bytes: 18 } });
+  });
+
+  it('that stops gets 408, which states that a part may be stored', async () => {
+    const { upload } = uploadRoute();
+    const pace = { idleMs: 300, graceMs: 60_000, bytesPerSecond: 1 };
+    api = await startApi({
+      routes: [upload],
+      options: { bodies: createBodyReader({ paces: { json: pace, upload: pace } }) },
+    });
+    const socket = connect(api.port, '127.0.0.1');
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    socket.write(`${head('Content-Length: 1000')}abc`);
+    await once(socket, 'close');
+    const response = Buffer.concat(chunks).toString();
+    expect(response).toMatch(/^HTTP\/1\.1 408 /);
+    expect(response).toContain('The upload arrived too slowly: only what was read before is stored');
   });
 
   it('requires a key before its first byte', async () => {

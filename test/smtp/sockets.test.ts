@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MINUTE, SECOND } from '../../src/core/clock.ts';
-import { boundSockets, createHandshakeCheck } from '../../src/smtp/sockets.ts';
+import { createHandshakeCheck, limitSockets } from '../../src/smtp/sockets.ts';
 import { heldClock } from '../support/store.ts';
 
 async function start(proxies: string[]) {
@@ -14,7 +14,7 @@ async function start(proxies: string[]) {
     socket.on('error', () => {});
     socket.resume();
   });
-  const forget = boundSockets(server, 2, proxies);
+  const forget = limitSockets(server, 2, proxies);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());

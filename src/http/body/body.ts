@@ -171,6 +171,7 @@ async function* uploaded(
   // If the handler stops before the end, the server discards the rest, so that the client reads the response.
   const chunks: AsyncIterator<Buffer> = req.iterator({ destroyOnReturn: false });
   const pace = paceMeter(paceLimits);
+  let isStalled = false;
   try {
     for (;;) {
       pace.resume();
@@ -182,11 +183,16 @@ async function* uploaded(
       yield next.value;
     }
   } catch (error) {
-    if (error instanceof UploadTooSlow) throw error;
+    if (error instanceof UploadTooSlow) {
+      isStalled = true;
+      throw error;
+    }
     throw new UploadAborted('the client disconnected during the upload', { cause: error });
   } finally {
     uploading.delete(socket);
-    await chunks.return?.();
+    const ended = chunks.return?.();
+    // Of a stalled upload it would wait for the chunk that has not arrived.
+    if (!isStalled) await ended;
   }
 }
 
@@ -243,8 +249,8 @@ function paceMeter({ idleMs, graceMs, bytesPerSecond }: BodyPace): PaceMeter {
   };
 }
 
-/** The refusal of a body that arrives too slowly. */
-export function tooSlow(): Refusal {
+/** The refusal of a JSON body that arrives too slowly. */
+function tooSlow(): Refusal {
   return refuse('REQUEST_TIMEOUT', 'The body arrived too slowly: none of it was accepted');
 }
 

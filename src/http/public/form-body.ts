@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Reads the fields of a POST to a public page, from an URL-encoded body, as browsers send it, or from
+ * Reads the fields of a POST to a public page, from a URL-encoded body, as browsers send it, or from
  * `multipart/form-data`, which mailbox providers may send (RFC 8058 §3.1). Limits the size and is otherwise lenient: an
  * unsubscribe request must not fail because of its format.
  */

@@ -48,8 +48,8 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
 
   function show(mail: SentMail): PublicResponse {
     const view = viewOf(mail);
-    const out = stoppedParts(view);
-    return out.length > 0 ? stoppedPage(view, out, 'before') : askPage(view);
+    const stopped = stoppedParts(view);
+    return stopped.length > 0 ? stoppedPage(view, stopped, 'before') : askPage(view);
   }
 
   async function stop(mail: SentMail, choice: Choice, source: OptOutSource): Promise<PublicResponse> {

@@ -26,19 +26,19 @@ export function readOnlyCheck(route: Route, routes: readonly Route[]): ReadOnlyC
   if (route.body === undefined || route.method === 'DELETE') return null;
   const member = routes.find(({ method, path }) => method === 'GET' && isMemberOf(path, route.path));
   const itself = routes.find(({ method, path }) => method === 'GET' && path === route.path);
-  const reader = member ?? itself;
-  const data = reader?.responses[200]?.data;
-  if (reader === undefined || !(data instanceof z.ZodObject)) return null;
+  const readRoute = member ?? itself;
+  const data = readRoute?.responses[200]?.data;
+  if (readRoute === undefined || !(data instanceof z.ZodObject)) return null;
   const [[name, first] = ['', null]] = Object.entries(data.shape);
   const resource = first instanceof z.ZodObject ? first : data;
-  const isUnknown = unknownFields(route.body, 'field');
-  const names = new Set(Object.keys(resource.shape).filter((key) => isUnknown({ [key]: null }).length > 0));
+  const unknownIn = unknownFields(route.body, 'field');
+  const names = new Set(Object.keys(resource.shape).filter((key) => unknownIn({ [key]: null }).length > 0));
   if (names.size === 0) return null;
 
   async function current(call: AnyCall): Promise<Fields> {
     // A resource that is being created has the values of the path only.
-    if (reader === undefined || member !== undefined) return call.params;
-    const read = dataOf(await reader.handle({ ...call, query: {}, body: undefined, upload: null }));
+    if (readRoute === undefined || member !== undefined) return call.params;
+    const read = dataOf(await readRoute.handle({ ...call, query: {}, body: undefined, upload: null }));
     const values = resource === data ? read : read[name];
     return { ...(isRecord(values) ? values : {}), ...call.params };
   }

@@ -66,22 +66,22 @@ const FORMS: readonly { pattern: RegExp; isWeak: boolean; keepsLine?: true }[] =
 export function readEntries(lines: readonly string[], maxEntries: number): NoticeEntry[] {
   const entries: { recipient: string; isWeak: boolean; lines: string[] }[] = [];
   const before: string[] = [];
-  let dialogue: string[] = [];
+  let dialog: string[] = [];
   for (const line of lines) {
     const found = entries.length < maxEntries && line.length < 2000 ? recipientIn(line) : null;
     const last = entries.at(-1);
     const isSameRecipient =
       found !== null && last !== undefined && sameAddress(last.recipient, found.recipient);
     if (found && !isSameRecipient && !(found.isWeak && last && !last.isWeak)) {
-      entries.push({ recipient: found.recipient, isWeak: found.isWeak, lines: [...dialogue, found.rest] });
-      dialogue = [];
-    } else if (isDialogue(line) && !isSameRecipient) dialogue.push(line);
+      entries.push({ recipient: found.recipient, isWeak: found.isWeak, lines: [...dialog, found.rest] });
+      dialog = [];
+    } else if (isDialog(line) && !isSameRecipient) dialog.push(line);
     else {
-      (last?.lines ?? before).push(...dialogue, line);
-      dialogue = [];
+      (last?.lines ?? before).push(...dialog, line);
+      dialog = [];
     }
   }
-  (entries.at(-1)?.lines ?? before).push(...dialogue);
+  (entries.at(-1)?.lines ?? before).push(...dialog);
   const introduction = joinLines(before);
   return entries.map(({ recipient, isWeak, lines }) => {
     const own = joinLines(lines);
@@ -93,13 +93,13 @@ export function readEntries(lines: readonly string[], maxEntries: number): Notic
   });
 }
 
-/** Sendmail quotes the SMTP dialogue before it names the failed recipient. */
-function isDialogue(line: string): boolean {
+/** Sendmail quotes the SMTP dialog before it names the failed recipient. */
+function isDialog(line: string): boolean {
   return /^(?:>>>|<<<|(?:\.\.\. )?while talking to|[45]\d\d \S{1,255} \(smtp\)\.\.\.)/i.test(line);
 }
 
 function recipientIn(line: string): { recipient: string; rest: string; isWeak: boolean } | null {
-  if (!line.includes('@') || (isDialogue(line) && !/rcpt/i.test(line))) return null;
+  if (!line.includes('@') || (isDialog(line) && !/rcpt/i.test(line))) return null;
   for (const { pattern, isWeak, keepsLine } of FORMS) {
     const [, address = '', rest = ''] = pattern.exec(line) ?? [];
     const recipient = address.replace(/[.'"]+$/, '');

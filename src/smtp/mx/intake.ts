@@ -18,8 +18,9 @@ import { storeAggregate, storeTls } from './reports.ts';
 
 /**
  * Applies a parsed mail in one unit of work: a report changes the message that it proves to be about, reports on domains
- * are stored, and mail for a person is kept. The proof is the address that the mail was sent to, else the id that we signed
- * into the returned message; unsigned data is never a proof. How far a report is trusted beyond that: events/incoming.ts.
+ * are stored, and mail for a person is kept. The proof is the address that the mail was sent to, else the id that we
+ * signed into the returned message; unsigned data is never a proof. How far a report is trusted beyond that:
+ * events/incoming.ts.
  */
 export interface IncomingMail {
   raw: Buffer;

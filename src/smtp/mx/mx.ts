@@ -23,8 +23,8 @@ import { createRcptPolicy, type Purpose, type RcptVerdict } from './rcpt-policy.
 import { createMailReceiver } from './receive.ts';
 
 /**
- * The MX listener: receives bounces, complaints and reports. Recipients are accepted or rejected before any mail is sent; a
- * mail is parsed in a thread and answered when its effects are durable, so that a crash loses no accepted mail.
+ * The MX listener: receives bounces, complaints and reports. Recipients are accepted or rejected before any mail is
+ * sent; a mail is parsed in a thread and answered when its effects are durable, so that a crash loses no accepted mail.
  */
 export interface MxDeps {
   config: Pick<Config, 'hostname' | 'mx'>;
@@ -149,7 +149,11 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
       const origin = { priority: 'first', caller: '', subject: '' } as const;
       const job = { purpose: 'incoming', raw: Buffer.alloc(0), opensReports: false } as const;
       const result = await parser.parse(job, origin);
-      if (result === null || 'unreadable' in result) throw new Error('the mail parser thread does not work');
+      const failure = result === null ? 'busy' : 'unreadable' in result ? result.unreadable : null;
+      if (failure !== null)
+        throw new Error(
+          `the mail parser thread did not parse an empty mail (${failure}); the log has the cause`,
+        );
       await listener.listen();
     },
     close: async (graceMs) => {

@@ -77,10 +77,10 @@ export function createFairQueue<Job extends { origin: JobOrigin }>(now: () => nu
   function countJob({ origin }: Job, change: 1 | -1): void {
     size += change;
     for (const key of keysOf(origin)) {
-      const count = `${origin.priority} ${key}`;
-      const next = (waiting.get(count) ?? 0) + change;
-      if (next === 0) waiting.delete(count);
-      else waiting.set(count, next);
+      const counter = `${origin.priority} ${key}`;
+      const next = (waiting.get(counter) ?? 0) + change;
+      if (next === 0) waiting.delete(counter);
+      else waiting.set(counter, next);
     }
   }
 

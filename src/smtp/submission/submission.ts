@@ -220,7 +220,9 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
     onMail,
     onRecipient: (address) => {
       const mailbox = parseMailbox(address);
-      return typeof mailbox === 'string' ? new SmtpRejection(553, '5.1.3', `The address ${mailbox}`) : null;
+      return typeof mailbox === 'string'
+        ? new SmtpRejection(553, '5.1.3', `Recipient address: ${mailbox}`)
+        : null;
     },
     uploader: (session) => ({
       holder: logins.get(session)?.credentials.accountId ?? '',

@@ -44,7 +44,7 @@ export function parseSubmitted(raw: Buffer): Submitted {
   const found: MailParts = { bodies: [], files: [], alternatives: [] };
   collect(mail, found);
   const { bodies, files, alternatives } = found;
-  if (bodies.length === 0) return { problem: 'the mail has no text: neither text/plain nor text/html' };
+  if (bodies.length === 0) return { problem: 'The mail has no text: neither text/plain nor text/html' };
   const { html, text } = joined(bodies);
   const { fields } = mail;
   return {
@@ -66,17 +66,17 @@ export function parseSubmitted(raw: Buffer): Submitted {
 function incomplete(raw: Buffer, mail: Part): string | null {
   const ends = [raw.indexOf('\r\n\r\n'), raw.indexOf('\n\n')].filter((at) => at >= 0);
   if (Math.min(raw.length, ...ends) > LIMITS.headerBytes)
-    return `the header is longer than ${LIMITS.headerBytes} bytes`;
+    return `The header is longer than ${LIMITS.headerBytes} bytes`;
   const values = mail.fields.names().flatMap((name) => mail.fields.all(name));
-  if (values.length >= LIMITS.headerFields) return `the header has ${LIMITS.headerFields} fields or more`;
+  if (values.length >= LIMITS.headerFields) return `The header has ${LIMITS.headerFields} fields or more`;
   if (values.some(({ length }) => length >= LIMITS.fieldChars))
-    return `a header field is longer than ${LIMITS.fieldChars} characters`;
+    return `A header field is longer than ${LIMITS.fieldChars} characters`;
   const parts = [...partsOf(mail)];
-  if (parts.length >= LIMITS.parts) return `the mail has ${LIMITS.parts} parts or more`;
+  if (parts.length >= LIMITS.parts) return `The mail has ${LIMITS.parts} parts or more`;
   if (parts.some(({ type }) => SEALED_TYPES.has(type)))
-    return 'signed and encrypted mail is not supported: the mail is composed again, and signed for the domain';
+    return 'Signed and encrypted mail is not supported: the mail is composed again, and signed for the domain';
   if (parts.some(({ type, children }) => type.startsWith('multipart/') && children.length === 0))
-    return 'a multipart of the mail cannot be parsed: its boundary is missing, or it is nested too deep';
+    return 'A multipart of the mail cannot be parsed: its boundary is missing, or it is nested too deep';
   return null;
 }
 

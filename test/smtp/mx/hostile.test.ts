@@ -8,6 +8,11 @@ import { zip } from '../../support/zip.ts';
 import { dsn, PLAIN_MAIL } from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
 
+const ALWAYS = { from: 0, to: Date.UTC(2100, 0), limit: 100 };
+const REPORT =
+  Buffer.from(`<feedback><report_metadata><report_id>2</report_id></report_metadata><policy_published>
+<domain>example.com</domain></policy_published><record><row><source_ip>192.0.2.1</source_ip><count>1</count></row></record>
+</feedback>`);
 const HUGE_COUNTS = `<feedback><report_metadata><report_id>1</report_id></report_metadata><policy_published>
 <domain>example.com</domain></policy_published>${`<record><row><source_ip>192.0.2.1</source_ip>
 <count>9007199254740991</count></row></record>`.repeat(3000)}</feedback>`;
@@ -24,8 +29,13 @@ describe('hostile mail', () => {
   const attached = (type: string, bytes: Buffer) =>
     `Subject: Report domain: example.com\r\nContent-Type: ${type}\r\nContent-Transfer-Encoding: base64\r\n\r\n` +
     bytes.toString('base64').replace(/.{76}/g, '$&\r\n');
+  const inParts = (parts: readonly string[]) =>
+    `Subject: Report domain: example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${parts.map((part) => `--b\r\n${part}\r\n`).join('')}--b--\r\n`;
+  /** A report with spaces after it: it is stored if its archive is opened beyond the limits. */
+  const inflated = (megabytes: number) => Buffer.concat([REPORT, Buffer.alloc(megabytes * 1_000_000, ' ')]);
 
-  it.each<[string, () => string | Buffer]>([
+  /** The number: reports that are stored. */
+  it.each<[string, () => string | Buffer, number?]>([
     ['an empty mail', () => ''],
     ['a dot', () => '.'],
     ['multiparts in multiparts, 500 deep', () => nested(500)],
@@ -50,23 +60,24 @@ describe('hostile mail', () => {
       () => dsn().replace(/(Final-Recipient[\s\S]*?virtual mailbox table\r\n)/, '$1\r\n'.repeat(100_000)),
     ],
     ['encoded words without end', () => `Subject: ${'=?utf-8?q?a'.repeat(200_000)}\r\n\r\n${PLAIN_MAIL}`],
+    ['gzip that grows a thousandfold', () => attached('application/gzip', gzipSync(inflated(9)))],
+    ['a zip that grows a thousandfold', () => attached('application/zip', zip('r.xml', inflated(9)))],
     [
-      'gzip that grows a thousandfold',
-      () => attached('application/gzip', gzipSync(Buffer.alloc(40_000_000))),
+      'such a zip before a report',
+      () => inParts([attached('application/zip', zip('r.xml', inflated(40))), attached('text/xml', REPORT)]),
     ],
     [
-      'a zip that grows a thousandfold',
-      () => attached('application/zip', zip('r.xml', Buffer.alloc(40_000_000))),
-    ],
-    [
-      'thirty such zips',
+      'thirty zips without a report before one',
       () =>
-        `Subject: Report domain: example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${`--b\r\n${attached('application/zip', zip('r.xml', Buffer.alloc(20_000_000)))}\r\n`.repeat(30)}`,
+        inParts([
+          ...Array<string>(30).fill(attached('application/zip', zip('r.xml', Buffer.alloc(300_000)))),
+          attached('text/xml', REPORT),
+        ]),
     ],
     [
       'a zip that states a small size',
       () => {
-        const bytes = zip('r.xml', Buffer.alloc(40_000_000));
+        const bytes = zip('r.xml', inflated(40));
         // The uncompressed size in the central directory.
         bytes.writeUInt32LE(100, bytes.length - 22 - 'r.xml'.length - 46 + 24);
         return attached('application/zip', bytes);
@@ -83,14 +94,14 @@ describe('hostile mail', () => {
           ),
         ),
     ],
-    ['counts beyond the range of numbers', () => attached('text/xml', Buffer.from(HUGE_COUNTS))],
+    ['counts beyond the range of numbers', () => attached('text/xml', Buffer.from(HUGE_COUNTS)), 1],
     [
       'deeply nested JSON',
       () => attached('application/json', Buffer.from('{"policies":'.concat('['.repeat(1_000_000)))),
     ],
   ])(
     'has no effect on the next bounce: %s',
-    async (_, make) => {
+    async (_, make, storedReports = 0) => {
       const setup = await startMx();
       const message = await setup.delivered();
       const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
@@ -101,6 +112,7 @@ describe('hostile mail', () => {
       expect(setup.status(message)).toBe('delivered');
       expect(await client.mail('', to, dsn())).toMatch(/^250 /);
       expect(setup.status(message)).toBe('bounced');
+      expect(setup.tables.dmarcReports.list('example.com', ALWAYS)).toHaveLength(storedReports);
       // No mail exceeded the parser's time or memory limit.
       expect(setup.parserThreads()).toBe(1);
     },

@@ -285,7 +285,7 @@ describe('a mail that cannot be parsed completely is refused', () => {
     [
       'encrypted mail, inside',
       `${HEAD}Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/encrypted; boundary=c\n\n--c\n\nx\n--c--\n--b--\n`,
-      /signed and encrypted/,
+      /Signed and encrypted/,
     ],
     [
       'a multipart without its parts',

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
 import type { DeliveryOutcome } from '../../../delivery/attempt-result.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../../sending/idempotency.ts';
@@ -191,13 +191,7 @@ function withDelivery(
 export function idempotencyKey(header: string | string[] | undefined): string | null | Refusal {
   if (header === undefined) return null;
   const key = typeof header === 'string' ? parseIdempotencyKey(header) : null;
-  const message = 'must be 1 to 255 printable ASCII characters';
-  return (
-    key ??
-    refuse('VALIDATION_ERROR', `Idempotency-Key ${message}`, {
-      details: [{ field: 'Idempotency-Key', message }],
-    })
-  );
+  return key ?? invalid('Idempotency-Key', 'must be 1 to 255 printable ASCII characters');
 }
 
 /** RFC 7240 §4.3, in ms; 0 when the field is absent or has no valid `wait`. */

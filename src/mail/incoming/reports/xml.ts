@@ -31,8 +31,8 @@ export interface XmlDocument {
 }
 
 /**
- * Calls `visit` for each element with content when it ends. `true` removes the element from the tree, so that a report of many
- * records is read without holding it in memory; 'stop' ends reading.
+ * Calls `visit` for each element with content when it ends. `true` removes the element from the tree, so that a report
+ * of many records is read without holding it in memory; 'stop' ends reading.
  */
 export function readXml(
   xml: string,
