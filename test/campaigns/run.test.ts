@@ -371,10 +371,6 @@ describe('queued messages of a campaign', () => {
 });
 
 describe('a change during sending', () => {
-  const account = (setting: CampaignSetting, status: 'active' | 'disabled') => {
-    const row = setting.tables.accounts.get('acct_one');
-    if (row !== null) setting.tables.accounts.update({ ...row, status });
-  };
   const domain = (setting: CampaignSetting, status: 'SUCCESS' | 'FAILED') =>
     setting.db.prepare('UPDATE domains SET status = ? WHERE domain_id = ?').run(status, 'domain_mk');
   const group = (setting: CampaignSetting, isActive: boolean) =>

@@ -275,7 +275,8 @@ describe('the queue and log commands', () => {
     expect(await run(['queue', 'retry', '--destination', 'example.org', '--yes'])).toEqual({
       code: 3,
       stdout: '1 message due now\n',
-      stderr: 'postrider: 1 message still held: resume the campaign to send it\n',
+      stderr:
+        'postrider: 1 message still held: resume the campaign, enable the account or verify the domain to send it\n',
     });
     expect(await json('queue', 'cancel', '--account', 'shop', '--yes')).toMatchObject({ changed: 2 });
     expect(await json('queue', 'list')).toEqual([]);
