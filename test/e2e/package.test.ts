@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ApiClient, createApiClient } from '../support/api-client.ts';
+import { type ApiClient, type Credentials, createApiClient } from '../support/api-client.ts';
 import { HOSTNAME, PUBLIC_ADDRESS } from '../support/daemon.ts';
 import { type DebianSystem, installDebian, listFiles } from '../support/debian-system.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -37,6 +37,8 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   let sink: Sink;
   let dns: DnsServer;
   let api: ApiClient;
+  /** The account that init created. */
+  let account: Credentials;
   let filesBefore: string[];
   let accountsBefore: string;
   /** The packages in the container's /root: the one that was built, and an older version of it. */
@@ -117,6 +119,28 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
     expect(Number(exposure)).toBeLessThanOrEqual(MAX_EXPOSURE);
   });
 
+  it('is set up by init, which root runs', async () => {
+    const created = await system.run(
+      'env',
+      `POSTRIDER_DNS__RESOLVERS=["${dns.address}"]`,
+      ...['postrider', 'init', '--json', '--hostname', HOSTNAME, '--tls', 'none'],
+      ...['--listen', `${ADDRESS}:8080`, '--public', `${ADDRESS}:81`, '--mx', `${ADDRESS}:24`],
+      ...['--account', 'Kunde', ...COMPANY],
+    );
+    ({ account } = JSON.parse(created));
+    const owners = await system.run(
+      'find',
+      '/etc/postrider',
+      '/var/lib/postrider',
+      '-printf',
+      '%p %u:%g %m\n',
+    );
+    expect(owners).toContain('/etc/postrider/postrider.toml root:postrider 640\n');
+    expect(owners).toContain('/var/lib/postrider/master.key postrider:postrider 600\n');
+    expect(owners).not.toMatch(/^\/var\/lib\S* (?!postrider:postrider )/m);
+    expect(await cli('config', 'check')).toContain('/etc/postrider/postrider.toml');
+  });
+
   it('starts as its own user with one capability, and reports that it is ready', async () => {
     await configure();
     await system.run('systemctl', 'start', UNIT);
@@ -132,8 +156,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   });
 
   it('sends a message', async () => {
-    const created = await cli('account', 'create', '--name', 'Kunde', ...COMPANY, '--json');
-    api = createApiClient(`http://${ADDRESS}:8080`, JSON.parse(created));
+    api = createApiClient(`http://${ADDRESS}:8080`, account);
     await verifiedDomain({ api, cli }, dns, 'kunde.example');
     const { data } = await send('first');
     const [mail] = await sink.waitFor(1);
