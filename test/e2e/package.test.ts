@@ -120,13 +120,12 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   });
 
   it('is set up by init, which root runs', async () => {
-    const created = await system.run(
-      'env',
-      `POSTRIDER_DNS__RESOLVERS=["${dns.address}"]`,
-      ...['postrider', 'init', '--json', '--hostname', HOSTNAME, '--tls', 'none'],
-      ...['--listen', `${ADDRESS}:8080`, '--public', `${ADDRESS}:81`, '--mx', `${ADDRESS}:24`],
-      ...['--account', 'Kunde', ...COMPANY],
-    );
+    const host = ['--hostname', HOSTNAME, '--tls', 'none'];
+    const listeners = ['--listen', `${ADDRESS}:8080`, '--public', `${ADDRESS}:81`, '--mx', `${ADDRESS}:24`];
+    const first = ['--account', 'Kunde', ...COMPANY];
+    const resolvers = `POSTRIDER_DNS__RESOLVERS=["${dns.address}"]`;
+    const init = ['postrider', 'init', '--json', ...host, ...listeners, ...first];
+    const created = await system.run('env', resolvers, ...init);
     ({ account } = JSON.parse(created));
     const owners = await system.run(
       'find',
