@@ -112,8 +112,11 @@ async function read(files: CertificateFiles): Promise<KeyAndCertificate> {
   return { cert, key };
 }
 
-/** Applies `use` to both files. Rejects with an OperatorFault that names the file and its configuration key. */
-function both<Result>(
+/**
+ * Applies `use` to both files. Rejects with an OperatorFault that names the file and its configuration key;
+ * when neither can be used, that of the certificate.
+ */
+async function both<Result>(
   use: (file: string) => Promise<Result>,
   { certificateFile, keyFile, section }: CertificateFiles,
 ): Promise<[Result, Result]> {
@@ -122,5 +125,5 @@ function both<Result>(
       const alternative = `remove certificateFile and keyFile from [${section}] to use a self-signed certificate`;
       throw fileFault(`${section}.${key}`, file, error, alternative);
     });
-  return Promise.all([one('certificateFile', certificateFile), one('keyFile', keyFile)]);
+  return [await one('certificateFile', certificateFile), await one('keyFile', keyFile)];
 }

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { OperatorFault } from '../../src/core/operator-fault.ts';
-import { createCertificateSource } from '../../src/smtp/certificate.ts';
+import { createCertificateSource, verifyCertificateFiles } from '../../src/smtp/certificate.ts';
 import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
 import { createSmtpListener, type SmtpListenerDeps } from '../../src/smtp/listener.ts';
@@ -147,6 +147,15 @@ describe('the configured certificate', () => {
       { timeout: 10_000, interval: 200 },
     );
     expect(await old.client.say('NOOP')).toMatch(/^250 /);
+  });
+
+  it('that is missing with its key is named first, every time', async () => {
+    const { tls } = files();
+    for (let round = 0; round < 200; round += 1) {
+      await expect(verifyCertificateFiles({ ...tls, section: 'mx.tls' })).rejects.toThrow(
+        /^mx\.tls\.certificateFile: \/.* does not exist/,
+      );
+    }
   });
 
   it.each([
