@@ -52,19 +52,23 @@ export async function readDocument(url: string) {
     return validate;
   }
 
+  /** The key of the response that describes this status. */
+  const keyOf = ({ spec }: Operation, status: string) =>
+    status in spec.responses || Number(status) < 400 ? status : 'default';
   const stepsTo = ({ method, path }: Operation) => ['paths', path, method.toLowerCase()];
   const responseAt = (operation: Operation, status: string) => {
-    const response = operation.spec.responses[status];
+    const key = keyOf(operation, status);
+    const response = operation.spec.responses[key];
     const steps =
       response !== undefined && '$ref' in response
         ? stepsOf(response.$ref)
-        : [...stepsTo(operation), 'responses', status];
+        : [...stepsTo(operation), 'responses', key];
     return schemaAt(...steps, 'content', JSON_TYPE, 'schema');
   };
   const bodyAt = (operation: Operation) =>
     schemaAt(...stepsTo(operation), 'requestBody', 'content', JSON_TYPE, 'schema');
   const responseOf = (operation: Operation, status: string): OpenApiResponse | null => {
-    const response = operation.spec.responses[status];
+    const response = operation.spec.responses[keyOf(operation, status)];
     return response === undefined ? null : resolveResponse(document, response);
   };
   const faultsOf = (validate: ValidateFunction, value: unknown) =>
@@ -96,6 +100,11 @@ export async function readDocument(url: string) {
       const type = headers.get('content-type')?.split(';')[0] ?? '';
       if (described.content?.[type] === undefined) return [`content type ${type} is not in the document`];
       if (type !== JSON_TYPE) return [];
+      // The default response is for the errors that it names, not for any status.
+      const code = (JSON.parse(text) as { reasonCode?: string }).reasonCode ?? '';
+      const isDefault = keyOf(operation, String(status)) === 'default';
+      if (isDefault && described.content[JSON_TYPE]?.examples?.[code] === undefined)
+        return [`status ${status} is not in the document`];
       return [...faultsOf(responseAt(operation, String(status)), JSON.parse(text)), ...invalidTimes(text)];
     },
     /** Examples of the operation that its own schemas reject. */

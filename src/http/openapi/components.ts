@@ -18,10 +18,7 @@ export const KEYED_ERRORS: RefusalCode[] = [
   'KEY_NOT_ALLOWED',
   'ACCOUNT_DISABLED',
   'INSUFFICIENT_SCOPE',
-  'HOST_NOT_ALLOWED',
   'RATE_LIMITED',
-  'INTERNAL_ERROR',
-  'UNAVAILABLE',
 ];
 export const BODY_ERRORS: RefusalCode[] = [
   'INVALID_JSON',
@@ -31,7 +28,8 @@ export const BODY_ERRORS: RefusalCode[] = [
   'UNSUPPORTED_MEDIA_TYPE',
 ];
 export const UPLOAD_ERRORS: RefusalCode[] = ['VALIDATION_ERROR', 'REQUEST_TIMEOUT', 'UNSUPPORTED_MEDIA_TYPE'];
-export const OPEN_ERRORS: RefusalCode[] = ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'];
+/** Errors of every operation. Their response is described once, as `default`. */
+export const COMMON_ERRORS: RefusalCode[] = ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'];
 
 /** Names of error responses that many operations share; others are named after their codes or an operation. */
 const SHARED_RESPONSES: Record<string, RefusalCode[]> = {
@@ -40,24 +38,30 @@ const SHARED_RESPONSES: Record<string, RefusalCode[]> = {
 };
 const MAX_CODES_IN_NAME = 2;
 
-/** One response for each status, with an example of each code. */
+/** One response for each status, with an example of each code, and `default` for `COMMON_ERRORS`. */
 export function errorResponses(
   operationId: string,
   codes: readonly RefusalCode[],
   components: Components,
 ): Record<string, OpenApiReference> {
   const byStatus = new Map<number, RefusalCode[]>();
-  for (const code of new Set(codes)) {
+  const statuses = new Set(codes.map((code) => REFUSALS[code]));
+  const ofListedStatus = COMMON_ERRORS.filter((code) => statuses.has(REFUSALS[code]));
+  for (const code of COMMON_ERRORS) components.examples[code] = { value: errorExample(code) };
+  for (const code of new Set([...codes, ...ofListedStatus])) {
     components.examples[code] = { value: errorExample(code) };
     const status = REFUSALS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
-  return Object.fromEntries(
-    [...byStatus].map(([status, ofStatus]) => [
-      String(status),
-      errorResponse(`${pascalCase(operationId)}${status}`, ofStatus, components),
-    ]),
-  );
+  return {
+    ...Object.fromEntries(
+      [...byStatus].map(([status, ofStatus]) => [
+        String(status),
+        errorResponse(`${pascalCase(operationId)}${status}`, ofStatus, components),
+      ]),
+    ),
+    default: errorResponse('CommonErrors', COMMON_ERRORS, components),
+  };
 }
 
 /** Moves responses that are the same for several operations, such as PUT and PATCH, to the components. */

@@ -9,7 +9,6 @@ import {
   type Components,
   errorResponses,
   KEYED_ERRORS,
-  OPEN_ERRORS,
   pascalCase,
   shareResponses,
   UPLOAD_ERRORS,
@@ -167,7 +166,7 @@ function openOperation(route: OpenRoute, components: Components): OpenApiOperati
           },
         ]),
       ),
-      ...errorResponses(route.operationId, [...(route.refusals ?? []), ...OPEN_ERRORS], components),
+      ...errorResponses(route.operationId, [...(route.refusals ?? []), 'HOST_NOT_ALLOWED'], components),
     },
   };
 }

@@ -1,4 +1,4 @@
-import { isRefusalCode } from '../../core/refusal.ts';
+import { isRefusalCode, REFUSALS } from '../../core/refusal.ts';
 import { alternativesOf, isRecord, type JsonSchema } from '../json-schema.ts';
 import { ERROR_DESCRIPTIONS } from './descriptions.ts';
 import {
@@ -108,16 +108,23 @@ function operationOf(
           example: exampleText(content === undefined ? [] : Object.values(examplesOf(document, content))),
         };
       }),
-    errors: responses
-      .filter(({ status }) => Number(status) >= 400)
-      .map(({ status, response }) => ({ status, codes: codesOf(response) })),
+    errors: errorsOf(
+      responses.filter(({ status }) => !(Number(status) < 400)).map(({ response }) => response),
+    ),
   };
 }
 
-/** Each error code of a response with its description. */
-function codesOf(response: OpenApiResponse): string[] {
-  const codes = Object.values(response.content ?? {}).flatMap(({ examples = {} }) => Object.keys(examples));
-  return codes.map((code) => `\`${code}\`: ${isRefusalCode(code) ? ERROR_DESCRIPTIONS[code] : ''}`);
+/** The error codes of the responses with their descriptions, by status. */
+function errorsOf(responses: readonly OpenApiResponse[]): ReferenceOperation['errors'] {
+  const contents = responses.flatMap(({ content = {} }) => Object.values(content));
+  const codes = new Set(contents.flatMap(({ examples = {} }) => Object.keys(examples)).filter(isRefusalCode));
+  const statuses = [...new Set([...codes].map((code) => REFUSALS[code]))].toSorted((a, b) => a - b);
+  return statuses.map((status) => ({
+    status: String(status),
+    codes: [...codes]
+      .filter((code) => REFUSALS[code] === status)
+      .map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`),
+  }));
 }
 
 type Schemas = OpenApiDocument['components']['schemas'];
