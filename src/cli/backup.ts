@@ -7,7 +7,7 @@ import { verifyBackup } from '../backup/verify.ts';
 import { systemClock } from '../core/clock.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import type { CliContext } from './context.ts';
-import { createByteBar } from './progress.ts';
+import { createByteBar } from './output/progress.ts';
 
 /** `postrider backup create|list|verify`. */
 export function backupCommand(context: CliContext): Command {

@@ -21,7 +21,7 @@ import {
   formatRecord,
   formatTable,
   type TableOptions,
-} from './table.ts';
+} from './output/table.ts';
 
 /**
  * The configuration, the database (opened on first use) and the output of all commands. Data goes to stdout, everything

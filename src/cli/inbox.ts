@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { iso } from '../core/clock.ts';
 import { BOXES, type Box, type KeptMailHead } from '../store/kept-mail.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './row-limit.ts';
+import { ROWS, rowLimit } from './output/row-limit.ts';
 
 /** `postrider inbox list|show`: received mail for people, and mail that changed nothing. */
 export function inboxCommand(context: CliContext): Command {

@@ -12,7 +12,7 @@ import { iso, systemClock } from '../core/clock.ts';
 import { createRecorder } from '../events/record.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
 import type { CliContext, CliDeps } from './context.ts';
-import { createByteBar } from './progress.ts';
+import { createByteBar } from './output/progress.ts';
 
 /** `postrider restore`, and the commands for what a restore holds. */
 export function restoreCommand(context: CliContext): Command {

@@ -11,8 +11,8 @@ import {
 import type { CountedOutcome } from '../store/messages/hourly-counts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
-import { noteMore, ROWS, rowLimit } from './row-limit.ts';
-import { alignedTable } from './table.ts';
+import { noteMore, ROWS, rowLimit } from './output/row-limit.ts';
+import { alignedTable } from './output/table.ts';
 
 /** `postrider stats`: volume and outcomes of messages. */
 export function statsCommand(context: CliContext): Command {

@@ -23,7 +23,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import type { DomainRecords } from '../../domains/records.ts';
 import { parseInput } from '../../http/validation/parse.ts';
 import { type CliContext, createContext } from '../context.ts';
-import { withDomains } from '../with-domains.ts';
+import { withDomains } from '../domains/with-domains.ts';
 import { configToml } from './config-file.ts';
 import type { ServiceUser } from './detect.ts';
 import type { InitPlan } from './plan.ts';

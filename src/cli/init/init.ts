@@ -10,8 +10,13 @@ import { createResolver } from '../../dns/resolver.ts';
 import { platformOf } from '../../domains/platform/platform.ts';
 import { platformNotes, platformZone } from '../../domains/platform/platform-zone.ts';
 import { type CliContext, createContext } from '../context.ts';
-import { domainRecordTable, domainZoneFile, platformZoneFile, platformZoneTable } from '../record-output.ts';
-import { withResolver } from '../with-domains.ts';
+import {
+  domainRecordTable,
+  domainZoneFile,
+  platformZoneFile,
+  platformZoneTable,
+} from '../domains/record-output.ts';
+import { withResolver } from '../domains/with-domains.ts';
 import { type Created, createInstallation, refuseExisting } from './create.ts';
 import { detectHost, findUser, type ServiceUser } from './detect.ts';
 import { type InitAnswers, InvalidOption, planInit } from './plan.ts';

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { alignedTable, escapeControls } from '../table.ts';
+import { alignedTable, escapeControls } from '../output/table.ts';
 import type { Readings } from './readings.ts';
 
 export interface FrameOptions {

@@ -1,0 +1,224 @@
+import { access } from 'node:fs/promises';
+import { SingleBar } from 'cli-progress';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { type FileImportResult, importFile } from '../../audience/import/file.ts';
+import type { ImportCounts } from '../../audience/import/import.ts';
+import { fieldNamed } from '../../audience/import/rows.ts';
+import { type ImportFormat, importFormatOf } from '../../audience/import/source.ts';
+import { isRefusal } from '../../core/refusal.ts';
+import type { CliContext } from '../context.ts';
+import { withAudience } from './with-audience.ts';
+
+/** `postrider contacts import FILE`: files of any length; can be interrupted at any time. */
+export function contactsImportCommand(context: CliContext): Command {
+  return new Command('import')
+    .description('Import contacts from a CSV or NDJSON file; the same command resumes after an interruption')
+    .argument('<file>', 'CSV with a header line, or NDJSON (one JSON object per line)')
+    .requiredOption('--account <id>', 'the account')
+    .option('--group <id>', 'subscribe every contact to this subscription group')
+    .addOption(new Option('--format <format>', 'default: by the file extension').choices(['csv', 'ndjson']))
+    .option('--map <column=field>', 'read a column as this field; may be repeated', addMapping, [])
+    .option('--ignore-unknown', 'ignore unknown columns instead of stopping before the first row')
+    .option('--allow-phone-only', 'accept rows with a phone and no email')
+    .option('--dry-run', 'count and check rows without writing anything')
+    .option('--report <file>', 'file for rejected rows (default: <file>.rejected.csv)')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Fields: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
+consentUserAgent, consentTimestamp and customFields.<name>. Separators are comma, semicolon or tab.
+A row of an existing contact updates the fields that it has. An import never removes an opt-out or
+a suppression. --dry-run counts a contact that the file repeats much later as created again, and
+does not add up new contacts against the account's limit.
+
+Examples:
+  postrider contacts import people.csv --account acct_8f3k2m9x0q1z --dry-run
+  postrider contacts import people.csv --account acct_8f3k2m9x0q1z --map "Email Address=email" --map "Plan=customFields.plan"
+  postrider contacts import members.ndjson --account acct_8f3k2m9x0q1z --group sgroup_1769860800000_4k2m9x7q1zab`,
+    )
+    .action((file: string, options: ImportOptions) => run(context, file, options));
+}
+
+interface ImportOptions {
+  account: string;
+  group?: string;
+  format?: ImportFormat;
+  report?: string;
+  map: Mapping[];
+  ignoreUnknown?: boolean;
+  allowPhoneOnly?: boolean;
+  dryRun?: boolean;
+  json?: boolean;
+}
+
+type Mapping = readonly [column: string, field: string];
+
+/** Parses `--map`. Throws InvalidArgumentError. A column may contain "=", a field cannot. */
+function addMapping(text: string, before: Mapping[]): Mapping[] {
+  const at = text.lastIndexOf('=');
+  const [column, target] = [text.slice(0, at).trim(), text.slice(at + 1)];
+  if (at === -1 || column === '')
+    throw new InvalidArgumentError('Must be COLUMN=FIELD, such as "Email Address=email"');
+  const field = fieldNamed(target);
+  if (field === null) throw new InvalidArgumentError(`"${target}" is not a field; see --help for the fields`);
+  if (before.some(([known]) => known === column))
+    throw new InvalidArgumentError(`"${column}" is mapped twice`);
+  return [...before, [column, field]];
+}
+
+async function run(context: CliContext, file: string, options: ImportOptions): Promise<void> {
+  const format = options.format ?? importFormatOf(file);
+  if (format === null)
+    return context.usage('The format does not follow from the file extension: use --format');
+  if (!(await isReadable(file))) return context.fail(`${file} cannot be read`);
+  const reportFile = options.report ?? `${file}.rejected.csv`;
+  await withAudience(context, options.account, async ({ importer }, deps) => {
+    const interruption = onInterruption();
+    const bar = createBar(process.stderr.isTTY && options.json !== true);
+    try {
+      const result = await importFile(
+        { ...deps, importer, now: deps.clock.now },
+        {
+          file,
+          format,
+          accountId: options.account,
+          groupId: options.group ?? null,
+          rows: {
+            columns: new Map(options.map),
+            rejectUnknown: options.ignoreUnknown !== true,
+            requireEmail: options.allowPhoneOnly !== true,
+          },
+          dryRun: options.dryRun === true,
+          reportFile,
+          signal: interruption.signal,
+          onStart: ({ size, position, counts }) => bar.start(size, position.byte, counts.rows),
+          onProgress: ({ position, counts }) => bar.update(position.byte, counts.rows),
+        },
+      );
+      bar.stop();
+      if (isRefusal(result)) {
+        const hint = result.code === 'VALIDATION_ERROR' ? `. ${HINT}` : '';
+        return context.fail(`${file}: ${result.message}${hint}`);
+      }
+      printResult(
+        context,
+        { file, reportFile, dryRun: options.dryRun === true },
+        result,
+        options.json === true,
+      );
+    } finally {
+      bar.stop();
+      interruption.dispose();
+    }
+  });
+}
+
+async function isReadable(file: string): Promise<boolean> {
+  try {
+    await access(file);
+    return true;
+  } catch {
+    // The message names the file for both causes, missing and unreadable.
+    return false;
+  }
+}
+
+/** The first signal ends the import after the current batch. */
+function onInterruption(): { signal: AbortSignal; dispose(): void } {
+  const controller = new AbortController();
+  const stop = () => controller.abort();
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  for (const name of signals) process.on(name, stop);
+  return {
+    signal: controller.signal,
+    dispose: () => {
+      for (const name of signals) process.removeListener(name, stop);
+    },
+  };
+}
+
+/** A bar on a terminal, nothing elsewhere. */
+function createBar(shown: boolean) {
+  const bar = new SingleBar({
+    format: '{bar} {percentage} %  {rows} rows  {duration_formatted}, {eta_formatted} left',
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+    hideCursor: true,
+    stream: process.stderr,
+  });
+  let running = false;
+  return {
+    start: (total: number, at: number, rows: number) => {
+      if (!shown) return;
+      running = true;
+      bar.start(total, at, { rows: rows.toLocaleString('en') });
+    },
+    update: (at: number, rows: number) => {
+      if (running) bar.update(at, { rows: rows.toLocaleString('en') });
+    },
+    stop: () => {
+      if (running) bar.stop();
+      running = false;
+    },
+  };
+}
+
+const HINT =
+  'Nothing was imported: name the fields with --map "Email Address=email", or use --ignore-unknown or --allow-phone-only';
+
+function printResult(
+  context: CliContext,
+  { file, reportFile, dryRun }: { file: string; reportFile: string; dryRun: boolean },
+  { counts, rejected, complete, resumed, ignored, ignoredTruncated }: FileImportResult,
+  json: boolean,
+): void {
+  const report = counts.rejected === 0 || dryRun ? null : reportFile;
+  if (json) {
+    context.printJson({
+      file,
+      dryRun,
+      complete,
+      resumed,
+      ...counts,
+      rejectedRows: rejected,
+      rejectedRowsTruncated: counts.rejected > rejected.length,
+      reportFile: report,
+      ignoredColumns: ignored,
+      ignoredColumnsTruncated: ignoredTruncated,
+    });
+  } else {
+    context.print(
+      [
+        `${file}: ${summary(counts)}${dryRun ? ' (dry run: nothing was written)' : ''}`,
+        ...(ignored.length === 0 ? [] : [`ignored columns: ${ignored.join(', ')}`]),
+        ...rejected.slice(0, SHOWN).map(({ line, reason }) => `  line ${line}: ${reason}`),
+        ...(dryRun && counts.rejected > SHOWN
+          ? [`  and ${(counts.rejected - SHOWN).toLocaleString('en')} more`]
+          : []),
+        ...(report === null ? [] : [`all rejected rows with reasons: ${report}`]),
+      ].join('\n'),
+    );
+  }
+  if (!complete) context.fail(dryRun ? 'Interrupted' : 'Interrupted; run the same command again to continue');
+  else if (counts.rejected > 0) context.partial();
+}
+
+/** Rejected rows in the text output. */
+const SHOWN = 10;
+
+function summary(counts: ImportCounts): string {
+  const words: [keyof ImportCounts, string][] = [
+    ['rows', 'rows'],
+    ['created', 'created'],
+    ['updated', 'updated'],
+    ['unchanged', 'unchanged'],
+    ['rejected', 'rejected'],
+    ['subscribed', 'subscribed'],
+    ['optedOut', 'left inactive because of an earlier opt-out'],
+  ];
+  return words
+    .filter(([name]) => name === 'rows' || counts[name] > 0)
+    .map(([name, word]) => `${counts[name].toLocaleString('en')} ${word}`)
+    .join(', ');
+}

@@ -1,0 +1,116 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { monotonicClock, SECOND, systemClock } from '../../core/clock.ts';
+import { systemRandom } from '../../core/random.ts';
+import { createResolver } from '../../dns/resolver.ts';
+import { CHECKS } from '../../doctor/checks.ts';
+import { findDaemon } from '../../doctor/daemon-report.ts';
+import { thisMachine } from '../../doctor/machine.ts';
+import { openForDoctor } from '../../doctor/open-database.ts';
+import { runChecks } from '../../doctor/run.ts';
+import { countsOf } from '../../doctor/service.ts';
+import { normalizeDomain } from '../../mail/address.ts';
+import type { CliContext } from '../context.ts';
+import { createProgressLine } from './progress.ts';
+import { formatFindings } from './report.ts';
+
+/** `postrider doctor` */
+export function doctorCommand(context: CliContext): Command {
+  return new Command('doctor')
+    .description('Check the whole installation: machine, DNS, network, domains, database and work')
+    .option('--domain <name>', 'examine this sending domain (default: the worst ones of all)')
+    .option('--all', 'list every finding, also those without a problem')
+    .option('--integrity-timeout <seconds>', 'time for the check of the database file', seconds, 60)
+    .option('--json', 'print the findings as a JSON array')
+    .addHelpText(
+      'after',
+      `
+Changes nothing and sends no mail. Findings are ok, warning, failure or unknown; each problem has a reason and the
+command, setting or DNS record that repairs it. docs/troubleshooting.md describes every check. Works while the daemon
+runs; without it, what only the daemon knows is not checked.
+Exits 0 without failures (warnings are possible), 3 with failures.
+
+Examples:
+  postrider doctor
+  postrider doctor --domain example.com
+  postrider doctor --json | jq '.[] | select(.status == "failure")'`,
+    )
+    .action((options: DoctorCommandOptions) => examine(context, options));
+}
+
+interface DoctorCommandOptions {
+  domain?: string;
+  all?: boolean;
+  integrityTimeout: number;
+  json?: boolean;
+}
+
+const MAX_DOMAINS = 50;
+const MAX_INTEGRITY_SECONDS = 86_400;
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > MAX_INTEGRITY_SECONDS)
+    throw new InvalidArgumentError(`Must be a number of seconds from 1 to ${MAX_INTEGRITY_SECONDS}`);
+  return value;
+}
+
+async function examine(context: CliContext, options: DoctorCommandOptions): Promise<void> {
+  const domain = options.domain === undefined ? null : normalizeDomain(options.domain);
+  if (options.domain !== undefined && domain === null)
+    return context.usage(`--domain ${options.domain} is not a domain name such as example.com`);
+  const config = context.config();
+  const { database, close } = openForDoctor(config.data.dir);
+  const resolver = createResolver({ ...config.dns, clock: systemClock, random: systemRandom });
+  const progress = createProgressLine(process.stderr);
+  const began = monotonicClock.now();
+  try {
+    const deps = {
+      config,
+      clock: systemClock,
+      monotonic: monotonicClock,
+      random: systemRandom,
+      resolver,
+      database,
+      daemon: (signal: AbortSignal) =>
+        findDaemon(
+          { listen: config.api.listen, metricsKey: config.api.metricsKey, dataDir: config.data.dir },
+          signal,
+        ),
+      machine: thisMachine,
+    };
+    const integrityMs = options.integrityTimeout * SECOND;
+    const findings = await runChecks(
+      CHECKS,
+      deps,
+      { domain, maxDomains: MAX_DOMAINS, integrityMs },
+      { signal: new AbortController().signal, onProgress: progress.update },
+    );
+    progress.clear();
+    if (options.json === true) context.printJson(findings);
+    // `runChecks` removes control characters.
+    else
+      context.printStyled(
+        formatFindings(findings, {
+          ...terminal(),
+          all: options.all === true,
+          ms: monotonicClock.now() - began,
+        }),
+      );
+    if (countsOf(findings).failure > 0) context.partial();
+  } finally {
+    progress.clear();
+    resolver.close();
+    close();
+  }
+}
+
+const DEFAULT_COLUMNS = 100;
+
+/** NO_COLOR: https://no-color.org. */
+function terminal(): { width: number; color: boolean } {
+  const { isTTY, columns } = process.stdout;
+  return {
+    width: isTTY && columns > 0 ? columns : DEFAULT_COLUMNS,
+    color: isTTY && (process.env['NO_COLOR'] ?? '') === '',
+  };
+}

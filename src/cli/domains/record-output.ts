@@ -1,0 +1,106 @@
+import { InvalidArgumentError } from 'commander';
+import { toZoneFile } from '../../dns/zone-file.ts';
+import type { ZoneRecord } from '../../dns/zone-record.ts';
+import type { DnsRecord } from '../../domains/dns-record.ts';
+import { IN_PROGRESS } from '../../domains/verification/checks/dkim.ts';
+
+/** Output format of DNS records: zone file, JSON, or text with each value on a separate line. */
+export type RecordFormat = 'bind' | 'json' | 'table';
+
+const FORMATS: readonly string[] = ['bind', 'json', 'table'] satisfies RecordFormat[];
+
+/** Parses `--format`. Throws InvalidArgumentError. */
+export function recordFormat(text: string): RecordFormat {
+  if (!FORMATS.includes(text)) throw new InvalidArgumentError(`Must be one of ${FORMATS.join(', ')}`);
+  return text as RecordFormat;
+}
+
+export interface FormatOptions {
+  format?: RecordFormat;
+  json?: boolean;
+}
+
+export function outputFormat({ format, json }: FormatOptions, otherwise: RecordFormat): RecordFormat {
+  return format ?? (json === true ? 'json' : otherwise);
+}
+
+const DEFAULT_TTL = 3600;
+
+/** The platform's zone as a zone file. Reverse records, which belong to other zones, and notes are comments. */
+export function platformZoneFile(records: readonly ZoneRecord[], notes: readonly string[]): string {
+  const forward = records.filter(({ type }) => type !== 'PTR');
+  const reverse = records.filter(({ type }) => type === 'PTR');
+  return [...notes.map(comment), toZoneFile(forward).trimEnd(), ...commentedOut(reverse)].join('\n');
+}
+
+export function platformZoneTable(records: readonly ZoneRecord[], notes: readonly string[]): string {
+  return [...notes, ...records.flatMap((record) => block(record))].join('\n');
+}
+
+interface RecordSets {
+  dnsRecords: readonly DnsRecord[];
+  recommendedDnsRecords: readonly DnsRecord[];
+}
+
+/** Records of a domain as a zone file. Records that need a decision or are not ready yet are comments. */
+export function domainZoneFile({ dnsRecords, recommendedDnsRecords }: RecordSets): string {
+  const lines = [comment('Required')];
+  for (const record of dnsRecords) {
+    lines.push(comment(record.description));
+    if (isPlaceholder(record)) lines.push(comment(notReady(record)));
+    else lines.push(toZoneFile([zoneRecord(record)]).trimEnd());
+  }
+  lines.push('', comment('Recommended'));
+  for (const record of recommendedDnsRecords) {
+    lines.push(comment(record.description));
+    const written = toZoneFile([zoneRecord(record)]).trimEnd();
+    lines.push(needsDecision(record) ? comment(written) : written);
+  }
+  return lines.join('\n');
+}
+
+/** Records of a domain as text, with values on separate lines, so that they can be copied. */
+export function domainRecordTable({ dnsRecords, recommendedDnsRecords }: RecordSets): string {
+  return [
+    'Required records',
+    ...dnsRecords.flatMap((record) => (isPlaceholder(record) ? ['', notReady(record)] : block(record))),
+    '',
+    'Recommended records',
+    ...recommendedDnsRecords.flatMap((record) => block(record)),
+  ].join('\n');
+}
+
+function block(record: ZoneRecord | DnsRecord): string[] {
+  const { type, name, value, priority } = record;
+  const lines = [
+    '',
+    `${type.padEnd(6)} ${name}`,
+    `       ${priority === undefined ? value : `${priority} ${value}`}`,
+  ];
+  return 'description' in record ? [...lines, `       (${record.description})`] : lines;
+}
+
+function isPlaceholder({ value }: DnsRecord): boolean {
+  return value === IN_PROGRESS;
+}
+
+function notReady({ type, name }: DnsRecord): string {
+  return `${type} ${name}: the value is being created; print the records again in a minute`;
+}
+
+/** Whether a record must not be published before a policy or logo exists. */
+function needsDecision({ purpose }: DnsRecord): boolean {
+  return purpose === 'MTA-STS' || purpose === 'BIMI';
+}
+
+function zoneRecord({ type, name, value, priority, ttl = DEFAULT_TTL }: DnsRecord): ZoneRecord {
+  return { type, name, value, ttl, ...(priority === undefined ? {} : { priority }) };
+}
+
+function commentedOut(records: readonly ZoneRecord[]): string[] {
+  return records.map((record) => comment(toZoneFile([record]).trimEnd()));
+}
+
+function comment(text: string): string {
+  return `; ${text}`;
+}

@@ -1,0 +1,179 @@
+import { Command, Option } from 'commander';
+import { iso, parseMoment } from '../../core/clock.ts';
+import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
+import { definedFields } from '../../http/api/fields.ts';
+import { normalizeDomain } from '../../mail/address.ts';
+import { emailIdentifier } from '../../mail/identifier.ts';
+import type { MessageFilter } from '../../store/messages/message-list.ts';
+import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../../store/messages/messages.ts';
+import type { ScanPage } from '../../store/rows/page.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { CliContext } from '../context.ts';
+import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
+import { fieldLines } from '../output/table.ts';
+
+/** `postrider message list|show`. */
+export function messageCommand(context: CliContext): Command {
+  const command = new Command('message').description('Find and show messages').addHelpText(
+    'after',
+    `
+Examples:
+  postrider message list --recipient ada@example.net
+  postrider message list --status bounced --domain example.com --from 2026-02-01
+  postrider message list --sender billing@ --subject invoice --limit 200`,
+  );
+  command
+    .command('list')
+    .description('List messages, newest first')
+    .option('--account <id>', 'only of this account')
+    .option('--recipient <address>', 'only to this address')
+    .option('--sender <text>', 'only with this text in the From address')
+    .option('--subject <text>', 'only with this text in the subject')
+    .addOption(new Option('--status <status>', 'only with this status').choices(MESSAGE_STATUSES))
+    .option('--domain <domain>', 'only from this sending domain (name or id)')
+    .option('--from <time>', 'accepted at or after: a date or an ISO 8601 time')
+    .option('--to <time>', 'accepted before')
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => listMessages(context, options));
+  command
+    .command('show <id>')
+    .description('Show a message: fields, timeline, every SMTP reply')
+    .option('--json', 'print JSON')
+    .action((id: string, options: { json?: boolean }) => showMessage(context, id, options.json === true));
+  return command;
+}
+
+interface ListOptions {
+  account?: string;
+  recipient?: string;
+  sender?: string;
+  subject?: string;
+  status?: MessageStatus;
+  domain?: string;
+  from?: string;
+  to?: string;
+  limit: number;
+  json?: boolean;
+}
+
+async function listMessages(context: CliContext, options: ListOptions): Promise<void> {
+  const { tables } = await context.open();
+  const { account, recipient, sender, subject, status, domain, limit } = options;
+  if (account !== undefined && tables.accounts.get(account) === null)
+    return context.fail(`There is no account ${account}`);
+  const period = definedFields({ from: options.from, to: options.to });
+  const times = Object.entries(period).map(([name, text]) => [name, parseMoment(text)] as const);
+  const wrong = times.find(([, at]) => at === null);
+  if (wrong !== undefined)
+    return context.usage(
+      `--${wrong[0]} must be a date such as 2026-02-01 or a time with zone such as 2026-02-01T12:00:00Z`,
+    );
+  const domains = domain === undefined ? [undefined] : domainIds(tables, domain, account);
+  if (domains.length === 0) return context.fail(`There is no domain ${domain}`);
+  // The indexes by recipient and by status begin with the account.
+  const accounts =
+    account === undefined && (recipient !== undefined || status !== undefined)
+      ? tables.accounts.list().map((row) => row.account_id)
+      : [account ?? null];
+  const rows = accounts
+    .flatMap((accountId) => domains.map((domainId) => ({ accountId, domainId })))
+    .flatMap(({ accountId, domainId }) =>
+      firstMessages(tables, {
+        accountId,
+        ...definedFields({
+          recipientHash: recipient === undefined ? undefined : emailIdentifier(recipient),
+          sender: sender?.toLowerCase(),
+          subject: subject?.toLowerCase(),
+          status,
+          domainId,
+        }),
+        ...Object.fromEntries(times),
+        limit: limit + 1,
+      }),
+    )
+    .toSorted((a, b) => b.seq - a.seq);
+  const page = rows.slice(0, limit);
+  if (rows.length > limit) noteMore(context, limit);
+  if (options.json === true) return context.printJson(page.map(presentMessage));
+  context.printRows(
+    page.map((row) => ({
+      message: row.message_id,
+      created: iso(row.created_at),
+      status: row.status,
+      recipient: row.recipient,
+      subject: row.subject,
+    })),
+    { json: false, empty: 'No message matches' },
+  );
+}
+
+/** Reads as many pages as needed: pages of a list with filters may be short. */
+function firstMessages(tables: Tables, filter: MessageFilter): ListedMessage[] {
+  const rows: ListedMessage[] = [];
+  let beforeSeq: number | null = null;
+  do {
+    const page: ScanPage<ListedMessage> = tables.messages.list({
+      ...filter,
+      ...(beforeSeq === null ? {} : { beforeSeq }),
+      limit: filter.limit - rows.length,
+    });
+    rows.push(...page.rows);
+    beforeSeq = page.nextSeq;
+  } while (beforeSeq !== null && rows.length < filter.limit);
+  return rows;
+}
+
+/** A domain can be registered once per use case, and by several accounts. */
+function domainIds(tables: Tables, text: string, account: string | undefined): string[] {
+  const name = normalizeDomain(text);
+  return tables.domains
+    .list(account ?? null)
+    .filter((row) => row.domain_id === text || row.name === name)
+    .map((row) => row.domain_id);
+}
+
+async function showMessage(context: CliContext, id: string, json: boolean): Promise<void> {
+  const { tables } = await context.open();
+  const history = messageHistory.run(tables, id);
+  if (history === null) context.fail(`There is no message ${id}`);
+  else {
+    const message = presentMessage(history.message);
+    const timeline = presentTimeline(history);
+    if (json) context.printJson({ ...message, timeline });
+    else context.print([...fieldLines(message), '', ...timeline.map(timelineText)].join('\n'));
+  }
+}
+
+function timelineText(entry: Record<string, unknown>): string {
+  const { type, timestamp, event, eventId: _, ...rest } = entry;
+  const at = String(timestamp);
+  if (type === 'event') return `${at}  ${String(event)}  ${JSON.stringify(ownFields(rest))}`;
+  const heading = `${at}  attempt ${String(rest['attempt'])} (${String(rest['lane'])})  ${JSON.stringify(rest['reply'])}`;
+  return `${heading}\n${sessionsText(rest['sessions'])}`;
+}
+
+/** Without the fields that all events of the message have in common. */
+function ownFields(fields: Record<string, unknown>): Record<string, unknown> {
+  const common = new Set([
+    'accountId',
+    'emailId',
+    'messageId',
+    'useCase',
+    'from',
+    'recipient',
+    'contactIdentifier',
+    'subject',
+    'domainId',
+    'jobId',
+    'campaignId',
+    'subscriptionGroupId',
+  ]);
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !common.has(name)));
+}
+
+function sessionsText(sessions: unknown): string {
+  return Array.isArray(sessions)
+    ? sessions.map((session) => `    ${JSON.stringify(session)}`).join('\n')
+    : '';
+}

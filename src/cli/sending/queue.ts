@@ -1,0 +1,326 @@
+import { Command } from 'commander';
+import { type Clock, iso } from '../../core/clock.ts';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { presentMessage } from '../../events/message-view.ts';
+import { createRecorder } from '../../events/record.ts';
+import { normalizeDomain } from '../../mail/address.ts';
+import { createQueuedMail, type QueuedMail, type RetryResult } from '../../sending/queued-mail.ts';
+import type { ListedInQueue, QueueCounts, QueueFilter } from '../../store/messages/queue-list.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { CliContext, CliDeps } from '../context.ts';
+import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
+
+/** `postrider queue list|show|retry|cancel`. */
+export function queueCommand(context: CliContext): Command {
+  const command = new Command('queue').description('Manage the delivery queue').addHelpText(
+    'after',
+    `
+States: queued, sending, deferred, paused (held with its campaign), held (its account is disabled, the verification of its
+domain has failed, or it was restored), scheduled (not due yet and never attempted). Messages of a disabled account or a failed
+domain are sent when the account is enabled or the domain verified again, unless they expire before. Totals by
+destination count them as paused.
+
+Examples:
+  postrider queue list
+  postrider queue list --destination example.net
+  postrider queue retry msg_1769860800000_4kx0m2p9q8zt
+  postrider queue retry --destination example.net --yes
+  postrider queue cancel --campaign campaign_1769860800000_4kx0m2p9q8zt --account acct_8f3k2m9x0q1z`,
+  );
+  withFilters(command.command('list'))
+    .description('List queued messages by destination; with a filter, one by one')
+    .option('--domain <id>', 'only from this sending domain (its id)')
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => listQueue(context, options));
+  command
+    .command('show <id>')
+    .description('Show a queued message: next attempt and last reply')
+    .option('--json', 'print JSON')
+    .action((id: string, options: { json?: boolean }) => showQueued(context, id, options.json === true));
+  for (const action of ACTIONS) {
+    withFilters(command.command(`${action.verb} [ids...]`))
+      .description(action.description)
+      .option('--yes', 'do not ask for confirmation')
+      .option('--json', 'print JSON')
+      .action((ids: string[], options: ActOptions) => act(context, ids, action, options));
+  }
+  return command;
+}
+
+function withFilters(command: Command): Command {
+  return command
+    .option('--account <id>', 'only of this account')
+    .option('--destination <domain>', 'only to this recipient domain')
+    .option('--campaign <id>', 'only of this campaign');
+}
+
+interface FilterOptions {
+  account?: string;
+  destination?: string;
+  campaign?: string;
+}
+
+interface ListOptions extends FilterOptions {
+  domain?: string;
+  limit: number;
+  json?: boolean;
+}
+
+interface ActOptions extends FilterOptions {
+  yes?: boolean;
+  json?: boolean;
+}
+
+interface Action {
+  verb: 'retry' | 'cancel';
+  description: string;
+  /** Result of a run with filters, printed after the number of messages. */
+  done: string;
+  apply(mail: QueuedMail, id: string): Promise<RetryResult | Refusal>;
+  /** Number and name of the messages that a run with filters concerns, for the question before it. */
+  question(counts: QueueCounts): { count: number; noun: string };
+}
+
+const ACTIONS: readonly Action[] = [
+  {
+    verb: 'retry',
+    description: 'Retry deferred messages now, by id or filter',
+    done: 'due now',
+    apply: (mail, id) => mail.retry(null, id),
+    question: ({ deferred }) => ({ count: deferred, noun: 'deferred' }),
+  },
+  {
+    verb: 'cancel',
+    description: 'Cancel queued messages, by id or filter; messages in delivery are not stopped',
+    done: 'cancelled',
+    apply: async (mail, id) => {
+      const message = await mail.cancel(null, id);
+      return isRefusal(message) ? message : { message, report: 'is cancelled' };
+    },
+    question: ({ messages, sending }) => ({ count: messages - sending, noun: 'queued' }),
+  },
+];
+
+async function act(context: CliContext, ids: string[], action: Action, options: ActOptions): Promise<void> {
+  const filtered = [options.account, options.destination, options.campaign].some(
+    (value) => value !== undefined,
+  );
+  if (filtered === ids.length > 0)
+    return context.usage(
+      `Name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
+    );
+  const deps = await context.open();
+  const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
+  if (!filtered) return actOnIds(context, ids, (id) => action.apply(mail, id), options.json === true);
+  const filter = filterOf(context, deps.tables, options);
+  if (filter !== null) await actOnMatching(context, deps, filter, { action, mail, options });
+}
+
+/** Applies the action to each message, and reports a failure for each that it does not apply to. */
+async function actOnIds(
+  context: CliContext,
+  ids: readonly string[],
+  apply: (id: string) => Promise<RetryResult | Refusal>,
+  json: boolean,
+): Promise<void> {
+  const changed: RetryResult[] = [];
+  for (const id of ids) {
+    const row = await apply(id);
+    if (isRefusal(row)) context.fail(`${id}: ${row.message}`);
+    else changed.push(row);
+  }
+  if (json) context.printJson(changed.map(({ message }) => presentMessage(message)));
+  else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
+}
+
+/** Messages in one commit. */
+const BATCH_SIZE = 200;
+
+async function actOnMatching(
+  context: CliContext,
+  { tables }: CliDeps,
+  filter: QueueFilter,
+  { action, mail, options }: { action: Action; mail: QueuedMail; options: ActOptions },
+): Promise<void> {
+  const counts = tables.queue.counts(filter);
+  const { count, noun } = action.question(counts);
+  const held = action.verb === 'retry' ? counts.paused : 0;
+  const which = `${noun} ${count === 1 ? 'message' : 'messages'}${describe(filter)}`;
+  const question = `${capitalized(action.verb)} ${count.toLocaleString('en')} ${which}?`;
+  if (count > 0 && options.yes !== true && !(await context.confirm(question))) return;
+
+  let changed = 0;
+  let skipped = 0;
+  const deferred = action.verb === 'retry';
+  for (let afterSeq = 0; changed + skipped < count; ) {
+    const page = tables.queue.waiting(filter, { deferred, afterSeq, limit: BATCH_SIZE });
+    const last = page.at(-1);
+    if (last === undefined) break;
+    afterSeq = last.seq;
+    const results = await Promise.all(page.map(({ message_id }) => action.apply(mail, message_id)));
+    const refused = results.filter(isRefusal).length;
+    skipped += refused;
+    changed += results.length - refused;
+  }
+
+  if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
+  else if (count > 0) context.print(`${amount(changed)} ${action.done}`);
+  else if (held === 0) context.note(`No ${noun} message${describe(filter)}`);
+  const notes = [
+    ...(held === 0 ? [] : [`${amount(held)} still held: ${releaseHint(tables, held)}`]),
+    ...(skipped === 0 ? [] : [`${amount(skipped)} changed in the meantime and were skipped`]),
+  ];
+  if (notes.length === 0) return;
+  if (changed > 0) context.partial(notes.join('; '));
+  else context.fail(notes.join('; '));
+}
+
+function releaseHint({ restoreHolds }: Tables, held: number): string {
+  return restoreHolds.count(1) === 0
+    ? `resume the campaign, enable the account or verify the domain to send ${held === 1 ? 'it' : 'them'}`
+    : 'see "heldBecause" of "postrider queue show", and "postrider restore held"';
+}
+
+function amount(messages: number): string {
+  return `${messages.toLocaleString('en')} ${messages === 1 ? 'message' : 'messages'}`;
+}
+
+function capitalized(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+function describe({ accountId, destination, campaignId }: QueueFilter): string {
+  return [
+    destination === undefined ? '' : ` to ${destination}`,
+    accountId === undefined ? '' : ` of account ${accountId}`,
+    campaignId === undefined ? '' : ` of campaign ${campaignId}`,
+  ].join('');
+}
+
+/** Null if a named object does not exist, which is reported. */
+function filterOf(
+  context: CliContext,
+  tables: Tables,
+  { account, destination, campaign, domain }: FilterOptions & { domain?: string },
+): QueueFilter | null {
+  const filter: QueueFilter = {};
+  if (account !== undefined) {
+    if (tables.accounts.get(account) === null) return missing(context, `There is no account ${account}`);
+    filter.accountId = account;
+  }
+  if (destination !== undefined) {
+    const name = normalizeDomain(destination);
+    if (name === null) {
+      context.usage(`--destination: ${destination} is not a domain name`);
+      return null;
+    }
+    filter.destination = name;
+  }
+  if (campaign !== undefined) {
+    const accounts = account === undefined ? tables.accounts.list().map((row) => row.account_id) : [account];
+    if (accounts.every((id) => tables.campaigns.get(id, campaign) === null))
+      return missing(context, `There is no campaign ${campaign}`);
+    filter.campaignId = campaign;
+  }
+  if (domain !== undefined) {
+    const row = tables.domains.byId(domain);
+    if (row === null || (account !== undefined && row.account_id !== account))
+      return missing(context, `There is no domain ${domain}`);
+    filter.domainId = domain;
+  }
+  return filter;
+}
+
+function missing(context: CliContext, message: string): null {
+  context.fail(message);
+  return null;
+}
+
+async function listQueue(context: CliContext, options: ListOptions): Promise<void> {
+  const { tables, clock } = await context.open();
+  const filter = filterOf(context, tables, options);
+  if (filter === null) return;
+  const json = options.json === true;
+  if (Object.keys(filter).length === 0) {
+    const rows = tables.queue.byDestination().map((row) => ({
+      destination: row.destination,
+      messages: row.messages,
+      sending: row.sending,
+      deferred: row.deferred,
+      scheduled: row.scheduled,
+      paused: row.paused,
+      transactional: row.transactional,
+      oldestDueAt: row.oldest_due === null ? null : iso(row.oldest_due),
+    }));
+    const shown = json
+      ? rows
+      : rows.map(({ destination, messages, sending, deferred, scheduled, paused, oldestDueAt }) => ({
+          destination,
+          messages,
+          sending,
+          deferred,
+          scheduled,
+          paused,
+          due: oldestDueAt ?? '',
+        }));
+    return context.printRows(shown, { json, empty: 'The queue is empty' });
+  }
+  const rows = tables.queue.list(filter, options.limit + 1);
+  const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock));
+  const shown = json
+    ? page
+    : page.map(({ messageId, state, recipient, attempts, nextAttemptAt, heldBecause }) => ({
+        message: messageId,
+        state,
+        recipient,
+        attempts,
+        next: nextAttemptAt ?? heldBecause?.replaceAll('_', ' ') ?? '',
+      }));
+  context.printRows(shown, { json, empty: `No queued message${describe(filter)}` });
+  if (rows.length > options.limit) noteMore(context, options.limit);
+}
+
+async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
+  const { tables, clock } = await context.open();
+  const message = tables.messages.byId(id);
+  if (message === null) return context.fail(`There is no message ${id}`);
+  const queued = tables.queue.listed(message.seq);
+  if (queued === null)
+    return context.fail(
+      `${id} is not in the queue: it is ${message.status}; see "postrider message show ${id}"`,
+    );
+  const last = tables.messages.attemptsOf(message.seq).at(-1);
+  const lastReport: { reply?: unknown; classification?: string } =
+    last === undefined ? {} : JSON.parse(last.report);
+  const view = {
+    ...queuedView(queued, clock),
+    lastReply: lastReport.reply ?? null,
+    lastClassification: lastReport.classification ?? null,
+  };
+  context.printRecord(view, { json });
+}
+
+function queuedView(row: ListedInQueue, clock: Clock) {
+  return {
+    messageId: row.message_id,
+    state: stateOf(row, clock),
+    status: row.status,
+    recipient: row.recipient,
+    stream: row.priority === 0 ? 'transactional' : 'marketing',
+    attempts: row.attempts,
+    // Held messages have no next attempt.
+    nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),
+    heldBecause: row.hold_reason,
+    accountId: row.account_id,
+    expiresAt: iso(row.expires_at),
+  };
+}
+
+/** The state for people, who distinguish held and scheduled messages from queued and deferred ones. */
+function stateOf({ paused, hold_reason, lease, ready, status, due_at }: ListedInQueue, clock: Clock): string {
+  if (lease !== null) return 'sending';
+  if (hold_reason !== null && hold_reason !== 'campaign_paused') return 'held';
+  if (paused === 1) return 'paused';
+  return status === 'queued' && ready === 0 && due_at > clock.now() ? 'scheduled' : status;
+}

@@ -1,0 +1,84 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createShell } from '../run.ts';
+
+let shell: ReturnType<typeof createShell>;
+beforeEach(async () => {
+  shell = createShell();
+  for (const id of ['shop', 'other']) await shell.run('account', 'create', '--name', 'Shop', '--id', id);
+});
+afterEach(() => shell.remove());
+
+const suppression = (verb: string, ...args: string[]) =>
+  shell.run('suppression', verb, ...args, '--account', 'shop');
+
+describe('suppression', () => {
+  it('adds, lists and removes', async () => {
+    const added = await shell.json(
+      'suppression',
+      'add',
+      'Ada <Ada@Example.net>',
+      '--account',
+      'shop',
+      '--json',
+    );
+    expect(added).toEqual({
+      email: 'Ada@example.net',
+      contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
+      reason: 'manual',
+      stream: 'all',
+      createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(await suppression('add', 'ada@example.net')).toMatchObject({
+      status: 0,
+      out: 'Ada@example.net was already suppressed: all, manual',
+    });
+    expect(await shell.json('suppression', 'list', '--account', 'shop', '--json')).toEqual([added]);
+    expect(await suppression('remove', 'ada@example.net')).toMatchObject({
+      status: 0,
+      out: 'removed for ada@example.net: all, manual',
+    });
+    expect(await suppression('list')).toMatchObject({ status: 0, err: 'No suppression matches' });
+  });
+
+  it('lists by stream, reason and address, up to a limit', async () => {
+    await suppression('add', 'a@example.net', '--stream', 'mk');
+    await suppression('add', 'b@example.net', '--reason', 'complaint');
+    const emails = async (...filter: string[]) => {
+      const rows = await shell.json('suppression', 'list', '--account', 'shop', '--json', ...filter);
+      return rows.map(({ email }: { email: string }) => email);
+    };
+    expect(await emails()).toEqual(['b@example.net', 'a@example.net']);
+    expect(await emails('--stream', 'mk')).toEqual(['a@example.net']);
+    expect(await emails('--reason', 'complaint')).toEqual(['b@example.net']);
+    expect(await emails('--email', 'a@example.net')).toEqual(['a@example.net']);
+    expect(await emails('--limit', '1')).toEqual(['b@example.net']);
+    expect(await shell.json('suppression', 'list', '--account', 'other', '--json')).toEqual([]);
+    const { out, err } = await suppression('list', '--limit', '1');
+    expect(out).not.toContain('more');
+    expect(err).toBe('postrider: There are more than 1: --limit shows up to 1000');
+  });
+
+  it.each([
+    ['no address', ['add', 'nobody', '--account', 'shop'], 2, 'has no "@"'],
+    [
+      'an unknown stream',
+      ['add', 'a@example.net', '--account', 'shop', '--stream', 'x'],
+      2,
+      'choices are all',
+    ],
+    ['an unknown reason', ['list', '--account', 'shop', '--reason', 'x'], 2, 'choices are hard_bounce'],
+    ['too many rows', ['list', '--account', 'shop', '--limit', '5000'], 2, 'from 1 to 1000'],
+    ['no account', ['list'], 2, "required option '--account <id>'"],
+    ['an unknown account', ['list', '--account', 'nobody'], 1, 'There is no account nobody'],
+    [
+      'an address that is not suppressed',
+      ['remove', 'a@example.net', '--account', 'shop'],
+      1,
+      'There is no matching suppression',
+    ],
+  ])('rejects %s', async (_, args, status, message) => {
+    const outcome = await shell.run('suppression', ...args);
+    expect(outcome.status).toBe(status);
+    expect(outcome.err).toContain(message);
+  });
+});

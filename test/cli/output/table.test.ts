@@ -1,0 +1,45 @@
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { formatRecord, formatTable } from '../../../src/cli/output/table.ts';
+
+const PLAIN = { width: 80, color: false, timeZone: 'Europe/Berlin' };
+const ID = 'msg_1769860800000_8m2k4x7q1zab';
+
+describe('a table', () => {
+  it('fits the terminal without shortening ids', () => {
+    const rows = [{ id: ID, subject: 'A subject that is much longer than any terminal', n: 1 }];
+    const lines = formatTable(rows, PLAIN).split('\n');
+    expect(lines.every((line) => line.length <= 80)).toBe(true);
+    expect(lines.join('')).toContain(ID);
+    expect(lines.join('')).toContain('…');
+  });
+
+  it('becomes a list of values if it cannot fit', () => {
+    const text = formatTable([{ id: ID, account: 'acct_8f3k2m9x0q1z', domain: 'd' }], {
+      ...PLAIN,
+      width: 40,
+    });
+    expect(text).toBe(`id       ${ID}\naccount  acct_8f3k2m9x0q1z\ndomain   d`);
+  });
+
+  it('shows local times with zone, and numbers with separators', () => {
+    const text = formatTable([{ at: '2026-01-31T12:00:00.000Z', messages: 1234567 }], PLAIN);
+    expect(text).toContain('2026-01-31 13:00:00 GMT+1');
+    expect(text).toContain('1,234,567');
+  });
+
+  it('escapes control characters', () => {
+    expect(formatTable([{ subject: 'a\u001b[31mb\u0007' }], PLAIN)).toContain('a\\x1b[31mb\\x07');
+  });
+
+  it('colors states only if requested', () => {
+    const rows = [{ status: 'FAILED' }, { status: 'delivered' }];
+    const colored = formatTable(rows, { ...PLAIN, color: true });
+    expect(colored).not.toBe(stripVTControlCharacters(colored));
+    expect(stripVTControlCharacters(colored)).toBe(formatTable(rows, PLAIN));
+  });
+});
+
+it('writes a record as lines', () => {
+  expect(formatRecord({ id: ID, at: null, ok: true }, PLAIN)).toBe(`id  ${ID}\nat  \nok  yes`);
+});
