@@ -7,13 +7,24 @@ import { walkingHtml } from './walk.ts';
  * One pass without a tree, linear in the length of the HTML however deep or broken it is. Marks (content.ts) stay
  * unchanged. Each paragraph is one line: flowed.ts wraps them.
  */
-const PARAGRAPHS = new Set(
-  'address article aside blockquote dl figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section table ul'.split(
-    ' ',
-  ),
-);
-const LINES = new Set('caption center dd div dt fieldset figcaption legend li option tr'.split(' '));
-const CELLS = new Set(['td', 'th']);
+const PARAGRAPH = 1;
+const LINE = 2;
+const CELL = 4;
+/** Has its own case in `openOther`. */
+const OTHER = 8;
+const ELEMENTS: readonly [number, string][] = [
+  [
+    PARAGRAPH,
+    'address article aside blockquote dl figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section table ul',
+  ],
+  [LINE, 'caption center dd div dt fieldset figcaption legend li option tr'],
+  [CELL, 'td th'],
+  [OTHER, 'a hr img li ol pre ul'],
+];
+/** What applies to an element, by name. */
+const KINDS = new Map<string, number>();
+for (const [kind, names] of ELEMENTS)
+  for (const name of names.split(' ')) KINDS.set(name, (KINDS.get(name) ?? 0) | kind);
 const REQUESTED_ATTRIBUTES = new Set(['href', 'alt', 'start', 'reversed', 'value', ...VISIBILITY_ATTRIBUTES]);
 
 /** White space that HTML collapses, and no-break spaces, which are only layout. */
@@ -72,7 +83,7 @@ export function* derivingText(html: string): Work<string> {
 
   const write = (words: string) => {
     const started = out !== '';
-    if (breaks > 0 && started) out += '\n'.repeat(breaks);
+    if (breaks > 0 && started) out += breaks === 1 ? '\n' : '\n\n';
     else if (blank && started) out += ' ';
     if (breaks > 0 || !started) out += indent();
     out += bullet + words;
@@ -84,7 +95,10 @@ export function* derivingText(html: string): Work<string> {
     afterUrl = false;
     afterImage = false;
   };
-  const indent = () => '  '.repeat(Math.min(Math.max(lists.length - (bullet === '' ? 0 : 1), 0), MAX_INDENT));
+  const indent = () =>
+    lists.length === 0
+      ? ''
+      : '  '.repeat(Math.min(Math.max(lists.length - (bullet === '' ? 0 : 1), 0), MAX_INDENT));
   const breakLine = (count: number) => {
     breaks = Math.min(2, Math.max(breaks, count));
   };
@@ -118,7 +132,11 @@ export function* derivingText(html: string): Work<string> {
   };
 
   const words = (piece: string) => {
-    // The common case: only line ends between two tags.
+    // The common cases: words with single spaces, and line ends between two tags.
+    if (isPlain(piece)) {
+      writeWords(piece);
+      return;
+    }
     if (ONLY_BLANKS.test(piece)) {
       blank ||= piece !== '';
       return;
@@ -128,9 +146,13 @@ export function* derivingText(html: string): Work<string> {
     if (collapsed.startsWith(' ')) blank = true;
     const bare = collapsed.replace(/^ | $/g, '');
     if (bare === '') return;
+    writeWords(bare);
+    blank = collapsed.endsWith(' ');
+  };
+
+  const writeWords = (bare: string) => {
     if (afterImage && STARTS_A_WORD.test(bare)) blank = true;
     write(bare);
-    blank = collapsed.endsWith(' ');
   };
 
   /** Removes spacers. An entity is a separate piece, so the character before a joiner may already be written. */
@@ -180,9 +202,18 @@ export function* derivingText(html: string): Work<string> {
       breaks = Math.min(2, breaks + 1);
       return;
     }
-    if (PARAGRAPHS.has(name)) breakLine(lists.length > 0 ? 1 : 2);
-    else if (LINES.has(name) || isBlock) breakLine(1);
-    else if (CELLS.has(name)) blank = true;
+    const kind = KINDS.get(name) ?? 0;
+    breakAround(kind, isBlock);
+    if ((kind & OTHER) !== 0) openOther(name, attributes);
+  };
+
+  const breakAround = (kind: number, isBlock: boolean) => {
+    if ((kind & PARAGRAPH) !== 0) breakLine(lists.length > 0 ? 1 : 2);
+    else if ((kind & LINE) !== 0 || isBlock) breakLine(1);
+    else if ((kind & CELL) !== 0) blank = true;
+  };
+
+  const openOther = (name: string, attributes: ReadonlyMap<string, string>) => {
     if (name === 'ul' || name === 'ol') openList(name, attributes);
     else if (name === 'li') openItem(attributes);
     else if (name === 'pre') preformatted++;
@@ -203,17 +234,29 @@ export function* derivingText(html: string): Work<string> {
     const wasRemoved = visibility.isRemoved();
     const endedBlock = visibility.close(name);
     if (wasRemoved) return;
-    if (name === 'a') endLink();
-    if (name === 'ul' || name === 'ol') lists.pop();
-    if (name === 'pre') preformatted = Math.max(0, preformatted - 1);
-    if (PARAGRAPHS.has(name)) breakLine(lists.length > 0 ? 1 : 2);
-    else if (LINES.has(name) || endedBlock) breakLine(1);
-    else if (CELLS.has(name)) blank = true;
+    const kind = KINDS.get(name) ?? 0;
+    if ((kind & OTHER) !== 0) {
+      if (name === 'a') endLink();
+      else if (name === 'ul' || name === 'ol') lists.pop();
+      else if (name === 'pre') preformatted = Math.max(0, preformatted - 1);
+    }
+    breakAround(kind, endedBlock);
   };
 
   yield* walkingHtml(html, { open, close, text }, REQUESTED_ATTRIBUTES);
   endLink();
   return out.trimEnd();
+}
+
+/** Whether the piece is ASCII words with single spaces between them. */
+function isPlain(piece: string): boolean {
+  let wasBlank = true;
+  for (let at = 0; at < piece.length; at++) {
+    const code = piece.charCodeAt(at);
+    if (code < 32 || code > 126 || (code === 32 && wasBlank)) return false;
+    wasBlank = code === 32;
+  }
+  return !wasBlank;
 }
 
 /** Parses an integer (HTML Standard §2.3.4.1) of up to nine digits. */

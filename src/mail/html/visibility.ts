@@ -43,10 +43,26 @@ interface Frame {
 const CANDIDATE =
   /display\s*:\s*(?:none|block)|visibility\s*:\s*[hc]|opacity\s*:\s*[+.]?0|max-height\s*:\s*[+.]?0|font-size\s*:\s*[+.]?0|font\s*:/i;
 
+const MAX_PLAIN_STYLES = 8;
+const UNCHANGED: Styled = { flags: 0, isBlock: false };
+
 /** Creates a tracker for one walk. */
 export function trackVisibility(): Visibility {
   const frames: Frame[] = [];
   let flags = 0;
+  /** The styles that were found last to change nothing where everything is displayed: most elements repeat a few. */
+  const plainStyles: string[] = [];
+  const styleOf = (attributes: ReadonlyMap<string, string>): Styled => {
+    if (flags !== 0) return styled(attributes, flags);
+    const style = attributes.get('style') ?? '';
+    if (plainStyles.includes(style) && !attributes.has('hidden')) return UNCHANGED;
+    const found = styled(attributes, 0);
+    if (found.flags === 0 && !found.isBlock) {
+      if (plainStyles.length === MAX_PLAIN_STYLES) plainStyles.shift();
+      plainStyles.push(style);
+    }
+    return found;
+  };
 
   const truncate = (length: number): boolean => {
     let endedBlock = false;
@@ -68,7 +84,7 @@ export function trackVisibility(): Visibility {
         truncate(frames.length - 1);
         top = frames.at(-1);
       }
-      const { flags: inner, isBlock } = styled(attributes, flags);
+      const { flags: inner, isBlock } = styleOf(attributes);
       if (inner !== flags || isBlock) {
         frames.push({ name, outer: flags, isBlock, inside: new Map(), count: 0 });
         flags = inner;

@@ -1,5 +1,5 @@
-import { QuoteType, Tokenizer } from 'htmlparser2';
-import type { Work } from '../../core/slices.ts';
+import { type Work, withoutPause } from '../../core/slices.ts';
+import { lowerCased, type Span, scanningHtml } from './scan.ts';
 
 /**
  * Walks HTML as the parser of a mail client tokenizes it: tags, their attributes, and text that can be rendered.
@@ -25,11 +25,7 @@ export interface HtmlVisitor {
   comment?(span: Span): void;
 }
 
-/** Offsets in the source; `end` is exclusive. */
-export interface Span {
-  start: number;
-  end: number;
-}
+export type { Span };
 
 /** Elements whose content is never rendered as part of the page. */
 const UNRENDERED = new Set([
@@ -74,50 +70,29 @@ export const ENDED_BY_THE_NEXT: ReadonlySet<string> = new Set([
   'tr',
 ]);
 
-/** The characters between an attribute's name and its value. */
-const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
-
 /** Calls the visitor in document order. `requested`: names of the attributes that it needs, in lower case. */
 export function walkHtml(html: string, visitor: HtmlVisitor, requested?: ReadonlySet<string>): void {
-  const tokenizer = createTokenizer(html, visitor, requested);
-  tokenizer.write(html);
-  tokenizer.end();
+  withoutPause(walkingHtml(html, visitor, requested));
 }
 
-/** Characters that are read between two yields. */
-const CHARACTERS_PER_STEP = 16 * 1024;
+const NONE: ReadonlySet<string> = new Set();
+const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
+const NO_SPANS: ReadonlyMap<string, Span> = new Map();
 
-/** `walkHtml` in steps; a run of text may arrive in more pieces. */
+/** `walkHtml` in steps. */
 export function* walkingHtml(
   html: string,
   visitor: HtmlVisitor,
-  requested?: ReadonlySet<string>,
+  requested: ReadonlySet<string> = NONE,
 ): Work<void> {
-  const tokenizer = createTokenizer(html, visitor, requested);
-  for (let at = 0; at < html.length; at += CHARACTERS_PER_STEP) {
-    tokenizer.write(html.slice(at, at + CHARACTERS_PER_STEP));
-    yield;
-  }
-  tokenizer.end();
-}
-
-function createTokenizer(
-  html: string,
-  visitor: HtmlVisitor,
-  requested: ReadonlySet<string> = new Set(),
-): Tokenizer {
-  let attributes = new Map<string, string>();
-  let spans = new Map<string, Span>();
+  let attributes: Map<string, string> | null = null;
+  let spans: Map<string, Span> | null = null;
   let tag = '';
   let tagStart = 0;
-  /** The attribute being read, '' when it is not requested. */
-  let attribute = '';
-  let value = '';
-  let nameEnd = 0;
   /** The outermost open element of UNRENDERED, '' for none. */
   let unrendered = '';
   let unrenderedDepth = 0;
-  /** Text that was read but not yet passed on: the tokenizer emits `<<<<` one character at a time. */
+  /** Text that was read but not yet passed on: tokens are shorter than the runs of text of `<<<<` or `a & b`. */
   let textStart = 0;
   let textEnd = 0;
 
@@ -125,56 +100,10 @@ function createTokenizer(
     if (textEnd > textStart) visitor.text?.(html.slice(textStart, textEnd), textStart);
     textStart = textEnd;
   };
-  const opened = () => {
-    if (unrendered === '') {
-      visitor.open?.(tag, attributes, spans, tagStart);
-      if (UNRENDERED.has(tag)) [unrendered, unrenderedDepth] = [tag, 1];
-    } else if (tag === unrendered) {
-      unrenderedDepth++;
-    }
-    if (attributes.size > 0) [attributes, spans] = [new Map(), new Map()];
-  };
-  const valueSpan = (quote: QuoteType, endIndex: number): Span => {
-    BEFORE_VALUE.lastIndex = nameEnd;
-    const start = nameEnd + (BEFORE_VALUE.exec(html)?.[0].length ?? 0);
-    return { start, end: quote >= QuoteType.Single ? endIndex - 1 : endIndex };
-  };
-  const ignore = () => undefined;
-
-  return new Tokenizer(
-    {},
+  yield* scanningHtml(
+    html,
     {
-      onopentagname: (start, end) => {
-        endText();
-        tag = html.slice(start, end).toLowerCase();
-        tagStart = start - 1;
-      },
-      onattribname: (start, end) => {
-        const name = requested.size > 0 ? html.slice(start, end).toLowerCase() : '';
-        attribute = requested.has(name) ? name : '';
-        value = '';
-        nameEnd = end;
-      },
-      onattribdata: (start, end) => {
-        if (attribute !== '') value += html.slice(start, end);
-      },
-      onattribentity: (codePoint) => {
-        if (attribute !== '') value += String.fromCodePoint(codePoint);
-      },
-      onattribend: (quote, endIndex) => {
-        if (attribute === '' || attributes.has(attribute)) return;
-        attributes.set(attribute, value);
-        if (quote !== QuoteType.NoValue) spans.set(attribute, valueSpan(quote, endIndex));
-      },
-      onopentagend: opened,
-      onselfclosingtag: opened,
-      onclosetag: (start, end) => {
-        endText();
-        const name = html.slice(start, end).toLowerCase();
-        if (unrendered === '') visitor.close?.(name, start - 2);
-        else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
-      },
-      ontext: (start, end) => {
+      text: (start, end) => {
         if (unrendered !== '') return;
         if (start !== textEnd) {
           endText();
@@ -182,18 +111,43 @@ function createTokenizer(
         }
         textEnd = end;
       },
-      ontextentity: (codePoint, end) => {
+      entity: (codePoint, end) => {
         endText();
         if (unrendered === '') visitor.text?.(String.fromCodePoint(codePoint), end);
       },
-      oncdata: ignore,
-      oncomment: (start, end, endOffset) => {
+      tagName: (start, end) => {
         endText();
-        if (unrendered === '') visitor.comment?.({ start, end: end - endOffset });
+        tag = lowerCased(html.slice(start, end));
+        tagStart = start - 1;
       },
-      ondeclaration: ignore,
-      onprocessinginstruction: ignore,
-      onend: endText,
+      attribute: (name, value, span) => {
+        attributes ??= new Map();
+        if (attributes.has(name)) return;
+        attributes.set(name, value);
+        if (span !== null) (spans ??= new Map()).set(name, span);
+      },
+      tagEnd: () => {
+        if (unrendered === '') {
+          visitor.open?.(tag, attributes ?? NO_ATTRIBUTES, spans ?? NO_SPANS, tagStart);
+          if (UNRENDERED.has(tag)) [unrendered, unrenderedDepth] = [tag, 1];
+        } else if (tag === unrendered) {
+          unrenderedDepth++;
+        }
+        attributes = null;
+        spans = null;
+      },
+      closeTag: (start, end) => {
+        endText();
+        const name = lowerCased(html.slice(start, end));
+        if (unrendered === '') visitor.close?.(name, start - 2);
+        else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
+      },
+      comment: (start, end) => {
+        endText();
+        if (unrendered === '') visitor.comment?.({ start, end });
+      },
     },
+    requested,
   );
+  endText();
 }
