@@ -137,13 +137,16 @@ const SPACE = 32;
  * that is not empty ends with CRLF.
  */
 export function relaxedBody(body: Buffer): Buffer {
+  const unchanged = unchangedLength(body);
+  if (unchanged > 0 && unchanged === body.length && !endsWithEmptyLine(body, unchanged)) return body;
   const canonical = Buffer.allocUnsafe(body.length + 2);
-  let length = 0;
+  let length = body.copy(canonical, 0, 0, unchanged);
   /** The length without empty lines at the end. */
-  let kept = 0;
-  let lineStart = 0;
+  let kept = length;
+  while (kept > 0 && endsWithEmptyLine(canonical, kept)) kept -= 2;
+  let lineStart = length;
   let blank = false;
-  for (let at = 0; at < body.length; at++) {
+  for (let at = unchanged; at < body.length; at++) {
     const octet = body[at] ?? 0;
     if (octet === SPACE || octet === TAB) {
       blank = true;
@@ -171,4 +174,26 @@ export function relaxedBody(body: Buffer): Buffer {
     kept = length;
   }
   return canonical.subarray(0, kept);
+}
+
+/**
+ * The length of the lines at the start that are canonical: often all are, and reading takes half the time of copying octet
+ * by octet.
+ */
+function unchangedLength(body: Buffer): number {
+  const { length } = body;
+  let lineStart = 0;
+  for (let at = 0; at < length; at++) {
+    const octet = body[at] ?? 0;
+    if (octet > SPACE) continue;
+    const next = body[at + 1] ?? CR;
+    if (octet === CR && next === LF) lineStart = at + 2;
+    else if (octet === TAB) return lineStart;
+    else if (octet === SPACE && (next === SPACE || next === TAB || next === CR)) return lineStart;
+  }
+  return lineStart;
+}
+
+function endsWithEmptyLine(lines: Buffer, length: number): boolean {
+  return length === 2 || (lines[length - 3] === LF && lines[length - 4] === CR);
 }

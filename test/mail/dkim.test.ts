@@ -257,6 +257,10 @@ describe('relaxedBody', () => {
     ['a', 'a\r\n'],
     ['\r\na\r\n', '\r\na\r\n'],
     ['a\r\n \r\nb\t', 'a\r\n\r\nb\r\n'],
+    ['a\r\n\r\nb\r\n', 'a\r\n\r\nb\r\n'],
+    ['a\r\n\r\n\r\nb c\r\n\r\n', 'a\r\n\r\n\r\nb c\r\n'],
+    ['a\r\n\r\n\r\n \r\n', 'a\r\n'],
+    ['a\r\n\r\nb  c', 'a\r\n\r\nb c\r\n'],
   ])('canonicalizes %j to %j', (body, expected) => {
     expect(relaxedBody(Buffer.from(body)).toString()).toBe(expected);
   });
