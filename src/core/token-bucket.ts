@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import type { Clock } from './clock.ts';
+import { createLru } from './lru.ts';
 
 export interface Rate {
   /** Capacity of the bucket. */
@@ -79,7 +79,7 @@ export interface TokenBuckets {
  * bucket again, so the bound never refuses a request that an unbounded map would allow.
  */
 export function createTokenBuckets(clock: Clock, rate: Rate, max: number): TokenBuckets {
-  const buckets = new LRUCache<string, TokenBucket>({ max });
+  const buckets = createLru<string, TokenBucket>(max);
   return {
     of: (name) => {
       const known = buckets.get(name);

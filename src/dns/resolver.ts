@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { getServers } from 'node:dns';
 import { StringDecoder } from 'node:string_decoder';
 import type { Answer } from 'dns-packet';
-import { LRUCache } from 'lru-cache';
 import { type Clock, SECOND } from '../core/clock.ts';
+import { createLru } from '../core/lru.ts';
 import type { Random } from '../core/random.ts';
 import { DnsError } from './dns-error.ts';
 import { createExchange } from './exchange.ts';
@@ -199,7 +199,7 @@ interface Cache<T> {
 }
 
 function createCache<T>(clock: Clock, size: number): Cache<T> {
-  const entries = new LRUCache<string, { value: T; expiresAt: number }>({ max: size });
+  const entries = createLru<string, { value: T; expiresAt: number }>(size);
   return {
     get: (key) => {
       const entry = entries.get(key);

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Ids } from '../core/ids.ts';
+import { createLru } from '../core/lru.ts';
 import type { Seal } from '../core/seal.ts';
 import { publicKeyRecordValue } from '../mail/dkim.ts';
 import {
@@ -89,7 +89,7 @@ const MAX_OPENED_KEYS = 5000;
  * cached, by key_id, domain and selector: a key_id alone may be reused after a deletion.
  */
 export function createSigningKeys({ tables, seal }: { tables: Tables; seal: Seal }): SigningKeys {
-  const opened = new LRUCache<string, KeyObject>({ max: MAX_OPENED_KEYS });
+  const opened = createLru<string, KeyObject>(MAX_OPENED_KEYS);
 
   function open(row: SigningKeyRow): KeyObject {
     const id = `${row.key_id}:${row.domain_id}:${row.selector}`;

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { createLru } from '../core/lru.ts';
 import type { VisitKind } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -63,7 +63,7 @@ interface Allowance {
 }
 
 export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps): Visits {
-  const allowances = new LRUCache<string, Allowance>({ max: MAX_ALLOWANCES });
+  const allowances = createLru<string, Allowance>(MAX_ALLOWANCES);
   const waiting: TrackedVisit[] = [];
   let writing: Promise<void> | null = null;
 

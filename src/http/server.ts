@@ -10,7 +10,7 @@ import { derived } from '../core/derived.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, refuse } from '../core/refusal.ts';
-import { eventLoopTurns } from '../core/slices.ts';
+import { eventLoopTurns, inSlices } from '../core/slices.ts';
 import { createHostCheck } from './allowed-hosts.ts';
 import { type BodyReader, createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
@@ -22,7 +22,8 @@ import { createInFlight } from './in-flight.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { docsRoute } from './openapi/docs.ts';
-import { openApiDocument, openApiRoute } from './openapi/openapi.ts';
+import type { OpenApiDocument } from './openapi/document.ts';
+import { buildingDocument, openApiRoute } from './openapi/openapi.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
 import { openResponse, refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
@@ -80,7 +81,7 @@ export interface HttpServerOptions {
   bodies?: BodyReader;
 }
 
-/** Throws when the routes or the configuration are inconsistent. */
+/** Throws when a route or the configuration is inconsistent. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { config, log, ids } = options;
   const signals = createCallSignals();
@@ -186,8 +187,16 @@ function operationsOf(
     metricsRoute(registry, metricsKey),
     ...(options.openRoutes ?? []),
   ];
-  const document = openApiDocument({ routes, openRoutes: described, version: options.version });
-  const documents = [openApiRoute(document), docsRoute(document)];
+  // Built for the first request: the start of the daemon would take half as long again.
+  let built: Promise<OpenApiDocument> | null = null;
+  const document = () => {
+    built ??= inSlices(
+      buildingDocument({ routes, openRoutes: described, version: options.version }),
+      DOCUMENTATION,
+    );
+    return built;
+  };
+  const documents = [openApiRoute(document), docsRoute(document, DOCUMENTATION)];
   return [
     ...routes.map((route) => ({
       ...route,
@@ -197,6 +206,9 @@ function operationsOf(
     ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),
   ];
 }
+
+/** The account, in the order of turns, whose work is the documentation; no account has this id. */
+const DOCUMENTATION = 'documentation';
 
 /**
  * Concurrent responses of one large page. They require no key, and unread bytes fill the buffers of the system, whose

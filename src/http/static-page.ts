@@ -1,29 +1,49 @@
 import { createHash } from 'node:crypto';
-import { gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import type { OpenRequest, OpenResponse } from './route.ts';
 
+const compress = promisify(gzip);
+
+/** A body in the form that a client accepts. */
+interface PageForm {
+  body: Buffer;
+  etag: string;
+  encoding: Record<string, string>;
+}
+
 /**
- * A constant page: all responses share one plain and one compressed buffer, with an entity tag (RFC 9110 §8.8.3).
+ * A constant page, written by `write` for the first request: all responses share one plain and one compressed buffer,
+ * with an entity tag (RFC 9110 §8.8.3). An error of `write` rejects every request.
  */
 export function staticPage(
   contentType: string,
-  text: string,
+  write: () => Promise<string>,
   headers: Record<string, string> = {},
-): (request: OpenRequest) => OpenResponse {
-  const plain = Buffer.from(text);
-  const gzipped = gzipSync(plain);
-  const digest = createHash('sha256').update(plain).digest('base64url').slice(0, 22);
-  const forms = {
-    plain: { body: plain, etag: `"${digest}"`, encoding: {} },
-    gzip: { body: gzipped, etag: `"${digest}-gzip"`, encoding: { 'Content-Encoding': 'gzip' } },
-  };
-  return ({ headers: request }) => {
-    const { body, etag, encoding } = acceptsGzip(request['accept-encoding']) ? forms.gzip : forms.plain;
+): (request: OpenRequest) => Promise<OpenResponse> {
+  let forms: Promise<{ plain: PageForm; gzip: PageForm }> | null = null;
+  return async ({ headers: request }) => {
+    forms ??= write().then(formsOf);
+    const { plain, gzip } = await forms;
+    const { body, etag, encoding } = acceptsGzip(request['accept-encoding']) ? gzip : plain;
     const common = { ...headers, ETag: etag, Vary: 'Accept-Encoding', 'Cache-Control': 'no-cache' };
     if (matches(request['if-none-match'], etag)) {
       return { status: 304, contentType: '', body: '', headers: common };
     }
     return { status: 200, contentType, body, headers: { ...common, ...encoding } };
+  };
+}
+
+async function formsOf(text: string): Promise<{ plain: PageForm; gzip: PageForm }> {
+  const plain = Buffer.from(text);
+  const digest = createHash('sha256').update(plain).digest('base64url').slice(0, 22);
+  return {
+    plain: { body: plain, etag: `"${digest}"`, encoding: {} },
+    gzip: {
+      body: await compress(plain),
+      etag: `"${digest}-gzip"`,
+      encoding: { 'Content-Encoding': 'gzip' },
+    },
   };
 }
 

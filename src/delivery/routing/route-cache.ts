@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import { createLru } from '../../core/lru.ts';
 import type { Ipv6Use } from './egress.ts';
 import type { RouteFinder, RouteResult } from './routes.ts';
 
@@ -23,7 +23,7 @@ const MAX_CACHED = 50_000;
 const MIN_TTL_SECONDS = 5;
 
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
-  const cache = new LRUCache<string, { result: RouteResult; until: number }>({ max: MAX_CACHED });
+  const cache = createLru<string, { result: RouteResult; until: number }>(MAX_CACHED);
   const pending = new Map<string, (() => void)[]>();
   /** Counts `clear`: a lookup that began before is not cached. */
   let era = 0;

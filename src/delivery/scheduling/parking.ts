@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { type Clock, iso, MINUTE } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { createLru } from '../../core/lru.ts';
 
 /**
  * Domains and accounts whose mail cannot be prepared (an unreadable key, a damaged row). After several failures in a
@@ -57,8 +57,8 @@ export interface ParkingDeps {
 
 export function createParking({ clock, monotonic, log }: ParkingDeps): Parking {
   const entries = {
-    domain: new LRUCache<string, Entry>({ max: MAX_REMEMBERED }),
-    account: new LRUCache<string, Entry>({ max: MAX_REMEMBERED }),
+    domain: createLru<string, Entry>(MAX_REMEMBERED),
+    account: createLru<string, Entry>(MAX_REMEMBERED),
   };
 
   function fail(kind: Parked['kind'], id: string, domainId: string, reason: string): void {

@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { abortAfter } from '../../core/abort.ts';
 import { type Clock, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import { createGate, type Gate } from '../../core/gate.ts';
+import { createLru } from '../../core/lru.ts';
 import { addressesOf, createDnsView, type LookupResult } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { organizationalDomain } from '../../mail/address.ts';
@@ -81,8 +81,8 @@ export function createHostLocator(deps: HostLocatorDeps): HostLocator {
     registered: gateOf('registered'),
   };
   const closing = new AbortController();
-  const answers = new LRUCache<string, CachedLocation>({ max: MAX_CACHED });
-  const domains = new LRUCache<string, DomainState>({ max: MAX_CACHED });
+  const answers = createLru<string, CachedLocation>(MAX_CACHED);
+  const domains = createLru<string, DomainState>(MAX_CACHED);
   const inProgress = new Map<string, Promise<Location>>();
   const ownHosts = [trackHost(platform), publicHost(platform)].filter((host) => host !== null);
 

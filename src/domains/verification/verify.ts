@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
-import { LRUCache } from 'lru-cache';
 import { abortAfter } from '../../core/abort.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import { createLru } from '../../core/lru.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
 import { createDnsView } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
@@ -116,7 +116,7 @@ const MAX_LIMITED_DOMAINS = 10_000;
 
 /** Counts a requested verification of the domain, or refuses it. */
 export function createVerifyLimit(clock: Clock): (domainId: string) => Refusal | null {
-  const recent = new LRUCache<string, number[]>({ max: MAX_LIMITED_DOMAINS });
+  const recent = createLru<string, number[]>(MAX_LIMITED_DOMAINS);
   return (domainId) => {
     const now = clock.now();
     const times = (recent.get(domainId) ?? []).filter((at) => at > now - WINDOW_MS);

@@ -1,30 +1,35 @@
 import { createHash } from 'node:crypto';
+import { inSlices, type Work } from '../../core/slices.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';
 import type { OpenApiDocument } from './document.ts';
 import {
+  buildingReference,
   type ReferenceField,
   type ReferenceOperation,
   type ReferenceSection,
-  referenceOf,
 } from './reference.ts';
 
 /**
  * `/docs`: the OpenAPI document as one HTML page with its own style. It has no script, loads nothing, and has an anchor
- * for every operation.
+ * for every operation. `document` returns the document that the page is written from, in turns of `account`.
  */
-export function docsRoute(document: OpenApiDocument): OpenRoute {
+export function docsRoute(document: () => Promise<OpenApiDocument>, account: string): OpenRoute {
   return {
     path: '/docs',
     operationId: 'getDocs',
     tag: 'Operations',
     summary: 'Get the API reference as a page',
     responses: { 200: { description: 'The page.', contentType: 'text/html' } },
-    handle: staticPage('text/html; charset=utf-8', docsPage(document), {
-      'Content-Security-Policy': policy(docsStyle),
-      'Referrer-Policy': 'no-referrer',
-    }),
+    handle: staticPage(
+      'text/html; charset=utf-8',
+      async () => inSlices(writingDocs(await document()), account),
+      {
+        'Content-Security-Policy': policy(docsStyle),
+        'Referrer-Policy': 'no-referrer',
+      },
+    ),
   };
 }
 
@@ -33,8 +38,13 @@ function policy(style: string): string {
   return `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 }
 
-export function docsPage(document: OpenApiDocument): string {
-  const sections = referenceOf(document);
+export function* writingDocs(document: OpenApiDocument): Work<string> {
+  const sections = yield* buildingReference(document);
+  const written: string[] = [];
+  for (const section of sections) {
+    written.push(sectionHtml(section));
+    yield;
+  }
   const title = `${document.info.title} ${document.info.version}`;
   return `<!doctype html>
 <html lang="en">
@@ -57,7 +67,7 @@ ${sections.map(navSection).join('\n')}
 <pre><code>BASE=http://127.0.0.1:8080
 KEY=pr_…
 ID=acct_…</code></pre>
-${sections.map(sectionHtml).join('\n')}
+${written.join('\n')}
 </main>
 </body>
 </html>

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
+import type { Work } from '../../core/slices.ts';
 import type { JsonSchema } from '../json-schema.ts';
 import { JSON_TYPE } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
@@ -34,10 +35,10 @@ export interface OpenApiOptions {
 }
 
 /**
- * The OpenAPI document, built from the descriptions that also validate requests. Throws when two schemas have the same
- * name.
+ * Builds the OpenAPI document from the descriptions that also validate requests: hundreds of milliseconds of work. Throws
+ * when two schemas have the same name.
  */
-export function openApiDocument({ routes, openRoutes, version }: OpenApiOptions): OpenApiDocument {
+export function* buildingDocument({ routes, openRoutes, version }: OpenApiOptions): Work<OpenApiDocument> {
   const components: Components = {
     registry: createSchemaRegistry(),
     parameters: {},
@@ -50,8 +51,12 @@ export function openApiDocument({ routes, openRoutes, version }: OpenApiOptions)
     (paths[path] ??= {})[method.toLowerCase()] = operation;
     for (const tag of operation.tags) tags.add(tag);
   };
-  for (const route of routes) add(route.path, route.method, keyedOperation(route, components));
+  for (const route of routes) {
+    add(route.path, route.method, keyedOperation(route, components));
+    yield;
+  }
   for (const route of openRoutes) add(route.path, 'GET', openOperation(route, components));
+  yield;
   shareResponses(
     Object.values(paths).flatMap((methods) => Object.values(methods)),
     components,
@@ -84,15 +89,15 @@ export function openApiDocument({ routes, openRoutes, version }: OpenApiOptions)
   };
 }
 
-/** `/openapi.json`, serialized once. */
-export function openApiRoute(document: OpenApiDocument): OpenRoute {
+/** `/openapi.json`; `document` returns the document that the page is written from. */
+export function openApiRoute(document: () => Promise<OpenApiDocument>): OpenRoute {
   return {
     path: '/openapi.json',
     operationId: 'getOpenApi',
     tag: 'Operations',
     summary: 'Get this API as an OpenAPI document',
     responses: { 200: { description: 'The document.', contentType: 'application/json' } },
-    handle: staticPage(JSON_TYPE, JSON.stringify(document)),
+    handle: staticPage(JSON_TYPE, async () => JSON.stringify(await document())),
   };
 }
 

@@ -1,6 +1,5 @@
 import { isRefusalCode, REFUSALS } from '../../core/refusal.ts';
-import { alternativesOf, isRecord, type JsonSchema } from '../json-schema.ts';
-import { ERROR_DESCRIPTIONS } from './descriptions.ts';
+import type { Work } from '../../core/slices.ts';
 import {
   examplesOf,
   type OpenApiDocument,
@@ -51,13 +50,17 @@ export interface ReferenceParameter extends ReferenceField {
 /** Levels of nesting that a table of fields shows. */
 const MAX_DEPTH = 5;
 
-export function referenceOf(document: OpenApiDocument): ReferenceSection[] {
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      tags: operation.tags,
-      described: operationOf(path, method.toUpperCase(), operation, document),
-    })),
-  );
+export function* buildingReference(document: OpenApiDocument): Work<ReferenceSection[]> {
+  const operations: { tags: string[]; described: ReferenceOperation }[] = [];
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      operations.push({
+        tags: operation.tags,
+        described: operationOf(path, method.toUpperCase(), operation, document),
+      });
+      yield;
+    }
+  }
   return document.tags.map(({ name, description = '' }) => ({
     name,
     description,

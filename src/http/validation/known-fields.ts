@@ -5,7 +5,7 @@ import { alternativesOf, compileInput, isRecord, type JsonSchema } from '../json
 /**
  * Reports fields of a request that the schema does not define. They are ignored, so that clients written for other
  * versions of the API keep working; the warning makes a typo in an optional field visible. The check is compiled from
- * the schema once.
+ * the schema at its first use.
  */
 export type FieldCheck = (value: unknown) => string[];
 
@@ -28,13 +28,10 @@ const MAX_NAMED = 20;
 
 /** Returns a check of values for `schema` that yields warnings as sentences. `kind`: `field`, `query parameter`. */
 export function unknownFields(schema: z.ZodType, kind: string): FieldCheck {
-  const walk = compileInput<Walk>(
-    schema,
-    compileNode,
-    (get) => (value, path, found) => get()?.(value, path, found),
-  );
-  if (walk === null) return () => [];
+  let walk: Walk | null | undefined;
   return (value) => {
+    if (walk === undefined) walk = compileFields(schema);
+    if (walk === null) return [];
     const found: Found = { count: 0, named: [] };
     walk(value, '', found);
     const warnings = found.named.map(({ path, suggestion }) => {
@@ -45,6 +42,14 @@ export function unknownFields(schema: z.ZodType, kind: string): FieldCheck {
     if (more > 0) warnings.push(`and ${more} more were ignored`);
     return warnings;
   };
+}
+
+function compileFields(schema: z.ZodType): Walk | null {
+  return compileInput<Walk>(
+    schema,
+    compileNode,
+    (get) => (value, path, found) => get()?.(value, path, found),
+  );
 }
 
 function compileNode(node: JsonSchema, compile: (node: unknown) => Walk | null): Walk | null {

@@ -21,7 +21,7 @@ export interface ReadOnlyCheck {
 type AnyCall = Call<Record<string, unknown>, Record<string, unknown>, unknown>;
 type Fields = Record<string, unknown>;
 
-/** Null when the operation writes no readable resource, or every field of the resource is writable. */
+/** Null when the operation writes no readable resource. */
 export function readOnlyCheck(route: Route, routes: readonly Route[]): ReadOnlyCheck | null {
   if (route.body === undefined || route.method === 'DELETE') return null;
   const member = routes.find(({ method, path }) => method === 'GET' && isMemberOf(path, route.path));
@@ -32,8 +32,7 @@ export function readOnlyCheck(route: Route, routes: readonly Route[]): ReadOnlyC
   const [[name, first] = ['', null]] = Object.entries(data.shape);
   const resource = first instanceof z.ZodObject ? first : data;
   const unknownIn = unknownFields(route.body, 'field');
-  const names = new Set(Object.keys(resource.shape).filter((key) => unknownIn({ [key]: null }).length > 0));
-  if (names.size === 0) return null;
+  let names: ReadonlySet<string> | null = null;
 
   async function current(call: AnyCall): Promise<Fields> {
     // A resource that is being created has the values of the path only.
@@ -43,14 +42,23 @@ export function readOnlyCheck(route: Route, routes: readonly Route[]): ReadOnlyC
     return { ...(isRecord(values) ? values : {}), ...call.params };
   }
 
-  const readOnly = (sent: unknown) =>
-    isRecord(sent) ? Object.keys(sent).filter((key) => names.has(key)) : [];
+  /** The fields of the resource that the body cannot have, compared at the first use. */
+  function readOnlyNames(): ReadonlySet<string> {
+    names ??= new Set(Object.keys(resource.shape).filter((key) => unknownIn({ [key]: null }).length > 0));
+    return names;
+  }
+
+  function readOnly(sent: unknown): string[] {
+    if (!isRecord(sent)) return [];
+    const known = readOnlyNames();
+    return Object.keys(sent).filter((key) => known.has(key));
+  }
 
   return {
     without: (sent) =>
       readOnly(sent).length === 0 || !isRecord(sent)
         ? sent
-        : Object.fromEntries(Object.entries(sent).filter(([key]) => !names.has(key))),
+        : Object.fromEntries(Object.entries(sent).filter(([key]) => !readOnlyNames().has(key))),
     warnings: async (sent, call) => {
       const fields = readOnly(sent);
       if (fields.length === 0 || !isRecord(sent)) return [];

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { type Clock, DAY, HOUR } from '../../core/clock.ts';
+import { createLru } from '../../core/lru.ts';
 
 /**
  * Limits the reports that one sender delivers to `dmarc@` and `tlsrpt@`. Receivers send one report per domain and
@@ -27,7 +27,7 @@ export const REPORTS_TOTAL: Limit = { hour: 3000, day: 30_000 };
 const MAX_COUNTERS = 20_000;
 
 export function createReportLimits(clock: Clock): ReportLimits {
-  const counters = new LRUCache<string, Counter>({ max: MAX_COUNTERS });
+  const counters = createLru<string, Counter>(MAX_COUNTERS);
 
   function counterOf(key: string): Counter {
     const now = clock.now();

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { SECOND } from '../../core/clock.ts';
+import { createLru } from '../../core/lru.ts';
 
 /**
  * A queue in which no sender waits behind another sender's backlog. Each job has a caller that it comes from and a
@@ -53,7 +53,7 @@ export function createFairQueue<Job extends { origin: JobOrigin }>(now: () => nu
     last: new Map(),
   };
   const waiting = new Map<string, number>();
-  const used = new LRUCache<string, Use>({ max: MAX_TRACKED });
+  const used = createLru<string, Use>(MAX_TRACKED);
   let halvedAt = now();
   let size = 0;
   let taken = 0;

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Accounts } from '../../../src/accounts/accounts.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
+import { withoutPause } from '../../../src/core/slices.ts';
 import { accountRoutes } from '../../../src/http/api/account.ts';
 import {
   examplesOf,
@@ -10,7 +11,7 @@ import {
   resolveParameters,
   resolveResponse,
 } from '../../../src/http/openapi/document.ts';
-import { openApiDocument } from '../../../src/http/openapi/openapi.ts';
+import { buildingDocument } from '../../../src/http/openapi/openapi.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { type Api, startApi } from '../harness.ts';
 import { sampleRoutes } from '../sample-routes.ts';
@@ -170,7 +171,7 @@ describe('the OpenAPI document', () => {
     const update = routes.find(({ operationId }) => operationId === 'updateAccount');
     if (update === undefined) throw new Error('updateAccount does not exist');
     const patch: Route = { ...update, method: 'PATCH', operationId: 'patchAccount' };
-    const shared = openApiDocument({ routes: [update, patch], openRoutes: [], version: '1' });
+    const shared = withoutPause(buildingDocument({ routes: [update, patch], openRoutes: [], version: '1' }));
     const methods = shared.paths['/web-setup/account'];
     const reference = { $ref: '#/components/responses/UpdateAccount200' };
     expect([methods?.['put']?.responses['200'], methods?.['patch']?.responses['200']]).toEqual([
@@ -234,10 +235,10 @@ describe('the documentation page', () => {
 
   it('escapes descriptions', async () => {
     const html = '<img src=x onerror=alert(1)>"';
-    const { docsPage } = await import('../../../src/http/openapi/docs.ts');
+    const { writingDocs } = await import('../../../src/http/openapi/docs.ts');
     const [path] = Object.keys(document.paths);
     const changed = structuredClone(document);
     for (const operation of Object.values(changed.paths[path ?? ''] ?? {})) operation.summary = html;
-    expect(docsPage(changed)).not.toContain('<img');
+    expect(withoutPause(writingDocs(changed))).not.toContain('<img');
   });
 });
