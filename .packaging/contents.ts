@@ -14,7 +14,12 @@ import { constants, gzipSync } from 'node:zlib';
 import { exampleToml } from '../src/config/example.ts';
 import { programHelp } from './commands.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from './completion.ts';
-import { copyDependencies, licenseTexts, runtimeDependencies } from './dependencies.ts';
+import {
+  copyDependencies,
+  licenseTexts,
+  runtimeDependencies,
+  unbundledDependencies,
+} from './dependencies.ts';
 import { programPage, settingsPage } from './manual.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -34,11 +39,10 @@ export interface Parts {
 export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   const { root, version, runtime } = parts;
   const library = join(dir, 'lib/postrider');
-  const dependencies = runtimeDependencies(root);
   copy(join(root, '.packaging/postrider.sh'), join(dir, 'bin/postrider'), 0o755);
   copy(join(runtime.dir, 'bin/node'), join(library, 'bin/node'), 0o755);
   cpSync(join(root, 'dist'), join(library, 'dist'), { recursive: true });
-  copyDependencies(root, dependencies, library);
+  copyDependencies(root, unbundledDependencies(root), library);
   copy(
     parts.nativeModule,
     join(library, 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'),
@@ -49,7 +53,7 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
 
   const documents = join(dir, 'share/doc/postrider');
   const nodeLicense = readFileSync(join(runtime.dir, 'LICENSE'), 'utf8');
-  write(join(documents, 'copyright'), licenseTexts(root, dependencies, nodeLicense));
+  write(join(documents, 'copyright'), licenseTexts(root, runtimeDependencies(root), nodeLicense));
   write(join(documents, 'changelog.gz'), compressed(readFileSync(join(root, 'CHANGELOG.md'))));
   write(join(documents, 'examples/postrider.example.toml'), exampleToml());
   cpSync(join(root, 'docs'), join(documents, 'docs'), { recursive: true });

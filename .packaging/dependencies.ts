@@ -20,8 +20,21 @@ interface LockEntry {
 /** Needed to install a package only: downloads a compiled module, which the packages contain. */
 const INSTALL_ONLY = new Set(['prebuild-install']);
 
-/** Throws when one is not installed. */
+/** The libraries that are not a part of the bundled program (bundle.json), with what they need. */
+export function unbundledDependencies(root: string): Dependency[] {
+  const { notBundled }: { notBundled: string[] } = JSON.parse(
+    readFileSync(join(root, '.packaging/bundle.json'), 'utf8'),
+  );
+  return dependenciesOf(root, notBundled);
+}
+
+/** Every library of the program. Throws when one is not installed. */
 export function runtimeDependencies(root: string): Dependency[] {
+  return dependenciesOf(root, null);
+}
+
+/** `names`: of direct dependencies; null: all. */
+function dependenciesOf(root: string, names: readonly string[] | null): Dependency[] {
   const lock: { packages: Record<string, LockEntry> } = JSON.parse(
     readFileSync(join(root, 'package-lock.json'), 'utf8'),
   );
@@ -41,7 +54,9 @@ export function runtimeDependencies(root: string): Dependency[] {
       visit(path, next);
     }
   };
-  visit('', lock.packages[''] ?? {});
+  const { dependencies = {}, ...program } = lock.packages[''] ?? {};
+  const wanted = Object.entries(dependencies).filter(([name]) => names === null || names.includes(name));
+  visit('', { ...(names === null ? program : {}), dependencies: Object.fromEntries(wanted) });
   return [...found.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 

@@ -5,8 +5,6 @@ import { LRUCache } from 'lru-cache';
  * memory for all entries when it is created: with tens of thousands that takes milliseconds, for each of many caches at
  * the start of the daemon. This one grows with its entries.
  */
-export function createLru<Key extends NonNullable<unknown>, Value extends NonNullable<unknown>>(
-  max: number,
-): LRUCache<Key, Value> {
-  return new LRUCache<Key, Value>({ maxSize: max, sizeCalculation: () => 1 });
+export function createLru<Value extends object>(max: number): LRUCache<string, Value> {
+  return new LRUCache<string, Value>({ maxSize: max, sizeCalculation: () => 1 });
 }

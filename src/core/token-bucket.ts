@@ -79,7 +79,7 @@ export interface TokenBuckets {
  * bucket again, so the bound never refuses a request that an unbounded map would allow.
  */
 export function createTokenBuckets(clock: Clock, rate: Rate, max: number): TokenBuckets {
-  const buckets = createLru<string, TokenBucket>(max);
+  const buckets = createLru<TokenBucket>(max);
   return {
     of: (name) => {
       const known = buckets.get(name);

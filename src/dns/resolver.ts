@@ -199,7 +199,7 @@ interface Cache<T> {
 }
 
 function createCache<T>(clock: Clock, size: number): Cache<T> {
-  const entries = createLru<string, { value: T; expiresAt: number }>(size);
+  const entries = createLru<{ value: T; expiresAt: number }>(size);
   return {
     get: (key) => {
       const entry = entries.get(key);

@@ -89,7 +89,7 @@ const MAX_OPENED_KEYS = 5000;
  * cached, by key_id, domain and selector: a key_id alone may be reused after a deletion.
  */
 export function createSigningKeys({ tables, seal }: { tables: Tables; seal: Seal }): SigningKeys {
-  const opened = createLru<string, KeyObject>(MAX_OPENED_KEYS);
+  const opened = createLru<KeyObject>(MAX_OPENED_KEYS);
 
   function open(row: SigningKeyRow): KeyObject {
     const id = `${row.key_id}:${row.domain_id}:${row.selector}`;

@@ -63,7 +63,7 @@ interface Allowance {
 }
 
 export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps): Visits {
-  const allowances = createLru<string, Allowance>(MAX_ALLOWANCES);
+  const allowances = createLru<Allowance>(MAX_ALLOWANCES);
   const waiting: TrackedVisit[] = [];
   let writing: Promise<void> | null = null;
 

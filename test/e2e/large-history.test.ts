@@ -25,6 +25,7 @@ import {
 import { createRequester, type Requester } from '../bench/large/requests.ts';
 import { type Receiver, startReceiver } from '../bench/receiver.ts';
 import { createApiClient } from '../support/api-client.ts';
+import { builtThread } from '../support/built-thread.ts';
 import { findChild } from '../support/process-cost.ts';
 
 /*
@@ -179,7 +180,7 @@ it('erases a person with few pages, whatever the size of the history', async () 
     responsesKeptMs: 0,
     // Without it an erasure would wait for the thread, which reads the whole file.
     erasureWaitMs: 60_000,
-    slackScript: new URL('../../dist/store/slack-thread.js', import.meta.url),
+    slackScript: builtThread('store/maintenance/slack-thread.ts'),
   });
   onTestFinished(() => background.stop());
   const [owner] = running.accounts;

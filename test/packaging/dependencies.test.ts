@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { licenseTexts, runtimeDependencies } from '../../.packaging/dependencies.ts';
+import { licenseTexts, runtimeDependencies, unbundledDependencies } from '../../.packaging/dependencies.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const dependencies = runtimeDependencies(ROOT);
@@ -20,6 +20,11 @@ describe('the dependencies in the packages', () => {
   it('include nothing for development or for downloads during an installation', () => {
     for (const name of ['vitest', 'typescript', 'esbuild', 'prebuild-install', 'tar-fs'])
       expect(names).not.toContain(name);
+  });
+
+  it('are copied only when the program does not contain them', () => {
+    const copied = unbundledDependencies(ROOT).map(({ name }) => name);
+    expect(copied.toSorted()).toEqual(['better-sqlite3', 'bindings', 'file-uri-to-path']);
   });
 
   it('are listed once, each with its version and license', () => {

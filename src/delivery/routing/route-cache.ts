@@ -23,7 +23,7 @@ const MAX_CACHED = 50_000;
 const MIN_TTL_SECONDS = 5;
 
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
-  const cache = createLru<string, { result: RouteResult; until: number }>(MAX_CACHED);
+  const cache = createLru<{ result: RouteResult; until: number }>(MAX_CACHED);
   const pending = new Map<string, (() => void)[]>();
   /** Counts `clear`: a lookup that began before is not cached. */
   let era = 0;

@@ -57,8 +57,8 @@ export interface ParkingDeps {
 
 export function createParking({ clock, monotonic, log }: ParkingDeps): Parking {
   const entries = {
-    domain: createLru<string, Entry>(MAX_REMEMBERED),
-    account: createLru<string, Entry>(MAX_REMEMBERED),
+    domain: createLru<Entry>(MAX_REMEMBERED),
+    account: createLru<Entry>(MAX_REMEMBERED),
   };
 
   function fail(kind: Parked['kind'], id: string, domainId: string, reason: string): void {

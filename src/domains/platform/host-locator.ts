@@ -81,8 +81,8 @@ export function createHostLocator(deps: HostLocatorDeps): HostLocator {
     registered: gateOf('registered'),
   };
   const closing = new AbortController();
-  const answers = createLru<string, CachedLocation>(MAX_CACHED);
-  const domains = createLru<string, DomainState>(MAX_CACHED);
+  const answers = createLru<CachedLocation>(MAX_CACHED);
+  const domains = createLru<DomainState>(MAX_CACHED);
   const inProgress = new Map<string, Promise<Location>>();
   const ownHosts = [trackHost(platform), publicHost(platform)].filter((host) => host !== null);
 

@@ -116,7 +116,7 @@ const MAX_LIMITED_DOMAINS = 10_000;
 
 /** Counts a requested verification of the domain, or refuses it. */
 export function createVerifyLimit(clock: Clock): (domainId: string) => Refusal | null {
-  const recent = createLru<string, number[]>(MAX_LIMITED_DOMAINS);
+  const recent = createLru<number[]>(MAX_LIMITED_DOMAINS);
   return (domainId) => {
     const now = clock.now();
     const times = (recent.get(domainId) ?? []).filter((at) => at > now - WINDOW_MS);

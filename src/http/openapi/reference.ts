@@ -1,5 +1,7 @@
 import { isRefusalCode, REFUSALS } from '../../core/refusal.ts';
 import type { Work } from '../../core/slices.ts';
+import { alternativesOf, isRecord, type JsonSchema } from '../json-schema.ts';
+import { ERROR_DESCRIPTIONS } from './descriptions.ts';
 import {
   examplesOf,
   type OpenApiDocument,

@@ -27,7 +27,7 @@ export const REPORTS_TOTAL: Limit = { hour: 3000, day: 30_000 };
 const MAX_COUNTERS = 20_000;
 
 export function createReportLimits(clock: Clock): ReportLimits {
-  const counters = createLru<string, Counter>(MAX_COUNTERS);
+  const counters = createLru<Counter>(MAX_COUNTERS);
 
   function counterOf(key: string): Counter {
     const now = clock.now();

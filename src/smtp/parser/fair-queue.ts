@@ -53,7 +53,7 @@ export function createFairQueue<Job extends { origin: JobOrigin }>(now: () => nu
     last: new Map(),
   };
   const waiting = new Map<string, number>();
-  const used = createLru<string, Use>(MAX_TRACKED);
+  const used = createLru<Use>(MAX_TRACKED);
   let halvedAt = now();
   let size = 0;
   let taken = 0;

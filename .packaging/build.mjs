@@ -1,0 +1,77 @@
+// Builds the program: bundles src/ and its libraries into dist/. Hundreds of small files take longer to load than to run,
+// and each thread loads them again: bundled, the daemon and every command start in half the processor time.
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const SOURCE = join(ROOT, 'src');
+const OUTPUT = join(ROOT, 'dist');
+
+/**
+ * `programs`: those of the process, its threads and its child processes; store/readers/thread.ts is also a library of
+ * test programs. `notBundled`: libraries with a compiled module, which belongs to the Node that runs it.
+ */
+const { programs, notBundled } = JSON.parse(readFileSync(new URL('bundle.json', import.meta.url), 'utf8'));
+
+/** Stands for the path from an output file to dist/. */
+const PLACE = '@dist@';
+/** In each output file. Libraries that are CommonJS modules call `require`; `$dist`: see `ownFiles`. */
+const BANNER = `import { createRequire as $createRequire } from 'node:module'; const require = $createRequire(import.meta.url), $dist = new URL('${PLACE}', import.meta.url);`;
+
+/** A module names files by their place in src/, not by that of the output file that it becomes a part of. */
+const ownFiles = {
+  name: 'files of the program',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[/\\]src[/\\].*\.ts$/ }, ({ path }) => {
+      const place = relative(SOURCE, path).replace(/\.ts$/, '.js');
+      if (place.startsWith('..')) return undefined;
+      const code = readFileSync(path, 'utf8');
+      return { loader: 'ts', contents: code.replaceAll('import.meta.url', `new URL('${place}', $dist).href`) };
+    }),
+};
+
+/** Node reads the source maps at the start (--enable-source-maps): they describe our own code only. */
+const NO_MAP = Buffer.from('{"version":3,"sources":[""],"mappings":"A"}').toString('base64');
+const unmappedLibraries = {
+  name: 'libraries without source maps',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[/\\]node_modules[/\\].*\.[cm]?js$/ }, ({ path }) => ({
+      loader: 'js',
+      contents: `${readFileSync(path, 'utf8')}\n//# sourceMappingURL=data:application/json;base64,${NO_MAP}`,
+    })),
+};
+
+const { outputFiles } = await build({
+  absWorkingDir: ROOT,
+  entryPoints: programs.map((file) => join(SOURCE, file)),
+  external: notBundled,
+  plugins: [ownFiles, unmappedLibraries],
+  outdir: OUTPUT,
+  outbase: SOURCE,
+  chunkNames: 'chunks/[name]-[hash]',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20.19',
+  sourcemap: 'linked',
+  sourcesContent: false,
+  legalComments: 'none',
+  banner: { js: BANNER },
+  write: false,
+  logLevel: 'warning',
+});
+
+rmSync(OUTPUT, { recursive: true, force: true });
+for (const { path, text } of outputFiles) {
+  mkdirSync(dirname(path), { recursive: true });
+  const toOutput = `${relative(dirname(path), OUTPUT) || '.'}/`;
+  writeFileSync(path, path.endsWith('.js') ? text.replace(PLACE, toOutput) : text);
+}
+cpSync(join(SOURCE, 'store/migrations'), join(OUTPUT, 'store/migrations'), {
+  recursive: true,
+  filter: (file) => !file.endsWith('.ts'),
+});
+chmodSync(join(OUTPUT, 'main.js'), 0o755);

@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const bundle: { programs: string[]; notBundled: string[] } = JSON.parse(
+  readFileSync(join(ROOT, '.packaging/bundle.json'), 'utf8'),
+);
+
+function filesIn(folder: string, extension: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith(extension))
+    .map((file) => join(ROOT, folder, file));
+}
+
+describe('the built program', () => {
+  it('has a file for each program that a module starts', () => {
+    const started = filesIn('src', '.ts').flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(/new URL\('([^']+)\.js', import\.meta\.url\)/g)].map(
+        ([, path]) => `${relative(join(ROOT, 'src'), resolve(file, '..', path ?? ''))}.ts`,
+      ),
+    );
+    expect(started.length).toBeGreaterThan(5);
+    expect(bundle.programs).toEqual(expect.arrayContaining(started));
+  });
+
+  it('contains its libraries, except those with a compiled module', () => {
+    const imported = filesIn('dist', '.js').flatMap((file) =>
+      [...readFileSync(file, 'utf8').matchAll(/^(?:import|\} from) .*?"([^."][^"]*)";$/gm)].map(
+        ([, name]) => name ?? '',
+      ),
+    );
+    expect(new Set(imported.filter((name) => !isBuiltin(name)))).toEqual(new Set(bundle.notBundled));
+  });
+});
