@@ -5,7 +5,7 @@ import { openForReading } from '../store/database.ts';
 import { openingFault } from '../store/failure.ts';
 import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
 import { createLocalReader } from '../store/readers/reads.ts';
-import { createTables } from '../store/tables.ts';
+import { createTables, prepareTables } from '../store/tables.ts';
 import type { DatabaseState } from './context.ts';
 import { AS_DAEMON, failure, type Result, unknown, warning } from './finding.ts';
 
@@ -31,6 +31,7 @@ export function openForDoctor(dir: string): { database: DatabaseState; close(): 
       return closed(otherSchema(file, found, newest));
     }
     const tables = createTables(db);
+    prepareTables(tables);
     const database = { kind: 'open' as const, tables, reader: createLocalReader(tables) };
     return { database, close: () => void db.close() };
   } catch (error) {

@@ -17,7 +17,7 @@ import {
 import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './readers/pool.ts';
 import type { Reader } from './readers/reads.ts';
 import type { ReaderThreadData } from './readers/thread.ts';
-import { createTables, type Tables } from './tables.ts';
+import { createTables, prepareTables, type Tables } from './tables.ts';
 import { openWriteAheadLog } from './write-ahead-log.ts';
 import { createWriter, type Writer } from './writer.ts';
 
@@ -88,6 +88,7 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     });
     closeSteps.push(() => void db.close());
     const tables = createTables(db);
+    prepareTables(tables);
     requireOriginal(tables, dataDir);
     const location = ensureLocation(dataDir);
     const writeAheadLog = openWriteAheadLog(db, { script: logScript });

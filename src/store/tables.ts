@@ -1,3 +1,4 @@
+import { lazily } from '../core/lazily.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { accountLimitTable, messageCountTable } from './account-limits.ts';
 import { accountTable } from './accounts.ts';
@@ -41,53 +42,59 @@ import { webhookTable } from './webhooks.ts';
 
 /**
  * All tables over one connection. They may be read at any time: writes happen only inside the writer's groups, which run
- * synchronously, so that no read sees a part of a group.
+ * synchronously, so that no read sees a part of a group. The statements of a table are prepared at its first use: a
+ * command or a thread uses few tables, and preparing all takes 6 ms.
  */
 export function createTables(db: Database) {
-  return {
-    settings: settingsTable(db),
-    accounts: accountTable(db),
-    accountLimits: accountLimitTable(db),
-    messageCounts: messageCountTable(db),
-    apiKeys: apiKeyTable(db),
-    domainGroups: domainGroupTable(db),
-    domains: domainTable(db),
-    dkimKeys: dkimKeyTable(db),
-    messages: { ...messageTable(db), list: messageList(db).list },
-    sharedContents: sharedContentTable(db),
-    visits: visitTable(db),
-    queue: { ...queueTable(db), ...queueList(db) },
-    events: { ...eventTable(db), ...eventFeed(db) },
-    idempotency: idempotencyTable(db),
-    suppressions: suppressionTable(db),
-    contacts: contactTable(db),
-    consents: consentTable(db),
-    subscriptionGroups: subscriptionGroupTable(db),
-    subscriptions: subscriptionTable(db),
-    groupOptOuts: groupOptOutTable(db),
-    contactImports: contactImportTable(db),
-    erasures: erasureTable(db),
-    keptMail: keptMailTable(db),
-    delayNotices: delayNoticeTable(db),
-    hourlyCounts: hourlyCountTable(db),
-    dmarcReports: dmarcReportTable(db),
-    tlsReports: tlsReportTable(db),
-    templates: templateTable(db),
-    complianceTemplates: complianceTemplateTable(db),
-    campaigns: campaignTable(db),
-    campaignCounts: campaignCountTable(db),
-    campaignSends: campaignSendTable(db),
-    certificates: certificateTable(db),
-    webhooks: webhookTable(db),
-    webhookDeliveries: webhookDeliveryTable(db),
-    restoreHolds: restoreHoldTable(db),
-    retention: retentionTable(db),
-    freeSpace: freeSpaceTable(db),
-    backlog: backlogTable(db),
-  };
+  return lazily({
+    settings: () => settingsTable(db),
+    accounts: () => accountTable(db),
+    accountLimits: () => accountLimitTable(db),
+    messageCounts: () => messageCountTable(db),
+    apiKeys: () => apiKeyTable(db),
+    domainGroups: () => domainGroupTable(db),
+    domains: () => domainTable(db),
+    dkimKeys: () => dkimKeyTable(db),
+    messages: () => ({ ...messageTable(db), list: messageList(db).list }),
+    sharedContents: () => sharedContentTable(db),
+    visits: () => visitTable(db),
+    queue: () => ({ ...queueTable(db), ...queueList(db) }),
+    events: () => ({ ...eventTable(db), ...eventFeed(db) }),
+    idempotency: () => idempotencyTable(db),
+    suppressions: () => suppressionTable(db),
+    contacts: () => contactTable(db),
+    consents: () => consentTable(db),
+    subscriptionGroups: () => subscriptionGroupTable(db),
+    subscriptions: () => subscriptionTable(db),
+    groupOptOuts: () => groupOptOutTable(db),
+    contactImports: () => contactImportTable(db),
+    erasures: () => erasureTable(db),
+    keptMail: () => keptMailTable(db),
+    delayNotices: () => delayNoticeTable(db),
+    hourlyCounts: () => hourlyCountTable(db),
+    dmarcReports: () => dmarcReportTable(db),
+    tlsReports: () => tlsReportTable(db),
+    templates: () => templateTable(db),
+    complianceTemplates: () => complianceTemplateTable(db),
+    campaigns: () => campaignTable(db),
+    campaignCounts: () => campaignCountTable(db),
+    campaignSends: () => campaignSendTable(db),
+    certificates: () => certificateTable(db),
+    webhooks: () => webhookTable(db),
+    webhookDeliveries: () => webhookDeliveryTable(db),
+    restoreHolds: () => restoreHoldTable(db),
+    retention: () => retentionTable(db),
+    freeSpace: () => freeSpaceTable(db),
+    backlog: () => backlogTable(db),
+  });
 }
 
 export type Tables = ReturnType<typeof createTables>;
+
+/** Prepares the statements of all tables. Throws when the schema lacks something that they need. */
+export function prepareTables(tables: Tables): void {
+  for (const name of Object.keys(tables)) Reflect.get(tables, name);
+}
 
 /** Returns a Refusal when an account may not have one more of a resource; called in the unit of work that inserts it. */
 export type MayAdd = (tables: Tables, accountId: string) => Refusal | null;

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { CommanderError } from 'commander';
 import { vi } from 'vitest';
 import { createContext, PARTIAL, USAGE } from '../../src/cli/context.ts';
 import { buildProgram } from '../../src/cli/program.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openNewDatabase } from '../support/store.ts';
 
 /** Output and exit status of a command. */
 export interface CommandResult {
@@ -19,7 +19,8 @@ export interface CommandResult {
 /** A data directory with an empty database, and commands on it, run in this process. */
 export function createShell() {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
-  openDatabase(join(dir, 'data')).close();
+  mkdirSync(join(dir, 'data'), { mode: 0o700 });
+  openNewDatabase(join(dir, 'data')).close();
   const file = join(dir, 'postrider.toml');
   writeFileSync(file, `[data]\ndir = ${JSON.stringify(join(dir, 'data'))}\n`);
 

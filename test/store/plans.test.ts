@@ -12,7 +12,7 @@ import {
   SUPPRESSION_STREAMS,
   type SuppressionFilter,
 } from '../../src/store/suppressions.ts';
-import { createTables, type Tables } from '../../src/store/tables.ts';
+import { createTables, prepareTables, type Tables } from '../../src/store/tables.ts';
 import { combinations } from '../support/combinations.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
@@ -321,6 +321,7 @@ function prepareAll(): Statements {
     enqueue(seed, clock.now(), { ...columns, message_id });
   const prepare = vi.spyOn(db, 'prepare');
   const tables = createTables(db);
+  prepareTables(tables);
   const runs = Object.values(COMPOSED).map((compose) => compose(db, tables));
   for (const run of runs) run();
   const first = prepare.mock.calls.map(([sql]) => sql);

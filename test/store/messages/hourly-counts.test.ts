@@ -34,7 +34,8 @@ describe('the hourly counts', () => {
     const reported: (readonly CountedMessages[])[] = [];
     const writer = createWriter(db, tables, { onCounted: (counted) => reported.push(counted) });
     await Promise.all(
-      Array.from({ length: 10 }, (_, n) =>
+      // So many that only their processor time bounds a commit.
+      Array.from({ length: 20 }, (_, n) =>
         writer.run((all) => {
           all.hourlyCounts.add(key());
           if (n === 0) all.hourlyCounts.add(key({ outcome: 'delivered' }));
@@ -43,11 +44,11 @@ describe('the hourly counts', () => {
     );
     expect(reported).toEqual([
       [
-        { ...key(), messages: 10 },
+        { ...key(), messages: 20 },
         { ...key({ outcome: 'delivered' }), messages: 1 },
       ],
     ]);
-    expect(readMessageStats(tables, DAY).total.outcomes).toMatchObject({ accepted: 10, delivered: 1 });
+    expect(readMessageStats(tables, DAY).total.outcomes).toMatchObject({ accepted: 20, delivered: 1 });
     await writer.close();
   });
 

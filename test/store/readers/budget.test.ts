@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { openForReading } from '../../../src/store/database.ts';
 import { BudgetExceeded, boundedStatement, boundReads } from '../../../src/store/readers/budget.ts';
-import { createTables, type Tables } from '../../../src/store/tables.ts';
+import { createTables, prepareTables, type Tables } from '../../../src/store/tables.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
 const ENDLESS =
@@ -66,6 +66,7 @@ describe('the time budget', () => {
 function readingStatements(db: ReturnType<typeof startStore>['db']): string[] {
   const prepare = vi.spyOn(db, 'prepare');
   const tables = createTables(db);
+  prepareTables(tables);
   callLists(tables);
   const statements = prepare.mock.calls.map(([sql]) => sql);
   prepare.mockRestore();
