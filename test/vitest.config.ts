@@ -1,10 +1,22 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { LongestFirst } from './support/longest-first.ts';
 
 /** e2e tests that compare durations or processor time. */
 const SERIAL = ['e2e/event-loop.test.ts'];
 /** A limit for tests that hang, also on a busy machine. */
 const slow = { testTimeout: 300_000, hookTimeout: 300_000 };
+
+/** Settings of projects whose files run at the same time. */
+const atTheSameTime = {
+  root: import.meta.dirname,
+  globalSetup: ['support/build.ts'],
+  pool: 'forks',
+  // As for unit tests: a process for each file would load the modules that all of them share.
+  isolate: false,
+  // More than the cores of a small machine: most of the time the tests wait for servers.
+  maxWorkers: 4,
+  sequence: { groupOrder: 1 },
+} satisfies UserWorkspaceConfig['test'];
 
 export default defineConfig({
   test: {
@@ -26,19 +38,22 @@ export default defineConfig({
           hookTimeout: 30_000,
         },
       },
-      // The programs that e2e tests start have their own ports and folders, so that files can run at the same time.
+      // The programs that these tests start have their own ports and folders, so that files can run at the same time.
       {
         test: {
           name: 'e2e',
-          root: import.meta.dirname,
           include: ['e2e/**/*.test.ts'],
           exclude: SERIAL,
-          globalSetup: ['support/build.ts'],
-          pool: 'forks',
-          // More than the cores of a small machine: most of the time the tests wait for servers.
-          maxWorkers: 4,
-          sequence: { groupOrder: 1 },
+          ...atTheSameTime,
           ...slow,
+        },
+      },
+      {
+        test: {
+          name: 'chaos',
+          include: ['chaos/**/*.test.ts'],
+          ...atTheSameTime,
+          testTimeout: 600_000,
         },
       },
       // One file at a time, after all others: other load would change what these measure.
@@ -52,18 +67,6 @@ export default defineConfig({
           fileParallelism: false,
           sequence: { groupOrder: 2 },
           ...slow,
-        },
-      },
-      {
-        test: {
-          name: 'chaos',
-          root: import.meta.dirname,
-          include: ['chaos/**/*.test.ts'],
-          globalSetup: ['support/build.ts'],
-          pool: 'forks',
-          fileParallelism: false,
-          sequence: { groupOrder: 2 },
-          testTimeout: 600_000,
         },
       },
     ],

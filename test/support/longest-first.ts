@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * The order of the test files of a project: as Vitest orders them, except that the e2e files that take longest begin
+ * The order of the test files of a project: as Vitest orders them, except that the files that take longest begin
  * first, because the last file of a parallel run determines its end. Vitest itself knows durations only from an earlier run
  * in the same folder, which CI does not have.
  */
@@ -12,16 +12,22 @@ export class LongestFirst extends BaseSequencer {
 }
 
 const LONGEST = [
-  'package',
-  'damaged-data',
-  'large-history',
-  'campaign-kill',
-  'incoming-bounces',
-  'certificates',
-  'idempotency',
-  'operator',
-  'retry',
-].map((name) => `/e2e/${name}.test.ts`);
+  'chaos/short',
+  'e2e/package',
+  'e2e/damaged-data',
+  'e2e/large-history',
+  'e2e/campaign-kill',
+  'e2e/incoming-bounces',
+  'e2e/certificates',
+  'e2e/idempotency',
+  'e2e/operator',
+  'e2e/retry',
+  'smtp/submission/submission',
+  'smtp/mx/hostile',
+  'campaigns/run',
+  'delivery/delivery',
+  'http/contract',
+].map((name) => `/${name}.test.ts`);
 
 function rank({ moduleId }: TestSpecification): number {
   const index = LONGEST.findIndex((file) => moduleId.endsWith(file));
