@@ -1,6 +1,14 @@
 // Builds the program: bundles src/ and its libraries into dist/. Hundreds of small files take longer to load than to run,
 // and each thread loads them again: bundled, the daemon and every command start in half the processor time.
-import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -64,14 +72,22 @@ const { outputFiles } = await build({
   logLevel: 'warning',
 });
 
-rmSync(OUTPUT, { recursive: true, force: true });
-for (const { path, text } of outputFiles) {
+// Programs may be running: files that stay the same are not touched.
+const built = new Map(outputFiles.map(({ path, text }) => [path, withPlace(path, text)]));
+const migrations = join(SOURCE, 'store/migrations');
+for (const name of readdirSync(migrations).filter((file) => file.endsWith('.sql')))
+  built.set(join(OUTPUT, 'store/migrations', name), readFileSync(join(migrations, name), 'utf8'));
+for (const [path, content] of built) {
+  if (existsSync(path) && readFileSync(path, 'utf8') === content) continue;
   mkdirSync(dirname(path), { recursive: true });
-  const toOutput = `${relative(dirname(path), OUTPUT) || '.'}/`;
-  writeFileSync(path, path.endsWith('.js') ? text.replace(PLACE, toOutput) : text);
+  writeFileSync(path, content);
 }
-cpSync(join(SOURCE, 'store/migrations'), join(OUTPUT, 'store/migrations'), {
-  recursive: true,
-  filter: (file) => !file.endsWith('.ts'),
-});
+for (const entry of readdirSync(OUTPUT, { recursive: true, withFileTypes: true })) {
+  const path = join(entry.parentPath, entry.name);
+  if (!entry.isDirectory() && !built.has(path)) rmSync(path);
+}
 chmodSync(join(OUTPUT, 'main.js'), 0o755);
+
+function withPlace(path, text) {
+  return path.endsWith('.js') ? text.replace(PLACE, `${relative(dirname(path), OUTPUT) || '.'}/`) : text;
+}
