@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import type * as AcmeClient from 'acme-client';
 import { SECOND } from '../core/clock.ts';
 import type { Resolver } from '../dns/resolver.ts';
+import type * as AcmeModule from './acme.ts';
 
 /**
  * A client of a certificate authority (ACME, RFC 8555): one order for one name, validated over HTTP (HTTP-01, RFC 8555
@@ -62,7 +63,7 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
 
   /** Loads the library when it is needed: most installations never need it. */
   async function register(): Promise<Registered> {
-    const acme = await import('acme-client');
+    const { acme } = await import('./acme.ts');
     configureHttp(acme.axios);
     const client = new acme.Client({
       directoryUrl: directory,
@@ -134,7 +135,7 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
   };
 }
 
-type Acme = typeof AcmeClient;
+type Acme = (typeof AcmeModule)['acme'];
 type Client = AcmeClient.Client;
 type Authorization = Awaited<ReturnType<Client['getAuthorizations']>>[number];
 interface Registered {

@@ -26,6 +26,14 @@ describe('the built program', () => {
     expect(bundle.programs).toEqual(expect.arrayContaining(started));
   });
 
+  // A CommonJS library has other exports there: a module of ours with a static import is imported instead.
+  it('imports libraries statically', () => {
+    const dynamic = filesIn('src', '.ts').filter((file) =>
+      /(?<!typeof )\bimport\('[^.']/.test(readFileSync(file, 'utf8')),
+    );
+    expect(dynamic).toEqual([]);
+  });
+
   it('contains its libraries, except those with a compiled module', () => {
     const imported = filesIn('dist', '.js').flatMap((file) =>
       [...readFileSync(file, 'utf8').matchAll(/^(?:import|\} from) .*?"([^."][^"]*)";$/gm)].map(
