@@ -70,12 +70,21 @@ export async function buildProgram(
   const configFile = () => program.opts<{ config?: string }>().config;
   // The first argument that is a command; later arguments may be names.
   const called = args.find((arg) => Object.hasOwn(COMMANDS, arg));
-  const names = called === undefined || args[0] === 'help' ? Object.keys(COMMANDS) : [called];
+  const names = isVersion(args)
+    ? []
+    : called === undefined || args[0] === 'help'
+      ? Object.keys(COMMANDS)
+      : [called];
   for (const name of names) {
     const create = COMMANDS[name];
     if (create) program.addCommand(withExit(await create(context, configFile), args.includes('--json')));
   }
   return program;
+}
+
+/** The version is printed without any command. */
+function isVersion([first, ...others]: readonly string[]): boolean {
+  return (first === '--version' || first === '-V') && others.length === 0;
 }
 
 /** Sets what subcommands do not inherit: usage errors throw, and are written as JSON with `--json`. */
