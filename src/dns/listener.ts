@@ -1,24 +1,17 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server } from 'node:net';
-import { createTcpClients, type TcpClients, type TcpLimits } from './server/tcp-clients.ts';
+import {
+  createTcpClients,
+  type QueryHandler,
+  type TcpClients,
+  type TcpLimits,
+} from './server/tcp-clients.ts';
 
 /**
  * A DNS port: UDP and TCP on one number, bytes in and bytes out. Connections are limited in server/tcp-clients.ts.
  */
-export interface Peer {
-  address: string;
-  port: number;
-  via: 'udp' | 'tcp';
-  /**
-   * Resolves with true when a TCP client has read what was sent so far, with false when it disconnected. Undefined over
-   * UDP.
-   */
-  drained?: () => Promise<boolean>;
-}
-
-/** Called for each message; `reply` may be called later, several times or never. Must not throw. */
-export type QueryHandler = (query: Buffer, peer: Peer, reply: (answer: Buffer) => void) => void;
+export type { Peer, QueryHandler } from './server/tcp-clients.ts';
 
 export interface DnsListener {
   host: string;

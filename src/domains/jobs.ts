@@ -34,7 +34,7 @@ export interface DomainJobsDeps {
 /** Domains verified at the same time; each sends about twenty queries. */
 const VERIFY_CONCURRENCY = 8;
 const INTERVAL_MS = SECOND;
-/** Between two looks at the keys of the platform's own signature. */
+/** Between two runs of the steps of the platform's own keys. */
 const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
 /** Until work that threw an error is tried again: the error is ours, and would repeat every second. */
 const RETRY_MS = HOUR;
@@ -49,7 +49,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const busy = new Set<string>();
   /** Domains whose secondary lane could not be provisioned, and when that is tried again, epoch ms. */
   const failed = new Map<string, number>();
-  /** When the keys of the platform are next looked at, epoch ms. */
+  /** When the steps of the platform's keys run next, epoch ms. */
   let platformKeysAt = 0;
   const loop = createLoop({
     name: 'domains',

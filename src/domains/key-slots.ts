@@ -1,6 +1,6 @@
 import type { DomainRow, KeySlot, Lane } from '../store/domains/domains.ts';
 import { keyRecordName } from './keys.ts';
-import { altDkimHost, type Platform } from './platform/platform.ts';
+import { altDkimHost, type KeyPolicy, type Platform } from './platform/platform.ts';
 
 /**
  * The places of a domain's keys in the platform's zone. The owner of the domain publishes a CNAME for each once; its
@@ -27,14 +27,7 @@ export const SLOTS: Readonly<Record<KeySlot, Slot>> = {
 
 export const SLOT_NAMES = Object.keys(SLOTS) as KeySlot[]; // the table has no other keys
 
-/** Which records are recommended and which keys sign; derives from the settings. */
-export interface KeyPolicy {
-  /** Age of a key at which it is replaced, ms; null: never. */
-  rotationMs: number | null;
-  ed25519: boolean;
-}
-
-/** The slots that the policy uses, beside the required one of the secondary lane. */
+/** The slots that the policy uses, in addition to the required one of the secondary lane. */
 export function optionalSlots({ rotationMs, ed25519 }: KeyPolicy): KeySlot[] {
   return [
     ...(rotationMs === null ? [] : (['a', 'b', 't'] as const)),

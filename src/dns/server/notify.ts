@@ -6,7 +6,7 @@ import type { Random } from '../../core/random.ts';
 import { formatServer, queryUdp, type ServerAddress } from '../transport.ts';
 import { RCODE } from '../wire.ts';
 
-/** Tells the secondary name servers that the zone has changed (NOTIFY, RFC 1996), so that they need not wait for refresh. */
+/** Notifies the secondary name servers that the zone has changed (NOTIFY, RFC 1996), so that they need not wait for refresh. */
 export interface Notifier {
   /**
    * Notifies each server, from the first address of `sources` of its family; a notification of an earlier version that

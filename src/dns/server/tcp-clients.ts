@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { SECOND } from '../../core/clock.ts';
-import type { Peer, QueryHandler } from '../listener.ts';
 import { framed } from '../transport.ts';
 import { networkOf } from './rate-limit.ts';
 
@@ -8,6 +7,20 @@ import { networkOf } from './rate-limit.ts';
  * The TCP connections of a DNS port (RFC 7766): several queries at a time on a connection, in any segments. Connections,
  * their idle time, the size of queries, the queries read in one turn of the event loop, and unread answers are limited.
  */
+export interface Peer {
+  address: string;
+  port: number;
+  via: 'udp' | 'tcp';
+  /**
+   * Resolves with true when a TCP client has read what was sent so far, with false when it disconnected. Undefined over
+   * UDP.
+   */
+  drained?: () => Promise<boolean>;
+}
+
+/** Called for each message; `reply` may be called later, several times or never. Must not throw. */
+export type QueryHandler = (query: Buffer, peer: Peer, reply: (answer: Buffer) => void) => void;
+
 export interface TcpLimits {
   /** Connections at the same time; a further one replaces the one that has been idle for the longest time. */
   connections: number;

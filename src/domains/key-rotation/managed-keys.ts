@@ -8,16 +8,9 @@ import { generateEd25519Key } from '../../mail/dkim.ts';
 import type { DkimKeyRow, DkimKeyState, DomainRow, KeySlot } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { KeyQueue } from '../key-queue.ts';
-import {
-  type KeyPolicy,
-  optionalSlots,
-  SLOTS,
-  slotHost,
-  slotRecordName,
-  slotSelector,
-} from '../key-slots.ts';
+import { optionalSlots, SLOTS, slotHost, slotRecordName, slotSelector } from '../key-slots.ts';
 import { sealKey } from '../keys.ts';
-import type { Platform } from '../platform/platform.ts';
+import type { KeyPolicy, Platform } from '../platform/platform.ts';
 import { checkKey } from '../verification/checks/dkim.ts';
 import {
   type KeyStep,

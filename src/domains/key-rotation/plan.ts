@@ -1,6 +1,7 @@
 import { DAY, HOUR } from '../../core/clock.ts';
 import type { DkimKeyRow, KeySlot } from '../../store/domains/domains.ts';
-import { type KeyPolicy, optionalSlots, SLOTS } from '../key-slots.ts';
+import { optionalSlots, SLOTS } from '../key-slots.ts';
+import type { KeyPolicy } from '../platform/platform.ts';
 import type { Verdict } from '../verification/checks/check.ts';
 
 /**
@@ -72,7 +73,7 @@ function planPurpose(
     return [...steps, { kind: 'retire', key: active }];
   if (active === undefined) {
     // The required key of the secondary lane is created active.
-    if (first !== 's' && ready !== undefined && (wanted.includes(first) || isEd25519 === false)) {
+    if (first !== 's' && ready !== undefined && (wanted.includes(first) || !isEd25519)) {
       steps.push({ kind: 'activate', key: ready });
     }
   } else if (isLost(of(active.slot)) && first !== 's') {

@@ -64,7 +64,7 @@ export function createZoneSource({ hostname, tables, records }: ZoneSourceDeps):
   };
 }
 
-/** The slot below the name of a domain; that of the required record has no label of its own. */
+/** The slot below the name of a domain; that of the required record has no label. */
 function slotNamed(label: string): KeySlot | undefined {
   return SLOT_NAMES.find((slot) => slot === label && slot !== 's');
 }

@@ -1,6 +1,5 @@
 import { DAY } from '../../core/clock.ts';
 import { normalizeDomain } from '../../mail/address.ts';
-import type { KeyPolicy } from '../key-slots.ts';
 import type { EgressSetting, SecondarySetting } from './egress-addresses.ts';
 
 /** The part of the configuration that affects the DNS records of domains, and the platform's host names. */
@@ -19,6 +18,13 @@ export interface Platform {
   keyPolicy: KeyPolicy;
   /** Whether messages also have a signature of the platform. */
   signs: boolean;
+}
+
+/** Which records are recommended and which keys sign; derives from the settings. */
+export interface KeyPolicy {
+  /** Age of a key at which it is replaced, ms; null: never. */
+  rotationMs: number | null;
+  ed25519: boolean;
 }
 
 export interface NameServerSetting {
