@@ -70,7 +70,7 @@ describe('wildcards (RFC 4592)', () => {
     ['another type: no data', 'example.org._report._dmarc.mail.test', 'A', 0, 0],
     ['not a name that exists', 'known._report._dmarc.mail.test', 'TXT', 0, 0],
     ['not below a name that exists', 'x.known._report._dmarc.mail.test', 'TXT', 3, 0],
-    ['not beside it', 'x._dmarc.mail.test', 'TXT', 3, 0],
+    ['not below another name', 'x._dmarc.mail.test', 'TXT', 3, 0],
     ['the wildcard itself', '*._report._dmarc.mail.test', 'TXT', 0, 1],
   ])('%s', (_, name, type, rcode, answers) => {
     const answer = answerTo(name, type);

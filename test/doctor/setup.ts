@@ -138,6 +138,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
     uid: process.geteuid?.() ?? null,
     addresses: () => ['127.0.0.1'],
     mxPort: mx.port,
+    dnsPort: dns.port,
     authorities: authority.cert,
   };
   let database: DatabaseState | null = null;
