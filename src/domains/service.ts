@@ -89,7 +89,10 @@ export interface Domains {
 
 export interface RotationStart {
   domain: DomainRow;
+  /** False: a rotation is already in progress. */
   started: boolean;
+  /** Whether the keys are in the platform's zone, so that the owner of the domain publishes nothing. */
+  isManaged: boolean;
 }
 
 export function createDomains(deps: DomainsDeps): Domains {
@@ -136,7 +139,7 @@ export function createDomains(deps: DomainsDeps): Domains {
       const domain = { ...row, next_check_at: now, updated_at: now };
       tables.domains.update(domain);
       log.info({ domainId, domain: row.name }, 'DKIM key rotation requested');
-      return { domain, started: true };
+      return { domain, started: true, isManaged: true };
     });
   }
 
@@ -203,7 +206,8 @@ export function createDomains(deps: DomainsDeps): Domains {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
       if (hasKeyOfZone(tables.dkimKeys.of(domainId))) return rotateManaged(accountId, domainId);
-      if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined) return { domain: row, started: false };
+      if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined)
+        return { domain: row, started: false, isManaged: false };
       const generated = await keyQueue.generate(accountId);
       if (isRefusal(generated)) return generated;
       const attributes = { selector: newSelector(ids), lane: 'primary', state: 'pending' } as const;
@@ -211,7 +215,8 @@ export function createDomains(deps: DomainsDeps): Domains {
       return writer.run((tables): RotationStart | Refusal => {
         const row = findDomain(tables, accountId, domainId);
         if (isRefusal(row)) return row;
-        if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined) return { domain: row, started: false };
+        if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined)
+          return { domain: row, started: false, isManaged: false };
         tables.dkimKeys.insert(key);
         const now = clock.now();
         const updated = {
@@ -221,7 +226,7 @@ export function createDomains(deps: DomainsDeps): Domains {
         };
         tables.domains.update(updated);
         log.info({ domainId, domain: row.name, selector: key.selector }, 'DKIM key rotation started');
-        return { domain: updated, started: true };
+        return { domain: updated, started: true, isManaged: false };
       });
     },
 

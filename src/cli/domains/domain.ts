@@ -210,11 +210,7 @@ async function rotateDkim(context: CliContext, text: string, options: ShowOption
     const result = await domains.rotateDkim(domain.account_id, domain.domain_id);
     if (isRefusal(result)) return context.fail(result.message);
     const records = domains.records(result.domain);
-    const isManaged = presentKeys(tables.dkimKeys.of(domain.domain_id)).some(
-      ({ lane, state, publishedBy }) =>
-        lane === 'primary' && state === 'active' && publishedBy === 'platform',
-    );
-    const message = isManaged
+    const message = result.isManaged
       ? `The DKIM keys of ${domain.name} in the platform's zone are rotated at the next check: nothing needs to be published.`
       : result.started
         ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new record is found.`
