@@ -32,6 +32,8 @@ import { parseMetrics } from './doctor/daemon-report.ts';
 import { thisMachine } from './doctor/machine.ts';
 import { createDoctor } from './doctor/service.ts';
 import type { GenerateKey } from './domains/key-queue.ts';
+import { registerKeySteps } from './domains/key-rotation/managed-keys.ts';
+import { createPlatformNameServer } from './domains/name-server/service.ts';
 import { createLinkHosts } from './domains/platform/link-hosts.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { registerMessageCounters } from './events/message-metrics.ts';
@@ -276,7 +278,17 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       mayAdd: limits.mayAdd.domains,
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
       generateKey: env.generateKey,
+      onKeyStep: registerKeySteps(registry),
     });
+    const nameServer =
+      config.dns.server.listen === 'off'
+        ? null
+        : createPlatformNameServer({ config, tables, writer, resolver, clock, random, log, registry });
+    if (nameServer !== null) {
+      undo.push(() => nameServer.close());
+      await nameServer.listen();
+      for (const address of nameServer.addresses()) logListener(log, 'dns', address);
+    }
 
     const audience = createAudience({
       tables,

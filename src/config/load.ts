@@ -135,6 +135,7 @@ function complete(
         ? fromSystemd
         : join(dir, 'master.key');
   const located = withFilesFrom(raw, base);
+  requireServedAddress(raw, file);
   return {
     ...located,
     api: { ...located.api, ...metricsKeyOf(located.api, file) },
@@ -147,6 +148,21 @@ function complete(
     delivery: { ...located.delivery, workers: raw.delivery.workers ?? defaultWorkers() },
     file,
   };
+}
+
+/** The name server cannot look up the addresses of the host name, because it is the one that has them. */
+function requireServedAddress(
+  { dns: { server }, delivery, hostname }: z.output<typeof configSchema>,
+  source: string | null,
+): void {
+  const isKnown = delivery.egress.some(
+    (entry) =>
+      (entry.hostname ?? hostname) === hostname &&
+      (entry.address ?? entry.address6 ?? entry.publicAddress) !== undefined,
+  );
+  if (server.listen === 'off' || server.addresses.length > 0 || isKnown) return;
+  const message = `must have the addresses of ${hostname}, which dns.server.listen serves: set them here, or in an entry of delivery.egress`;
+  throw new ConfigFault(source, [{ key: 'dns.server.addresses', message }]);
 }
 
 /** The metrics key, from its file if that is configured. */

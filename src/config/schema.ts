@@ -1,6 +1,7 @@
 import { availableParallelism, hostname as machineName } from 'node:os';
 import { validate } from 'node-cron';
 import { z } from 'zod';
+import { dnsServer, domainSettings } from './dns-settings.ts';
 import {
   blocklist,
   count,
@@ -180,7 +181,9 @@ export const configSchema = z.strictObject({
       .default([])
       .meta(live('Resolvers ("ip" or "ip:port") for all lookups; empty: those of the system.', '[]')),
     timeoutMs: ms.max(60_000).default(5000).meta(live('Timeout of one lookup including its retries, in ms.')),
+    server: dnsServer,
   }),
+  domains: domainSettings,
   delivery: section({
     port: port.default(25).meta(live('Port at the destination MX.')),
     allowPrivateNetworks: z

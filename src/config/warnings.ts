@@ -15,6 +15,7 @@ export function configWarnings(sources: ConfigSources, config: Config): ConfigIs
     ...secretWarnings(sources),
     ...fileWarnings(config),
     ...listenerWarnings(config),
+    ...nameServerWarnings(config),
     ...poolWarnings(config),
     ...valueWarnings(config),
   ];
@@ -87,6 +88,17 @@ function masterKeyWarnings({ data }: Config): ConfigIssue[] {
     // The first start creates it; a directory of the daemon's user cannot be examined by others.
     return [];
   }
+}
+
+/** A UDP answer from a wildcard socket may have another source address than the query went to. */
+function nameServerWarnings({ dns: { server } }: Config): ConfigIssue[] {
+  const addresses = typeof server.listen === 'string' ? [server.listen] : server.listen;
+  return addresses
+    .filter((listen) => ['0.0.0.0', '::'].includes(parseListen(listen)?.host ?? ''))
+    .map((listen) => ({
+      key: 'dns.server.listen',
+      message: `${listen} is every address of this machine, and answers over UDP may come from another one than was asked: name the addresses, such as ["192.0.2.1:53"]`,
+    }));
 }
 
 function listenerWarnings({ api, public: pages, mx, submission }: Config): ConfigIssue[] {

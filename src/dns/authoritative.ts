@@ -4,19 +4,20 @@ import {
   type DecodedPacket,
   decode,
   encode,
+  type PacketOpt,
   type Question as PacketQuestion,
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
-import { fromWire, isWithin } from './names.ts';
+import { fromWire, isWithin, parentOf } from './names.ts';
 import { optRecord, RCODE, UDP_SIZE } from './wire.ts';
 import type { Zone } from './zone.ts';
 import { toAnswer, type ZoneRecord } from './zone-record.ts';
 
 /**
- * Answers of an authoritative server: bytes in, bytes out, no sockets. Only for its origins, without recursion,
- * referrals or zone transfers, so that there is nothing to amplify: over UDP an answer has at most 1232 bytes, and a
- * message that is not a query is answered with a header only, or not at all.
+ * Answers of an authoritative server: bytes in, bytes out, no sockets. Only for its origins, without recursion and
+ * referrals, so that there is little to amplify: over UDP an answer has at most 1232 bytes, and a message that is not a
+ * query is answered with a header only, or not at all. Zone transfers are in server/transfer.ts.
  */
 export interface AuthoritativeData {
   zone: Zone;
@@ -48,7 +49,12 @@ const ANY_TTL = 3600;
 export function respondTo(query: Buffer, via: 'udp' | 'tcp', data: AuthoritativeData): Buffer | null {
   const parsed = readDnsQuery(query);
   if (parsed === null || Buffer.isBuffer(parsed)) return parsed;
-  return encodeAnswer(parsed, via, parsed.badVersion ? BAD_VERSION : find(parsed.question, data));
+  return encodeAnswer(parsed, via, sectionsOf(parsed, data));
+}
+
+/** The sections of the answer to a query. Throws for a malformed record. */
+export function sectionsOf(query: Query, data: AuthoritativeData): AnswerSections {
+  return query.badVersion ? BAD_VERSION : find(query.question, data);
 }
 
 export interface Query {
@@ -65,21 +71,39 @@ export function readDnsQuery(bytes: Buffer): Query | Buffer | null {
   const flags = bytes.readUInt16BE(2);
   if ((flags & 0x8000) !== 0) return null;
   if ((flags & 0x7800) !== 0) return headerOnly(bytes, RCODE.NOTIMP);
-  // One question, no records except EDNS and a signature; checked before the decoder allocates memory for more.
+  // One question, no records except EDNS and a signature, and the SOA of an IXFR (RFC 1995 §3); checked before the
+  // decoder allocates memory for more.
   const [questions, answers, authorities, additionals] = [4, 6, 8, 10].map((at) => bytes.readUInt16BE(at));
-  if (questions !== 1 || answers !== 0 || authorities !== 0 || (additionals ?? 0) > 2) {
+  if (questions !== 1 || answers !== 0 || (authorities ?? 0) > 1 || (additionals ?? 0) > 2) {
     return headerOnly(bytes, RCODE.FORMERR);
   }
+  if (hasDotInLabel(bytes)) return headerOnly(bytes, RCODE.FORMERR);
   try {
     const packet = decode(bytes);
     const [question] = packet.questions ?? [];
     if (!question || fromWire(question.name) === null) return headerOnly(bytes, RCODE.FORMERR);
-    const opt = packet.additionals?.find((record) => record.type === 'OPT');
+    if (authorities === 1 && question.type !== 'IXFR') return headerOnly(bytes, RCODE.FORMERR);
+    const opts = (packet.additionals ?? []).filter((record) => record.type === 'OPT');
+    const [opt] = opts;
+    // RFC 6891 §6.1.1: at most one OPT, at the root.
+    if (opts.length > 1 || (opt !== undefined && opt.name !== '.')) return headerOnly(bytes, RCODE.FORMERR);
     const edns = opt ? { size: opt.udpPayloadSize, dnssecOk: opt.flag_do } : null;
     return { packet, question, edns, badVersion: (opt?.ednsVersion ?? 0) > 0 };
   } catch {
     return headerOnly(bytes, RCODE.FORMERR); // the decoder throws errors of any type for malformed bytes
   }
+}
+
+/** Whether a label of the question contains a dot: the decoder would read another name from it. */
+function hasDotInLabel(query: Buffer): boolean {
+  for (let at = HEADER; at < query.length; ) {
+    const length = query[at] ?? 0;
+    // The end of the name, or a pointer, which no name in the first position can be.
+    if (length === 0 || length > 63) return false;
+    if (query.subarray(at + 1, at + 1 + length).includes(0x2e)) return true;
+    at += 1 + length;
+  }
+  return false;
 }
 
 /** A response header without a question. `query` has at least 12 bytes. */
@@ -97,11 +121,12 @@ const BAD_VERSION: AnswerSections = {
   authorities: [],
 };
 
-/** The answer as bytes; over UDP an answer that is too large is truncated to its question, with TC. */
+/** The answer as bytes; over UDP an answer that is too large is truncated to its question, with TC, as with `truncate`. */
 export function encodeAnswer(
   { packet, question, edns }: Query,
   via: 'udp' | 'tcp',
   found: AnswerSections,
+  { truncate = false, options = [] }: { truncate?: boolean; options?: PacketOpt[] } = {},
 ): Buffer {
   const offered = Math.min(Math.max(edns?.size ?? PLAIN_UDP_SIZE, PLAIN_UDP_SIZE), UDP_SIZE);
   const message = (truncated: boolean) =>
@@ -116,53 +141,79 @@ export function encodeAnswer(
       questions: [question],
       answers: truncated ? [] : found.answers,
       authorities: truncated ? [] : found.authorities,
-      additionals: edns ? [optRecord(edns.dnssecOk, found.rcode >> 4)] : [],
+      additionals: edns ? [optRecord(edns.dnssecOk, found.rcode >> 4, options)] : [],
     });
-  const whole = message(false);
+  const whole = message(truncate);
   return whole.length <= (via === 'udp' ? offered : TCP_SIZE) ? whole : message(true);
 }
 
-function find(question: PacketQuestion, { zone, origins, serial }: AuthoritativeData): AnswerSections {
-  const refused = { rcode: RCODE.REFUSED, authoritative: false, answers: [], authorities: [] };
+/** The records that answer the question. Names in it keep the letter case of the question (RFC 4343 §4.1). */
+export function find(question: PacketQuestion, { zone, origins, serial }: AuthoritativeData): AnswerSections {
   let name = fromWire(question.name) ?? '';
-  if (question.class !== 'IN' || TRANSFERS.includes(question.type)) return refused;
-  if (originOf(name, origins) === undefined) return refused;
+  if (question.class !== 'IN' || TRANSFERS.includes(question.type)) return REFUSAL;
+  if (originOf(name, origins) === undefined) return REFUSAL;
 
+  const asked = name;
+  const inCase = (answer: Answer): Answer =>
+    answer.name === asked ? { ...answer, name: question.name } : answer;
   const answers: Answer[] = [];
   for (let hops = 0; hops <= MAX_CHAIN; hops++) {
     const origin = originOf(name, origins);
     if (origin === undefined) return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: [] };
-    const records = zone.find(name) ?? (name === origin ? [] : undefined);
+    const records = recordsAt(name, origin, zone);
     const soa = soaOf(origin, zone, serial);
-    if (!records) return { rcode: RCODE.NXDOMAIN, authoritative: true, answers, authorities: [soa] };
+    if (!records)
+      return { rcode: RCODE.NXDOMAIN, authoritative: true, answers, authorities: [negative(soa)] };
     const matches = matching(question.type, name, records, name === origin ? soa : null);
     if (matches.length > 0) {
       return {
         rcode: RCODE.NOERROR,
         authoritative: true,
-        answers: [...answers, ...matches],
+        answers: [...answers, ...matches.map(inCase)],
         authorities: [],
       };
     }
     const alias = records.find((record) => record.type === 'CNAME');
-    if (!alias) return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: [soa] };
-    const answer = toAnswer(alias);
-    answers.push(answer);
+    if (!alias) return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: [negative(soa)] };
+    const answer = toAnswer({ ...alias, name });
+    answers.push(inCase(answer));
     if (answer.type === 'CNAME') name = answer.data;
   }
   return { rcode: RCODE.SERVFAIL, authoritative: false, answers: [], authorities: [] }; // a loop of CNAMEs
 }
 
-const TRANSFERS: readonly string[] = ['AXFR', 'IXFR'];
+const REFUSAL: AnswerSections = { rcode: RCODE.REFUSED, authoritative: false, answers: [], authorities: [] };
+
+/**
+ * The records of the name: its own, else those of the wildcard of its closest encloser (RFC 4592 §3.3.1). Undefined: the
+ * name does not exist.
+ */
+function recordsAt(name: string, origin: string, zone: Zone): readonly ZoneRecord[] | undefined {
+  const own = zone.find(name);
+  if (own !== undefined) return own;
+  if (name === origin) return [];
+  for (let encloser = parentOf(name); ; encloser = parentOf(encloser)) {
+    if (encloser !== origin && zone.find(encloser) === undefined) continue;
+    return zone.find(encloser === '.' ? '*' : `*.${encloser}`);
+  }
+}
+
+/** The SOA of a negative answer: its TTL is that of the answer (RFC 2308 §3). */
+function negative(soa: Answer): Answer {
+  if (soa.type !== 'SOA') return soa;
+  return { ...soa, ttl: Math.min(soa.ttl ?? 0, soa.data.minimum ?? 0) };
+}
+
+export const TRANSFERS: readonly string[] = ['AXFR', 'IXFR'];
 
 function matching(type: string, name: string, records: readonly ZoneRecord[], soa: Answer | null): Answer[] {
   if (type === 'ANY') return [{ type: 'HINFO', name, ttl: ANY_TTL, data: { cpu: 'RFC8482', os: '' } }];
   if (type === 'SOA' && soa) return [soa];
-  return records.filter((record) => record.type === type).map(toAnswer);
+  return records.filter((record) => record.type === type).map((record) => toAnswer({ ...record, name }));
 }
 
 /** The closest origin at or above the name. */
-function originOf(name: string, origins: readonly string[]): string | undefined {
+export function originOf(name: string, origins: readonly string[]): string | undefined {
   return origins
     .filter((origin) => isWithin(name, origin))
     .reduce<string | undefined>(
@@ -171,7 +222,7 @@ function originOf(name: string, origins: readonly string[]): string | undefined 
     );
 }
 
-function soaOf(origin: string, zone: Zone, serial: number): Answer {
+export function soaOf(origin: string, zone: Zone, serial: number): Answer {
   const apex = zone.find(origin) ?? [];
   const own = apex.find((record) => record.type === 'SOA');
   if (own) return toAnswer(own);

@@ -1,21 +1,17 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer, isIPv6, type Server, type Socket } from 'node:net';
-import { SECOND } from '../core/clock.ts';
-import { framed } from './transport.ts';
+import { createServer, isIPv6, type Server } from 'node:net';
+import {
+  createTcpClients,
+  type QueryHandler,
+  type TcpClients,
+  type TcpLimits,
+} from './server/tcp-clients.ts';
 
 /**
- * A DNS port: UDP and TCP on one number, bytes in and bytes out. Connections, their idle time, the size of queries and
- * unread answers are limited.
+ * A DNS port: UDP and TCP on one number, bytes in and bytes out. Connections are limited in server/tcp-clients.ts.
  */
-export interface Peer {
-  address: string;
-  port: number;
-  via: 'udp' | 'tcp';
-}
-
-/** Called for each message; `reply` may be called later, several times or never. Must not throw. */
-export type QueryHandler = (query: Buffer, peer: Peer, reply: (answer: Buffer) => void) => void;
+export type { Peer, QueryHandler } from './server/tcp-clients.ts';
 
 export interface DnsListener {
   host: string;
@@ -23,19 +19,19 @@ export interface DnsListener {
   close(): Promise<void>;
 }
 
-const MAX_CLIENTS = 100;
-const IDLE_TIMEOUT_MS = 10 * SECOND;
-/** Valid queries are much smaller. */
-const MAX_QUERY_BYTES = 4096;
-const MAX_UNREAD_BYTES = 256 * 1024;
+const DEFAULT_LIMITS: TcpLimits = { connections: 100, connectionsPerAddress: 100 };
 const MAX_PORT_ATTEMPTS = 10;
 
 /** Listens on `host` (an address); with port 0 on a port that is free for both. Rejects when it cannot bind. */
-export async function listenDns(host: string, port: number, handle: QueryHandler): Promise<DnsListener> {
+export async function listenDns(
+  host: string,
+  port: number,
+  handle: QueryHandler,
+  limits: TcpLimits = DEFAULT_LIMITS,
+): Promise<DnsListener> {
   for (let attempt = 1; ; attempt++) {
-    const clients = new Set<Socket>();
-    const tcp = createServer((socket) => serveClient(socket, clients, handle));
-    tcp.maxConnections = MAX_CLIENTS;
+    const clients = createTcpClients(handle, limits);
+    const tcp = createServer((socket) => clients.serve(socket));
     const chosen = await listenTcp(tcp, host, port);
     try {
       const udp = await bindUdp(host, chosen, handle);
@@ -73,35 +69,8 @@ async function bindUdp(host: string, port: number, handle: QueryHandler): Promis
   return udp;
 }
 
-function serveClient(socket: Socket, clients: Set<Socket>, handle: QueryHandler): void {
-  clients.add(socket);
-  let received = Buffer.alloc(0);
-  const peer: Peer = { address: socket.remoteAddress ?? '', port: socket.remotePort ?? 0, via: 'tcp' };
-  const reply = (answer: Buffer) => {
-    if (socket.destroyed) return;
-    socket.write(framed(answer));
-    if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy();
-  };
-  socket.setTimeout(IDLE_TIMEOUT_MS, () => socket.destroy());
-  socket.on('error', () => socket.destroy()); // the client disconnected
-  socket.on('close', () => clients.delete(socket));
-  socket.on('data', (chunk) => {
-    received = Buffer.concat([received, chunk]);
-    while (received.length >= 2 && !socket.destroyed) {
-      const length = received.readUInt16BE(0);
-      if (length > MAX_QUERY_BYTES) {
-        socket.destroy();
-        return;
-      }
-      if (received.length < 2 + length) return;
-      handle(received.subarray(2, 2 + length), peer, reply);
-      received = received.subarray(2 + length);
-    }
-  });
-}
-
-async function closeAll(tcp: Server, udp: UdpSocket | null, clients: Set<Socket>): Promise<void> {
-  for (const socket of clients) socket.destroy();
+async function closeAll(tcp: Server, udp: UdpSocket | null, clients: TcpClients): Promise<void> {
+  clients.close();
   await Promise.all([
     new Promise((resolve) => tcp.close(resolve)),
     udp && new Promise<void>((resolve) => udp.close(resolve)),

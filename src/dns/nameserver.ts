@@ -1,10 +1,24 @@
 import { type Clock, SECOND, systemClock } from '../core/clock.ts';
-import { headerOnly, respondTo } from './authoritative.ts';
-import { type DnsListener, listenDns } from './listener.ts';
-import { canonicalName } from './names.ts';
+import { createTokenBucket } from '../core/token-bucket.ts';
+import {
+  type AuthoritativeData,
+  encodeAnswer,
+  headerOnly,
+  originOf,
+  type Query,
+  readDnsQuery,
+  sectionsOf,
+  soaOf,
+  TRANSFERS,
+} from './authoritative.ts';
+import { type DnsListener, listenDns, type Peer } from './listener.ts';
+import { canonicalName, fromWire } from './names.ts';
+import { createResponseRateLimit, networkOf } from './server/rate-limit.ts';
+import type { TcpLimits } from './server/tcp-clients.ts';
+import { type TransferSource, transferMessages, udpTransferAnswer } from './server/transfer.ts';
 import { RCODE } from './wire.ts';
 import { type Zone, zoneOfList } from './zone.ts';
-import type { ZoneRecord } from './zone-record.ts';
+import { toAnswer, type ZoneRecord } from './zone-record.ts';
 
 /**
  * The built-in authoritative name server, over UDP and TCP: answers in authoritative.ts, sockets in listener.ts. It must
@@ -20,6 +34,39 @@ export interface NameserverOptions {
   /** Called with an error of an answer (a malformed record, a failed lookup); the client gets SERVFAIL. */
   onError: (error: unknown) => void;
   clock?: Clock;
+  /** Zone transfers; default: refused. */
+  transfers?: Transfers;
+  limits?: NameserverLimits;
+  /** Called for each message. */
+  observe?: (via: Peer['via'], result: QueryResult) => void;
+}
+
+/** limited: too many equal answers. dropped: too many queries. malformed: no query that can be read, or one without a response. */
+export type QueryResult =
+  | 'answered'
+  | 'negative'
+  | 'refused'
+  | 'failed'
+  | 'malformed'
+  | 'limited'
+  | 'dropped'
+  | 'transfer';
+
+export interface Transfers {
+  /** Whether a server may transfer the zone. */
+  isAllowed(address: string): boolean;
+  /** All records of the zone but the SOA, in portions. */
+  records(origin: string): AsyncIterable<readonly ZoneRecord[]>;
+}
+
+export interface NameserverLimits {
+  /** Queries of all clients; those above it are dropped, and clients repeat them. */
+  queriesPerSecond: number;
+  /** Equal answers to one network over UDP; 0: no limit. */
+  responsesPerSecond: number;
+  tcp: TcpLimits;
+  /** Zone transfers at the same time. */
+  transfers: number;
 }
 
 export interface Nameserver {
@@ -28,22 +75,128 @@ export interface Nameserver {
   close(): Promise<void>;
 }
 
+const UNLIMITED: NameserverLimits = {
+  queriesPerSecond: Number.MAX_SAFE_INTEGER,
+  responsesPerSecond: 0,
+  tcp: { connections: 100, connectionsPerAddress: 100 },
+  transfers: 4,
+};
+
 /** Resolves when the server listens. Rejects for an invalid origin, and when it cannot bind. */
 export async function createNameserver(options: NameserverOptions): Promise<Nameserver> {
-  const { clock = systemClock, onError, listen } = options;
+  const { clock = systemClock, onError, listen, transfers, limits = UNLIMITED, observe = () => {} } = options;
   const origins = options.origins.map(originName);
   const zone = typeof options.zone === 'function' ? zoneOfList(options.zone, origins) : options.zone;
-  const data = { zone, origins, serial: Math.floor(clock.now() / SECOND) };
-  const listener: DnsListener = await listenDns(listen.host, listen.port, (query, { via }, reply) => {
+  const data: AuthoritativeData = { zone, origins, serial: Math.floor(clock.now() / SECOND) };
+  const budget = createTokenBucket(clock, {
+    burst: limits.queriesPerSecond,
+    perSecond: limits.queriesPerSecond,
+  });
+  const rateLimit = createResponseRateLimit(clock, limits.responsesPerSecond);
+  let transferring = 0;
+
+  function respond(bytes: Buffer, peer: Peer, reply: (answer: Buffer) => void): QueryResult {
+    if (!budget.take().allowed) return 'dropped';
+    const query = readDnsQuery(bytes);
+    if (query === null) return 'malformed';
+    if (Buffer.isBuffer(query)) return limited(peer, 'malformed', query, reply) ?? 'malformed';
+    if (TRANSFERS.includes(query.question.type)) return startTransfer(query, peer, reply);
+    const found = sectionsOf(query, data);
+    const isPositive = found.rcode === RCODE.NOERROR && found.answers.length > 0;
+    if (peer.via === 'udp') {
+      const kind = isPositive
+        ? `${query.question.type} ${fromWire(query.question.name)}`
+        : `${found.rcode} ${found.authorities[0]?.name ?? ''}`;
+      const judgment = rateLimit.judge(peer.address, kind);
+      if (judgment === 'drop') return 'limited';
+      if (judgment === 'truncate') {
+        reply(encodeAnswer(query, 'udp', found, { truncate: true }));
+        return 'limited';
+      }
+    }
+    reply(encodeAnswer(query, peer.via, found));
+    if (isPositive) return 'answered';
+    return found.rcode === RCODE.REFUSED ? 'refused' : found.rcode === RCODE.SERVFAIL ? 'failed' : 'negative';
+  }
+
+  /** Sends an error response, unless there are too many of them. */
+  function limited(
+    peer: Peer,
+    kind: string,
+    answer: Buffer,
+    reply: (answer: Buffer) => void,
+  ): QueryResult | null {
+    if (peer.via === 'udp' && rateLimit.judge(peer.address, kind) !== 'send') return 'limited';
+    reply(answer);
+    return null;
+  }
+
+  /** RFC 5936 §2.2: only over TCP, and only for listed servers. */
+  function startTransfer(query: Query, peer: Peer, reply: (answer: Buffer) => void): QueryResult {
+    const origin = fromWire(query.question.name) ?? '';
+    const refusal = encodeAnswer(query, peer.via, { ...EMPTY, rcode: RCODE.REFUSED });
+    const isRefused =
+      transfers === undefined ||
+      query.question.class !== 'IN' ||
+      query.badVersion ||
+      originOf(origin, origins) !== origin ||
+      !transfers.isAllowed(networkOf(peer.address, 32, 128)) ||
+      (peer.via === 'udp' && query.question.type === 'AXFR') ||
+      transferring >= limits.transfers;
+    if (isRefused) return limited(peer, 'refused transfer', refusal, reply) ?? 'refused';
+    const source: TransferSource = {
+      soa: () => soaOf(origin, zone, data.serial),
+      records: () => answersOf(transfers.records(origin)),
+    };
+    if (peer.via === 'udp') {
+      reply(udpTransferAnswer(query, source.soa()));
+      return 'answered';
+    }
+    transferring++;
+    void transfer(query, source, peer, reply).finally(() => transferring--);
+    return 'transfer';
+  }
+
+  async function transfer(
+    query: Query,
+    source: TransferSource,
+    peer: Peer,
+    reply: (answer: Buffer) => void,
+  ): Promise<void> {
     try {
-      const answer = respondTo(query, via, data);
-      if (answer) reply(answer);
+      for await (const message of transferMessages(query, source)) {
+        reply(message);
+        if ((await peer.drained?.()) === false) return;
+      }
     } catch (error) {
       onError(error);
-      reply(headerOnly(query, RCODE.SERVFAIL));
+      reply(encodeAnswer(query, 'tcp', { ...EMPTY, rcode: RCODE.SERVFAIL }));
     }
-  });
+  }
+
+  const listener: DnsListener = await listenDns(
+    listen.host,
+    listen.port,
+    (query, peer, reply) => {
+      let result: QueryResult;
+      try {
+        result = respond(query, peer, reply);
+      } catch (error) {
+        onError(error);
+        reply(headerOnly(query, RCODE.SERVFAIL));
+        result = 'failed';
+      }
+      observe(peer.via, result);
+    },
+    limits.tcp,
+  );
   return listener;
+}
+
+const EMPTY = { authoritative: false, answers: [], authorities: [] };
+
+async function* answersOf(portions: AsyncIterable<readonly ZoneRecord[]>) {
+  for await (const portion of portions) yield portion.map(toAnswer);
 }
 
 function originName(text: string): string {

@@ -29,12 +29,13 @@ export function formatServer({ address, port }: ServerAddress): string {
   return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** Rejects with the socket's error, or with the signal's reason. */
+/** Rejects with the socket's error, or with the signal's reason. `from`: the address to send from. */
 export function queryUdp<T>(
   server: ServerAddress,
   query: Buffer,
   accept: Accept<T>,
   signal: AbortSignal,
+  from?: string,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -61,6 +62,7 @@ export function queryUdp<T>(
       resolve(accepted);
     });
     signal.addEventListener('abort', stop, { once: true });
+    if (from !== undefined) socket.bind({ address: from, port: 0 });
     socket.connect(server.port, server.address, (error?: Error) => {
       if (error) fail(error);
       else if (!ended) socket.send(query, (failed) => failed && fail(failed));

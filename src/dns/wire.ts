@@ -5,6 +5,7 @@ import {
   DNSSEC_OK,
   decode,
   encode,
+  type PacketOpt,
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
@@ -60,7 +61,7 @@ const RCODE_BITS = 0x0f;
 const OPCODE_BITS = 0x7800;
 
 /** The EDNS record of our queries and answers (RFC 6891 §6.1.2). */
-export function optRecord(dnssecOk: boolean, extendedRcode = 0): Answer {
+export function optRecord(dnssecOk: boolean, extendedRcode = 0, options: PacketOpt[] = []): Answer {
   return {
     type: 'OPT',
     name: '.',
@@ -69,7 +70,7 @@ export function optRecord(dnssecOk: boolean, extendedRcode = 0): Answer {
     ednsVersion: 0,
     flags: dnssecOk ? DNSSEC_OK : 0,
     flag_do: dnssecOk,
-    options: [],
+    options,
   };
 }
 

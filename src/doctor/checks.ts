@@ -3,6 +3,7 @@ import { certificatesCheck } from './checks/certificates.ts';
 import { clockCheck } from './checks/clock.ts';
 import { dataDirectoryCheck } from './checks/data-directory.ts';
 import { integrityCheck, writeAheadLogCheck } from './checks/database.ts';
+import { delegationCheck } from './checks/delegation.ts';
 import { diskCheck } from './checks/disk.ts';
 import { alignmentCheck, domainRecordsCheck } from './checks/domains.ts';
 import { hostnameCheck, publicUrlCheck, spfCheck } from './checks/host.ts';
@@ -32,6 +33,7 @@ export const CHECKS: readonly Check[] = [
   hostnameCheck,
   reverseDnsCheck,
   spfCheck,
+  delegationCheck,
   platformZoneCheck,
   publicUrlCheck,
   blocklistCheck,

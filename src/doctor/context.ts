@@ -78,6 +78,8 @@ export interface Machine {
   addresses(): string[];
   /** The port on which other servers deliver mail to `hostname`. */
   mxPort: number;
+  /** The port on which name servers of the zone answer. */
+  dnsPort: number;
   /** Certificate authorities for the public pages, PEM; undefined: the built-in ones. */
   authorities?: string | undefined;
 }

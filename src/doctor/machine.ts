@@ -4,6 +4,8 @@ import type { Machine } from './context.ts';
 
 /** Mail between servers uses port 25 (RFC 5321 §4.5.4.2). */
 const MX_PORT = 25;
+/** RFC 1035 §4.2. */
+const DNS_PORT = 53;
 
 /** The machine that runs this process. */
 export const thisMachine: Machine = {
@@ -14,4 +16,5 @@ export const thisMachine: Machine = {
       .flatMap((addresses) => addresses ?? [])
       .map(({ address }) => normalizeAddress(address)),
   mxPort: MX_PORT,
+  dnsPort: DNS_PORT,
 };

@@ -1,3 +1,4 @@
+import { allZoneKeys, type ZoneKey } from '../domains/platform/zone-keys.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
@@ -11,7 +12,7 @@ export interface DoctorState {
   /** Of all accounts. */
   domainCount: number;
   /** Keys of secondary lanes, which the platform's zone publishes. */
-  zoneKeys: { alt_domain_id: string; public_key: string }[];
+  zoneKeys: ZoneKey[];
   zoneKeyCount: number;
   queue: {
     messages: number;
@@ -48,7 +49,7 @@ const MAX_QUEUE_ROWS = 5000;
 export const doctorState = readQuery(
   'doctorState',
   (tables: Tables, domain: string | null, maxDomains: number): DoctorState => {
-    const keys = tables.dkimKeys.secondaryPublicKeys();
+    const keys = allZoneKeys(tables);
     return {
       domains:
         domain === null ? tables.domains.worstFirst(maxDomains) : tables.domains.ofName(domain, maxDomains),

@@ -1,9 +1,10 @@
 import PQueue from 'p-queue';
-import { type Clock, HOUR, SECOND } from '../core/clock.ts';
+import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
+import type { AdvancePlatformKeys } from './key-rotation/platform-keys.ts';
 import type { ProvisionSecondary } from './secondary.ts';
 import type { Verifier } from './verification/verify.ts';
 
@@ -27,16 +28,19 @@ export interface DomainJobsDeps {
   log: Log;
   verify: Verifier;
   provisionSecondary: ProvisionSecondary;
+  advancePlatformKeys: AdvancePlatformKeys;
 }
 
 /** Domains verified at the same time; each sends about twenty queries. */
 const VERIFY_CONCURRENCY = 8;
 const INTERVAL_MS = SECOND;
+/** Between two runs of the steps of the platform's own keys. */
+const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
 /** Until work that threw an error is tried again: the error is ours, and would repeat every second. */
 const RETRY_MS = HOUR;
 
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
-  const { tables, writer, clock, log, verify, provisionSecondary } = deps;
+  const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;
   const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
   /** One at a time, separate from the checks: each waits for its turn in the key queue. */
   const provisions = new PQueue({ concurrency: 1 });
@@ -45,6 +49,8 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const busy = new Set<string>();
   /** Domains whose secondary lane could not be provisioned, and when that is tried again, epoch ms. */
   const failed = new Map<string, number>();
+  /** When the steps of the platform's keys run next, epoch ms. */
+  let platformKeysAt = 0;
   const loop = createLoop({
     name: 'domains',
     run: startDue,
@@ -91,6 +97,15 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
         `provision ${domain_id}`,
         () => provisionSecondary(domain_id),
         () => void failed.set(domain_id, now + RETRY_MS),
+      );
+    }
+    if (platformKeysAt <= now) {
+      platformKeysAt = now + PLATFORM_KEYS_INTERVAL_MS;
+      enqueue(
+        provisions,
+        'platform keys',
+        () => advancePlatformKeys(stopping.signal),
+        () => void (platformKeysAt = now + RETRY_MS),
       );
     }
     // Domains whose check is in progress are still due, and come first.

@@ -1,17 +1,19 @@
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, type KeyObject } from 'node:crypto';
 import type { Ids } from '../core/ids.ts';
-import { createLru } from '../core/lru.ts';
 import type { Seal } from '../core/seal.ts';
-import { publicKeyRecordValue } from '../mail/dkim.ts';
 import {
-  type DkimKeyRow,
+  type PublicKeyTags,
+  publicKeyRecordValue,
+  publicKeyTags,
+  revokedKeyRecordValue,
+} from '../mail/dkim.ts';
+import {
   type DkimKeyState,
-  type DomainRow,
   dkimSealContext,
+  type KeySlot,
   type Lane,
-  type SigningKeyRow,
+  type NewDkimKeyRow,
 } from '../store/domains/domains.ts';
-import type { Tables } from '../store/tables.ts';
 
 /*
  * DKIM keys: sealed in the database, opened for signing, published in DNS. A private key leaves this file only as a
@@ -21,10 +23,9 @@ import type { Tables } from '../store/tables.ts';
 export interface DkimKeyAttributes {
   selector: string;
   lane: Lane;
+  slot?: KeySlot;
   state: DkimKeyState;
 }
-
-export type NewDkimKeyRow = Omit<DkimKeyRow, 'key_id'>;
 
 /** The row of a generated private key, sealed. */
 export function sealKey(
@@ -39,7 +40,7 @@ export function sealKey(
     ...attributes,
     domain_id: domainId,
     private_key: seal.seal(secret, dkimSealContext(domainId, attributes.selector)),
-    public_key: createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64'),
+    public_key: publicKeyOf(key),
     created_at: now,
   };
 }
@@ -47,11 +48,6 @@ export function sealKey(
 /** A random selector for a new primary key. */
 export function newSelector(ids: Ids): string {
   return `pr${ids.label(8)}`;
-}
-
-/** The secondary selector derives from the id, because its record is shown before the key exists. */
-export function secondarySelector(domain: Pick<DomainRow, 'alt_domain_id'>): string {
-  return `ps${domain.alt_domain_id.slice(-8)}`;
 }
 
 export interface DkimKeyName {
@@ -66,43 +62,24 @@ export function keyRecordName({ domain, selector }: DkimKeyName): string {
 
 /** The value of a key's record. `publicKey` is a SubjectPublicKeyInfo in base64; throws when it is not. */
 export function keyRecordValue(publicKey: string): string {
-  const key = createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' });
-  return publicKeyRecordValue(key);
+  return publicKeyRecordValue(openPublicKey(publicKey));
 }
 
-export interface SigningKey {
-  /** `d=` */
-  domain: string;
-  /** `s=` */
-  selector: string;
-  key: KeyObject;
+/** The value of the record of a revoked key. */
+export function revokedRecordValue(publicKey: string): string {
+  return revokedKeyRecordValue(openPublicKey(publicKey));
 }
 
-/** The active keys of a domain's lane: one, or none when the domain or the lane does not exist. */
-export type SigningKeys = (domainId: string, lane: Lane) => SigningKey[];
+/** The tags `k=` and `p=` of a key's record. */
+export function keyRecordTags(publicKey: string): PublicKeyTags {
+  return publicKeyTags(openPublicKey(publicKey));
+}
 
-/** Opened keys in memory, 2 KiB each. */
-const MAX_OPENED_KEYS = 5000;
+function openPublicKey(publicKey: string): KeyObject {
+  return createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' });
+}
 
-/**
- * Reads the database at every call, so that a rotation or a deletion takes effect immediately. Only opened keys are
- * cached, by key_id, domain and selector: a key_id alone may be reused after a deletion.
- */
-export function createSigningKeys({ tables, seal }: { tables: Tables; seal: Seal }): SigningKeys {
-  const opened = createLru<KeyObject>(MAX_OPENED_KEYS);
-
-  function open(row: SigningKeyRow): KeyObject {
-    const id = `${row.key_id}:${row.domain_id}:${row.selector}`;
-    const cached = opened.get(id);
-    if (cached !== undefined) return cached;
-    const secret = seal.open(row.private_key, dkimSealContext(row.domain_id, row.selector));
-    const key = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' });
-    opened.set(id, key);
-    return key;
-  }
-
-  return (domainId, lane) =>
-    tables.dkimKeys
-      .signing(domainId, lane)
-      .map((row) => ({ domain: row.name, selector: row.selector, key: open(row) }));
+/** The DER form of a key's public part in base64, as the database has it. */
+export function publicKeyOf(key: KeyObject): string {
+  return createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
 }

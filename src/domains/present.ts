@@ -1,6 +1,14 @@
 import { iso } from '../core/clock.ts';
 import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
-import type { DomainRow, DomainStatus, UseCase } from '../store/domains/domains.ts';
+import type {
+  DkimKeyRow,
+  DkimKeyState,
+  DomainRow,
+  DomainStatus,
+  Lane,
+  UseCase,
+} from '../store/domains/domains.ts';
+import { SLOTS } from './key-slots.ts';
 import { useCaseLabel } from './use-cases.ts';
 import type { CheckReport } from './verification/apply-results.ts';
 import { listed } from './verification/checks/check.ts';
@@ -37,6 +45,29 @@ export interface DomainGroup {
   domainCount: number;
   createdAt: string;
   updatedAt: string;
+}
+
+/** A DKIM key of a domain. */
+export interface PresentedKey {
+  selector: string;
+  lane: Lane;
+  algorithm: 'rsa' | 'ed25519';
+  /** active: signs. pending: not found in DNS yet. retiring, revoked: signed before. */
+  state: DkimKeyState;
+  since: string;
+  /** Whose zone has the record. */
+  publishedBy: 'owner' | 'platform';
+}
+
+export function presentKeys(rows: readonly DkimKeyRow[]): PresentedKey[] {
+  return rows.map(({ selector, lane, slot, state, changed_at: since }) => ({
+    selector,
+    lane,
+    algorithm: slot === null ? 'rsa' : SLOTS[slot].algorithm,
+    state,
+    since: iso(since),
+    publishedBy: slot === null ? 'owner' : 'platform',
+  }));
 }
 
 export function presentFlags(row: DomainRow): DomainFlags {

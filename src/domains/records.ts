@@ -1,4 +1,5 @@
 import { type DnsRecord, type RecordContext, txtRecord } from './dns-record.ts';
+import { optionalSlots, SLOTS, slotHost, slotRecordName } from './key-slots.ts';
 import { keyRecordName, keyRecordValue } from './keys.ts';
 import { returnPathHost } from './names.ts';
 import { announcedKey } from './rotation.ts';
@@ -30,6 +31,7 @@ function recommendedRecords(context: RecordContext, logoUrl: string | null): Dns
   const logo = logoUrl !== null && /^https:.*\.svg$/i.test(logoUrl) ? logoUrl : `https://${name}/logo.svg`;
   return [
     ...previousKeyRecords(context),
+    ...slotRecords(context),
     CHECKS.returnPathSpf.record.build(context),
     txtRecord({
       name: `_smtp._tls.${host}`,
@@ -57,7 +59,7 @@ function recommendedRecords(context: RecordContext, logoUrl: string | null): Dns
 function previousKeyRecords({ domain, keys }: RecordContext): DnsRecord[] {
   const announced = announcedKey(keys);
   return keys
-    .filter((key) => key.lane === 'primary' && key !== announced)
+    .filter((key) => key.lane === 'primary' && key.slot === null && key !== announced)
     .map((key) =>
       txtRecord({
         name: keyRecordName({ domain: domain.name, selector: key.selector }),
@@ -70,3 +72,20 @@ function previousKeyRecords({ domain, keys }: RecordContext): DnsRecord[] {
       }),
     );
 }
+
+/** CNAME records into the platform's zone: published once, they let keys be replaced and added there. */
+function slotRecords({ domain, platform }: RecordContext): DnsRecord[] {
+  return optionalSlots(platform.keyPolicy).map((slot) => ({
+    type: 'CNAME',
+    name: slotRecordName(domain, slot),
+    value: slotHost(platform, domain.alt_domain_id, slot),
+    description: SLOTS[slot].algorithm === 'ed25519' ? ED25519 : ROTATION,
+    purpose: SLOTS[slot].algorithm === 'ed25519' ? 'Ed25519 DKIM' : 'DKIM rotation',
+    ttl: SLOT_TTL,
+  }));
+}
+
+const SLOT_TTL = 3600;
+const ROTATION =
+  'Lets the platform replace the DKIM key regularly without another change of your zone: publish all records of this purpose.';
+const ED25519 = 'A second DKIM signature with an Ed25519 key (RFC 8463), in addition to the first one.';

@@ -1,9 +1,10 @@
 import { DAY } from '../core/clock.ts';
 import type { DkimKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
+import type { PlatformOptions } from './platform/platform.ts';
 
 /**
- * Rotation of a primary DKIM key: pending (created and announced) → active (a check found its record; it signs) →
+ * Rotation of a primary DKIM key that the owner of the domain publishes: pending (created and announced) → active (a check found its record; it signs) →
  * retiring (its record stays published for mail in transit) → deleted. The old key signs until the check that finds
  * the new one.
  */
@@ -11,15 +12,27 @@ import type { Tables } from '../store/tables.ts';
 /** How long mail signed with a retired key may still be in transit or be verified again. */
 export const RETIREMENT_MS = 7 * DAY;
 
-export function pendingKey(keys: readonly DkimKeyRow[]): DkimKeyRow | undefined {
-  return keys.find((key) => key.lane === 'primary' && key.state === 'pending');
+/** Longer than the longest time for which mail is retried, so that the last attempt can still be verified. */
+export function retirementMs({ delivery: { retry } }: PlatformOptions): number {
+  return Math.max(
+    RETIREMENT_MS,
+    (retry?.expireMarketing ?? 0) + 2 * DAY,
+    (retry?.expireTransactional ?? 0) + 2 * DAY,
+  );
 }
 
+export function pendingKey(keys: readonly DkimKeyRow[]): DkimKeyRow | undefined {
+  return keys.find((key) => key.lane === 'primary' && key.slot === null && key.state === 'pending');
+}
+
+/** The active key of the lane: of the primary one, the key that the owner of the domain publishes. */
 export function activeKey(
   keys: readonly DkimKeyRow[],
   lane: DkimKeyRow['lane'] = 'primary',
 ): DkimKeyRow | undefined {
-  return keys.find((key) => key.lane === lane && key.state === 'active');
+  return keys.find(
+    (key) => key.lane === lane && key.state === 'active' && (lane === 'secondary' || key.slot === null),
+  );
 }
 
 /** The primary key whose record the owner of the domain publishes: during a rotation the pending one. */
@@ -33,14 +46,15 @@ export function promoteKey(tables: Tables, domainId: string, keyId: number, now:
   const next = pendingKey(keys);
   if (next?.key_id !== keyId) return false;
   const old = activeKey(keys);
-  if (old !== undefined) tables.dkimKeys.retire(old.key_id, now);
-  tables.dkimKeys.activate(keyId);
+  if (old !== undefined) tables.dkimKeys.setState(old.key_id, 'retiring', now);
+  tables.dkimKeys.setState(keyId, 'active', now);
   return true;
 }
 
-/** Deletes the keys that were retired RETIREMENT_MS ago or earlier. */
+/** Deletes the keys of the owner's records that were retired RETIREMENT_MS ago or earlier. */
 export function deleteRetiredKeys(tables: Tables, domainId: string, now: number): void {
   for (const key of tables.dkimKeys.of(domainId)) {
-    if (key.state === 'retiring' && now - key.created_at >= RETIREMENT_MS) tables.dkimKeys.remove(key.key_id);
+    const isRetired = key.slot === null && key.state === 'retiring';
+    if (isRetired && now - key.changed_at >= RETIREMENT_MS) tables.dkimKeys.remove(key.key_id);
   }
 }

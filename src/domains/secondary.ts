@@ -4,7 +4,8 @@ import type { Seal } from '../core/seal.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { KeyQueue } from './key-queue.ts';
-import { sealKey, secondarySelector } from './keys.ts';
+import { slotSelector } from './key-slots.ts';
+import { sealKey } from './keys.ts';
 
 export interface ProvisionSecondaryDeps {
   tables: Tables;
@@ -27,7 +28,12 @@ export function createProvisionSecondary(deps: ProvisionSecondaryDeps): Provisio
   return async (domainId) => {
     const domain = tables.domains.byId(domainId);
     if (domain === null || domain.alt_provisioned === 1) return;
-    const attributes = { selector: secondarySelector(domain), lane: 'secondary', state: 'active' } as const;
+    const attributes = {
+      selector: slotSelector(domain, 's'),
+      lane: 'secondary',
+      slot: 's',
+      state: 'active',
+    } as const;
     const key = sealKey(seal, await keyQueue.generateInBackground(), domainId, attributes, clock.now());
     const provisioned = await writer.run(({ domains, dkimKeys }) => {
       const row = domains.byId(domainId);

@@ -7,21 +7,24 @@ import { createDnsView } from '../dns/dns-view.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
-import type { DomainRow } from '../store/domains/domains.ts';
+import type { DkimKeyRow, DomainRow } from '../store/domains/domains.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
 import { createDomainJobs, type DomainJobs } from './jobs.ts';
 import { createKeyQueue, type GenerateKey } from './key-queue.ts';
-import { createSigningKeys, newSelector, type SigningKeys, sealKey } from './keys.ts';
+import { createManagedKeys, type KeyStepKind } from './key-rotation/managed-keys.ts';
+import { createPlatformKeys } from './key-rotation/platform-keys.ts';
+import { newSelector, sealKey } from './keys.ts';
 import { trackingDomainUnder } from './names.ts';
 import { createHttpsProbe } from './platform/https-probe.ts';
 import { type PlatformOptions, platformOf } from './platform/platform.ts';
-import { platformZone } from './platform/platform-zone.ts';
+import { printedZone } from './platform/printed-zone.ts';
 import { type DomainRecords, domainRecords } from './records.ts';
 import { createRegistration, FIRST_CHECK_MS, type RegisterDomain } from './registration.ts';
-import { pendingKey } from './rotation.ts';
+import { pendingKey, retirementMs } from './rotation.ts';
 import { createProvisionSecondary, type ProvisionSecondary } from './secondary.ts';
+import { createSigningKeys, type SigningKeys } from './signing-keys.ts';
 import { type OfferedUseCase, offeredUseCases, type RegionSetting } from './use-cases.ts';
 import { maySend } from './verification/status.ts';
 import {
@@ -54,6 +57,8 @@ export interface DomainsDeps {
   answersHttps?: (host: string) => Promise<boolean>;
   /** Default: new RSA keys of the size that RFC 8301 requires. */
   generateKey?: GenerateKey | undefined;
+  /** Called for each step of a key in the platform's zone. */
+  onKeyStep?: (step: KeyStepKind) => void;
 }
 
 export interface Domains {
@@ -72,7 +77,7 @@ export interface Domains {
   /** Null restores the default. */
   setTrackingDomain(accountId: string, domainId: string, host: string | null): Promise<DomainRow | Refusal>;
   /** `started` is false when a rotation is already in progress. */
-  rotateDkim(accountId: string, domainId: string): Promise<{ domain: DomainRow; started: boolean } | Refusal>;
+  rotateDkim(accountId: string, domainId: string): Promise<RotationStart | Refusal>;
   /** The platform's own records. */
   zone(): Promise<ZoneRecord[]>;
   groups: DomainGroups;
@@ -82,12 +87,30 @@ export interface Domains {
   jobs: DomainJobs;
 }
 
+export interface RotationStart {
+  domain: DomainRow;
+  /** False: a rotation is already in progress. */
+  started: boolean;
+  /** Whether the keys are in the platform's zone, so that the owner of the domain publishes nothing. */
+  isManaged: boolean;
+}
+
 export function createDomains(deps: DomainsDeps): Domains {
   const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = deps;
   const platform = platformOf(config);
   const answersHttps = deps.answersHttps ?? createHttpsProbe(resolver, config.public.url);
-  const verify = createVerifier({ ...deps, platform, answersHttps });
   const keyQueue = createKeyQueue(deps.generateKey ?? generateDkimKey);
+  const graceMs = () => retirementMs(config);
+  const managedKeys = createManagedKeys({
+    ...deps,
+    keyQueue,
+    platform,
+    policy: () => platform.keyPolicy,
+    graceMs,
+    onStep: deps.onKeyStep ?? (() => {}),
+  });
+  const advancePlatformKeys = createPlatformKeys({ ...deps, keyQueue, platform, graceMs });
+  const verify = createVerifier({ ...deps, platform, answersHttps, managedKeys });
   const provisionSecondary = createProvisionSecondary({ ...deps, keyQueue });
   const verifyLimit = createVerifyLimit(clock);
 
@@ -102,6 +125,21 @@ export function createDomains(deps: DomainsDeps): Domains {
       const updated = isRefusal(row) ? row : edit(row, tables);
       if (!isRefusal(updated)) tables.domains.update(updated);
       return updated;
+    });
+  }
+
+  /** Makes the rotation of the keys in the platform's zone due: the next check takes the step. */
+  function rotateManaged(accountId: string, domainId: string): Promise<RotationStart | Refusal> {
+    return writer.run((tables): RotationStart | Refusal => {
+      const row = findDomain(tables, accountId, domainId);
+      if (isRefusal(row)) return row;
+      const now = clock.now();
+      for (const key of tables.dkimKeys.of(domainId))
+        if (key.slot !== null && key.state === 'active') tables.dkimKeys.setState(key.key_id, 'active', 0);
+      const domain = { ...row, next_check_at: now, updated_at: now };
+      tables.domains.update(domain);
+      log.info({ domainId, domain: row.name }, 'DKIM key rotation requested');
+      return { domain, started: true, isManaged: true };
     });
   }
 
@@ -167,15 +205,18 @@ export function createDomains(deps: DomainsDeps): Domains {
     rotateDkim: async (accountId, domainId) => {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
-      if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined) return { domain: row, started: false };
+      if (hasKeyOfZone(tables.dkimKeys.of(domainId))) return rotateManaged(accountId, domainId);
+      if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined)
+        return { domain: row, started: false, isManaged: false };
       const generated = await keyQueue.generate(accountId);
       if (isRefusal(generated)) return generated;
       const attributes = { selector: newSelector(ids), lane: 'primary', state: 'pending' } as const;
       const key = sealKey(seal, generated, domainId, attributes, clock.now());
-      return writer.run((tables): { domain: DomainRow; started: boolean } | Refusal => {
+      return writer.run((tables): RotationStart | Refusal => {
         const row = findDomain(tables, accountId, domainId);
         if (isRefusal(row)) return row;
-        if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined) return { domain: row, started: false };
+        if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined)
+          return { domain: row, started: false, isManaged: false };
         tables.dkimKeys.insert(key);
         const now = clock.now();
         const updated = {
@@ -185,16 +226,26 @@ export function createDomains(deps: DomainsDeps): Domains {
         };
         tables.domains.update(updated);
         log.info({ domainId, domain: row.name, selector: key.selector }, 'DKIM key rotation started');
-        return { domain: updated, started: true };
+        return { domain: updated, started: true, isManaged: false };
       });
     },
 
-    zone: () => platformZone(createDnsView(resolver), platform, tables.dkimKeys.secondaryPublicKeys()),
+    zone: () => printedZone(createDnsView(resolver), platform, tables, clock.now()),
     groups: createDomainGroups(deps),
-    signingKeys: createSigningKeys(deps),
+    signingKeys: createSigningKeys({
+      tables,
+      seal,
+      platformSigner: () => (platform.signs ? platform.hostname : null),
+      ed25519: () => platform.keyPolicy.ed25519,
+    }),
     provisionSecondary,
-    jobs: createDomainJobs({ ...deps, verify, provisionSecondary }),
+    jobs: createDomainJobs({ ...deps, verify, provisionSecondary, advancePlatformKeys }),
   };
+}
+
+/** Whether a primary key in the platform's zone signs. */
+function hasKeyOfZone(keys: readonly DkimKeyRow[]): boolean {
+  return keys.some(({ lane, slot, state }) => lane === 'primary' && slot !== null && state === 'active');
 }
 
 function notFound(domainId: string): Refusal {

@@ -1,9 +1,16 @@
-import { createHash, createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
+import {
+  createHash,
+  createPublicKey,
+  generateKeyPair,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+} from 'node:crypto';
 import { promisify } from 'node:util';
 
 /**
- * Generates DKIM keys and signs messages (RFC 6376): rsa-sha256, relaxed/relaxed, no `l=`. The caller stores the keys
- * and selects those that sign.
+ * Generates DKIM keys and signs messages (RFC 6376): rsa-sha256 and ed25519-sha256 (RFC 8463), relaxed/relaxed, no `l=`.
+ * The caller stores the keys and selects those that sign.
  */
 const generate = promisify(generateKeyPair);
 
@@ -16,10 +23,41 @@ export async function generateDkimKey(): Promise<KeyObject> {
   return privateKey;
 }
 
-/** The TXT value `v=DKIM1; k=rsa; p=…` (RFC 6376 §3.6.1) of a private or public RSA key, not split into strings. */
-export function publicKeyRecordValue(key: KeyObject): string {
+/** Generates an Ed25519 private key, in less than a millisecond. */
+export function generateEd25519Key(): KeyObject {
+  return generateKeyPairSync('ed25519').privateKey;
+}
+
+/** The tags `k=` and `p=` of a key's record (RFC 6376 §3.6.1, RFC 8463 §4). */
+export interface PublicKeyTags {
+  k: 'rsa' | 'ed25519';
+  p: string;
+}
+
+/** Of a private or public key. */
+export function publicKeyTags(key: KeyObject): PublicKeyTags {
   const publicKey = key.type === 'private' ? createPublicKey(key) : key;
-  return `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`;
+  const der = publicKey.export({ type: 'spki', format: 'der' });
+  // RFC 8463 §4.2: the 32 bytes of the key alone, which end its SubjectPublicKeyInfo (RFC 8410 §4).
+  if (isEd25519(key)) return { k: 'ed25519', p: der.subarray(-ED25519_BYTES).toString('base64') };
+  return { k: 'rsa', p: der.toString('base64') };
+}
+
+/** The TXT value `v=DKIM1; k=rsa; p=…` of a private or public key, not split into strings. */
+export function publicKeyRecordValue(key: KeyObject): string {
+  const { k, p } = publicKeyTags(key);
+  return `v=DKIM1; k=${k}; p=${p}`;
+}
+
+/** The TXT value of a key that must not be used any more (RFC 6376 §3.6.1: an empty `p=`). */
+export function revokedKeyRecordValue(key: KeyObject): string {
+  return `v=DKIM1; k=${publicKeyTags(key).k}; p=`;
+}
+
+const ED25519_BYTES = 32;
+
+function isEd25519(key: KeyObject): boolean {
+  return key.asymmetricKeyType === 'ed25519';
 }
 
 /** Listed once more than they occur, so that an added field breaks the signature, too (§5.4.2, §8.15). */
@@ -47,7 +85,7 @@ export interface DkimSigner {
   domain: string;
   /** `s=` */
   selector: string;
-  /** RSA private key, parsed once; a KeyObject is passed to another thread without a copy. */
+  /** RSA or Ed25519 private key, parsed once; a KeyObject is passed to another thread without a copy. */
   key: KeyObject;
 }
 
@@ -68,12 +106,18 @@ export function signDkim(message: SignableMessage, signers: readonly DkimSigner[
   const seconds = Math.floor(now / 1000);
   return signers.map(({ domain, selector, key }) => {
     const field =
-      `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t=${seconds};\r\n` +
+      `DKIM-Signature: v=1; a=${isEd25519(key) ? 'ed25519' : 'rsa'}-sha256; c=relaxed/relaxed; t=${seconds};\r\n` +
       ` d=${domain}; s=${selector};\r\n h=${foldNames(names)};\r\n bh=${bodyHash};\r\n b=`;
     // RFC 6376 §3.7: the DKIM-Signature field is last, with an empty b= and without line end.
-    const signature = sign('sha256', Buffer.from(canonical + relaxedField(field)), key).toString('base64');
+    const signature = signatureOf(Buffer.from(canonical + relaxedField(field)), key).toString('base64');
     return field + (signature.match(/.{1,70}/g) ?? []).join('\r\n ');
   });
+}
+
+/** RFC 8463 §3: Ed25519 signs the SHA-256 hash of the data. */
+function signatureOf(data: Buffer, key: KeyObject): Buffer {
+  if (isEd25519(key)) return sign(null, createHash('sha256').update(data).digest(), key);
+  return sign('sha256', data, key);
 }
 
 /** RFC 6376 §5.4: the names for `h=`, and the canonicalized fields in the same order. */

@@ -83,6 +83,7 @@ export const OTHER_TABLES = [
   'domain_numbers',
   'domains',
   'message_counts',
+  'platform_keys',
   'settings',
   'subscription_group_numbers',
   'subscription_groups',
@@ -91,4 +92,5 @@ export const OTHER_TABLES = [
   'tls_failures',
   'webhook_secrets',
   'webhooks',
+  'zone_changes',
 ] as const;

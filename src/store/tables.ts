@@ -19,6 +19,7 @@ import { certificateTable } from './domains/certificates.ts';
 import { dmarcReportTable } from './domains/dmarc-reports.ts';
 import { domainGroupTable } from './domains/domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains/domains.ts';
+import { platformKeyTable } from './domains/platform-keys.ts';
 import { tlsReportTable } from './domains/tls-reports.ts';
 import { idempotencyTable } from './idempotency.ts';
 import { keptMailTable } from './kept-mail.ts';
@@ -55,6 +56,7 @@ export function createTables(db: Database) {
     domainGroups: () => domainGroupTable(db),
     domains: () => domainTable(db),
     dkimKeys: () => dkimKeyTable(db),
+    platformKeys: () => platformKeyTable(db),
     messages: () => ({ ...messageTable(db), list: messageList(db).list }),
     sharedContents: () => sharedContentTable(db),
     visits: () => visitTable(db),

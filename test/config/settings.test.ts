@@ -126,6 +126,13 @@ describe('warnings', () => {
     expect(warningsOf('')).toEqual([]);
   });
 
+  it('name a name server on every address', () => {
+    const text = '[dns.server]\nlisten = ["0.0.0.0:5353", "192.0.2.1:5353"]\naddresses = ["192.0.2.1"]\n';
+    expect(warningsOf(text)).toEqual([
+      expect.stringContaining('dns.server.listen: 0.0.0.0:5353 is every address'),
+    ]);
+  });
+
   it.each([
     [
       '[mx.tls]\ncertificateFile = "no.pem"\nkeyFile = "no.key"',

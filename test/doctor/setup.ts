@@ -120,7 +120,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
   dns.set('.', 'NS', { values: ['a.root-servers.test'], authenticated: true });
   dns.set(`2.0.0.127.${LIST}`, 'A', ['127.0.0.2']);
   const platform = platformOf(config);
-  const zone = await platformZone(createDnsView(resolver), platform, tables.dkimKeys.secondaryPublicKeys());
+  const zone = await platformZone(createDnsView(resolver), platform, tables.dkimKeys.zoneKeys());
   resolver.clear();
   dns.publish(zone.filter(({ name, type }) => name !== HOST || type !== 'A'));
   dns.set(`doctor-example.com._report._dmarc.${HOST}`, 'TXT', ['v=DMARC1']);
@@ -138,6 +138,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
     uid: process.geteuid?.() ?? null,
     addresses: () => ['127.0.0.1'],
     mxPort: mx.port,
+    dnsPort: dns.port,
     authorities: authority.cert,
   };
   let database: DatabaseState | null = null;

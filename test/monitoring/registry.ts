@@ -7,9 +7,12 @@ export interface DescribedMetric {
   help: string;
 }
 
-/** The metrics of a daemon that has just started, except those of prom-client about the process. */
+/** The metrics of a daemon with a name server that has just started, except those of prom-client about the process. */
 export async function readMetricDescriptions(): Promise<DescribedMetric[]> {
-  const daemon = await startInProcess();
+  const daemon = await startInProcess({
+    'dns.server.listen': '127.0.0.1:0',
+    'dns.server.addresses': ['192.0.2.25'],
+  });
   try {
     const text = await (await fetch(`${daemon.url}/metrics`)).text();
     const types = new Map(

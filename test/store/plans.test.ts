@@ -36,6 +36,8 @@ const BOUNDED: Record<string, string> = {
   contact_imports: 'imports that run or were interrupted',
   dkim_keys: 'a few per domain',
   domain_groups: 'fewer than domains',
+  platform_keys: 'a few',
+  zone_changes: 'one row',
   domain_numbers: 'limited per account; those of deleted domains are searched by number or id only',
   domains: 'limited per account',
   erasures: 'people who are being erased',

@@ -348,16 +348,19 @@ CREATE TABLE delay_notices (
   PRIMARY KEY (message_seq, fingerprint)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE dkim_keys (
+CREATE TABLE "dkim_keys" (
   key_id      INTEGER PRIMARY KEY,
   domain_id   TEXT NOT NULL REFERENCES domains (domain_id) ON DELETE CASCADE,
   lane        TEXT NOT NULL CHECK (lane IN ('primary', 'secondary')),
+  -- domains/key-slots.ts; null: the TXT record of the domain's owner
+  slot        TEXT CHECK (slot IN ('a', 'b', 'e', 'f', 's', 't')),
   selector    TEXT NOT NULL,
-  -- active: signs; pending: not yet found in DNS; retiring: signed before the last rotation
-  state       TEXT NOT NULL CHECK (state IN ('active', 'pending', 'retiring')),
+  -- active: signs; pending: not yet found in DNS; retiring: signed before the last rotation; revoked: its record is empty
+  state       TEXT NOT NULL CHECK (state IN ('active', 'pending', 'retiring', 'revoked')),
   private_key BLOB NOT NULL,       -- PKCS #8 DER, sealed
   public_key  TEXT NOT NULL,       -- SubjectPublicKeyInfo DER, base64
   created_at  INTEGER NOT NULL,
+  changed_at  INTEGER NOT NULL,    -- since when it has its state
   UNIQUE (domain_id, selector)
 ) STRICT;
 
@@ -543,6 +546,16 @@ CREATE TABLE messages (
   final_time         INTEGER NOT NULL                                              -- no further delivery attempt
 ) STRICT;
 
+CREATE TABLE platform_keys (
+  key_id      INTEGER PRIMARY KEY,
+  selector    TEXT NOT NULL UNIQUE,
+  state       TEXT NOT NULL CHECK (state IN ('active', 'pending', 'retiring', 'revoked')),
+  private_key BLOB NOT NULL,       -- PKCS #8 DER, sealed
+  public_key  TEXT NOT NULL,       -- SubjectPublicKeyInfo DER, base64
+  created_at  INTEGER NOT NULL,
+  changed_at  INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE queue (
   seq          INTEGER PRIMARY KEY REFERENCES messages (seq),
   lane         INTEGER NOT NULL CHECK (lane IN (0, 1)),                            -- transactional, marketing
@@ -705,6 +718,11 @@ CREATE TABLE webhooks (
   updated_at    INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE zone_changes (
+  id      INTEGER PRIMARY KEY CHECK (id = 1),
+  changes INTEGER NOT NULL
+) STRICT;
+
 CREATE TRIGGER contacts_count_delete AFTER DELETE ON contacts BEGIN
   UPDATE contact_counts SET contacts = contacts - 1 WHERE account_id = OLD.account_id;
 END;
@@ -715,4 +733,28 @@ END;
 
 CREATE TRIGGER contents_deleted AFTER DELETE ON contents WHEN OLD.shared_id IS NOT NULL BEGIN
   UPDATE shared_contents SET copies = copies - 1 WHERE shared_id = OLD.shared_id;
+END;
+
+CREATE TRIGGER dkim_keys_zone_delete AFTER DELETE ON dkim_keys WHEN OLD.slot IS NOT NULL BEGIN
+  UPDATE zone_changes SET changes = changes + 1 WHERE id = 1;
+END;
+
+CREATE TRIGGER dkim_keys_zone_insert AFTER INSERT ON dkim_keys WHEN NEW.slot IS NOT NULL BEGIN
+  UPDATE zone_changes SET changes = changes + 1 WHERE id = 1;
+END;
+
+CREATE TRIGGER dkim_keys_zone_update AFTER UPDATE OF state, public_key ON dkim_keys WHEN NEW.slot IS NOT NULL BEGIN
+  UPDATE zone_changes SET changes = changes + 1 WHERE id = 1;
+END;
+
+CREATE TRIGGER platform_keys_zone_delete AFTER DELETE ON platform_keys BEGIN
+  UPDATE zone_changes SET changes = changes + 1 WHERE id = 1;
+END;
+
+CREATE TRIGGER platform_keys_zone_insert AFTER INSERT ON platform_keys BEGIN
+  UPDATE zone_changes SET changes = changes + 1 WHERE id = 1;
+END;
+
+CREATE TRIGGER platform_keys_zone_update AFTER UPDATE OF state ON platform_keys BEGIN
+  UPDATE zone_changes SET changes = changes + 1 WHERE id = 1;
 END;

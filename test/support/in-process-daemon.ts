@@ -21,9 +21,10 @@ export const PLATFORM = 'mail.postrider.test';
 
 /**
  * The whole daemon in this process, from its sources, with a programmable DNS server; nothing leaves the machine.
- * Tests write states that the API cannot produce quickly to the database through a second connection.
+ * Tests write states that the API cannot produce quickly to the database through a second connection. `more`: further
+ * settings by path.
  */
-export async function startInProcess() {
+export async function startInProcess(more: Record<string, string | readonly string[]> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-in-process-'));
   const dataDir = join(dir, 'data');
   const dns = await startDnsServer();
@@ -41,6 +42,7 @@ export async function startInProcess() {
     'limits.setupPerSecond': 10_000,
     'limits.setupBurst': 10_000,
     'limits.account.concurrentRequests': 1000,
+    ...more,
   };
   const env = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,

@@ -11,6 +11,7 @@ import { delimiter, join } from 'node:path';
  */
 export type Program =
   | 'knot'
+  | 'kdig'
   | 'postfix'
   | 'dkimpy'
   | 'pyspf'
@@ -71,6 +72,7 @@ export function findBrowser(): string | null {
 
 const FAULTS: Record<Program, () => string | null> = {
   knot: () => findPrograms('Knot DNS (package knot)', ['knotd', 'knotc']),
+  kdig: () => findPrograms('kdig (package knot-dnsutils)', ['kdig']),
   postfix: () =>
     findPrograms('Postfix (package postfix)', ['postfix', 'postconf']) ??
     (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),

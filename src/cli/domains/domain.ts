@@ -1,7 +1,13 @@
 import { Command } from 'commander';
+
 import { isRefusal } from '../../core/refusal.ts';
 import { altDkimHost, platformOf } from '../../domains/platform/platform.ts';
-import { presentDomain, presentSecondaryFlags, verificationMessage } from '../../domains/present.ts';
+import {
+  presentDomain,
+  presentKeys,
+  presentSecondaryFlags,
+  verificationMessage,
+} from '../../domains/present.ts';
 import { dmarcProgress } from '../../domains/reports.ts';
 import { useCaseId } from '../../domains/use-cases.ts';
 import type { CheckReport } from '../../domains/verification/apply-results.ts';
@@ -11,6 +17,7 @@ import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { CliContext } from '../context.ts';
 import { fieldLines } from '../output/table.ts';
+
 import {
   domainRecordTable,
   domainZoneFile,
@@ -143,17 +150,23 @@ async function listDomains(context: CliContext, options: ListOptions): Promise<v
   );
 }
 
-async function showDomain(context: CliContext, text: string, options: ShowOptions): Promise<void> {
+async function showDomain(context: CliContext, name: string, options: ShowOptions): Promise<void> {
   await withDomains(context, async ({ domains, tables, clock }) => {
-    const domain = findDomain(context, tables, text, options.account);
+    const domain = findDomain(context, tables, name, options.account);
     if (domain === null) return;
     const records = domains.records(domain);
     const dmarc = dmarcProgress(tables.dmarcReports.history(domain.name), clock.now());
     const format = outputFormat(options, 'table');
+    const dkimKeys = presentKeys(tables.dkimKeys.of(domain.domain_id));
     if (format === 'json')
-      return context.printJson({ ...detailsOf(domain), ...records, dmarcProgress: dmarc });
+      return context.printJson({ ...detailsOf(domain), dkimKeys, ...records, dmarcProgress: dmarc });
     if (format === 'bind') return context.print(domainZoneFile(records));
-    context.print([...fieldLines(detailsOf(domain)), '', dmarc, '', domainRecordTable(records)].join('\n'));
+    const keys = dkimKeys.map(
+      ({ selector, lane, algorithm, state, since, publishedBy }) =>
+        `  ${selector}  ${lane}  ${algorithm}  ${state} since ${since}  published by ${publishedBy}`,
+    );
+    const text = ['DKIM keys', ...keys, '', dmarc, '', domainRecordTable(records)];
+    context.print([...fieldLines(detailsOf(domain)), '', ...text].join('\n'));
   });
 }
 
@@ -197,9 +210,11 @@ async function rotateDkim(context: CliContext, text: string, options: ShowOption
     const result = await domains.rotateDkim(domain.account_id, domain.domain_id);
     if (isRefusal(result)) return context.fail(result.message);
     const records = domains.records(result.domain);
-    const message = result.started
-      ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new record is found.`
-      : `A rotation of the DKIM key of ${domain.name} is already in progress.`;
+    const message = result.isManaged
+      ? `The DKIM keys of ${domain.name} in the platform's zone are rotated at the next check: nothing needs to be published.`
+      : result.started
+        ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new record is found.`
+        : `A rotation of the DKIM key of ${domain.name} is already in progress.`;
     const format = outputFormat(options, 'table');
     if (format === 'json') context.printJson({ message, ...detailsOf(result.domain), ...records });
     else if (format === 'bind') context.print(domainZoneFile(records));

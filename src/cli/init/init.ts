@@ -9,6 +9,7 @@ import { createDnsView } from '../../dns/dns-view.ts';
 import { createResolver } from '../../dns/resolver.ts';
 import { platformOf } from '../../domains/platform/platform.ts';
 import { platformNotes, platformZone } from '../../domains/platform/platform-zone.ts';
+import { allZoneKeys } from '../../domains/platform/zone-keys.ts';
 import { type CliContext, createContext } from '../context.ts';
 import {
   domainRecordTable,
@@ -183,7 +184,7 @@ async function report(
     const deps = await own.open();
     await withResolver(deps, async (resolver) => {
       const platform = platformOf(deps.config);
-      const keys = deps.tables.dkimKeys.secondaryPublicKeys();
+      const keys = allZoneKeys(deps.tables);
       const zone = await platformZone(createDnsView(resolver), platform, keys);
       const notes = platformNotes(platform, zone);
       const next = nextCommands(configFile, domain?.name ?? null, account?.accountId ?? null);

@@ -1,29 +1,30 @@
 import { isIP, isIPv6 } from 'node:net';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
+import { toZoneFile } from '../../dns/zone-file.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
-import { keyRecordValue } from '../keys.ts';
 import { configuredAddresses, sourceAddresses } from './egress-addresses.ts';
-import { altDkimHost, type Platform, spfHost, trackHost } from './platform.ts';
+import { type Platform, spfHost, trackHost } from './platform.ts';
+import { delegationRecords, servedAddresses } from './zone-authority.ts';
+import { type ZoneKey, zoneKeyRecord } from './zone-keys.ts';
 
 /* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
 
-export interface PlatformKey {
-  alt_domain_id: string;
-  public_key: string;
-}
-
 const TTL = 3600;
-/** Keys are added and removed with domains. */
-const KEY_TTL = 300;
 
 /** Notes for the operator that the records alone do not show. */
 export function platformNotes(platform: Platform, records: readonly ZoneRecord[]): string[] {
-  const { hostname, egress } = platform;
+  const { hostname, egress, nameServer } = platform;
   const notes: string[] = [];
+  if (nameServer !== null) {
+    notes.push(
+      `The daemon serves this zone (dns.server). Publish only its delegation, in the zone above ${hostname}:`,
+      ...toZoneFile(delegationRecords(platform)).trimEnd().split('\n'),
+    );
+  }
   if (!records.some(({ name, type }) => name === hostname && (type === 'A' || type === 'AAAA'))) {
     notes.push(
-      `The addresses of ${hostname} are not known: DNS has none, and no entry of delivery.egress names one. Publish its A and AAAA records, or set address, address6 or publicAddress there.`,
+      `The addresses of ${hostname} are not known: DNS has none, and no entry of delivery.egress names one. ${platform.nameServer === null ? 'Publish its A and AAAA records, or set address, address6 or publicAddress there.' : 'Set dns.server.addresses.'}`,
     );
   }
   const pointers = records.filter(({ type }) => type === 'PTR');
@@ -38,11 +39,11 @@ export function platformNotes(platform: Platform, records: readonly ZoneRecord[]
   return notes;
 }
 
-/** The records in order: hosts, SPF, one key for each domain, PTR. */
+/** The records in order: hosts, SPF, the keys of domains, PTR. SOA and NS are in zone-authority.ts. */
 export async function platformZone(
   view: DnsView,
   platform: Platform,
-  keys: readonly PlatformKey[],
+  keys: readonly ZoneKey[],
 ): Promise<ZoneRecord[]> {
   const { hostname } = platform;
   const addresses = await hostAddresses(view, platform);
@@ -56,9 +57,7 @@ export async function platformZone(
     // Authorizes reports on domains whose DMARC record has `dmarc@<hostname>` (RFC 9990 §4). Reports to the return path
     // of the domain itself need no authorization.
     txt(`*._report._dmarc.${hostname}`, 'v=DMARC1', TTL),
-    ...keys.map(({ alt_domain_id, public_key }) =>
-      txt(altDkimHost(platform, alt_domain_id), keyRecordValue(public_key), KEY_TTL),
-    ),
+    ...keys.map((key) => zoneKeyRecord(platform, key)),
     ...egressHostRecords(platform),
     ...pointerRecords(platform, addresses),
   ];
@@ -85,10 +84,12 @@ function pointerRecords(platform: Platform, hostAddresses: readonly string[]): Z
 }
 
 /**
- * The addresses of the platform: those in DNS, because there may be a NAT or a proxy; else the addresses that it sends
- * from under its own name.
+ * The addresses of the platform: those in the settings of the name server, else those in DNS, because there may be a NAT
+ * or a proxy; else the addresses that it sends from under its own name.
  */
-async function hostAddresses(view: DnsView, { hostname, egress }: Platform): Promise<string[]> {
+async function hostAddresses(view: DnsView, platform: Platform): Promise<readonly string[]> {
+  const { hostname, egress, nameServer } = platform;
+  if (nameServer !== null) return servedAddresses(platform, nameServer);
   const known = await addressesOf(view, hostname);
   if (known.kind === 'records') return known.records;
   const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);

@@ -1,3 +1,4 @@
+import { DAY } from '../../core/clock.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { EgressSetting, SecondarySetting } from './egress-addresses.ts';
 
@@ -11,6 +12,37 @@ export interface Platform {
   publicUrl: string;
   /** Which DMARC policies pass. */
   dmarcPolicy: DmarcRequirement;
+  /** The built-in name server of the platform's zone; null: the operator publishes the zone elsewhere. */
+  nameServer: NameServerSetting | null;
+  /** Which keys of domains the platform's zone has, and when they are replaced. */
+  keyPolicy: KeyPolicy;
+  /** Whether messages also have a signature of the platform. */
+  signs: boolean;
+}
+
+/** Which records are recommended and which keys sign; derives from the settings. */
+export interface KeyPolicy {
+  /** Age of a key at which it is replaced, ms; null: never. */
+  rotationMs: number | null;
+  ed25519: boolean;
+}
+
+export interface NameServerSetting {
+  /** `off`, or one or several addresses with port. */
+  listen: string | readonly string[];
+  /** The names of the zone's name servers, with their addresses where the platform's zone has these. */
+  nameServers: readonly { name: string; addresses: readonly string[] }[];
+  /** The addresses of the platform's host name. */
+  addresses: readonly string[];
+  /** The mail address in the SOA record. */
+  contact?: string | undefined;
+}
+
+export interface KeySettings {
+  /** In ms; undefined: depends on whether the zone is served here. */
+  dkimRotation?: number | 'never' | undefined;
+  ed25519: boolean;
+  platformSignature: boolean;
 }
 
 /** `enforced`: p=quarantine or p=reject. `any`: also p=none if it has an address for reports. */
@@ -19,10 +51,29 @@ export type DmarcRequirement = 'enforced' | 'any';
 /** The options of the configuration (config/schema.ts). */
 export interface PlatformOptions {
   hostname: string;
-  delivery: { egress: readonly EgressSetting[]; returnPath: Platform['returnPath'] };
+  delivery: {
+    egress: readonly EgressSetting[];
+    returnPath: Platform['returnPath'];
+    retry?: { expireMarketing: number; expireTransactional: number };
+  };
   secondary: SecondarySetting;
   public: { url: string };
   verification: { dmarcPolicy: DmarcRequirement };
+  dns?: { server: NameServerSetting };
+  domains?: KeySettings;
+}
+
+/** At least every six months, as M3AAWG recommends. */
+const DEFAULT_ROTATION_MS = 180 * DAY;
+
+/** A key is replaced by default only where its record is served, because nobody has to publish the zone again. */
+function keyPolicyOf({ domains }: PlatformOptions, isServed: boolean): KeyPolicy {
+  const rotation = domains?.dkimRotation ?? (isServed ? DEFAULT_ROTATION_MS : 'never');
+  return { rotationMs: rotation === 'never' ? null : rotation, ed25519: domains?.ed25519 ?? false };
+}
+
+function nameServerOf({ dns }: PlatformOptions): NameServerSetting | null {
+  return dns === undefined || dns.server.listen === 'off' ? null : dns.server;
 }
 
 /** A view: a reload of the configuration changes `options`. */
@@ -45,6 +96,15 @@ export function platformOf(options: PlatformOptions): Platform {
     },
     get dmarcPolicy() {
       return options.verification.dmarcPolicy;
+    },
+    get nameServer() {
+      return nameServerOf(options);
+    },
+    get keyPolicy() {
+      return keyPolicyOf(options, nameServerOf(options) !== null);
+    },
+    get signs() {
+      return options.domains?.platformSignature ?? false;
     },
   };
 }

@@ -11,6 +11,8 @@ import type { DomainEventFields } from '../../events/record.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
+import type { GeneratedKeys, ManagedKeys } from '../key-rotation/managed-keys.ts';
+import type { SlotObservations } from '../key-rotation/plan.ts';
 import type { Platform } from '../platform/platform.ts';
 import { failingRequired } from '../present.ts';
 import { deleteRetiredKeys, pendingKey, promoteKey } from '../rotation.ts';
@@ -55,6 +57,7 @@ export interface VerifierDeps {
   platform: Platform;
   answersHttps: (host: string) => Promise<boolean>;
   recordDomainEvent: RecordDomainEvent;
+  managedKeys: ManagedKeys;
 }
 
 /** For all checks of a domain; the caller waits for them. */
@@ -64,9 +67,15 @@ const VERIFICATION_TIMEOUT_MS = 20 * SECOND;
 export type Verifier = (domainId: string, options: VerifyOptions) => Promise<Verification | null>;
 
 export function createVerifier(deps: VerifierDeps): Verifier {
-  const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent } = deps;
+  const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent, managedKeys } =
+    deps;
 
-  function apply(domainId: string, results: CheckResults, automatic: boolean): Promise<Verification | null> {
+  function apply(
+    domainId: string,
+    results: CheckResults,
+    slots: { observations: SlotObservations; generated: GeneratedKeys },
+    automatic: boolean,
+  ): Promise<Verification | null> {
     return writer.run((tables) => {
       const before = tables.domains.byId(domainId);
       if (before === null) return null;
@@ -78,7 +87,9 @@ export function createVerifier(deps: VerifierDeps): Verifier {
       }
       deleteRetiredKeys(tables, domainId, now);
       const pendingKeySince = pendingKey(tables.dkimKeys.of(domainId))?.created_at ?? null;
+      const keysDueAt = managedKeys.apply(tables, before, slots.observations, slots.generated);
       const { row, checks, event } = applyResults(before, results, { now, automatic, pendingKeySince });
+      if (keysDueAt !== null) row.next_check_at = Math.min(row.next_check_at, keysDueAt);
       tables.domains.update(row);
       if (event !== null) {
         const data = {
@@ -104,8 +115,13 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     setMaxListeners(0, limit);
     const view = createDnsView(resolver, { fresh, signal: limit });
     const keys = tables.dkimKeys.of(domainId);
-    const results = await runChecks({ view, platform, domain, keys, answersHttps });
-    return signal?.aborted === true ? null : apply(domainId, results, automatic);
+    const [results, observations] = await Promise.all([
+      runChecks({ view, platform, domain, keys, answersHttps }),
+      managedKeys.observe(view, domain, keys),
+    ]);
+    // Nobody waits for a scheduled check; a requested one leaves generating keys to the next scheduled one.
+    const generated = automatic ? await managedKeys.generate(domain, observations) : new Map();
+    return signal?.aborted === true ? null : apply(domainId, results, { observations, generated }, automatic);
   };
 }
 

@@ -165,24 +165,41 @@ export function domainTable(db: Database) {
 }
 
 export type Lane = 'primary' | 'secondary';
-export type DkimKeyState = 'active' | 'pending' | 'retiring';
+export type DkimKeyState = 'active' | 'pending' | 'retiring' | 'revoked';
+/** The place of a key in the platform's zone (domains/key-slots.ts). */
+export type KeySlot = 'a' | 'b' | 'e' | 'f' | 's' | 't';
 
 export interface DkimKeyRow {
   key_id: number;
   domain_id: string;
   lane: Lane;
+  /** Null: the owner of the domain publishes the key as a TXT record. */
+  slot: KeySlot | null;
   selector: string;
   state: DkimKeyState;
   /** PKCS #8 DER, sealed with `dkimSealContext`. */
   private_key: Buffer;
   /** SubjectPublicKeyInfo DER, base64: the `p=` of the record. */
   public_key: string;
-  /** When it was created; of a retiring key, when it was retired. */
   created_at: number;
+  /** Since when it has its state. */
+  changed_at: number;
 }
+
+/** A key to insert. Without a slot, a key of the secondary lane has the slot of the required record. */
+export type NewDkimKeyRow = Omit<DkimKeyRow, 'key_id' | 'slot' | 'changed_at'> & { slot?: KeySlot | null };
 
 /** A key with the name it signs for. */
 export type SigningKeyRow = DkimKeyRow & { name: string };
+
+/** A key as the platform's zone publishes it. */
+export interface ZoneKeyRow {
+  key_id: number;
+  alt_domain_id: string;
+  slot: KeySlot;
+  state: DkimKeyState;
+  public_key: string;
+}
 
 /** The context with which a private key is sealed. */
 export function dkimSealContext(domainId: string, selector: string): string {
@@ -191,35 +208,42 @@ export function dkimSealContext(domainId: string, selector: string): string {
 
 export function dkimKeyTable(db: Database) {
   const insert = db.prepare<Omit<DkimKeyRow, 'key_id'>>(`
-    INSERT INTO dkim_keys (domain_id, lane, selector, state, private_key, public_key, created_at)
-    VALUES (@domain_id, @lane, @selector, @state, @private_key, @public_key, @created_at)`);
+    INSERT INTO dkim_keys (domain_id, lane, slot, selector, state, private_key, public_key, created_at, changed_at)
+    VALUES (@domain_id, @lane, @slot, @selector, @state, @private_key, @public_key, @created_at, @changed_at)`);
   const of = db.prepare<[string], DkimKeyRow>('SELECT * FROM dkim_keys WHERE domain_id = ? ORDER BY key_id');
   const signing = db.prepare<[string, Lane], SigningKeyRow>(`
     SELECT k.*, d.name FROM dkim_keys k JOIN domains d USING (domain_id)
     WHERE k.domain_id = ? AND k.lane = ? AND k.state = 'active' ORDER BY k.key_id`);
-  const activate = db.prepare<[number]>("UPDATE dkim_keys SET state = 'active' WHERE key_id = ?");
-  const retire = db.prepare<[number, number]>(
-    "UPDATE dkim_keys SET state = 'retiring', created_at = ? WHERE key_id = ?",
+  const setState = db.prepare<[DkimKeyState, number, number]>(
+    'UPDATE dkim_keys SET state = ?, changed_at = ? WHERE key_id = ?',
   );
   const remove = db.prepare<[number]>('DELETE FROM dkim_keys WHERE key_id = ?');
-  const secondary = db.prepare<[], { alt_domain_id: string; public_key: string }>(`
-    SELECT d.alt_domain_id, k.public_key FROM dkim_keys k JOIN domains d USING (domain_id)
-    WHERE k.lane = 'secondary' ORDER BY d.alt_domain_id`);
+  const zoneColumns = 'k.key_id, d.alt_domain_id, k.slot, k.state, k.public_key';
+  const zonePage = db.prepare<[number, number], ZoneKeyRow>(`
+    SELECT ${zoneColumns} FROM dkim_keys k JOIN domains d USING (domain_id)
+    WHERE k.key_id > ? AND k.slot IS NOT NULL ORDER BY k.key_id LIMIT +?`);
+  const zoneKeysOf = db.prepare<[string], ZoneKeyRow>(`
+    SELECT ${zoneColumns} FROM domains d JOIN dkim_keys k USING (domain_id)
+    WHERE d.alt_domain_id = ? AND k.slot IS NOT NULL ORDER BY k.slot`);
   return {
-    insert: (row: Omit<DkimKeyRow, 'key_id'>): number => Number(insert.run(row).lastInsertRowid),
+    insert: (row: NewDkimKeyRow): number => {
+      const slot = row.slot ?? (row.lane === 'secondary' ? 's' : null);
+      return Number(insert.run({ ...row, slot, changed_at: row.created_at }).lastInsertRowid);
+    },
     of: (domainId: string): DkimKeyRow[] => of.all(domainId),
     /** Active keys of a domain in a lane. */
     signing: (domainId: string, lane: Lane): SigningKeyRow[] => signing.all(domainId, lane),
-    activate: (keyId: number): void => {
-      activate.run(keyId);
-    },
-    retire: (keyId: number, at: number): void => {
-      retire.run(at, keyId);
+    setState: (keyId: number, state: DkimKeyState, at: number): void => {
+      setState.run(state, at, keyId);
     },
     remove: (keyId: number): void => {
       remove.run(keyId);
     },
-    /** Public keys that the platform's zone publishes for the secondary lanes of all domains. */
-    secondaryPublicKeys: (): { alt_domain_id: string; public_key: string }[] => secondary.all(),
+    /** Keys that the platform's zone publishes, after the key with this id. */
+    zonePage: (after: number, limit: number): ZoneKeyRow[] => zonePage.all(after, limit),
+    /** All keys that the platform's zone publishes: for commands, not for the daemon. */
+    zoneKeys: (): ZoneKeyRow[] => zonePage.all(0, -1),
+    /** The keys below one name of the platform's zone. */
+    zoneKeysOf: (altDomainId: string): ZoneKeyRow[] => zoneKeysOf.all(altDomainId),
   };
 }

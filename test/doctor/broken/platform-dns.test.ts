@@ -1,4 +1,5 @@
 import { keyRecordValue } from '../../../src/domains/keys.ts';
+import { freePort } from '../../support/free-port.ts';
 import { fixedPublicKey } from '../../support/rsa-keys.ts';
 import { ADDRESS, HOST, LIST, POINTER } from '../setup.ts';
 import { describeBroken } from './rows.ts';
@@ -6,9 +7,17 @@ import { describeBroken } from './rows.ts';
 const spfRecord = (terms: string) => [`v=spf1 ${terms} ~all`];
 const ALT_KEY = `alt_domain_one.dkim.${HOST}`;
 
+/** The DNS server of the test, which is a resolver, is the name server of the zone. */
+const SERVED = {
+  settings: {
+    'dns.server.listen': '127.0.0.1:53',
+    'dns.server.addresses': ['127.0.0.1'],
+  },
+};
+
 describeBroken(
   'broken records of the platform',
-  ['hostname', 'reverse-dns', 'spf', 'platform-zone', 'public-url', 'blocklists'],
+  ['hostname', 'reverse-dns', 'spf', 'delegation', 'platform-zone', 'public-url', 'blocklists'],
   [
     {
       title: 'host name that is not fully qualified',
@@ -110,6 +119,56 @@ describeBroken(
       break: ({ dns }) => dns.set(HOST, 'TXT', [...spfRecord('a'), ...spfRecord('mx')]),
       status: 'failure',
       reason: /2 SPF records/,
+    },
+    {
+      title: 'zone that is not delegated',
+      check: 'delegation',
+      options: SERVED,
+      status: 'failure',
+      subject: `NS ${HOST}`,
+      reason: /not delegated/,
+      fix: /^mail\.example\.net\. 3600 IN NS ns1\.mail\.example\.net\.\nns1\.mail\.example\.net\. 3600 IN A 127\.0\.0\.1$/,
+    },
+    {
+      title: 'zone that is delegated to others',
+      check: 'delegation',
+      options: SERVED,
+      break: ({ dns }) => dns.set(HOST, 'NS', ['ns.provider.test']),
+      status: 'failure',
+      reason: /delegated to others: ns\.provider\.test/,
+    },
+    {
+      title: 'delegation with a further name server',
+      check: 'delegation',
+      options: SERVED,
+      break: ({ dns }) => dns.set(HOST, 'NS', [`ns1.${HOST}`, 'ns.provider.test']),
+      status: 'warning',
+      reason: /also names ns\.provider\.test/,
+    },
+    {
+      title: 'delegation whose lookup fails',
+      check: 'delegation',
+      options: SERVED,
+      break: ({ dns }) => dns.set(HOST, 'NS', 'SERVFAIL'),
+      status: 'unknown',
+      reason: /SERVFAIL/,
+    },
+    {
+      title: 'name server that does not answer',
+      check: 'delegation',
+      options: SERVED,
+      break: async ({ machine }) => void (machine.dnsPort = await freePort()),
+      status: 'failure',
+      subject: /^ns1\.mail\.example\.net/,
+      reason: /does not answer/,
+    },
+    {
+      title: 'name server that has not the zone',
+      check: 'delegation',
+      options: SERVED,
+      status: 'failure',
+      subject: /^ns1\.mail\.example\.net/,
+      reason: /does not serve the zone/,
     },
     {
       title: 'no SPF record of the platform',

@@ -71,11 +71,16 @@ describe("the platform's own zone", () => {
     returnPath: 'auto',
     publicUrl: 'http://127.0.0.1:8081',
     dmarcPolicy: 'enforced',
+    nameServer: null,
+    keyPolicy: { rotationMs: null, ed25519: false },
+    signs: false,
   };
 
   it('lists hosts, senders and keys', async () => {
     const p = fixedPublicKey(0);
-    const records = await platformZone(viewOf({}), platform, [{ alt_domain_id: 'alt_1', public_key: p }]);
+    const records = await platformZone(viewOf({}), platform, [
+      { alt_domain_id: 'alt_1', slot: 's', state: 'active', public_key: p },
+    ]);
     expect(records.map(({ name, type, value, priority }) => [name, type, value, priority])).toEqual([
       ['mail.example.net', 'A', '192.0.2.25', undefined],
       ['track.mail.example.net', 'A', '192.0.2.25', undefined],

@@ -1,7 +1,7 @@
 import type { DnsView, LookupResult } from '../../../dns/dns-view.ts';
 import { type DnsRecord, type RecordContext, txtRecord } from '../../dns-record.ts';
-import { type DkimKeyName, keyRecordName, keyRecordValue, secondarySelector } from '../../keys.ts';
-import { altDkimHost } from '../../platform/platform.ts';
+import { SLOTS, slotHost, slotRecordName } from '../../key-slots.ts';
+import { type DkimKeyName, keyRecordName, keyRecordTags, keyRecordValue } from '../../keys.ts';
 import { activeKey, announcedKey, pendingKey } from '../../rotation.ts';
 import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
 import { findDelegation, findMisplaced } from './misplaced.ts';
@@ -26,8 +26,31 @@ export function dkimRecord({ domain, keys }: RecordContext): DnsRecord {
   });
 }
 
-/** During a rotation either key passes; the expected record is that of the new key. */
+/**
+ * The owner's key, or the key in the platform's zone that signs in its place. During a rotation of the owner's key either
+ * one passes; the expected record is that of the new key.
+ */
 export async function checkDkim(context: CheckContext): Promise<CheckResult> {
+  const own = await checkOwnKey(context);
+  if (own.verdict !== 'fail') return own;
+  const signing = context.keys.find(
+    ({ slot, state }) =>
+      slot !== null &&
+      SLOTS[slot].lane === 'primary' &&
+      SLOTS[slot].algorithm === 'rsa' &&
+      state === 'active',
+  );
+  if (signing === undefined) return own;
+  const { domain, view } = context;
+  const key = { domain: domain.name, selector: signing.selector, publicKey: signing.public_key };
+  const judgment = await checkKey(view, key);
+  return judgment.verdict === 'pass' ? { ...judgment, hint: OWN_KEY_MISSING, expected: own.expected } : own;
+}
+
+const OWN_KEY_MISSING =
+  'The mail is signed with a key that is rotated automatically, so this record is only needed if its CNAME records are removed.';
+
+async function checkOwnKey(context: CheckContext): Promise<CheckResult> {
   const { view, domain, keys } = context;
   const active = activeKey(keys);
   if (active === undefined) throw new Error(`domain ${domain.domain_id} has no active DKIM key`);
@@ -49,8 +72,8 @@ const SECONDARY_TTL = 300;
 export function secondaryDkimRecord({ domain, platform }: RecordContext): DnsRecord {
   return {
     type: 'CNAME',
-    name: keyRecordName({ domain: domain.name, selector: secondarySelector(domain) }),
-    value: domain.alt_provisioned === 1 ? altDkimHost(platform, domain.alt_domain_id) : IN_PROGRESS,
+    name: slotRecordName(domain, 's'),
+    value: domain.alt_provisioned === 1 ? slotHost(platform, domain.alt_domain_id, 's') : IN_PROGRESS,
     description: 'DKIM of the secondary lane, which is used while the primary lane is blocked.',
     purpose: 'Secondary DKIM',
     ttl: SECONDARY_TTL,
@@ -63,8 +86,8 @@ export async function checkSecondaryDkim({
   domain,
   keys,
 }: CheckContext): Promise<CheckResult> {
-  const target = altDkimHost(platform, domain.alt_domain_id);
   const key = activeKey(keys, 'secondary');
+  const target = slotHost(platform, domain.alt_domain_id, key?.slot ?? 's');
   const published =
     key === undefined ? null : { domain: domain.name, selector: key.selector, publicKey: key.public_key };
   return { ...(await checkSecondaryKey(view, published, target)), expected: `CNAME ${target}` };
@@ -167,10 +190,11 @@ function keyFault(record: string, publicKey: string): string | null {
   const published = tags.get('p')?.replace(/\s/g, '');
   if (published === '') return `The record's "p=" is empty, which revokes the key. Publish: ${expected}`;
   const type = tags.get('k') ?? 'rsa';
-  if (type !== 'rsa')
-    return `The record has k=${type}, but our key is an RSA key. Replace it with: ${expected}`;
+  const own = keyRecordTags(publicKey);
+  if (type !== own.k)
+    return `The record has k=${type}, but our key has k=${own.k}. Replace it with: ${expected}`;
   if (published === undefined) return `The record has no "p=" with the key. Publish: ${expected}`;
-  if (published !== publicKey) return differentKeyHint(published, publicKey, expected);
+  if (published !== own.p) return differentKeyHint(published, own.p, expected);
   const hashes = tags.get('h');
   if (hashes !== undefined && !split(hashes).includes('sha256')) {
     return `The record allows only the hashes "${hashes}", but we sign with sha256: remove the "h=" tag.`;

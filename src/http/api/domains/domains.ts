@@ -287,7 +287,7 @@ function dnsRoutes(domains: Domains): Route[] {
       operationId: 'rotateDomainDkim',
       summary: 'Rotate the DKIM key',
       description:
-        'The old key signs until a check finds the record of the new key; keep both records published until then. A request during a rotation changes nothing.',
+        "The old key signs until a check finds the record of the new key; keep both records published until then. A request during a rotation changes nothing. Keys in the platform's zone (see the recommended CNAME records) are rotated without a new record.",
       params,
       responses: {
         200: { description: 'The rotation is in progress.', data: rotated, example: DOMAIN_EXAMPLES.rotated },
@@ -296,10 +296,12 @@ function dnsRoutes(domains: Domains): Route[] {
       handle: async ({ caller, params }) => {
         const result = await domains.rotateDkim(caller.accountId, params.domainId);
         if (isRefusal(result)) return result;
-        const { domain, started } = result;
-        const message = started
-          ? 'The rotation of the DKIM key has started. Publish the first record in addition to the old one; the old key signs until the new record is found.'
-          : 'A rotation of the DKIM key is already in progress; this is its record.';
+        const { domain, started, isManaged } = result;
+        const message = isManaged
+          ? "The DKIM keys in the platform's zone are rotated at the next check. Nothing needs to be published."
+          : started
+            ? 'The rotation of the DKIM key has started. Publish the first record in addition to the old one; the old key signs until the new record is found.'
+            : 'A rotation of the DKIM key is already in progress; this is its record.';
         return { status: 200, data: { message, ...namesOf(domain), ...domains.records(domain) } };
       },
     }),

@@ -1,0 +1,115 @@
+import { isIP } from 'node:net';
+import { type Answer, AUTHORITATIVE_ANSWER, encode } from 'dns-packet';
+import { SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { Random } from '../../core/random.ts';
+import { formatServer, queryUdp, type ServerAddress } from '../transport.ts';
+import { RCODE } from '../wire.ts';
+
+/** Notifies the secondary name servers that the zone has changed (NOTIFY, RFC 1996), so that they need not wait for refresh. */
+export interface Notifier {
+  /**
+   * Notifies each server, from the first address of `sources` of its family; a notification of an earlier version that
+   * is still being repeated is replaced.
+   */
+  notify(servers: readonly ServerAddress[], soa: Answer, sources: readonly string[]): void;
+  /** Resolves when nothing is being sent any more. */
+  stop(): Promise<void>;
+}
+
+export interface NotifierDeps {
+  random: Random;
+  log: Log;
+  /** Called with the result for each server. */
+  observe(result: 'acknowledged' | 'failed'): void;
+}
+
+const OPCODE_NOTIFY = 4 << 11;
+const OPCODE_BITS = 0x7800;
+/** RFC 1996 §3.6: at most five repetitions; each waits longer than the one before. */
+const TIMEOUTS_MS = [2, 5, 15, 30, 60].map((seconds) => seconds * SECOND);
+
+export function createNotifier({ random, log, observe }: NotifierDeps): Notifier {
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+  let current = new AbortController();
+
+  async function notifyServer(
+    server: ServerAddress,
+    soa: Answer,
+    source: string | undefined,
+    replaced: AbortSignal,
+  ): Promise<void> {
+    const serial = soa.type === 'SOA' ? soa.data.serial : undefined;
+    const fields = { server: formatServer(server), zone: soa.name, serial };
+    for (const timeoutMs of TIMEOUTS_MS) {
+      const id = random.bytes(2).readUInt16BE(0);
+      const limit = AbortSignal.any([stopping.signal, replaced, AbortSignal.timeout(timeoutMs)]);
+      try {
+        const accept = (bytes: Buffer) => replyCode(bytes, id);
+        const rcode = await queryUdp(server, notification(id, soa), accept, limit, source);
+        if (rcode === RCODE.NOERROR) {
+          observe('acknowledged');
+          log.debug(fields, 'secondary name server notified');
+        } else {
+          observe('failed');
+          log.warn(
+            { ...fields, rcode },
+            'secondary name server refused the notification: allow NOTIFY from this address there',
+          );
+        }
+        return;
+      } catch {
+        // No answer, or nobody listens: repeated below.
+        if (stopping.signal.aborted || replaced.aborted) return;
+        await elapsed(limit);
+        if (stopping.signal.aborted || replaced.aborted) return;
+      }
+    }
+    observe('failed');
+    log.warn(
+      fields,
+      'secondary name server did not answer the notification; it will see the change at its next refresh',
+    );
+  }
+
+  return {
+    notify: (servers, soa, sources) => {
+      current.abort();
+      current = new AbortController();
+      for (const server of servers) {
+        const source = sources.find((address) => isIP(address) === isIP(server.address));
+        const work = notifyServer(server, soa, source, current.signal).finally(() => running.delete(work));
+        running.add(work);
+      }
+    },
+    stop: async () => {
+      stopping.abort();
+      await Promise.all(running);
+    },
+  };
+}
+
+function notification(id: number, soa: Answer): Buffer {
+  return encode({
+    type: 'query',
+    id,
+    flags: OPCODE_NOTIFY | AUTHORITATIVE_ANSWER,
+    questions: [{ type: 'SOA', name: soa.name }],
+    answers: [soa],
+  });
+}
+
+/** Undefined: not the response to this notification. */
+function replyCode(bytes: Buffer, id: number): number | undefined {
+  if (bytes.length < 12 || bytes.readUInt16BE(0) !== id) return undefined;
+  const flags = bytes.readUInt16BE(2);
+  const isResponse = (flags & 0x8000) !== 0 && (flags & OPCODE_BITS) === OPCODE_NOTIFY;
+  return isResponse ? flags & 0x0f : undefined;
+}
+
+/** Resolves when the signal is aborted: the rest of the time before a repetition. */
+function elapsed(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}

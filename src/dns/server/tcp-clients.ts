@@ -1,0 +1,139 @@
+import type { Socket } from 'node:net';
+import { SECOND } from '../../core/clock.ts';
+import { framed } from '../transport.ts';
+import { networkOf } from './rate-limit.ts';
+
+/**
+ * The TCP connections of a DNS port (RFC 7766): several queries at a time on a connection, in any segments. Connections,
+ * their idle time, the size of queries, the queries read in one turn of the event loop, and unread answers are limited.
+ */
+export interface Peer {
+  address: string;
+  port: number;
+  via: 'udp' | 'tcp';
+  /**
+   * Resolves with true when a TCP client has read what was sent so far, with false when it disconnected. Undefined over
+   * UDP.
+   */
+  drained?: () => Promise<boolean>;
+}
+
+/** Called for each message; `reply` may be called later, several times or never. Must not throw. */
+export type QueryHandler = (query: Buffer, peer: Peer, reply: (answer: Buffer) => void) => void;
+
+export interface TcpLimits {
+  /** Connections at the same time; a further one replaces the one that has been idle for the longest time. */
+  connections: number;
+  /** Of one IPv4 address or IPv6 /64. */
+  connectionsPerAddress: number;
+}
+
+export interface TcpClients {
+  serve(socket: Socket): void;
+  /** Disconnects all clients. */
+  close(): void;
+}
+
+interface Client {
+  socket: Socket;
+  block: string;
+  /** The order of the last complete query. */
+  used: number;
+}
+
+/** RFC 7766 §6.2.3: of the order of a few seconds. Only a complete query or a read answer extends it. */
+const IDLE_TIMEOUT_MS = 10 * SECOND;
+/** Valid queries are much smaller. */
+const MAX_QUERY_BYTES = 4096;
+const MAX_UNREAD_BYTES = 256 * 1024;
+const QUERIES_PER_TURN = 16;
+
+export function createTcpClients(handle: QueryHandler, limits: TcpLimits): TcpClients {
+  const clients = new Set<Client>();
+  let uses = 0;
+
+  /** The client to disconnect when one more connection of `block` is too many; null: there is space. */
+  function victimFor(block: string): Client | null {
+    const own = [...clients].filter((client) => client.block === block);
+    const candidates =
+      own.length > limits.connectionsPerAddress ? own : clients.size > limits.connections ? [...clients] : [];
+    return candidates.reduce<Client | null>(
+      (oldest, client) => (oldest !== null && oldest.used <= client.used ? oldest : client),
+      null,
+    );
+  }
+
+  return {
+    serve: (socket) => {
+      const address = socket.remoteAddress ?? '';
+      const client: Client = { socket, block: networkOf(address, 32, 64), used: uses++ };
+      clients.add(client);
+      socket.on('close', () => clients.delete(client));
+      victimFor(client.block)?.socket.destroy();
+      readQueries(socket, { address, port: socket.remotePort ?? 0, via: 'tcp' }, (query, peer, reply) => {
+        client.used = uses++;
+        handle(query, peer, reply);
+      });
+    },
+    close: () => {
+      for (const { socket } of clients) socket.destroy();
+    },
+  };
+}
+
+function readQueries(socket: Socket, peer: Omit<Peer, 'drained'>, handle: QueryHandler): void {
+  let received = Buffer.alloc(0);
+  const idle = setTimeout(() => socket.destroy(), IDLE_TIMEOUT_MS);
+  idle.unref();
+  const client: Peer = { ...peer, drained: () => drained(socket) };
+  const reply = (answer: Buffer) => {
+    if (socket.destroyed) return;
+    socket.write(framed(answer));
+    if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy();
+  };
+  const readOn = () => {
+    for (let handled = 0; received.length >= 2 && !socket.destroyed; handled++) {
+      const length = received.readUInt16BE(0);
+      if (length > MAX_QUERY_BYTES) {
+        socket.destroy();
+        return;
+      }
+      if (received.length < 2 + length) break;
+      if (handled === QUERIES_PER_TURN) {
+        setImmediate(readOn);
+        return;
+      }
+      const query = received.subarray(2, 2 + length);
+      received = received.subarray(2 + length);
+      idle.refresh();
+      handle(query, client, reply);
+    }
+    if (!socket.destroyed) socket.resume();
+  };
+  socket.on('drain', () => idle.refresh());
+  socket.on('error', () => socket.destroy()); // the client disconnected
+  socket.on('close', () => clearTimeout(idle));
+  socket.on('data', (chunk) => {
+    // What follows is read when all queries of this chunk have been handled.
+    socket.pause();
+    received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+    readOn();
+  });
+}
+
+/** Resolves with true when the client has read what was written, with false when it disconnected. */
+function drained(socket: Socket): Promise<boolean> {
+  if (socket.destroyed) return Promise.resolve(false);
+  if (!socket.writableNeedDrain) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const settle = (isOpen: boolean) => () => {
+      socket.off('drain', onDrain);
+      socket.off('close', onClose);
+      resolve(isOpen);
+    };
+    const onDrain = settle(true);
+    const onClose = settle(false);
+    socket.on('drain', onDrain);
+    socket.on('close', onClose);
+  });
+}

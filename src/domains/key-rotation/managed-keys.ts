@@ -1,0 +1,182 @@
+import type { KeyObject } from 'node:crypto';
+import { Counter, type Registry } from 'prom-client';
+import type { Clock } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { Seal } from '../../core/seal.ts';
+import type { DnsView } from '../../dns/dns-view.ts';
+import { generateEd25519Key } from '../../mail/dkim.ts';
+import type { DkimKeyRow, DkimKeyState, DomainRow, KeySlot } from '../../store/domains/domains.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { KeyQueue } from '../key-queue.ts';
+import { optionalSlots, SLOTS, slotHost, slotRecordName, slotSelector } from '../key-slots.ts';
+import { sealKey } from '../keys.ts';
+import type { KeyPolicy, Platform } from '../platform/platform.ts';
+import { checkKey } from '../verification/checks/dkim.ts';
+import {
+  type KeyStep,
+  MIN_PUBLISHED_MS,
+  planKeySteps,
+  type SlotObservation,
+  type SlotObservations,
+} from './plan.ts';
+
+/**
+ * The keys of domains in the platform's zone, as part of each verification: DNS is examined, keys are generated, and the
+ * steps of plan.ts are recorded in the unit of work of the verification's result. Verifications are scheduled in the
+ * database, so a restart loses no step.
+ */
+export interface ManagedKeys {
+  /** What DNS has at the slots of the domain that are in use or could be. */
+  observe(view: DnsView, domain: DomainRow, keys: readonly DkimKeyRow[]): Promise<SlotObservations>;
+  /** Generates the keys that the domain needs; they are stored by `apply`. */
+  generate(domain: DomainRow, observations: SlotObservations): Promise<GeneratedKeys>;
+  /**
+   * Records the steps that are due, inside a unit of work. Returns when the next step may be due, if that is earlier than
+   * the next scheduled check of a domain may be; null: no earlier.
+   */
+  apply(
+    tables: Tables,
+    domain: DomainRow,
+    observations: SlotObservations,
+    generated: GeneratedKeys,
+  ): number | null;
+}
+
+export type GeneratedKeys = ReadonlyMap<KeySlot, KeyObject>;
+
+/** A step that was taken, for metrics. */
+export type KeyStepKind = KeyStep['kind'];
+
+export interface ManagedKeysDeps {
+  tables: Tables;
+  clock: Clock;
+  log: Log;
+  seal: Seal;
+  keyQueue: KeyQueue;
+  platform: Platform;
+  /** Read at each use: a reload changes it. */
+  policy: () => KeyPolicy;
+  /** Time for which a retired key stays published, ms. */
+  graceMs: () => number;
+  onStep: (step: KeyStepKind) => void;
+}
+
+export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
+  const { tables, clock, log, seal, keyQueue, platform, policy, graceMs, onStep } = deps;
+
+  const plan = (keys: readonly DkimKeyRow[], observations: SlotObservations, now: number) =>
+    planKeySteps(keys, observations, policy(), { graceMs: graceMs(), now });
+
+  function take(
+    tables: Tables,
+    domain: DomainRow,
+    step: KeyStep,
+    generated: GeneratedKeys,
+    now: number,
+  ): boolean {
+    const { dkimKeys } = tables;
+    switch (step.kind) {
+      case 'create': {
+        const key = generated.get(step.slot);
+        if (key === undefined) return false;
+        const { lane } = SLOTS[step.slot];
+        const selector = slotSelector(domain, step.slot);
+        const attributes = { selector, lane, slot: step.slot, state: 'pending' } as const;
+        dkimKeys.insert(sealKey(seal, key, domain.domain_id, attributes, now));
+        return true;
+      }
+      case 'delete':
+        dkimKeys.remove(step.key.key_id);
+        return true;
+      default:
+        dkimKeys.setState(step.key.key_id, STATES[step.kind], now);
+        return true;
+    }
+  }
+
+  return {
+    observe: async (view, domain, keys) => {
+      const used = keys.flatMap(({ slot }) => slot ?? []);
+      const slots = new Set<KeySlot>([...optionalSlots(policy()), ...used]);
+      // Without further slots nothing can rotate.
+      if (slots.size === 1 && slots.has('s')) return {};
+      slots.add('s');
+      const entries = [...slots].map(async (slot) => {
+        const key = keys.find((row) => row.slot === slot);
+        return [slot, await observeSlot(view, domain, slot, key, platform)] as const;
+      });
+      return Object.fromEntries(await Promise.all(entries));
+    },
+
+    generate: async (domain, observations) => {
+      const generated = new Map<KeySlot, KeyObject>();
+      for (const step of plan(tables.dkimKeys.of(domain.domain_id), observations, clock.now())) {
+        if (step.kind !== 'create') continue;
+        const isEd25519 = SLOTS[step.slot].algorithm === 'ed25519';
+        generated.set(step.slot, isEd25519 ? generateEd25519Key() : await keyQueue.generateInBackground());
+      }
+      return generated;
+    },
+
+    apply: (tables, domain, observations, generated) => {
+      const now = clock.now();
+      const steps = plan(tables.dkimKeys.of(domain.domain_id), observations, now);
+      for (const step of steps) {
+        if (!take(tables, domain, step, generated, now)) return now;
+        const slot = step.kind === 'create' ? step.slot : step.key.slot;
+        const selector = slot === null ? undefined : slotSelector(domain, slot);
+        log.info(
+          { domainId: domain.domain_id, domain: domain.name, selector, step: step.kind },
+          step.kind === 'deactivate'
+            ? 'DKIM key does not sign any more: its CNAME is gone'
+            : 'DKIM key changed',
+        );
+        onStep(step.kind);
+      }
+      const waiting = tables.dkimKeys
+        .of(domain.domain_id)
+        .filter(
+          ({ slot, state, changed_at: at }) =>
+            slot !== null && state === 'pending' && now - at < MIN_PUBLISHED_MS,
+        )
+        .map(({ changed_at: at }) => at + MIN_PUBLISHED_MS);
+      return waiting.length === 0 ? null : Math.min(...waiting);
+    },
+  };
+}
+
+const STATES: Record<Exclude<KeyStepKind, 'create' | 'delete'>, DkimKeyState> = {
+  activate: 'active',
+  deactivate: 'pending',
+  retire: 'retiring',
+  revoke: 'revoked',
+};
+
+async function observeSlot(
+  view: DnsView,
+  domain: DomainRow,
+  slot: KeySlot,
+  key: DkimKeyRow | undefined,
+  platform: Platform,
+): Promise<SlotObservation> {
+  const alias = await view.cname(slotRecordName(domain, slot));
+  const target = slotHost(platform, domain.alt_domain_id, slot);
+  const delegated =
+    alias.kind === 'unknown' ? null : alias.kind === 'records' && alias.records.includes(target);
+  const isPublished = key !== undefined && key.state !== 'revoked' && delegated !== null;
+  if (!isPublished) return { delegated, found: 'unknown' };
+  const published = { domain: domain.name, selector: key.selector, publicKey: key.public_key };
+  return { delegated, found: (await checkKey(view, published)).verdict };
+}
+
+/** Counts the steps of keys; all steps have a series from the start. */
+export function registerKeySteps(registry: Registry): (step: KeyStepKind) => void {
+  const steps = new Counter({
+    name: 'postrider_dkim_key_steps_total',
+    help: "Steps of DKIM keys in the platform's zone: create, activate, deactivate, retire, revoke, delete.",
+    labelNames: ['step'],
+    registers: [registry],
+  });
+  for (const step of ['create', 'delete', ...Object.keys(STATES)]) steps.inc({ step }, 0);
+  return (step) => steps.inc({ step });
+}

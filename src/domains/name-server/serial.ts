@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { type Clock, SECOND } from '../../core/clock.ts';
+import { serialDistance } from '../../dns/server/transfer.ts';
+import type { ZoneRecord } from '../../dns/zone-record.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+
+/**
+ * The serial number of the platform's zone: the time in seconds of its last change, or one more than the number before.
+ * It is on disk before it is served, so that it never decreases, also after a restart or a restore.
+ */
+export interface ZoneSerial {
+  /** The serial number on disk; null: the zone was never served. */
+  stored(): number | null;
+  /** The serial number of a zone with these records and these changes of keys; increased if anything has changed. */
+  current(records: readonly ZoneRecord[], keyChanges: number): Promise<number>;
+}
+
+interface StoredSerial {
+  serial: number;
+  content: string;
+}
+
+const SETTING = 'zone-serial';
+
+export function createZoneSerial(deps: { tables: Tables; writer: Writer; clock: Clock }): ZoneSerial {
+  const { tables, writer, clock } = deps;
+  return {
+    stored: () => storedSerial(tables)?.serial ?? null,
+    current: async (records, keyChanges) => {
+      const content = createHash('sha256')
+        .update(JSON.stringify([keyChanges, records]))
+        .digest('base64');
+      const known = storedSerial(tables);
+      if (known?.content === content) return known.serial;
+      return writer.run((tables) => {
+        const serial = nextSerial(storedSerial(tables)?.serial ?? null, clock.now());
+        tables.settings.put(SETTING, JSON.stringify({ serial, content } satisfies StoredSerial));
+        return serial;
+      });
+    },
+  };
+}
+
+/** The serial number that `postrider zone` prints. */
+export function printedSerial(tables: Pick<Tables, 'settings'>, now: number): number {
+  return storedSerial(tables)?.serial ?? nextSerial(null, now);
+}
+
+/** Larger than `before` in serial number arithmetic (RFC 1982). */
+export function nextSerial(before: number | null, now: number): number {
+  const time = Math.floor(now / SECOND) >>> 0;
+  if (before === null || serialDistance(time, before) > 0) return time;
+  // Zero is not a valid serial number for some servers.
+  return (before + 1) >>> 0 || 1;
+}
+
+function storedSerial(tables: Pick<Tables, 'settings'>): StoredSerial | null {
+  const value = tables.settings.get(SETTING);
+  return value === null ? null : (JSON.parse(value) as StoredSerial); // only written above
+}

@@ -1,0 +1,75 @@
+import { isIPv6 } from 'node:net';
+import { isWithin } from '../../dns/names.ts';
+import type { ZoneRecord } from '../../dns/zone-record.ts';
+import { configuredAddresses } from './egress-addresses.ts';
+import type { NameServerSetting, Platform } from './platform.ts';
+
+/*
+ * SOA and NS of the platform's zone, for its own name server and its secondaries, and the delegation that the parent zone
+ * needs.
+ */
+
+const TTL = 3600;
+/** Seconds; also the TTL of negative answers (RFC 2308 §5), so that the record of a new domain is visible soon. */
+const NEGATIVE_TTL = 60;
+/** Secondaries are notified of changes; after a lost notification they ask this often. */
+const REFRESH = 3600;
+const RETRY = 600;
+/** How long secondaries answer without us: two weeks (RIPE-203 recommends more than one). */
+const EXPIRE = 1_209_600;
+
+/** The records of the apex and of the name servers in the zone; [] without a name server. */
+export function authorityRecords(platform: Platform, serial: number): ZoneRecord[] {
+  const { hostname, nameServer } = platform;
+  if (nameServer === null) return [];
+  const servers = nameServersOf(platform);
+  const [primary] = servers;
+  const rname = mailboxName(nameServer.contact ?? `postmaster@${hostname}`);
+  const times = [serial, REFRESH, RETRY, EXPIRE, NEGATIVE_TTL].join(' ');
+  return [
+    { name: hostname, type: 'SOA', value: `${primary?.name ?? hostname} ${rname} ${times}`, ttl: TTL },
+    ...servers.map(({ name }): ZoneRecord => ({ name: hostname, type: 'NS', value: name, ttl: TTL })),
+    ...glueRecords(platform),
+  ];
+}
+
+/** What the parent zone needs: NS records, and the addresses of name servers inside the zone (glue, RFC 1034 §4.2.1). */
+export function delegationRecords(platform: Platform): ZoneRecord[] {
+  if (platform.nameServer === null) return [];
+  const names = nameServersOf(platform).map(
+    ({ name }): ZoneRecord => ({ name: platform.hostname, type: 'NS', value: name, ttl: TTL }),
+  );
+  return [...names, ...glueRecords(platform)];
+}
+
+function glueRecords(platform: Platform): ZoneRecord[] {
+  return nameServersOf(platform).flatMap(({ name, addresses }) =>
+    // The host name has its addresses among the records of the platform.
+    isWithin(name, platform.hostname) && name !== platform.hostname
+      ? addresses.map((value): ZoneRecord => ({ name, type: isIPv6(value) ? 'AAAA' : 'A', value, ttl: TTL }))
+      : [],
+  );
+}
+
+/** The configured name servers, else this one alone, under a name of the zone. */
+export function nameServersOf(platform: Platform): { name: string; addresses: readonly string[] }[] {
+  const { hostname, nameServer } = platform;
+  if (nameServer === null) return [];
+  if (nameServer.nameServers.length > 0) return [...nameServer.nameServers];
+  return [{ name: `ns1.${hostname}`, addresses: servedAddresses(platform, nameServer) }];
+}
+
+/** The addresses of the host name as our name server answers them: DNS cannot be asked, it has what we answer. */
+export function servedAddresses(
+  { hostname, egress }: Pick<Platform, 'hostname' | 'egress'>,
+  { addresses }: NameServerSetting,
+): readonly string[] {
+  if (addresses.length > 0) return addresses;
+  const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);
+  return own === undefined ? [] : configuredAddresses(own);
+}
+
+/** A mail address as in an SOA record (RFC 1035 §8). The setting admits no dots before the `@`. */
+function mailboxName(address: string): string {
+  return address.replace('@', '.');
+}

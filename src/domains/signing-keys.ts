@@ -1,0 +1,75 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { createLru } from '../core/lru.ts';
+import type { Seal } from '../core/seal.ts';
+import { dkimSealContext, type Lane } from '../store/domains/domains.ts';
+import { platformSealContext } from '../store/domains/platform-keys.ts';
+import type { Tables } from '../store/tables.ts';
+import { SLOTS } from './key-slots.ts';
+
+/** The keys that sign a message. */
+export interface SigningKey {
+  /** `d=` */
+  domain: string;
+  /** `s=` */
+  selector: string;
+  key: KeyObject;
+}
+
+/**
+ * The keys for messages of a domain in a lane, in the order of their signatures: the key of the lane, the Ed25519 key if
+ * the domain has one, and the platform's key. None when the domain or the lane does not exist.
+ */
+export type SigningKeys = (domainId: string, lane: Lane) => SigningKey[];
+
+export interface SigningKeysDeps {
+  tables: Tables;
+  seal: Seal;
+  /** The host name for the platform's own signature; null: without it. Read at each message: a reload changes it. */
+  platformSigner: () => string | null;
+  /** Whether Ed25519 keys sign. Read at each message. */
+  ed25519: () => boolean;
+}
+
+/** Opened keys in memory, 3 KiB each. */
+const MAX_OPENED_KEYS = 5000;
+
+/** Reads the database at every call, so that a rotation or a deletion takes effect immediately. Caches opened keys only. */
+export function createSigningKeys({ tables, seal, platformSigner, ed25519 }: SigningKeysDeps): SigningKeys {
+  /** By context and public key: a selector of the platform's zone is used again for other keys. */
+  const opened = createLru<KeyObject>(MAX_OPENED_KEYS);
+
+  function open(row: { private_key: Buffer; public_key: string }, context: string): KeyObject {
+    const id = `${context} ${row.public_key}`;
+    const cached = opened.get(id);
+    if (cached !== undefined) return cached;
+    const key = createPrivateKey({ key: seal.open(row.private_key, context), format: 'der', type: 'pkcs8' });
+    opened.set(id, key);
+    return key;
+  }
+
+  function platformKeys(): SigningKey[] {
+    const hostname = platformSigner();
+    if (hostname === null) return [];
+    const row = tables.platformKeys.list().find(({ state }) => state === 'active');
+    if (row === undefined) return [];
+    return [{ domain: hostname, selector: row.selector, key: open(row, platformSealContext(row.selector)) }];
+  }
+
+  return (domainId, lane) => {
+    const rows = tables.dkimKeys.signing(domainId, lane);
+    const ofZone = rows.filter(({ slot }) => slot !== null && SLOTS[slot].algorithm === 'rsa');
+    const main = ofZone.length > 0 ? ofZone : rows.filter(({ slot }) => slot === null);
+    const further = rows.filter(
+      ({ slot }) => slot !== null && SLOTS[slot].algorithm === 'ed25519' && ed25519(),
+    );
+    if (main.length === 0) return [];
+    return [
+      ...[...main, ...further].map((row) => ({
+        domain: row.name,
+        selector: row.selector,
+        key: open(row, dkimSealContext(row.domain_id, row.selector)),
+      })),
+      ...platformKeys(),
+    ];
+  };
+}
