@@ -151,7 +151,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   /** The message of the signed id in the returned part. */
   function provenMessage(all: Tables, outcome: ParseOutcome): ListedMessage | null {
     const signed = 'unreadable' in outcome ? null : outcome.parsed.postriderId;
-    const id = signed === null ? null : tokens.signedId.read(signed);
+    const id = signed === null ? null : tokens.signedId(signed);
     return id === null ? null : all.messages.byId(id);
   }
 

@@ -58,7 +58,7 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
   function signedFor(local: string): Purpose | null {
     const kinds = { bounce: tokens.returnPath, feedback: tokens.feedback, unsubscribe: tokens.unsubscribe };
     for (const kind of ['bounce', 'feedback', 'unsubscribe'] as const) {
-      const id = kinds[kind].read(local);
+      const id = kinds[kind](local);
       if (id?.startsWith('msg_')) return { kind, messageId: id };
     }
     return null;
