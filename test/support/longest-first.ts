@@ -21,6 +21,7 @@ const LONGEST = [
   'idempotency',
   'operator',
   'retry',
+  'scaling',
 ].map((name) => `/e2e/${name}.test.ts`);
 
 function rank({ moduleId }: TestSpecification): number {
