@@ -69,6 +69,7 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
       'dns.resolvers': [dns.address],
       'delivery.port': sink.port,
       'delivery.allowPrivateNetworks': true,
+      'delivery.returnPath': 'customer',
       'public.listen': `127.0.0.1:${publicPort}`,
       'public.url': pages,
       'public.trustedProxies': ['127.0.0.1'],
