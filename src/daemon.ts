@@ -65,6 +65,7 @@ import { NO_ACCOUNT } from './store/readers/reads.ts';
 import { createStorage } from './store/storage.ts';
 import type { Vitals } from './supervision/service.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
+import { createTokenAccounts } from './transfer/token-accounts.ts';
 import { createWebhookSystem } from './webhooks/system.ts';
 
 /**
@@ -202,7 +203,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
     });
     env.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
-    const tokens = createTokens(seal);
+    const tokens = createTokens(seal, createTokenAccounts({ tables, seal }));
     const ownResolver = env.resolver === undefined ? createResolver({ ...config.dns, clock, random }) : null;
     const resolver = env.resolver ?? ownResolver;
     if (resolver === null) throw new Error('there is no resolver');

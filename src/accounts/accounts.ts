@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { type Refusal, refuse } from '../core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -38,7 +38,7 @@ export interface Accounts {
   list(): Account[];
   /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
   update(accountId: string, changes: AccountPatch): Promise<Account | Refusal>;
-  /** Idempotent. */
+  /** Idempotent. Refuses to enable an account whose import is not complete (`INVALID_STATE`). */
   setStatus(accountId: string, status: Account['status']): Promise<Account | Refusal>;
 }
 
@@ -54,12 +54,14 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
   function change(
     accountId: string,
-    edit: (row: AccountRow) => Partial<AccountRow>,
+    edit: (row: AccountRow, tables: Tables) => Partial<AccountRow> | Refusal,
   ): Promise<Account | Refusal> {
     return writer.run((tables): Account | Refusal => {
       const row = tables.accounts.get(accountId);
       if (row === null) return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
-      const changed = { ...row, ...edit(row), updated_at: clock.now() };
+      const edited = edit(row, tables);
+      if (isRefusal(edited)) return edited;
+      const changed = { ...row, ...edited, updated_at: clock.now() };
       tables.accounts.update(changed);
       return accountOf(changed);
     });
@@ -127,7 +129,15 @@ export function createAccounts(deps: AccountDeps): Accounts {
     },
     list: () => tables.accounts.list().map(accountOf),
     update: (accountId, changes) => change(accountId, () => columnsOf(changes)),
-    setStatus: (accountId, status) => change(accountId, () => ({ status })),
+    setStatus: (accountId, status) =>
+      change(accountId, (_, tables) =>
+        status === 'active' && tables.accountImports.get(accountId) !== null
+          ? refuse(
+              'INVALID_STATE',
+              `The import of account ${accountId} is not complete: run "postrider account import" with its file again`,
+            )
+          : { status },
+      ),
   };
 }
 

@@ -12,9 +12,11 @@ import { ADDRESS_FORM, parsePostalAddress } from '../accounts/postal-address.ts'
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { parseInput } from '../http/validation/parse.ts';
+import { linkPrefix } from '../mail/tokens.ts';
+import { addTransferCommands } from './account-transfer.ts';
 import type { CliContext } from './context.ts';
 
-/** `postrider account create|list|update|limits|disable|enable`. */
+/** `postrider account create|list|update|limits|disable|enable|export|import`. */
 export function accountCommand(context: CliContext): Command {
   const command = new Command('account').description('Manage accounts').addHelpText(
     'after',
@@ -54,6 +56,7 @@ Examples:
     .option('--json', 'print JSON')
     .action((id: string, options: UpdateOptions) => update(context, id, options));
   command.addCommand(limitsCommand(context));
+  addTransferCommands(command, context);
   for (const { verb, status, description } of SWITCHES) {
     command
       .command(`${verb} <id>`)
@@ -279,5 +282,11 @@ function orNull(value: string | false | undefined): string | null | undefined {
 }
 
 function record(account: Account): object {
-  return { ...account, createdAt: iso(account.createdAt), updatedAt: iso(account.updatedAt) };
+  return {
+    ...account,
+    // Load balancers route links by it.
+    linkPrefix: linkPrefix(account.accountId),
+    createdAt: iso(account.createdAt),
+    updatedAt: iso(account.updatedAt),
+  };
 }

@@ -3,7 +3,7 @@ import { returnPathHost } from '../domains/names.ts';
 import type { CopyDetails, MailKind, Tracking } from '../mail/content.ts';
 import type { DkimSigner } from '../mail/dkim.ts';
 import { sentMailOf } from '../mail/sent-mail.ts';
-import type { Tokens } from '../mail/tokens.ts';
+import type { AccountTokens, Tokens } from '../mail/tokens.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { DeliveryJob } from './worker/protocol.ts';
@@ -44,39 +44,42 @@ export function linkBase(publicUrl: string, domain: Pick<DomainRow, 'tracking_ho
 
 export interface PrepareDeps {
   config: Config;
-  tokens: Tokens;
+  tokens: Pick<Tokens, 'of'>;
   /** `public.url` with the actual port. */
   publicUrl: string;
 }
 
 export function createPrepare({ config, tokens, publicUrl }: PrepareDeps): Prepare {
-  const trackingOf = (message: MessageRow, base: string): Tracking => ({
+  const trackingOf = (message: MessageRow, signed: AccountTokens, base: string): Tracking => ({
     linkPrefix: `${base}/c/`,
-    clickKey: message.track_clicks === 1 ? tokens.clickKey : null,
+    clickSigner: message.track_clicks === 1 ? signed.click : null,
     messageId: message.message_id,
-    pixelUrl: message.track_opens === 1 ? `${base}/o/${tokens.openUrl.make(message.message_id)}.gif` : null,
+    pixelUrl: message.track_opens === 1 ? `${base}/o/${signed.openUrl(message.message_id)}.gif` : null,
   });
 
   return (message, domain, content, signers) => {
     const id = message.message_id;
     const mail = sentMailOf(message);
+    const signed = tokens.of(message.account_id);
     const base = linkBase(publicUrl, domain);
     const copy: CopyDetails = {
       kind: kindOf(message),
       recipient: message.recipient,
-      unsubscribeUrl: `${base}/u/${tokens.unsubscribeUrl.make(mail)}`,
-      reportAbuseUrl: `${base}/r/${tokens.reportUrl.make(mail)}`,
-      unsubscribeAddress: `${tokens.unsubscribe.make(id)}@${customerReturnHost(domain)}`,
-      signedId: tokens.signedId.make(id),
-      feedbackAddress: `${tokens.feedback.make(id)}@${customerReturnHost(domain)}`,
+      unsubscribeUrl: `${base}/u/${signed.unsubscribeUrl(mail)}`,
+      reportAbuseUrl: `${base}/r/${signed.reportUrl(mail)}`,
+      unsubscribeAddress: `${signed.unsubscribe(id)}@${customerReturnHost(domain)}`,
+      signedId: signed.signedId(id),
+      feedbackAddress: `${signed.feedback(id)}@${customerReturnHost(domain)}`,
       feedbackId: feedbackIdOf(message),
-      ...(message.track_clicks + message.track_opens > 0 ? { tracking: trackingOf(message, base) } : {}),
+      ...(message.track_clicks + message.track_opens > 0
+        ? { tracking: trackingOf(message, signed, base) }
+        : {}),
     };
     return {
       content,
       copy,
       envelope: {
-        from: `${tokens.returnPath.make(id)}@${returnHost(config, domain)}`,
+        from: `${signed.returnPath(id)}@${returnHost(config, domain)}`,
         to: message.recipient,
       },
       signers,

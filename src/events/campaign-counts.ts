@@ -9,7 +9,12 @@ import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
  */
 
 /** Counts an event of a message. Opens and clicks by programs (`isBot`) and simulated mail are not counted. */
-export function countEvent(tables: Tables, message: MessageRow, event: MessageEvent, at: number): void {
+export function countEvent(
+  tables: Tables,
+  message: Pick<MessageRow, 'campaign_id' | 'simulated'>,
+  event: MessageEvent,
+  at: number,
+): void {
   const { campaign_id: campaignId } = message;
   if (campaignId === null || message.simulated === 1) return;
   const { count, uniqueCount } = MESSAGE_EVENT_TYPES[event.kind];

@@ -9,6 +9,12 @@ import type { BounceEffect, EventFields } from './event-types.ts';
  * blocklist must not lose its list.
  */
 
+/** What a suppression needs of the message that was reported. */
+export type ReportedMessage = Pick<MessageRow, 'account_id' | 'recipient_hash' | 'recipient' | 'use_case'> & {
+  /** Null: the message was sent by another installation. */
+  seq: number | null;
+};
+
 /** Soft bounces within the window after which the recipient is suppressed. */
 const MAX_SOFT_BOUNCES = 5;
 const SOFT_WINDOW_MS = 14 * DAY;
@@ -18,7 +24,7 @@ const UNPROVEN_WINDOW_MS = 90 * DAY;
 /** Returns whether the bounce suppressed the recipient. */
 export function suppressAfterBounce(
   tables: Tables,
-  message: MessageRow,
+  message: ReportedMessage,
   { bounceType, verified }: EventFields['email_bounced'],
   { scope, suppress }: BounceEffect,
   at: number,
@@ -56,7 +62,7 @@ export function suppressAfterBounce(
  */
 export function suppressAfterComplaint(
   tables: Tables,
-  message: MessageRow,
+  message: ReportedMessage,
   { source, verified }: EventFields['email_complained'],
   at: number,
 ): true {
@@ -67,7 +73,7 @@ export function suppressAfterComplaint(
 
 function addSuppression(
   tables: Tables,
-  message: MessageRow,
+  message: ReportedMessage,
   { stream, reason, at }: { stream: 'all' | 'mk'; reason: SuppressionReason; at: number },
 ): void {
   tables.suppressions.add({

@@ -6,7 +6,7 @@ import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { isErased } from './effects.ts';
 import type { MessageEvent } from './event-types.ts';
-import type { Recorder } from './record.ts';
+import type { KnownMovedMessage, MovedEvent, Recorder } from './record.ts';
 
 /**
  * A report that arrived by mail about one message. The caller has verified the signed token that names the message.
@@ -23,6 +23,9 @@ export interface MessageReport {
   fingerprint: Buffer;
   verified: boolean;
 }
+
+/** The recipient of a message; see `isErased`. */
+type Addressee = Pick<MessageRow, 'recipient' | 'recipient_hash'>;
 
 /** recorded: as a new event. known: it was recorded before. none: the report changes no message. */
 export type ReportResult = 'recorded' | 'known' | 'none';
@@ -58,6 +61,28 @@ export function applyReport(
   return record({ kind: 'email_delayed', fields: { classification, ...fields, verified } });
 }
 
+/**
+ * Applies a report to a message that another installation sent, from which the account came: a bounce and a complaint,
+ * once each. Its state and its delays are not known here.
+ */
+export function applyReportToMoved(
+  recorder: Recorder,
+  tables: Tables,
+  message: KnownMovedMessage,
+  { kind, reports, verified }: Omit<MessageReport, 'fingerprint'>,
+): ReportResult {
+  const record = (event: MovedEvent): ReportResult =>
+    recorder.moved(tables, message, event) ? 'recorded' : 'known';
+  if (kind === 'arf') {
+    const feedbackType = reports[0]?.feedbackType ?? 'abuse';
+    if (NOT_COMPLAINTS.has(feedbackType)) return 'none';
+    return record({ kind: 'email_complained', fields: { source: 'arf', feedbackType, verified } });
+  }
+  const addressee = { recipient: message.recipient_hash, recipient_hash: message.recipient_hash };
+  const report = kind === 'dsn' ? reportFor(addressee, reports) : undefined;
+  return report?.action === 'failed' ? record(bounce(addressee, report, verified)) : 'none';
+}
+
 /** Types of feedback that are not complaints of a person (RFC 5965 §3.1, RFC 6430, RFC 6591). */
 const NOT_COMPLAINTS: ReadonlySet<string> = new Set(['not-spam', 'auth-failure', 'dmarc']);
 
@@ -71,7 +96,7 @@ const ACTIONS: readonly string[] = ['expanded', 'relayed', 'delivered', 'delayed
  * The report about a message. Of several, those that name its recipient precede the others, which are about members of
  * a list or about addresses that the recipient forwards to.
  */
-function reportFor(message: MessageRow, reports: readonly IncomingReport[]): IncomingReport | undefined {
+function reportFor(message: Addressee, reports: readonly IncomingReport[]): IncomingReport | undefined {
   const relevant = reports.filter(({ action }) => ACTIONS.includes(action));
   const own = relevant.filter(({ recipient }) => isRecipient(message, recipient));
   const candidates = own.length > 0 ? own : relevant;
@@ -79,13 +104,17 @@ function reportFor(message: MessageRow, reports: readonly IncomingReport[]): Inc
 }
 
 /** Compares hashes, because the address of an erased person is not stored. */
-function isRecipient(message: MessageRow, address: string): boolean {
+function isRecipient(message: Addressee, address: string): boolean {
   const domain = normalizeDomain(domainOf(address)) ?? domainOf(address);
   const local = address.slice(0, address.lastIndexOf('@'));
   return emailIdentifier(`${local}@${domain}`) === message.recipient_hash;
 }
 
-function bounce(message: MessageRow, report: IncomingReport, verified: boolean): MessageEvent {
+function bounce(
+  message: Addressee,
+  report: IncomingReport,
+  verified: boolean,
+): Extract<MessageEvent, { kind: 'email_bounced' }> {
   const { scope, suppress, classification, bounceType } = report;
   // The failure was at another address, to which our recipient forwards: one report does not prove it for ours.
   const isForwarded = report.recipient !== '' && !isRecipient(message, report.recipient);
@@ -103,7 +132,7 @@ function bounce(message: MessageRow, report: IncomingReport, verified: boolean):
 }
 
 /** The fields of an SMTP reply. A diagnostic usually names the recipient, so that of an erased person is empty. */
-function reportFields(message: MessageRow, report: IncomingReport) {
+function reportFields(message: Addressee, report: IncomingReport) {
   return {
     smtpCode: report.replyCode === null ? null : Number(report.replyCode),
     enhancedCode: report.status === '' ? null : report.status,

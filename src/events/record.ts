@@ -5,8 +5,9 @@ import type { DomainRow } from '../store/domains/domains.ts';
 import type { NewEvent } from '../store/messages/events.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
+import type { MovedMessage, MovedReports } from '../store/transfer/moved-messages.ts';
 import { countEvent, isCancellation } from './campaign-counts.ts';
-import { suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
+import { type ReportedMessage, suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
 import {
   type DomainEventKind,
   type EventFields,
@@ -25,6 +26,11 @@ export interface Recorder {
   /** Returns false, and changes nothing, when the event cannot happen in the state of the message. */
   message(tables: Tables, message: MessageRow, event: MessageEvent, options?: MessageEventOptions): boolean;
   /**
+   * Records a report about a message that the account sent before it came from another installation. Returns false, and
+   * changes nothing, when there was such a report before.
+   */
+  moved(tables: Tables, message: KnownMovedMessage, event: MovedEvent): boolean;
+  /**
    * Restores the state of a leased message whose attempt did not begin: `queued` before its first attempt, `deferred`
    * after one. There is no event.
    */
@@ -42,6 +48,9 @@ export interface Recorder {
   /** Records a complaint about a message that was purged. */
   complained(tables: Tables, event: EventWithoutMessage<'email_complained'>): void;
 }
+
+export type KnownMovedMessage = MovedMessage & MovedReports;
+export type MovedEvent = Extract<MessageEvent, { kind: 'email_bounced' | 'email_complained' }>;
 
 /** The fields of a domain's event; the recorder adds the name of the domain. */
 export type DomainEventFields = Omit<EventFields[DomainEventKind], 'domain'>;
@@ -106,7 +115,12 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       });
 
   /** Returns whether the recipient is suppressed now; null for events that suppress nobody. */
-  function suppress(tables: Tables, message: MessageRow, event: MessageEvent, at: number): boolean | null {
+  function suppress(
+    tables: Tables,
+    message: ReportedMessage & Pick<MessageRow, 'simulated'>,
+    event: MessageEvent,
+    at: number,
+  ): boolean | null {
     if (message.simulated === 1) return null;
     if (event.kind === 'email_bounced')
       return suppressAfterBounce(tables, message, event.fields, event.effect, at);
@@ -137,6 +151,35 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         message_seq: message.seq,
         domain_id: null,
         data: JSON.stringify(suppressed === null ? fields : { ...fields, suppressed }),
+      });
+      return true;
+    },
+    moved: (tables, message, event) => {
+      const report = event.kind === 'email_bounced' ? 'bounced' : 'complained';
+      if (message[report] === 1) return false;
+      tables.movedMessages.mark(message.message_id, report);
+      const at = clock.now();
+      const { account_id: accountId, recipient_hash: hash, use_case: useCase } = message;
+      // The address is not known, as of an erased recipient.
+      const reported = { ...message, recipient: hash, seq: null, simulated: 0 } as const;
+      const suppressed = suppress(tables, reported, event, at);
+      if (suppressed === true) onSuppressionChange?.(tables, accountId, hash);
+      countEvent(tables, reported, event, at);
+      const context: MessageContext = {
+        contactIdentifier: hash,
+        useCase,
+        ...(message.campaign_id === null ? {} : { campaignId: message.campaign_id }),
+        ...(message.subscription_group_id === null
+          ? {}
+          : { subscriptionGroupId: message.subscription_group_id }),
+      };
+      insert(tables, {
+        account_id: accountId,
+        kind: event.kind,
+        at,
+        message_seq: null,
+        domain_id: null,
+        data: JSON.stringify({ ...context, ...event.fields, ...(suppressed === null ? {} : { suppressed }) }),
       });
       return true;
     },

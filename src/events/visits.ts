@@ -12,10 +12,12 @@ import type { Recorder } from './record.ts';
  * memory and are recorded in small units of work, one at a time, between those of sends. Visitors never wait for the
  * database. A crash loses the waiting visits, those of the last milliseconds.
  */
-export type TrackedVisit = Visitor &
-  ({ kind: 'email_opened'; messageId: string } | { kind: 'email_clicked'; messageId: string; url: string });
+export type TrackedVisit = Visitor & ({ kind: 'email_opened' } | { kind: 'email_clicked'; url: string });
 
 interface Visitor {
+  messageId: string;
+  /** Whether the visit may be one of this account's messages, by the token of the link. */
+  isOf(accountId: string): boolean;
   ip: string;
   userAgent: string;
   /** The client is a crawler, a scanner or another program. */
@@ -111,11 +113,11 @@ export function createVisits({ clock, log, writer, recorder, observe }: VisitsDe
   };
 }
 
-/** In a unit of work. Returns false when the message was purged. */
+/** In a unit of work. Returns false when the message was purged, or is not of the link's account. */
 function recordVisit(recorder: Recorder, tables: Tables, visit: TrackedVisit): boolean {
   const { kind, messageId, ip, userAgent, isBot, isProxy } = visit;
   const message = tables.messages.byId(messageId);
-  if (message === null) return false;
+  if (message === null || !visit.isOf(message.account_id)) return false;
   const isFirst = tables.visits.markFirst(message.seq, kind, isBot ? 'machine' : 'person');
   const fields = { ip, userAgent, isBot, isProxy, isFirst };
   const event: MessageEvent =

@@ -1,5 +1,5 @@
-import type { KeyObject } from 'node:crypto';
 import { escapeHtml } from './html/escape.ts';
+import type { ClickSigner } from './tokens.ts';
 
 /**
  * The content of a message, validated and rendered, but not yet composed as MIME: the form that the queue stores. All
@@ -74,7 +74,7 @@ export interface Tracking {
   /** The URL of a tracked link before its token: `https://link.example.com/c/`. */
   linkPrefix: string;
   /** Signs the tokens (tokens.ts); null: links are not changed. */
-  clickKey: KeyObject | null;
+  clickSigner: ClickSigner | null;
   messageId: string;
   /** URL of the open-tracking pixel; null for none. */
   pixelUrl: string | null;

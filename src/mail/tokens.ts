@@ -1,63 +1,98 @@
 import { createHash, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { mac, type Seal } from '../core/seal.ts';
+import { base32, fromBase32 } from './base32.ts';
 import { PACKED_ID_LENGTH, packId, unpackId } from './packed-id.ts';
 import { packSentMail, type SentMail, unpackSentMail } from './sent-mail.ts';
 
 /**
  * Signed tokens that identify the message of a bounce, a complaint, an unsubscribe or a click, and cannot be forged. Each
- * purpose has a separate MAC key, so that a token of one purpose is invalid for all others. Reading a token never throws,
- * and compares the MAC in constant time.
+ * account has its own key, and each purpose a key derived from it: a token of one purpose is invalid for all others, and
+ * the key of an account that moves to another installation signs nothing of other accounts. A token begins with the tag
+ * of its account, by which its key is found. Reading a token never throws, and compares the MAC in constant time.
+ *
+ * Tokens of older versions have no tag and one key for all accounts. They are read, but not created.
  */
-export interface IdToken {
-  /** Throws on an id that is not `<kind>_<epoch ms>_<12 base-36 characters>`. */
-  make(id: string): string;
-  /** The id, or null when `make` did not create the token. */
-  read(token: string): string | null;
-}
-
-/** A token that contains all that it identifies, so that it works after the message was purged. */
-export interface SentMailToken {
-  /** Throws when an id cannot be packed into a token. */
-  make(mail: SentMail): string;
-  /** Null when `make` did not create the token. */
-  read(token: string): SentMail | null;
-}
-
-/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/` and `/o/`. */
-const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open'] as const;
-
-export type UrlPurpose = (typeof URL_PURPOSES)[number];
-
 export interface Tokens {
-  /** Local part of the envelope sender, `b-<token>`: 42 characters, case-insensitive (VERP). */
-  returnPath: IdToken;
-  /** Local part for complaint feedback, `fbl-<token>` (RFC 9477). */
-  feedback: IdToken;
-  /** Local part of the mailto form of List-Unsubscribe, `unsubscribe-<token>`. */
-  unsubscribe: IdToken;
-  /** Value of X-Postrider-Id. */
-  signedId: IdToken;
-  /** Last part of an unsubscribe page's URL. */
-  unsubscribeUrl: SentMailToken;
-  /** Last part of a report-abuse page's URL. */
-  reportUrl: SentMailToken;
-  /** Last part of an open-tracking pixel's URL, without file extension. */
-  openUrl: IdToken;
-  /** The key that signs the tokens of tracked links; the delivery worker creates them. */
-  clickKey: KeyObject;
+  /** Creates the tokens of an account's messages. */
+  of(accountId: string): AccountTokens;
+  /** Reads the local part of the envelope sender; the id of the message, or null. */
+  returnPath(token: string): string | null;
+  feedback(token: string): string | null;
+  unsubscribe(token: string): string | null;
+  /** Reads a value of X-Postrider-Id. */
+  signedId(token: string): string | null;
+  unsubscribeUrl(token: string): SentMail | null;
+  reportUrl(token: string): SentMail | null;
+  openUrl(token: string): TrackedMessage | null;
   /** Reads a token of `clickTokens` from a request to `host`. */
-  readClick(token: string, host: string): Click | null;
-  /** Signs any octets as a base64url token. */
-  makeUrlToken(purpose: UrlPurpose, payload: Buffer): string;
-  readUrlToken(purpose: UrlPurpose, token: string): Buffer | null;
+  click(token: string, host: string): Click | null;
 }
 
-export interface Click {
+/** All functions throw when an id is not `<kind>_<epoch ms>_<12 base-36 characters>`. */
+export interface AccountTokens {
+  /** Local part of the envelope sender, `b-<token>`: 50 characters, case-insensitive (VERP). */
+  returnPath(id: string): string;
+  /** Local part for complaint feedback, `fbl-<token>` (RFC 9477). */
+  feedback(id: string): string;
+  /** Local part of the mailto form of List-Unsubscribe, `unsubscribe-<token>`. */
+  unsubscribe(id: string): string;
+  /** Value of X-Postrider-Id. */
+  signedId(id: string): string;
+  /** Last part of an unsubscribe page's URL: it contains all that an opt-out needs after the message was purged. */
+  unsubscribeUrl(mail: SentMail): string;
+  /** Last part of a report-abuse page's URL. */
+  reportUrl(mail: SentMail): string;
+  /** Last part of an open-tracking pixel's URL, without file extension. */
+  openUrl(id: string): string;
+  /** Signs the tokens of tracked links; the delivery worker creates them. */
+  click: ClickSigner;
+}
+
+export interface ClickSigner {
+  key: KeyObject;
+  /** The octets at the beginning of the tokens: those of `linkPrefix`. */
+  head: Uint8Array;
+}
+
+/** The message of a token, read without a database: the account must be compared with that of the message. */
+export interface TrackedMessage {
   id: string;
+  /** Whether the token was created for a message of this account. */
+  isOf(accountId: string): boolean;
+}
+
+export interface Click extends TrackedMessage {
   url: string;
   /** The link was created for the host; also true for links of older versions, which did not record the host. */
   madeForHost: boolean;
 }
+
+/** What a key may sign, and the keys of accounts that came from another installation. */
+export interface TokenAccounts {
+  /** The key that an account with this tag (10 hexadecimal digits) brought with it; null: it has none. */
+  importedKey(tag: string): ImportedTokenKey | null;
+  /** The account of a message; null: the message is not known. */
+  accountOf(messageId: string): string | null;
+}
+
+export interface ImportedTokenKey {
+  accountId: string;
+  key: Buffer;
+}
+
+/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/` and `/o/`. */
+const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open'] as const;
+type UrlPurpose = (typeof URL_PURPOSES)[number];
+
+/** Purposes of the tokens in addresses, and what precedes the token. */
+const ADDRESS_PURPOSES = {
+  'return-path': 'b-',
+  feedback: 'fbl-',
+  'unsubscribe-address': 'unsubscribe-',
+  'message-id': '',
+} as const;
+type AddressPurpose = keyof typeof ADDRESS_PURPOSES;
 
 /**
  * The octet between message id and URL of a click token, followed by a hash of the host. No URL begins with it, which
@@ -66,80 +101,161 @@ export interface Click {
 const WITH_HOST = 1;
 const HOST_TAG_LENGTH = 8;
 
-/** With the 15 octets of an id 200 bits, which base32 encodes without spare bits: each token has one spelling. */
+/** Identifies an account in 40 bits: with the octet before it, 8 characters of base64url; alone, 8 of base32. */
+const TAG_LENGTH = 5;
+/** The first octet of a URL token. Those of older versions begin with a small number. */
+const WITH_TAG = 0xa2;
+const HEAD_LENGTH = 1 + TAG_LENGTH;
+/** With the octets of tag and id 240 bits, which base32 encodes without spare bits: each token has one spelling. */
 const ADDRESS_MAC_LENGTH = 10;
 const URL_MAC_LENGTH = 16;
-const ADDRESS_TOKEN_LENGTH = 40;
+const ADDRESS_TOKEN_LENGTH = 48;
+const OLD_ADDRESS_TOKEN_LENGTH = 40;
 /** Longer than the token of any tracked URL. */
 const MAX_URL_TOKEN_LENGTH = 16_384;
+/** Accounts whose keys are in memory; ten keys each. */
+const MAX_CACHED_ACCOUNTS = 2000;
+const MAC_KEY_LENGTH = 32;
 
-/** Derives the keys from `seal`; the tokens of one data directory are invalid in another. */
-export function createTokens(seal: Seal): Tokens {
-  const addressToken = (purpose: string, prefix: string): IdToken => {
-    const key = seal.derive(`token/${purpose}`);
-    return {
-      make: (id) => {
-        const packed = packId(id);
-        return prefix + base32(Buffer.concat([packed, mac(key, packed, ADDRESS_MAC_LENGTH)]));
-      },
-      read: (token) => {
-        if (token.length !== prefix.length + ADDRESS_TOKEN_LENGTH) return null;
-        if (token.slice(0, prefix.length).toLowerCase() !== prefix) return null;
-        const octets = fromBase32(token.slice(prefix.length));
-        const packed = octets && verifiedPayload(octets, key, ADDRESS_MAC_LENGTH);
-        return packed && unpackId(packed);
-      },
-    };
+const NO_ACCOUNTS: TokenAccounts = { importedKey: () => null, accountOf: () => null };
+
+/** The tag of an account in its tokens. Two accounts of one installation never have the same. */
+export function accountTag(accountId: string): Buffer {
+  return createHash('sha256').update(`postrider account ${accountId}`).digest().subarray(0, TAG_LENGTH);
+}
+
+/** The first 8 characters of the account's tokens in URLs: a load balancer can route links by them. */
+export function linkPrefix(accountId: string): string {
+  return headOf(accountTag(accountId)).toString('base64url');
+}
+
+/** The key from which an installation derives the keys of an account's tokens, if the account did not bring its own. */
+export function ownTokenKey(seal: Pick<Seal, 'derive'>, accountId: string): Buffer {
+  return seal.derive(`token/account/${accountTag(accountId).toString('hex')}`);
+}
+
+/** The keys of one account by purpose. */
+type Keys = Record<UrlPurpose | AddressPurpose, KeyObject>;
+
+/** A verified token. `isOf`: whether its key signs for this account. */
+interface Verified {
+  payload: Buffer;
+  isOf(accountId: string): boolean;
+}
+
+/** Derives the keys from `seal`; the tokens of one data directory are invalid in another, unless an account moved. */
+export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts = NO_ACCOUNTS): Tokens {
+  const own = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
+  const imported = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
+  const oldUrlKeys = keysOf((purpose) => seal.derive(`token/url/${purpose}`), URL_PURPOSES);
+  const oldAddressKeys = keysOf((purpose) => seal.derive(`token/${purpose}`), addressPurposes());
+
+  function cached(cache: LRUCache<string, Keys>, name: string, accountKey: () => Buffer): Keys {
+    const known = cache.get(name) ?? derivedKeys(accountKey());
+    cache.set(name, known);
+    return known;
+  }
+  const ownKeys = (tag: string) => cached(own, tag, () => seal.derive(`token/account/${tag}`));
+  const importedKeys = ({ accountId, key }: ImportedTokenKey) =>
+    cached(imported, `${accountId} ${key.toString('hex')}`, () => key);
+
+  /** Verifies with the key of this installation, then with the one that the account brought. */
+  function verify(
+    octets: Buffer,
+    tag: string,
+    purpose: UrlPurpose | AddressPurpose,
+    macLength: number,
+  ): Verified | null {
+    const signed = verifiedPayload(octets, ownKeys(tag)[purpose], macLength);
+    if (signed !== null) return { payload: signed, isOf: (id) => accountTag(id).toString('hex') === tag };
+    const brought = accounts.importedKey(tag);
+    const payload = brought && verifiedPayload(octets, importedKeys(brought)[purpose], macLength);
+    return payload && { payload, isOf: (id) => id === brought.accountId };
+  }
+
+  /** Whether the message is one of the token's account; true when the message is not known. */
+  function mayName(token: Pick<Verified, 'isOf'>, messageId: string): boolean {
+    const owner = accounts.accountOf(messageId);
+    return owner === null || token.isOf(owner);
+  }
+
+  const readAddress = (purpose: AddressPurpose) => (token: string) => {
+    const prefix = ADDRESS_PURPOSES[purpose];
+    if (token.slice(0, prefix.length).toLowerCase() !== prefix) return null;
+    const length = token.length - prefix.length;
+    if (length !== ADDRESS_TOKEN_LENGTH && length !== OLD_ADDRESS_TOKEN_LENGTH) return null;
+    const octets = fromBase32(token.slice(prefix.length));
+    if (octets === null) return null;
+    if (length === OLD_ADDRESS_TOKEN_LENGTH) {
+      const payload = verifiedPayload(octets, oldAddressKeys[purpose], ADDRESS_MAC_LENGTH);
+      return payload && unpackId(payload);
+    }
+    const verified = verify(octets, tagIn(octets, 0), purpose, ADDRESS_MAC_LENGTH);
+    const id = verified && unpackId(verified.payload.subarray(TAG_LENGTH));
+    return id !== null && verified !== null && mayName(verified, id) ? id : null;
   };
 
-  const urlKeys = new Map(URL_PURPOSES.map((purpose) => [purpose, seal.derive(`token/url/${purpose}`)]));
-  const urlKey = (purpose: UrlPurpose): Buffer => {
-    const key = urlKeys.get(purpose);
-    if (!key) throw new Error(`no token key for purpose ${purpose}`);
-    return key;
-  };
-  const makeUrlToken: Tokens['makeUrlToken'] = (purpose, payload) => urlToken(urlKey(purpose), payload);
-  const readUrlToken: Tokens['readUrlToken'] = (purpose, token) => {
+  function readUrl(purpose: UrlPurpose, token: string): Verified | null {
     if (token.length > MAX_URL_TOKEN_LENGTH) return null;
     const octets = Buffer.from(token, 'base64url');
     // Node ignores invalid characters and spare bits: only the canonical spelling is valid.
     if (octets.toString('base64url') !== token) return null;
-    return verifiedPayload(octets, urlKey(purpose), URL_MAC_LENGTH);
+    if (octets[0] === WITH_TAG && octets.length >= HEAD_LENGTH + URL_MAC_LENGTH) {
+      const verified = verify(octets, tagIn(octets, 1), purpose, URL_MAC_LENGTH);
+      return verified && { ...verified, payload: verified.payload.subarray(HEAD_LENGTH) };
+    }
+    const payload = verifiedPayload(octets, oldUrlKeys[purpose], URL_MAC_LENGTH);
+    return payload && { payload, isOf: () => true };
+  }
+
+  const readMail = (purpose: UrlPurpose) => (token: string) => {
+    const verified = readUrl(purpose, token);
+    const mail = verified && unpackSentMail(verified.payload);
+    if (mail === null || verified === null || !verified.isOf(mail.accountId)) return null;
+    return mayName({ isOf: (id) => id === mail.accountId }, mail.messageId) ? mail : null;
   };
-  const urlId = (purpose: UrlPurpose): IdToken => ({
-    make: (id) => makeUrlToken(purpose, packId(id)),
-    read: (token) => {
-      const packed = readUrlToken(purpose, token);
-      return packed && unpackId(packed);
-    },
-  });
-  const sentMailToken = (purpose: UrlPurpose): SentMailToken => ({
-    make: (mail) => makeUrlToken(purpose, packSentMail(mail)),
-    read: (token) => {
-      const packed = readUrlToken(purpose, token);
-      return packed && unpackSentMail(packed);
-    },
-  });
 
   return {
-    returnPath: addressToken('return-path', 'b-'),
-    feedback: addressToken('feedback', 'fbl-'),
-    unsubscribe: addressToken('unsubscribe-address', 'unsubscribe-'),
-    signedId: addressToken('message-id', ''),
-    makeUrlToken,
-    readUrlToken,
-    unsubscribeUrl: sentMailToken('unsubscribe'),
-    reportUrl: sentMailToken('report'),
-    openUrl: urlId('open'),
-    clickKey: createSecretKey(urlKey('click')),
-    readClick: (token, host) => {
-      const payload = readUrlToken('click', token);
-      const id = payload && unpackId(payload.subarray(0, PACKED_ID_LENGTH));
-      if (!id) return null;
+    of: (accountId) => {
+      const tag = accountTag(accountId);
+      const brought = accounts.importedKey(tag.toString('hex'));
+      const keys = brought?.accountId === accountId ? importedKeys(brought) : ownKeys(tag.toString('hex'));
+      const head = headOf(tag);
+      const address = (purpose: AddressPurpose) => (id: string) =>
+        ADDRESS_PURPOSES[purpose] +
+        base32(signed(keys[purpose], Buffer.concat([tag, packId(id)]), ADDRESS_MAC_LENGTH));
+      const url = (purpose: UrlPurpose, payload: Buffer) => urlToken(keys[purpose], head, payload);
+      return {
+        returnPath: address('return-path'),
+        feedback: address('feedback'),
+        unsubscribe: address('unsubscribe-address'),
+        signedId: address('message-id'),
+        unsubscribeUrl: (mail) => url('unsubscribe', packSentMail(mail)),
+        reportUrl: (mail) => url('report', packSentMail(mail)),
+        openUrl: (id) => url('open', packId(id)),
+        click: { key: keys.click, head },
+      };
+    },
+    returnPath: readAddress('return-path'),
+    feedback: readAddress('feedback'),
+    unsubscribe: readAddress('unsubscribe-address'),
+    signedId: readAddress('message-id'),
+    unsubscribeUrl: readMail('unsubscribe'),
+    reportUrl: readMail('report'),
+    openUrl: (token) => {
+      const verified = readUrl('open', token);
+      const id = verified && unpackId(verified.payload);
+      return id !== null && verified !== null ? { id, isOf: verified.isOf } : null;
+    },
+    click: (token, host) => {
+      const verified = readUrl('click', token);
+      const id = verified && unpackId(verified.payload.subarray(0, PACKED_ID_LENGTH));
+      if (id === null || verified === null) return null;
+      const { payload, isOf } = verified;
       const rest = payload.subarray(PACKED_ID_LENGTH);
-      if (rest[0] !== WITH_HOST) return { id, url: rest.toString(), madeForHost: true };
+      if (rest[0] !== WITH_HOST) return { id, isOf, url: rest.toString(), madeForHost: true };
       const madeForHost = rest.subarray(1, 1 + HOST_TAG_LENGTH).equals(hostTag(host));
-      return { id, url: rest.subarray(1 + HOST_TAG_LENGTH).toString(), madeForHost };
+      return { id, isOf, url: rest.subarray(1 + HOST_TAG_LENGTH).toString(), madeForHost };
     },
   };
 }
@@ -148,9 +264,9 @@ export function createTokens(seal: Seal): Tokens {
  * Returns a function that creates the last part of a message's tracked link at `host` from the URL of the link. Throws
  * when the id cannot be packed into a token.
  */
-export function clickTokens(key: KeyObject, id: string, host: string): (url: string) => string {
-  const head = Buffer.concat([packId(id), Buffer.from([WITH_HOST]), hostTag(host)]);
-  return (url) => urlToken(key, Buffer.concat([head, Buffer.from(url)]));
+export function clickTokens({ key, head }: ClickSigner, id: string, host: string): (url: string) => string {
+  const start = Buffer.concat([packId(id), Buffer.from([WITH_HOST]), hostTag(host)]);
+  return (url) => urlToken(key, head, Buffer.concat([start, Buffer.from(url)]));
 }
 
 /** Not keyed: it is part of the signed payload. */
@@ -158,52 +274,47 @@ function hostTag(host: string): Buffer {
   return createHash('sha256').update(host).digest().subarray(0, HOST_TAG_LENGTH);
 }
 
-function urlToken(key: Buffer | KeyObject, payload: Buffer): string {
-  return Buffer.concat([payload, mac(key, payload, URL_MAC_LENGTH)]).toString('base64url');
+function headOf(tag: Buffer): Buffer {
+  return Buffer.concat([Buffer.from([WITH_TAG]), tag]);
+}
+
+function tagIn(octets: Buffer, at: number): string {
+  return octets.toString('hex', at, at + TAG_LENGTH);
+}
+
+function addressPurposes(): AddressPurpose[] {
+  return Object.keys(ADDRESS_PURPOSES) as AddressPurpose[]; // the keys of a constant
+}
+
+/** One key for each purpose. */
+function keysOf<Purpose extends string>(
+  keyOf: (purpose: Purpose) => Buffer,
+  purposes: readonly Purpose[],
+): Record<Purpose, KeyObject> {
+  const entries = purposes.map((purpose) => [purpose, createSecretKey(keyOf(purpose))]);
+  return Object.fromEntries(entries) as Record<Purpose, KeyObject>; // the keys are `purposes`
+}
+
+function derivedKeys(accountKey: Buffer): Keys {
+  const of = (purpose: string) => mac(accountKey, purpose, MAC_KEY_LENGTH);
+  return {
+    ...keysOf((purpose) => of(`url/${purpose}`), URL_PURPOSES),
+    ...keysOf(of, addressPurposes()),
+  };
+}
+
+/** The payload, followed by its MAC. */
+function signed(key: KeyObject, payload: Buffer, macLength: number): Buffer {
+  return Buffer.concat([payload, mac(key, payload, macLength)]);
+}
+
+function urlToken(key: KeyObject, head: Uint8Array, payload: Buffer): string {
+  return signed(key, Buffer.concat([head, payload]), URL_MAC_LENGTH).toString('base64url');
 }
 
 /** The octets before the MAC; null when the MAC is wrong or incomplete. */
-function verifiedPayload(octets: Buffer, key: Buffer, macLength: number): Buffer | null {
+function verifiedPayload(octets: Buffer, key: KeyObject, macLength: number): Buffer | null {
   if (octets.length < macLength) return null;
   const payload = octets.subarray(0, octets.length - macLength);
   return timingSafeEqual(octets.subarray(payload.length), mac(key, payload, macLength)) ? payload : null;
-}
-
-/** RFC 4648 §6, in lower case and without padding; the input is always a multiple of five octets. */
-const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
-const BASE32_VALUES: ReadonlyMap<string, number> = new Map(
-  Array.from(BASE32).flatMap((char, value) => [
-    [char, value],
-    [char.toUpperCase(), value],
-  ]),
-);
-
-function base32(octets: Buffer): string {
-  let text = '';
-  let bits = 0;
-  let held = 0;
-  for (const octet of octets) {
-    held = ((held << 8) | octet) & 0xfff;
-    bits += 8;
-    for (; bits >= 5; bits -= 5) text += BASE32[(held >> (bits - 5)) & 31];
-  }
-  return text;
-}
-
-/** Decodes base32, case-insensitive; null when a character is not in the alphabet. */
-function fromBase32(text: string): Buffer | null {
-  const octets = Buffer.alloc((text.length * 5) / 8);
-  let at = 0;
-  let bits = 0;
-  let held = 0;
-  for (const char of text) {
-    const value = BASE32_VALUES.get(char);
-    if (value === undefined) return null;
-    held = ((held << 5) | value) & 0xfff;
-    bits += 5;
-    if (bits < 8) continue;
-    bits -= 8;
-    octets[at++] = (held >> bits) & 255;
-  }
-  return octets;
 }

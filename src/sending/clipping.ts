@@ -55,7 +55,7 @@ function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOpti
     feedbackId: '',
     tracking: {
       linkPrefix: `${linkBase}/c/`,
-      clickKey: createSecretKey(Buffer.alloc(32)),
+      clickSigner: { key: createSecretKey(Buffer.alloc(32)), head: Buffer.alloc(6) },
       messageId,
       pixelUrl: trackOpens ? `${linkBase}/o/${token}.gif` : null,
     },

@@ -15,6 +15,7 @@ import { ATTEMPT_POLICY, CONTENT_POLICY, MESSAGE_POLICY } from './messages/messa
 import { QUEUE_POLICY } from './messages/queue.ts';
 import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
 import { STRIKE_POLICY, SUPPRESSION_POLICY } from './suppressions.ts';
+import { MOVED_MESSAGE_POLICY } from './transfer/moved-messages.ts';
 import { WEBHOOK_DELIVERY_POLICY } from './webhook-deliveries.ts';
 
 /** The policies of all tables with personal data or retention, in the order in which retention deletes. */
@@ -29,6 +30,7 @@ export const DATA_POLICIES = [
   ATTEMPT_POLICY,
   STRIKE_POLICY,
   DELAY_NOTICE_POLICY,
+  MOVED_MESSAGE_POLICY,
   HOURLY_COUNT_POLICY,
   KEPT_MAIL_POLICY,
   DMARC_REPORT_POLICY,
@@ -63,6 +65,7 @@ function stepsOf({ erasure }: DataPolicy): readonly ErasureStep[] {
 
 /** Tables with neither personal data of recipients or contacts nor rows that age: an account's own data and counters. */
 export const OTHER_TABLES = [
+  'account_imports',
   'account_limits',
   'account_numbers',
   'accounts',
@@ -90,6 +93,7 @@ export const OTHER_TABLES = [
   'templates',
   // Deleted with the report.
   'tls_failures',
+  'token_keys',
   'webhook_secrets',
   'webhooks',
   'zone_changes',

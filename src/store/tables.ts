@@ -38,6 +38,10 @@ import { backlogTable } from './monitoring/backlog.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
+import { accountImportTable } from './transfer/account-imports.ts';
+import { importedRecordTable } from './transfer/imported-records.ts';
+import { movedMessageTable } from './transfer/moved-messages.ts';
+import { tokenKeyTable } from './transfer/token-keys.ts';
 import { webhookDeliveryTable } from './webhook-deliveries.ts';
 import { webhookTable } from './webhooks.ts';
 
@@ -84,6 +88,10 @@ export function createTables(db: Database) {
     certificates: () => certificateTable(db),
     webhooks: () => webhookTable(db),
     webhookDeliveries: () => webhookDeliveryTable(db),
+    tokenKeys: () => tokenKeyTable(db),
+    movedMessages: () => movedMessageTable(db),
+    accountImports: () => accountImportTable(db),
+    importedRecords: () => importedRecordTable(db),
     restoreHolds: () => restoreHoldTable(db),
     retention: () => retentionTable(db),
     freeSpace: () => freeSpaceTable(db),

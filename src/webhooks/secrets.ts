@@ -15,9 +15,11 @@ export interface WebhookSecrets {
 
 export function createWebhookSecrets({ seal, random }: { seal: Seal; random: Random }): WebhookSecrets {
   return {
-    create: (webhookId) => seal.seal(random.bytes(KEY_BYTES), sealContext(webhookId)),
+    create: (webhookId) => seal.seal(random.bytes(KEY_BYTES), webhookSealContext(webhookId)),
     keys: (tables, { number, webhook_id: webhookId }, now) =>
-      tables.webhooks.secrets(number, now).map(({ secret }) => seal.open(secret, sealContext(webhookId))),
+      tables.webhooks
+        .secrets(number, now)
+        .map(({ secret }) => seal.open(secret, webhookSealContext(webhookId))),
   };
 }
 
@@ -26,6 +28,7 @@ export function presentSecret(key: Buffer): string {
   return PREFIX + key.toString('base64');
 }
 
-function sealContext(webhookId: string): string {
+/** The context with which a secret is sealed. */
+export function webhookSealContext(webhookId: string): string {
   return `webhook:${webhookId}`;
 }

@@ -64,7 +64,7 @@ const copyOf = (message: MessageRow): CopyDetails => ({
   feedbackId: 'a:b:mk:postrider',
   tracking: {
     linkPrefix: 'https://track.example/c/',
-    clickKey: createSecretKey(Buffer.alloc(32)),
+    clickSigner: { key: createSecretKey(Buffer.alloc(32)), head: Buffer.alloc(6) },
     messageId: message.message_id,
     pixelUrl: 'https://track.example/o/1.gif',
   },

@@ -35,8 +35,8 @@ describe.skipIf(required.missing)(`the public pages${required.reason}`, () => {
       rig,
       mail,
       stopped,
-      unsubscribe: `${rig.base}/u/${rig.tokens.unsubscribeUrl.make(mail)}`,
-      report: `${rig.base}/r/${rig.tokens.reportUrl.make(mail)}`,
+      unsubscribe: `${rig.base}/u/${rig.tokens.of('acct_one').unsubscribeUrl(mail)}`,
+      report: `${rig.base}/r/${rig.tokens.of('acct_one').reportUrl(mail)}`,
     };
   }
 
@@ -234,9 +234,9 @@ describe.skipIf(required.missing)(`the public pages${required.reason}`, () => {
         feedbackId: '',
         tracking: {
           linkPrefix: prefix,
-          clickKey: rig.tokens.clickKey,
+          clickSigner: rig.tokens.of('acct_one').click,
           messageId: message.message_id,
-          pixelUrl: `${rig.base}/o/${rig.tokens.openUrl.make(message.message_id)}.gif`,
+          pixelUrl: `${rig.base}/o/${rig.tokens.of('acct_one').openUrl(message.message_id)}.gif`,
         },
       });
       const before = await hrefs((await openHtml(html)).page);
@@ -265,7 +265,7 @@ describe.skipIf(required.missing)(`the public pages${required.reason}`, () => {
       const port = new URL(rig.base).port;
       const link = rig.clickUrl(message.message_id, target, 'link.example.com');
       await window.page.setContent(
-        `<a href="http://link.example.com:${port}${link}">Read on</a><img src="${rig.base}/o/${rig.tokens.openUrl.make(message.message_id)}.gif">`,
+        `<a href="http://link.example.com:${port}${link}">Read on</a><img src="${rig.base}/o/${rig.tokens.of('acct_one').openUrl(message.message_id)}.gif">`,
       );
       await Promise.all([window.page.waitForURL(target), window.page.getByText('Read on').click()]);
       await rig.settle();

@@ -24,10 +24,11 @@ function start(options: { failing?: boolean } = {}) {
       results[`${kind} ${result}`] = (results[`${kind} ${result}`] ?? 0) + 1;
     },
   });
-  type Changes = Partial<Omit<TrackedVisit, 'kind'>>;
+  type Changes = Partial<Pick<TrackedVisit, 'messageId' | 'ip' | 'userAgent' | 'isBot' | 'isProxy'>>;
   const visit = (changes: Changes = {}): TrackedVisit => ({
     kind: 'email_opened',
     messageId: message.message_id,
+    isOf: (accountId) => accountId === message.account_id,
     ...PERSON,
     ...changes,
   });

@@ -1,11 +1,23 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
-import { createSeal } from '../../src/core/seal.ts';
-import type { SentMail } from '../../src/mail/sent-mail.ts';
-import { clickTokens, createTokens, type IdToken, type Tokens } from '../../src/mail/tokens.ts';
+import { createSeal, mac } from '../../src/core/seal.ts';
+import { packId } from '../../src/mail/packed-id.ts';
+import { packSentMail, type SentMail } from '../../src/mail/sent-mail.ts';
+import {
+  accountTag,
+  clickTokens,
+  createTokens,
+  linkPrefix,
+  ownTokenKey,
+  type TokenAccounts,
+  type Tokens,
+} from '../../src/mail/tokens.ts';
 
-const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
+const seal = createSeal(Buffer.alloc(32, 1), systemRandom);
+const tokens = createTokens(seal);
+const ACCOUNT = 'acct_abcdefghijkl';
+const made = tokens.of(ACCOUNT);
 const otherTokens = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
 
 const PURPOSES = [
@@ -17,6 +29,12 @@ const PURPOSES = [
 ] as const satisfies (keyof Tokens)[];
 const ADDRESS_PURPOSES = ['returnPath', 'feedback', 'unsubscribe', 'signedId'] as const;
 
+/** The id in a token of any purpose; null when it is not valid. */
+function idIn(from: Tokens, purpose: (typeof PURPOSES)[number], token: string): string | null {
+  const read = from[purpose](token);
+  return typeof read === 'object' ? (read?.id ?? null) : read;
+}
+
 const kind = fc.constantFrom('msg', 'job', 'evt', 'campaign', 'domain', 'sgroup', 'whd');
 const epoch = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2 ** 48 - 1 }));
 const id = fc
@@ -26,7 +44,7 @@ const id = fc
 const sample = 'msg_1700000000000_abcdefghijkl';
 
 describe.each(PURPOSES)('a token for %s', (purpose) => {
-  const token: IdToken = tokens[purpose];
+  const token = { make: made[purpose], read: (text: string) => idIn(tokens, purpose, text) };
 
   it('contains the id that it was created from', () => {
     fc.assert(
@@ -60,14 +78,15 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
 
   it('is rejected for another purpose, and in another installation', () => {
     for (const other of PURPOSES.filter((other) => other !== purpose)) {
-      const prefix = /^(?:b|fbl|unsubscribe)-(?=.{40}$)/;
+      const prefix = /^(?:b|fbl|unsubscribe)-(?=.{48}$)/;
       const bare = token.make(sample).replace(prefix, '');
-      const wanted = prefix.exec(tokens[other].make(sample))?.[0] ?? '';
-      expect(tokens[other].read(token.make(sample))).toBeNull();
-      expect(tokens[other].read(wanted + bare)).toBeNull();
+      const wanted = prefix.exec(made[other](sample))?.[0] ?? '';
+      expect(idIn(tokens, other, token.make(sample))).toBeNull();
+      expect(idIn(tokens, other, wanted + bare)).toBeNull();
     }
-    expect(otherTokens[purpose].read(token.make(sample))).toBeNull();
-    expect(otherTokens[purpose].read(otherTokens[purpose].make(sample))).toBe(sample);
+    expect(idIn(otherTokens, purpose, token.make(sample))).toBeNull();
+    const others = otherTokens.of(ACCOUNT)[purpose](sample);
+    expect(idIn(otherTokens, purpose, others)).toBe(sample);
   });
 
   it('is null for any other text, and never throws', () => {
@@ -82,6 +101,7 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
       'fbl-',
       'unsubscribe-',
       `b-${'a'.repeat(40)}`,
+      `b-${'a'.repeat(48)}`,
       'A'.repeat(42),
       'a'.repeat(1_000_000),
     ]) {
@@ -125,7 +145,10 @@ const mail: SentMail = {
 };
 
 describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpose) => {
-  const token = tokens[purpose];
+  const token = {
+    make: (mail: SentMail) => tokens.of(mail.accountId)[purpose](mail),
+    read: tokens[purpose],
+  };
   const other = purpose === 'reportUrl' ? tokens.unsubscribeUrl : tokens.reportUrl;
 
   it('contains the mail that it was created from', () => {
@@ -153,58 +176,63 @@ describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpo
       const mixed = good.slice(0, at) + second.slice(at);
       if (mixed !== good && mixed !== second) expect(token.read(mixed)).toBeNull();
     }
-    expect(other.read(good)).toBeNull();
-    expect(otherTokens[purpose].read(good)).toBeNull();
+    expect(other(good)).toBeNull();
+    expect(otherTokens[purpose](good)).toBeNull();
   });
 
   it('is rejected when it is signed but contains something else', () => {
     const page = purpose === 'reportUrl' ? 'report' : 'unsubscribe';
     for (const octets of [[], [0], [128, ...Array(48).fill(0)], Array(32).fill(0), Array(200).fill(255)])
-      expect(token.read(tokens.makeUrlToken(page, Buffer.from(octets)))).toBeNull();
+      expect(token.read(signedUrl(page, Buffer.from(octets)))).toBeNull();
+  });
+
+  it('is rejected with the key of one account and the id of another', () => {
+    const forged = tokens.of('acct_two')[purpose](mail);
+    expect(token.read(forged)).toBeNull();
   });
 
   it('fits on a header line', () => {
-    expect(token.make(mail)).toHaveLength(107);
+    expect(token.make(mail)).toHaveLength(115);
   });
 });
 
 describe('a token in an address', () => {
   it.each([
-    ['returnPath', /^b-[a-z2-7]{40}$/],
-    ['feedback', /^fbl-[a-z2-7]{40}$/],
-    ['unsubscribe', /^unsubscribe-[a-z2-7]{40}$/],
-    ['signedId', /^[a-z2-7]{40}$/],
+    ['returnPath', /^b-[a-z2-7]{48}$/],
+    ['feedback', /^fbl-[a-z2-7]{48}$/],
+    ['unsubscribe', /^unsubscribe-[a-z2-7]{48}$/],
+    ['signedId', /^[a-z2-7]{48}$/],
   ] as const)('for %s is a short local part', (purpose, shape) => {
-    const token = tokens[purpose].make(sample);
+    const token = made[purpose](sample);
     expect(token).toMatch(shape);
     expect(token.length).toBeLessThanOrEqual(64);
   });
 
   it.each(ADDRESS_PURPOSES)('for %s survives hosts that change letter case', (purpose) => {
-    const token = tokens[purpose].make(sample);
-    expect(tokens[purpose].read(token.toUpperCase())).toBe(sample);
-    expect(tokens[purpose].read(token.replace(/[a-m]/g, (char) => char.toUpperCase()))).toBe(sample);
+    const token = made[purpose](sample);
+    expect(tokens[purpose](token.toUpperCase())).toBe(sample);
+    expect(tokens[purpose](token.replace(/[a-m]/g, (char) => char.toUpperCase()))).toBe(sample);
   });
 
   it('rejects letters that only case folding maps to the alphabet', () => {
-    const token = tokens.returnPath.make(sample);
+    const token = made.returnPath(sample);
     const odd = token.replace(/k/g, '\u212a').replace(/s/g, '\u017f');
     expect(odd).not.toBe(token);
-    expect(tokens.returnPath.read(odd)).toBeNull();
+    expect(tokens.returnPath(odd)).toBeNull();
   });
 });
 
 describe('a click token', () => {
   const HOST = 'link.example.com';
-  const create = (id: string, url: string) => clickTokens(tokens.clickKey, id, HOST)(url);
-  const read = (token: string) => tokens.readClick(token, HOST);
+  const create = (id: string, url: string) => clickTokens(made.click, id, HOST)(url);
+  const read = (token: string) => tokens.click(token, HOST);
 
   it('contains message and URL', () => {
     fc.assert(
       fc.property(id, fc.webUrl({ withQueryParameters: true, withFragments: true }), (id, url) => {
         const token = create(id, url);
         expect(token).toMatch(/^[A-Za-z0-9_-]+$/);
-        expect(read(token)).toEqual({ id, url, madeForHost: true });
+        expect(read(token)).toMatchObject({ id, url, madeForHost: true });
       }),
     );
   });
@@ -227,44 +255,106 @@ describe('a click token', () => {
   });
 
   it('is rejected as an open token, and an open token as a click', () => {
-    expect(tokens.openUrl.read(create(sample, ''))).toBeNull();
-    expect(read(tokens.openUrl.make(sample))).toBeNull();
+    expect(tokens.openUrl(create(sample, ''))).toBeNull();
+    expect(read(made.openUrl(sample))).toBeNull();
   });
 
   it('reports whether it was created for the host', () => {
     const token = create(sample, 'https://example.com/');
-    expect(tokens.readClick(token, 'link.example.org')).toMatchObject({ madeForHost: false });
-    expect(tokens.readClick(token, '')).toMatchObject({ madeForHost: false });
+    expect(tokens.click(token, 'link.example.org')).toMatchObject({ madeForHost: false });
+    expect(tokens.click(token, '')).toMatchObject({ madeForHost: false });
   });
 
   it('of an older version, without a host, is valid for every host', () => {
     const url = 'https://example.com/?a=1';
-    const id = Buffer.from(tokens.openUrl.make(sample), 'base64url').subarray(0, 15);
-    const old = tokens.makeUrlToken('click', Buffer.concat([id, Buffer.from(url)]));
-    expect(tokens.readClick(old, HOST)).toEqual({ id: sample, url, madeForHost: true });
+    const old = signedUrl('click', Buffer.concat([packId(sample), Buffer.from(url)]));
+    expect(tokens.click(old, HOST)).toMatchObject({ id: sample, url, madeForHost: true });
   });
 
   it('is rejected without a message id', () => {
-    expect(read(tokens.makeUrlToken('click', Buffer.from('https://example.com')))).toBeNull();
-    expect(read(tokens.makeUrlToken('click', Buffer.alloc(0)))).toBeNull();
+    expect(read(signedUrl('click', Buffer.from('https://example.com')))).toBeNull();
+    expect(read(signedUrl('click', Buffer.alloc(0)))).toBeNull();
   });
 });
 
-describe('a URL token of any octets', () => {
-  const purpose = fc.constantFrom('unsubscribe', 'report', 'click', 'open');
+/** A URL token as older versions signed it. */
+function signedUrl(purpose: string, payload: Buffer): string {
+  const key = seal.derive(`token/url/${purpose}`);
+  return Buffer.concat([payload, mac(key, payload, 16)]).toString('base64url');
+}
 
-  it('returns them for its purpose and no other', () => {
-    fc.assert(
-      fc.property(purpose, purpose, fc.uint8Array({ maxLength: 200 }), (purpose, other, octets) => {
-        const payload = Buffer.from(octets);
-        const token = tokens.makeUrlToken(purpose, payload);
-        expect(tokens.readUrlToken(purpose, token)).toEqual(payload);
-        if (other !== purpose) expect(tokens.readUrlToken(other, token)).toBeNull();
-      }),
-    );
+/** An address token as older versions signed it, without its prefix. */
+function signedAddress(purpose: string, id: string): string {
+  const payload = packId(id);
+  const octets = Buffer.concat([payload, mac(seal.derive(`token/${purpose}`), payload, 10)]);
+  const bits = Array.from(octets, (octet) => octet.toString(2).padStart(8, '0')).join('');
+  return (bits.match(/.{5}/g) ?? []).map((five) => BASE32.charAt(Number.parseInt(five, 2))).join('');
+}
+
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+describe('a token of an older version', () => {
+  it('is read for its purpose', () => {
+    expect(tokens.returnPath(`b-${signedAddress('return-path', sample)}`)).toBe(sample);
+    expect(tokens.feedback(`fbl-${signedAddress('feedback', sample)}`)).toBe(sample);
+    expect(tokens.unsubscribe(`unsubscribe-${signedAddress('unsubscribe-address', sample)}`)).toBe(sample);
+    expect(tokens.signedId(signedAddress('message-id', sample))).toBe(sample);
+    expect(tokens.openUrl(signedUrl('open', packId(sample)))?.id).toBe(sample);
+    expect(tokens.unsubscribeUrl(signedUrl('unsubscribe', packSentMail(mail)))).toEqual(mail);
+    expect(tokens.reportUrl(signedUrl('report', packSentMail(mail)))).toEqual(mail);
+    expect(tokens.reportUrl(signedUrl('unsubscribe', packSentMail(mail)))).toBeNull();
+  });
+});
+
+describe('the tokens of an account that came from another installation', () => {
+  const TWO = 'acct_two';
+  const ofTwo = 'msg_1700000000001_abcdefghijkl';
+  const accounts: TokenAccounts = {
+    importedKey: (tag) =>
+      tag === accountTag(ACCOUNT).toString('hex')
+        ? { accountId: ACCOUNT, key: ownTokenKey(seal, ACCOUNT) }
+        : null,
+    accountOf: (messageId) => (messageId === ofTwo ? TWO : null),
+  };
+  const here = createTokens(createSeal(Buffer.alloc(32, 3), systemRandom), accounts);
+
+  it('are valid here', () => {
+    for (const purpose of PURPOSES) expect(idIn(here, purpose, made[purpose](sample))).toBe(sample);
+    for (const purpose of ['unsubscribeUrl', 'reportUrl'] as const)
+      expect(here[purpose](made[purpose](mail))).toEqual(mail);
+    const click = clickTokens(made.click, sample, 'link.example.com')('https://example.com/');
+    expect(here.click(click, 'link.example.com')).toMatchObject({ id: sample, madeForHost: true });
   });
 
-  it('is signed with 128 bits', () => {
-    expect(Buffer.from(tokens.makeUrlToken('open', Buffer.alloc(0)), 'base64url')).toHaveLength(16);
+  it('are created with the same key here', () => {
+    for (const purpose of PURPOSES) expect(here.of(ACCOUNT)[purpose](sample)).toBe(made[purpose](sample));
+    expect(here.of(TWO).returnPath(sample)).not.toBe(tokens.of(TWO).returnPath(sample));
   });
+
+  it('say nothing about messages and mail of other accounts', () => {
+    for (const purpose of ADDRESS_PURPOSES) expect(here[purpose](made[purpose](ofTwo))).toBeNull();
+    const click = clickTokens(made.click, ofTwo, 'link.example.com')('https://example.com/');
+    for (const read of [here.openUrl(made.openUrl(ofTwo)), here.click(click, 'link.example.com')]) {
+      expect(read?.isOf(TWO)).toBe(false);
+      expect(read?.isOf(ACCOUNT)).toBe(true);
+    }
+    for (const forged of [
+      { ...mail, accountId: TWO },
+      { ...mail, messageId: ofTwo },
+    ])
+      for (const purpose of ['unsubscribeUrl', 'reportUrl'] as const)
+        expect(here[purpose](made[purpose](forged))).toBeNull();
+  });
+
+  it('of other accounts there are not valid here', () => {
+    for (const purpose of PURPOSES) expect(idIn(here, purpose, tokens.of(TWO)[purpose](sample))).toBeNull();
+  });
+});
+
+it('every URL token of an account begins with its prefix', () => {
+  const click = clickTokens(made.click, sample, 'link.example.com')('https://example.com/');
+  expect(linkPrefix(ACCOUNT)).toMatch(/^[\w-]{8}$/);
+  expect(linkPrefix('acct_two')).not.toBe(linkPrefix(ACCOUNT));
+  for (const token of [made.unsubscribeUrl(mail), made.reportUrl(mail), made.openUrl(sample), click])
+    expect(token.slice(0, 8)).toBe(linkPrefix(ACCOUNT));
 });

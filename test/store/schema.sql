@@ -81,6 +81,10 @@ CREATE INDEX messages_by_recipient ON messages (account, recipient_key);
 
 CREATE INDEX messages_by_status ON messages (account, status_code) WHERE status_code <> 4;
 
+CREATE INDEX moved_messages_by_account ON moved_messages (account);
+
+CREATE INDEX moved_messages_by_time ON moved_messages (created_at);
+
 CREATE INDEX queue_by_campaign ON queue (campaign_seq, ready, due_at) WHERE campaign_seq IS NOT NULL;
 
 CREATE INDEX queue_by_domain ON queue (domain);
@@ -120,6 +124,14 @@ CREATE INDEX webhook_deliveries_open ON webhook_deliveries (state, webhook, even
 CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 
 CREATE INDEX webhooks_by_account ON webhooks (account_id, number);
+
+CREATE TABLE account_imports (
+  account_id TEXT PRIMARY KEY REFERENCES accounts (account_id),
+  digest     TEXT NOT NULL,        -- of the file, hexadecimal SHA-256
+  records    INTEGER NOT NULL,     -- that are imported
+  started_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE account_limits (       -- NULL: the default of the configuration; -1: unlimited
   account_id          TEXT PRIMARY KEY REFERENCES accounts (account_id),
@@ -546,6 +558,18 @@ CREATE TABLE messages (
   final_time         INTEGER NOT NULL                                              -- no further delivery attempt
 ) STRICT;
 
+CREATE TABLE moved_messages (
+  message_key        ANY PRIMARY KEY,              -- as in messages
+  account            ANY NOT NULL,
+  recipient_key      ANY NOT NULL,
+  use_case_code      INTEGER NOT NULL CHECK (use_case_code IN (0, 1)),
+  campaign           ANY,
+  subscription_group ANY,
+  created_at         INTEGER NOT NULL,
+  bounced            INTEGER NOT NULL DEFAULT 0 CHECK (bounced IN (0, 1)),
+  complained         INTEGER NOT NULL DEFAULT 0 CHECK (complained IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE platform_keys (
   key_id      INTEGER PRIMARY KEY,
   selector    TEXT NOT NULL UNIQUE,
@@ -677,6 +701,12 @@ CREATE TABLE tls_reports (
   signer TEXT NOT NULL DEFAULT '',
   UNIQUE (host, organization, report_id, policy_type)
 ) STRICT;
+
+CREATE TABLE token_keys (
+  tag        TEXT PRIMARY KEY,     -- 10 hexadecimal digits, derived from the account's id
+  account_id TEXT NOT NULL UNIQUE REFERENCES accounts (account_id),
+  key        BLOB NOT NULL         -- 32 bytes, sealed
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE webhook_deliveries (
   webhook       INTEGER NOT NULL,

@@ -22,6 +22,7 @@ const LONGEST = [
   'e2e/idempotency',
   'e2e/operator',
   'e2e/retry',
+  'e2e/scaling',
   'smtp/submission/submission',
   'smtp/mx/hostile',
   'campaigns/run',

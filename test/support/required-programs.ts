@@ -31,6 +31,7 @@ export type Program =
   | 'dpkg-deb'
   | 'compiler'
   | 'root'
+  | 'haproxy'
   | 'fish'
   | 'zsh';
 
@@ -93,6 +94,7 @@ const FAULTS: Record<Program, () => string | null> = {
   mmdebstrap: () => findPrograms('mmdebstrap (package mmdebstrap)', ['mmdebstrap']),
   'dpkg-deb': () => findPrograms('dpkg-deb (package dpkg)', ['dpkg-deb']),
   compiler: () => findPrograms('a C++ compiler (packages g++, make, python3)', ['g++', 'make', 'python3']),
+  haproxy: () => findPrograms('HAProxy (package haproxy)', ['haproxy']),
   fish: () => findPrograms('fish', ['fish']),
   zsh: () => findPrograms('zsh', ['zsh']),
   root: () => (process.getuid?.() === 0 ? null : 'it needs root'),

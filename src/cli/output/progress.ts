@@ -9,6 +9,10 @@ export interface ByteBar {
 
 /** One bar per step, on stderr if `shown`. The cursor stays visible, because an interrupt ends the process. */
 export function createByteBar(shown: boolean): ByteBar {
+  return createBar(shown, (done, total) => `${formatBytes(done)} of ${formatBytes(total)}`);
+}
+
+function createBar(shown: boolean, amount: (done: number, total: number) => string): ByteBar {
   const bar = new SingleBar({
     format: '{step} {bar} {percentage} %  {bytes}  {duration_formatted}, {eta_formatted} left',
     barCompleteChar: '█',
@@ -20,7 +24,7 @@ export function createByteBar(shown: boolean): ByteBar {
   return {
     update: (step, done, total) => {
       if (!shown || total === 0) return;
-      const payload = { step: step.padEnd(7), bytes: `${formatBytes(done)} of ${formatBytes(total)}` };
+      const payload = { step: step.padEnd(7), bytes: amount(done, total) };
       if (step === current) return bar.update(done, payload);
       if (current !== null) bar.stop();
       current = step;
@@ -31,4 +35,9 @@ export function createByteBar(shown: boolean): ByteBar {
       current = null;
     },
   };
+}
+
+/** The same for work on a number of records. */
+export function createCountBar(shown: boolean): ByteBar {
+  return createBar(shown, (done, total) => `${done.toLocaleString('en')} of ${total.toLocaleString('en')}`);
 }

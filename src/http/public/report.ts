@@ -33,7 +33,7 @@ export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps)
     name: 'r',
     methods: ['GET', 'POST'],
     handle: ({ method, token, visitor, fields }) => {
-      const mail = tokens.reportUrl.read(token);
+      const mail = tokens.reportUrl(token);
       if (mail === null) return unknownLinkPage();
       if (method === 'GET') return reportForm({ ...partiesOf(tables, mail), stream: mail.stream });
       return report(mail, fields.get('reason') ?? '', visitor.ip, visitor.userAgent);

@@ -9,7 +9,7 @@ import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './respons
  * expire. The visit is recorded afterwards.
  */
 export interface TrackingDeps {
-  tokens: Pick<Tokens, 'readClick' | 'openUrl'>;
+  tokens: Pick<Tokens, 'click' | 'openUrl'>;
   visits: Pick<Visits, 'record'>;
 }
 
@@ -28,11 +28,12 @@ export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): Publi
     name: 'c',
     methods: ['GET'],
     handle: ({ token, visitor, host }) => {
-      const click = tokens.readClick(token, host);
+      const click = tokens.click(token, host);
       const address = click && linkAddress(click.url);
       if (click === null || address === null) return unknownLinkPage();
       if (!click.madeForHost && isCustomerHost(host)) return unknownLinkPage();
-      visits.record({ kind: 'email_clicked', messageId: click.id, url: address, ...visitor });
+      const { id: messageId, isOf } = click;
+      visits.record({ kind: 'email_clicked', messageId, isOf, url: address, ...visitor });
       return { status: 302, headers: { ...COMMON_HEADERS, Location: address }, body: '' };
     },
   };
@@ -52,8 +53,9 @@ export function openRoute({ tokens, visits }: TrackingDeps): PublicRoute {
     name: 'o',
     methods: ['GET'],
     handle: ({ token, visitor, isHead }) => {
-      const messageId = isHead ? null : tokens.openUrl.read(token.replace(/\.gif$/, ''));
-      if (messageId !== null) visits.record({ kind: 'email_opened', messageId, ...visitor });
+      const opened = isHead ? null : tokens.openUrl(token.replace(/\.gif$/, ''));
+      if (opened !== null)
+        visits.record({ kind: 'email_opened', messageId: opened.id, isOf: opened.isOf, ...visitor });
       return pixel;
     },
   };

@@ -75,7 +75,7 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
     name: 'u',
     methods: ['GET', 'POST'],
     handle: ({ method, token, visitor, fields }) => {
-      const mail = tokens.unsubscribeUrl.read(token);
+      const mail = tokens.unsubscribeUrl(token);
       if (mail === null) return unknownLinkPage();
       if (method === 'GET') return show(mail);
       const source = (how: OptOutSource['method']): OptOutSource => ({

@@ -21,9 +21,9 @@ export function trackLinks(html: string, copy: CopyDetails): string {
 export function* trackingLinks(html: string, copy: CopyDetails): Work<string> {
   const { tracking } = copy;
   if (tracking === undefined) return html;
-  const { linkPrefix, clickKey, messageId, pixelUrl } = tracking;
+  const { linkPrefix, clickSigner, messageId, pixelUrl } = tracking;
   const { hostname } = new URL(linkPrefix);
-  const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId, hostname);
+  const tokenOf = clickSigner === null ? null : clickTokens(clickSigner, messageId, hostname);
   const linkDomain = organizationalDomain(hostname);
   let links = 0;
   return yield* changingLinks(html, {

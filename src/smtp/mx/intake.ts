@@ -1,11 +1,12 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { isErased } from '../../events/effects.ts';
-import { applyReport } from '../../events/incoming.ts';
+import { applyReport, applyReportToMoved } from '../../events/incoming.ts';
 import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { isReportingOrganization } from '../../mail/incoming/reports/reporting-organization.ts';
 import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
+import type { SentMessage } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Box } from '../../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../../store/messages/messages.ts';
@@ -58,7 +59,7 @@ export interface IntakeDeps {
   /** Counts mail by purpose and result. */
   observe(purpose: string, result: string): void;
   /** Records that the recipient of this message unsubscribed; in a unit of work. */
-  optOut(tables: Tables, message: MessageRow): void;
+  optOut(tables: Tables, message: SentMessage): void;
 }
 
 export function createIntake(deps: IntakeDeps): Intake {
@@ -114,7 +115,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     keep: (box: Box, message: MessageRow) => Handled,
   ): Handled {
     const message = all.messages.byId(messageId);
-    if (message === null) return { result: 'no-such-message', message };
+    if (message === null) return forMovedMessage(all, kind, messageId, signer, outcome);
     if (kind !== 'unsubscribe') {
       const proof = kind === 'bounce' ? 'return-path' : 'signed-id';
       return applyToMessage(all, message, proof, signer, outcome) ?? keep(kind, message);
@@ -123,6 +124,33 @@ export function createIntake(deps: IntakeDeps): Intake {
     if (['dsn', 'auto-reply'].includes(kindOf(outcome))) return keep(kind, message);
     deps.optOut(all, message);
     return { result: 'opted-out', message };
+  }
+
+  /** The same for a message that its account sent before it came from another installation. */
+  function forMovedMessage(
+    all: Tables,
+    kind: 'bounce' | 'feedback' | 'unsubscribe',
+    messageId: string,
+    signer: AuthenticatedAuthor | null,
+    outcome: ParseOutcome,
+  ): Handled {
+    const nothing = { result: 'no-such-message', message: null } as const;
+    const moved = all.movedMessages.byId(messageId);
+    if (moved === null) return nothing;
+    if (kind === 'unsubscribe') {
+      if (['dsn', 'auto-reply'].includes(kindOf(outcome))) return nothing;
+      deps.optOut(all, { ...moved, simulated: 0 });
+      return { result: 'opted-out', message: null };
+    }
+    if ('unreadable' in outcome) return nothing;
+    const { feedbackLoops } = deps;
+    // The recipient's domain is not known: only organizations that report for others are trusted.
+    const isTrusted =
+      signer !== null &&
+      isReportingOrganization(signer, { recipientDomain: '', mxHost: null, feedbackLoops });
+    const verified = outcome.parsed.kind === 'arf' ? isTrusted : kind === 'bounce';
+    const result = applyReportToMoved(recorder, all, moved, { ...outcome.parsed, verified });
+    return result === 'none' ? nothing : { result, message: null };
   }
 
   /** Null when the mail has no report that changes a message. */
@@ -151,7 +179,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   /** The message of the signed id in the returned part. */
   function provenMessage(all: Tables, outcome: ParseOutcome): ListedMessage | null {
     const signed = 'unreadable' in outcome ? null : outcome.parsed.postriderId;
-    const id = signed === null ? null : tokens.signedId.read(signed);
+    const id = signed === null ? null : tokens.signedId(signed);
     return id === null ? null : all.messages.byId(id);
   }
 

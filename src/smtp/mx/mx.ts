@@ -6,8 +6,8 @@ import type { Log } from '../../core/log.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';
+import type { SentMessage } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import type { MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import { smtpCaller } from '../caller.ts';
@@ -37,7 +37,7 @@ export interface MxDeps {
   resolver: Pick<Resolver, 'txt'>;
   /** Whether the disk is too full to accept mail. */
   isDiskLow(): boolean;
-  optOut(tables: Tables, message: MessageRow): void;
+  optOut(tables: Tables, message: SentMessage): void;
   /** Counts mail by purpose and result. */
   observe(purpose: string, result: string): void;
   /** Starts a thread that runs parser/thread.ts; default: the compiled one. */

@@ -61,6 +61,10 @@ export function consentTable(db: Database) {
   );
   const removeAll = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
   return {
+    /** Inserts an entry with its number, of a contact that came from another installation. */
+    insert: (entry: ConsentRow): void => {
+      insert.run(entry);
+    },
     /** Inserts the first entry of a new contact. */
     begin: (entry: Omit<ConsentRow, 'n'>): void => {
       insert.run({ ...entry, n: 1 });

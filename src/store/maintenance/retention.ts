@@ -9,6 +9,7 @@ import { HOURLY_COUNT_POLICY } from '../messages/hourly-counts.ts';
 import { FINAL_AT } from '../messages/message-rows.ts';
 import { MESSAGE_POLICY } from '../messages/messages.ts';
 import { STRIKE_POLICY } from '../suppressions.ts';
+import { MOVED_MESSAGE_POLICY } from '../transfer/moved-messages.ts';
 import { agedRows } from './aged-rows.ts';
 
 /**
@@ -68,6 +69,7 @@ export function retentionTable(db: Database) {
     webhookDeliveries: deliveryRetention(db),
     strikes: timedRows(db, tableOf(STRIKE_POLICY)),
     delayNotices: timedRows(db, tableOf(DELAY_NOTICE_POLICY)),
+    movedMessages: timedRows(db, tableOf(MOVED_MESSAGE_POLICY)),
     hourlyCounts: timedRows(db, tableOf(HOURLY_COUNT_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
   };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SentMail } from '../../../src/mail/sent-mail.ts';
 import { BROWSER, FORM, type PublicRig, startPublic } from './rig.ts';
 
-const path = ({ tokens }: PublicRig, mail: SentMail) => `/r/${tokens.reportUrl.make(mail)}`;
+const path = ({ tokens }: PublicRig, mail: SentMail) => `/r/${tokens.of('acct_one').reportUrl(mail)}`;
 const report = (rig: PublicRig, mail: SentMail, body = 'reason=never_asked') =>
   rig.call(path(rig, mail), { method: 'POST', headers: FORM, body });
 
@@ -88,11 +88,11 @@ describe('the report page', () => {
   it('rejects tokens for other purposes', async () => {
     const rig = await startPublic();
     const { message, mail } = await delivered(rig, 'mk');
-    const good = rig.tokens.reportUrl.make(mail);
+    const good = rig.tokens.of('acct_one').reportUrl(mail);
     for (const token of [
       good.slice(1),
       good.slice(0, -2),
-      rig.tokens.unsubscribeUrl.make(mail),
+      rig.tokens.of('acct_one').unsubscribeUrl(mail),
       message.message_id,
     ]) {
       const answer = await rig.call(`/r/${token}`, { method: 'POST', headers: FORM, body: 'reason=fraud' });

@@ -85,7 +85,7 @@ export async function startPublic(
       return id;
     },
     clickUrl: (messageId: string, url: string, host = '127.0.0.1') =>
-      `/c/${clickTokens(tokens.clickKey, messageId, host)(url)}`,
+      `/c/${clickTokens(tokens.of('acct_one').click, messageId, host)(url)}`,
     /** Recorded events of an account, oldest first. */
     events: (accountId = 'acct_one') =>
       tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).rows.map(presentEvent),

@@ -83,7 +83,7 @@ describe('over HTTPS', () => {
     const { visit, sent, deliver, tokens, unsubscribing, tables, call } = await start();
     const { message, mail } = sent({ use_case: 'mk' });
     await deliver(message);
-    const path = `/u/${tokens.unsubscribeUrl.make(mail)}`;
+    const path = `/u/${tokens.of('acct_one').unsubscribeUrl(mail)}`;
     const body = 'List-Unsubscribe=One-Click';
     const answer = await visit('a.example', path, { method: 'POST', body });
     expect(answer).toMatchObject({ status: 200 });

@@ -36,7 +36,12 @@ describe('every response', () => {
 
   it('is the same for HEAD, without the body', async () => {
     const { call, tokens, sent } = await startPublic();
-    for (const path of ['/', '/u/abc', `/u/${tokens.unsubscribeUrl.make(sent().mail)}`, '/o/x.gif']) {
+    for (const path of [
+      '/',
+      '/u/abc',
+      `/u/${tokens.of('acct_one').unsubscribeUrl(sent().mail)}`,
+      '/o/x.gif',
+    ]) {
       const get = await call(path);
       const head = await call(path, { method: 'HEAD' });
       expect([head.status, head.body, head.headers['content-length']]).toEqual([
@@ -49,14 +54,14 @@ describe('every response', () => {
 
   it('is the same for an absolute request target', async () => {
     const { side, tokens, sent } = await startPublic();
-    const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
+    const path = `/u/${tokens.of('acct_one').unsubscribeUrl(sent().mail)}`;
     const head = `GET http://link.example.com${path}?x=1 HTTP/1.1\r\nHost: link.example.com\r\nConnection: close\r\n\r\n`;
     expect(await exchange(side.address()?.port ?? 0, head)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Unsubscribe/);
   });
 
   it('is the same under every host name', async () => {
     const { call, tokens, sent } = await startPublic();
-    const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
+    const path = `/u/${tokens.of('acct_one').unsubscribeUrl(sent().mail)}`;
     const bodies = new Set<string>();
     for (const Host of ['link.example.com', 'track.example.net', 'localhost'])
       bodies.add((await call(path, { headers: { Host } })).body);
@@ -70,8 +75,8 @@ describe('a page', () => {
     for (const path of [
       '/',
       '/u/abc',
-      `/u/${tokens.unsubscribeUrl.make(sent().mail)}`,
-      `/r/${tokens.reportUrl.make(sent().mail)}`,
+      `/u/${tokens.of('acct_one').unsubscribeUrl(sent().mail)}`,
+      `/r/${tokens.of('acct_one').reportUrl(sent().mail)}`,
     ]) {
       const { headers, body } = await call(path);
       expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -103,7 +108,7 @@ describe('invalid requests', () => {
   it('a large body is refused before it is read', async () => {
     const { call, tokens, sent, suppressions } = await startPublic();
     const { mail } = sent({ use_case: 'mk' });
-    const path = `/u/${tokens.unsubscribeUrl.make(mail)}`;
+    const path = `/u/${tokens.of('acct_one').unsubscribeUrl(mail)}`;
     const body = `List-Unsubscribe=One-Click&x=${'x'.repeat(20_000)}`;
     expect((await call(path, { method: 'POST', headers: FORM, body })).status).toBe(413);
     const chunked = { ...FORM, 'Transfer-Encoding': 'chunked' };
@@ -113,7 +118,7 @@ describe('invalid requests', () => {
 
   it('an error page contains no details', async () => {
     const { call, tokens, sent, writer } = await startPublic();
-    const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
+    const path = `/u/${tokens.of('acct_one').unsubscribeUrl(sent().mail)}`;
     await writer.close();
     const { status, headers, body } = await call(path, ONE_CLICK);
     expect([status, headers['retry-after']]).toEqual([503, '60']);

@@ -13,7 +13,9 @@ describe('the open tracking image', () => {
   it('is one transparent pixel that is not cached', async () => {
     const { call, tokens, sent } = await startPublic();
     const { message } = sent();
-    const { status, headers, bytes } = await call(`/o/${tokens.openUrl.make(message.message_id)}.gif`);
+    const { status, headers, bytes } = await call(
+      `/o/${tokens.of('acct_one').openUrl(message.message_id)}.gif`,
+    );
     expect([status, headers['content-type'], headers['cache-control']]).toEqual([
       200,
       'image/gif',
@@ -34,7 +36,7 @@ describe('the open tracking image', () => {
   it('records the visitor', async () => {
     const { call, tokens, sent, settle, events } = await startPublic();
     const { message } = sent();
-    const path = `/o/${tokens.openUrl.make(message.message_id)}.gif`;
+    const path = `/o/${tokens.of('acct_one').openUrl(message.message_id)}.gif`;
     await call(path);
     await call(path, { headers: { 'User-Agent': 'Mozilla/5.0 (via ggpht.com GoogleImageProxy)' } });
     await call(path, { method: 'HEAD' });
@@ -180,8 +182,8 @@ describe('no open redirect', () => {
       const mixed = good.slice(0, at) + other.slice(at);
       if (mixed !== good && mixed !== other) await nowhere(rig, `/c/${mixed}`);
     }
-    const body = await nowhere(rig, `/c/${rig.tokens.unsubscribeUrl.make(mail)}`);
-    await nowhere(rig, `/c/${rig.tokens.openUrl.make(message.message_id)}`);
+    const body = await nowhere(rig, `/c/${rig.tokens.of('acct_one').unsubscribeUrl(mail)}`);
+    await nowhere(rig, `/c/${rig.tokens.of('acct_one').openUrl(message.message_id)}`);
     expect(body).toContain('This link does not work');
     await rig.settle();
     expect(rig.events()).toEqual([]);

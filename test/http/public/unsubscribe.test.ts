@@ -4,7 +4,7 @@ import type { SentMail } from '../../../src/mail/sent-mail.ts';
 import { insertAccount } from '../../support/store.ts';
 import { BROWSER, FORM, ONE_CLICK, type PublicRig, startPublic } from './rig.ts';
 
-const path = ({ tokens }: PublicRig, mail: SentMail) => `/u/${tokens.unsubscribeUrl.make(mail)}`;
+const path = ({ tokens }: PublicRig, mail: SentMail) => `/u/${tokens.of('acct_one').unsubscribeUrl(mail)}`;
 const post = (rig: PublicRig, mail: SentMail, body: string) =>
   rig.call(path(rig, mail), { method: 'POST', headers: FORM, body });
 
@@ -206,17 +206,17 @@ describe('an invalid token', () => {
     insertAccount(rig.tables, 'acct_two', rig.clock.now());
     const ada = rig.sent({ use_case: 'mk' });
     const bob = rig.sent({ use_case: 'mk', recipient: 'bob@example.net', account_id: 'acct_two' });
-    const good = rig.tokens.unsubscribeUrl.make(ada.mail);
-    const other = rig.tokens.unsubscribeUrl.make(bob.mail);
+    const good = rig.tokens.of('acct_one').unsubscribeUrl(ada.mail);
+    const other = rig.tokens.of('acct_one').unsubscribeUrl(bob.mail);
     const wrong = [
       good.slice(0, -1),
       `${good}A`,
       `${good.slice(0, 40)}${other.slice(40)}`,
       `${other.slice(0, 60)}${good.slice(60)}`,
       good.slice(0, 20) + (good[20] === 'A' ? 'B' : 'A') + good.slice(21),
-      rig.tokens.reportUrl.make(ada.mail),
-      rig.tokens.openUrl.make(ada.message.message_id),
-      rig.tokens.unsubscribe.make(ada.message.message_id),
+      rig.tokens.of('acct_one').reportUrl(ada.mail),
+      rig.tokens.of('acct_one').openUrl(ada.message.message_id),
+      rig.tokens.of('acct_one').unsubscribe(ada.message.message_id),
       emailIdentifier('ada@example.net'),
       ada.message.message_id,
     ];

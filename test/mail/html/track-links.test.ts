@@ -28,7 +28,7 @@ function copy(tracking: Partial<Tracking> | null = {}): CopyDetails {
       : {
           tracking: {
             linkPrefix: `${BASE}/c/`,
-            clickKey: tokens.clickKey,
+            clickSigner: tokens.of('acct_one').click,
             messageId: MESSAGE,
             pixelUrl: null,
             ...tracking,
@@ -39,9 +39,10 @@ function copy(tracking: Partial<Tracking> | null = {}): CopyDetails {
 
 /** The addresses behind the tracked links of some html. */
 function destinations(html: string): unknown[] {
-  return [...html.matchAll(/\/c\/([\w-]+)/g)].map(([, token = '']) =>
-    tokens.readClick(token, new URL(BASE).hostname),
-  );
+  return [...html.matchAll(/\/c\/([\w-]+)/g)].map(([, token = '']) => {
+    const click = tokens.click(token, new URL(BASE).hostname);
+    return click && { id: click.id, url: click.url, madeForHost: click.madeForHost };
+  });
 }
 
 describe('HTML with tracking', () => {
@@ -118,7 +119,7 @@ describe('HTML with tracking', () => {
   it('has the pixel only if openings are tracked, and tracked links only if clicks are', () => {
     const html = '<body><a href="https://x.example/">x</a></body>';
     expect(trackLinks(html, copy(null))).toBe(html);
-    const pictured = trackLinks(html, copy({ clickKey: null, pixelUrl: `${BASE}/o/x.gif` }));
+    const pictured = trackLinks(html, copy({ clickSigner: null, pixelUrl: `${BASE}/o/x.gif` }));
     expect(pictured).toBe(html.replace('</body>', `${PIXEL}</body>`));
     const both = trackLinks(html, copy({ pixelUrl: `${BASE}/o/x.gif` }));
     expect(destinations(both)).toHaveLength(1);
@@ -128,7 +129,7 @@ describe('HTML with tracking', () => {
   it('has tokens that are invalid with another key', () => {
     const html = trackLinks(
       '<a href="https://x.example/">x</a>',
-      copy({ clickKey: createSecretKey(Buffer.alloc(32, 9)) }),
+      copy({ clickSigner: { key: createSecretKey(Buffer.alloc(32, 9)), head: Buffer.alloc(6) } }),
     );
     expect(destinations(html)).toEqual([null]);
   });

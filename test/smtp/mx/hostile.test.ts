@@ -104,7 +104,7 @@ describe('hostile mail', () => {
     async (_, make, storedReports = 0) => {
       const setup = await startMx();
       const message = await setup.delivered();
-      const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+      const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
       const client = await setup.client();
       const mail = make();
       for (const address of [`postmaster@${HOST}`, `dmarc@${RETURN}`])
@@ -133,7 +133,7 @@ describe('hostile mail', () => {
     expect(reply).toMatch(/^(?:421 |hung up)/);
     expect(setup.kept()).toEqual([]);
     const honest = await setup.client();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
     expect(setup.parserThreads()).toBe(1);
   });
@@ -152,7 +152,7 @@ describe('hostile mail', () => {
     const client = await setup.client();
     const inner = [
       'MAIL FROM:<>',
-      `RCPT TO:<${setup.tokens.returnPath.make(message.message_id)}@${RETURN}>`,
+      `RCPT TO:<${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}>`,
       'DATA',
       dsn(),
     ];
@@ -170,7 +170,7 @@ describe('hostile mail', () => {
     const setup = await startMx();
     const message = await setup.delivered();
     const client = await setup.client();
-    const right = setup.tokens.returnPath.make(message.message_id);
+    const right = setup.tokens.of('acct_one').returnPath(message.message_id);
     for (let n = 2; n < right.length; n += 5) {
       const wrong = right.slice(0, n) + (right[n] === 'a' ? 'b' : 'a') + right.slice(n + 1);
       expect(await client.mail('', `${wrong}@${RETURN}`, dsn())).toMatch(/^550 5\.1\.1 /);
@@ -192,7 +192,7 @@ parentPort.on('message', ({ raw }) => {
   it('is kept unparsed for the operator, and other mails are parsed', async () => {
     const setup = await startMx({ deps: { startParserThread: () => new Worker(FRAGILE, { eval: true }) } });
     const message = await setup.delivered();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     const [one, other] = await Promise.all([setup.client(), setup.client()]);
     const answers = [one.mail('', to, 'Subject: poison\r\n\r\nx'), other.mail('', to, PLAIN_MAIL)];
     for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^250 /);
@@ -207,7 +207,7 @@ describe('hostile clients', () => {
   it('that send endless recipients are slowed down, while a bounce is accepted', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     const flood = `MAIL FROM:<>\r\n${`RCPT TO:<postmaster@${HOST}>\r\n`.repeat(90)}RSET\r\n`.repeat(20);
     let replies = 0;
     const clients = await Promise.all(Array.from({ length: 30 }, () => setup.client({ from: '127.0.0.2' })));
@@ -231,7 +231,7 @@ describe('hostile clients', () => {
   it('that repeat MAIL and RSET from many addresses lose their slot to a server with mail', async () => {
     const setup = await startMx({ mx: { connections: 8, connectionsPerAddress: 2 } });
     const message = await setup.delivered();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     const idle = await Promise.all(
       [0, 1, 2, 3, 4, 5, 6, 7].map((n) => setup.client({ from: `127.0.0.${2 + (n >> 1)}` })),
     );
@@ -277,7 +277,7 @@ describe('hostile clients', () => {
     const mailBytes = 400_000;
     const setup = await startMx({ mx: { mailBytes } });
     const message = await setup.delivered();
-    const own = `${setup.tokens.returnPath.make((await setup.delivered()).message_id)}@${RETURN}`;
+    const own = `${setup.tokens.of('acct_one').returnPath((await setup.delivered()).message_id)}@${RETURN}`;
     const upload = async (from: string, to: string, bytes: number) => {
       const client = await setup.client({ from });
       await client.say('MAIL FROM:<>');
@@ -290,7 +290,7 @@ describe('hostile clients', () => {
     const held: Awaited<ReturnType<typeof upload>>[] = [];
     for (let n = 0; n < 16; n++)
       held.push(await upload(`127.0.${n}.1`, n < 8 ? `postmaster@${HOST}` : own, mailBytes - 10_000));
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     const honest = await setup.client({ from: '127.1.0.1' });
     // A large bounce gets the memory of the slowest upload.
     setup.clock.advance(5000);
@@ -309,7 +309,7 @@ describe('hostile clients', () => {
     expect(ended()).toBeLessThanOrEqual(2);
     // A small one uses no shared memory.
     const small = await setup.delivered();
-    const toSmall = `${setup.tokens.returnPath.make(small.message_id)}@${RETURN}`;
+    const toSmall = `${setup.tokens.of('acct_one').returnPath(small.message_id)}@${RETURN}`;
     expect(await honest.mail('', toSmall, dsn())).toMatch(/^250 /);
     expect([setup.status(message), setup.status(small)]).toEqual(['bounced', 'bounced']);
     expect(ended()).toBeLessThanOrEqual(2);
@@ -331,7 +331,7 @@ describe('hostile clients', () => {
   it('that hold idle connections do not block others', async () => {
     const setup = await startMx({ mx: { connectionsPerAddress: 5 } });
     const message = await setup.delivered();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     const slow = await Promise.all(Array.from({ length: 5 }, () => setup.client()));
     for (const client of slow) await client.say('MAIL FROM:<>');
     await expect(setup.client()).rejects.toThrow('hung up');

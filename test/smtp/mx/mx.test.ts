@@ -9,7 +9,7 @@ describe('a bounce', () => {
     const setup = await startMx();
     const message = await setup.delivered();
     const client = await setup.client();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     expect(await client.mail('', to, dsn())).toMatch(/^250 2\.6\.0 /);
     expect(setup.status(message)).toBe('bounced');
     expect(setup.events(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
@@ -23,7 +23,7 @@ describe('a bounce', () => {
   it('to the postmaster is matched by the signed id in the returned part, and kept', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
+    const returned = `X-Postrider-Id: ${setup.tokens.of('acct_one').signedId(message.message_id)}`;
     const client = await setup.client();
     expect(await client.mail('', `postmaster@${HOST}`, dsn({ returned }))).toMatch(/^250 /);
     expect(setup.status(message)).toBe('bounced');
@@ -48,7 +48,7 @@ describe('a bounce', () => {
   it('about a deleted message is accepted and discarded', async () => {
     const setup = await startMx();
     const client = await setup.client();
-    const to = `${setup.tokens.returnPath.make(setup.ids.make('msg'))}@${HOST}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(setup.ids.make('msg'))}@${HOST}`;
     expect(await client.mail('', to, dsn())).toMatch(/^250 /);
     expect(setup.kept()).toEqual([]);
   });
@@ -56,7 +56,9 @@ describe('a bounce', () => {
   it('to the return paths of several messages applies to each', async () => {
     const setup = await startMx();
     const messages = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
-    const to = messages.map(({ message_id }) => `${setup.tokens.returnPath.make(message_id)}@${HOST}`);
+    const to = messages.map(
+      ({ message_id }) => `${setup.tokens.of('acct_one').returnPath(message_id)}@${HOST}`,
+    );
     expect(await (await setup.client()).mail('', to, dsn())).toMatch(/^250 /);
     expect(messages.map(setup.status)).toEqual(['bounced', 'bounced']);
     // The report has Ada's address: nothing is proven about Bob's.
@@ -71,7 +73,7 @@ describe('a complaint', () => {
   ])('to %s of a message applies to that message', async (_, token) => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const to = `${setup.tokens[token].make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one')[token](message.message_id)}@${RETURN}`;
     expect(await (await setup.client()).mail('fbl@provider.example', to, arf())).toMatch(/^250 /);
     expect(setup.status(message)).toBe('complained');
     expect(setup.suppressed(message)).toEqual(['complaint']);
@@ -80,7 +82,7 @@ describe('a complaint', () => {
   it('from a feedback loop is matched by the signed id', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
+    const returned = `X-Postrider-Id: ${setup.tokens.of('acct_one').signedId(message.message_id)}`;
     const client = await setup.client();
     expect(await client.mail('fbl@provider.example', `fbl@${HOST}`, arf('fraud', returned))).toMatch(/^250 /);
     expect(setup.events(message).at(-1)).toBe('email_complained');
@@ -90,7 +92,7 @@ describe('a complaint', () => {
   it('of type not-spam changes nothing', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').feedback(message.message_id)}@${RETURN}`;
     expect(await (await setup.client()).mail('fbl@provider.example', to, arf('not-spam'))).toMatch(/^250 /);
     expect(setup.status(message)).toBe('delivered');
     expect(setup.kept()).toMatchObject([{ box: 'feedback', kind: 'arf', message_seq: message.seq }]);
@@ -101,7 +103,7 @@ describe('mail to the unsubscribe address', () => {
   it('is an opt-out, whatever its content', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const to = `${setup.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').unsubscribe(message.message_id)}@${RETURN}`;
     const client = await setup.client();
     expect(await client.mail('ada@example.net', to, PLAIN_MAIL)).toMatch(/^250 /);
     expect(setup.optedOut).toEqual([message.message_id]);
@@ -113,7 +115,7 @@ describe('mail to the unsubscribe address', () => {
   ])('is no opt-out when it is %s', async (_, from, mail) => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const to = `${setup.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').unsubscribe(message.message_id)}@${RETURN}`;
     expect(await (await setup.client()).mail(from, to, mail)).toMatch(/^250 /);
     expect(setup.optedOut).toEqual([]);
     expect(setup.status(message)).toBe('delivered');
@@ -128,7 +130,7 @@ describe('mail that changes nothing', () => {
   ])('is kept for the operator: %s', async (_, mail, kind) => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     expect(await (await setup.client()).mail('ada@example.net', to, mail)).toMatch(/^250 /);
     expect(setup.events(message)).toEqual(['email_sent', 'email_delivered']);
     expect(setup.kept()).toMatchObject([
@@ -148,7 +150,7 @@ describe('mail that changes nothing', () => {
   it('is not kept when it is about an erased person', async () => {
     const setup = await startMx();
     const message = await setup.delivered({ recipient: 'email_0cc175b9c0f1b6a831c399e269772661' });
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     expect(await (await setup.client()).mail('ada@example.net', to, AUTO_REPLY)).toMatch(/^250 /);
     expect(setup.kept()).toEqual([]);
   });
@@ -286,7 +288,7 @@ describe('the listener', () => {
     let isDiskLow = true;
     const setup = await startMx({ deps: { isDiskLow: () => isDiskLow } });
     const message = await setup.delivered();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     const client = await setup.client();
     expect(await client.mail('', to, dsn())).toMatch(/^452 4\.3\.1 /);
     isDiskLow = false;
@@ -295,7 +297,7 @@ describe('the listener', () => {
 
   it('replies 451 when the database fails', async () => {
     const setup = await startMx();
-    const to = `${setup.tokens.returnPath.make(setup.ids.make('msg'))}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(setup.ids.make('msg'))}@${RETURN}`;
     const client = await setup.client();
     await client.say('MAIL FROM:<>');
     await client.say(`RCPT TO:<${to}>`);
@@ -366,7 +368,7 @@ describe('closing', () => {
   it('accepts a mail in progress and disconnects an idle client', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
-    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`;
     const idle = await setup.client();
     const busy = await setup.client();
     await busy.say('MAIL FROM:<>');

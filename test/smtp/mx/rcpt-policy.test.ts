@@ -25,9 +25,9 @@ const policy = createRcptPolicy({
   senderDomain: (id) => (id === ID ? 'deleted.example' : null),
 });
 
-const BOUNCE = tokens.returnPath.make(ID);
-const FEEDBACK = tokens.feedback.make(ID);
-const UNSUBSCRIBE = tokens.unsubscribe.make(ID);
+const BOUNCE = tokens.of('acct_one').returnPath(ID);
+const FEEDBACK = tokens.of('acct_one').feedback(ID);
+const UNSUBSCRIBE = tokens.of('acct_one').unsubscribe(ID);
 
 describe('the recipient policy', () => {
   it.each([
@@ -61,11 +61,14 @@ describe('the recipient policy', () => {
   it.each([
     ['an unknown name', 'info@mx.postrider.example'],
     ['a token with one character changed', `${lastFlipped(BOUNCE)}@return-a.example.com`],
-    ['a token that another installation signed', `${others.returnPath.make(ID)}@return-a.example.com`],
+    [
+      'a token that another installation signed',
+      `${others.of('acct_one').returnPath(ID)}@return-a.example.com`,
+    ],
     ['a token of another purpose', `b-${FEEDBACK.slice('fbl-'.length)}@return-a.example.com`],
     [
       'a token of a resource other than a message',
-      `${tokens.returnPath.make(ids.make('job'))}@return-a.example.com`,
+      `${tokens.of('acct_one').returnPath(ids.make('job'))}@return-a.example.com`,
     ],
     ['a token cut short', `${BOUNCE.slice(0, -2)}@return-a.example.com`],
     ['a prefix alone', 'b-@return-a.example.com'],

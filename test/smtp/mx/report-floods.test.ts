@@ -36,11 +36,11 @@ describe('many connections with packed XML', () => {
   it('to the token of one message: no attachment is opened, and a genuine bounce is accepted', async () => {
     const setup = await startMx({ mx: { connectionsPerAddress: 200 } });
     const [own, genuine] = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
-    const token = `${setup.tokens.returnPath.make(own.message_id)}@${RETURN}`;
+    const token = `${setup.tokens.of('acct_one').returnPath(own.message_id)}@${RETURN}`;
     const flood = await Promise.all(Array.from({ length: 100 }, () => setup.client()));
     await Promise.all(flood.map((client) => upload(client, token, BOMB)));
     const honest = await setup.client({ from: '127.0.7.1' });
-    const to = `${setup.tokens.returnPath.make(genuine.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').returnPath(genuine.message_id)}@${RETURN}`;
     await upload(honest, to, dsn({ recipient: 'bob@example.net' }));
     const answers = Promise.all(flood.map((client) => client.say('.')));
     expect(await honest.say('.')).toMatch(/^250 /);
@@ -59,7 +59,7 @@ describe('many connections with packed XML', () => {
     const flood = await Promise.all(Array.from({ length: 60 }, () => setup.client()));
     await Promise.all(flood.map((client) => upload(client, `dmarc@${RETURN}`, COSTLY)));
     const honest = await setup.client({ from: '127.0.7.1' });
-    await upload(honest, `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`, dsn());
+    await upload(honest, `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`, dsn());
     const replies: string[] = [];
     const answers = flood.map((client) => client.say('.').then((reply) => void replies.push(reply)));
     // The first reports have reached the parser.
@@ -167,7 +167,9 @@ describe('mail for the operator', () => {
   it('with many tokens is one mail', async () => {
     const setup = await startMx();
     const messages = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
-    const to = messages.map(({ message_id: id }) => `${setup.tokens.returnPath.make(id)}@${RETURN}`);
+    const to = messages.map(
+      ({ message_id: id }) => `${setup.tokens.of('acct_one').returnPath(id)}@${RETURN}`,
+    );
     expect(await (await setup.client()).mail('', to, PLAIN_MAIL)).toMatch(/^250 /);
     expect(setup.kept()).toMatchObject([{ box: 'bounce', message_seq: messages[0]?.seq }]);
   });

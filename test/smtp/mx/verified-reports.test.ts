@@ -94,7 +94,7 @@ describe('a complaint about transactional mail', () => {
   ])('%s', async (_, make, verified) => {
     const setup = await start();
     const message = await setup.delivered();
-    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
+    const returned = `X-Postrider-Id: ${setup.tokens.of('acct_one').signedId(message.message_id)}`;
     const to = [`fbl@${HOST}`];
     expect(await (await setup.client()).mail('', to, make(arf('abuse', returned)))).toMatch(/^250 /);
     expect(setup.lastEvent(message)).toMatchObject({ source: 'arf', verified, suppressed: true });
@@ -111,7 +111,7 @@ describe('a complaint about transactional mail', () => {
       setup.recorder.message(all, current(), exampleEvent('email_delivered', fields));
       return current();
     });
-    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').feedback(message.message_id)}@${RETURN}`;
     const report = signed(arf(), 'fbl@provider.example', 'provider.example');
     expect(await (await setup.client()).mail('', to, report)).toMatch(/^250 /);
     expect(setup.lastEvent(message)).toMatchObject({ verified: true });
@@ -132,7 +132,7 @@ describe('a complaint about transactional mail', () => {
     const unknown = `fbl@${HOST}`;
     expect(await client.mail('', unknown, many)).toMatch(/^250 /);
     expect(setup.asked).toEqual([]);
-    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').feedback(message.message_id)}@${RETURN}`;
     expect(await client.mail('', to, many)).toMatch(/^250 /);
     expect(setup.asked).toEqual([0, 1, 2].map((n) => `x${n}._domainkey.example.net`));
     expect(setup.lastEvent(message)).toMatchObject({ verified: false });
@@ -154,11 +154,11 @@ describe('a complaint about transactional mail', () => {
       await setup.delivered({ recipient: 'bob@example.net' }),
     ];
     const order: string[] = [];
-    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.of('acct_one').feedback(message.message_id)}@${RETURN}`;
     const report = signed(arf(), 'abuse@example.net', 'example.net');
     const complaint = (await setup.client()).mail('', to, report).then((reply) => order.push(reply));
     await expect.poll(() => asked.length).toBe(1);
-    const bounce = `${setup.tokens.returnPath.make(other.message_id)}@${RETURN}`;
+    const bounce = `${setup.tokens.of('acct_one').returnPath(other.message_id)}@${RETURN}`;
     order.push(await (await setup.client()).mail('', bounce, dsn({ recipient: 'bob@example.net' })));
     expect(order).toHaveLength(1);
     await complaint;
@@ -177,11 +177,11 @@ describe('a bounce', () => {
     const message = await setup.delivered();
     const { tokens } = setup;
     const address = to.startsWith('the return')
-      ? `${tokens.returnPath.make(message.message_id)}@${RETURN}`
+      ? `${tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`
       : to.startsWith('the address')
-        ? `${tokens.feedback.make(message.message_id)}@${RETURN}`
+        ? `${tokens.of('acct_one').feedback(message.message_id)}@${RETURN}`
         : `postmaster@${HOST}`;
-    const returned = `X-Postrider-Id: ${tokens.signedId.make(message.message_id)}`;
+    const returned = `X-Postrider-Id: ${tokens.of('acct_one').signedId(message.message_id)}`;
     expect(await (await setup.client()).mail('', address, dsn({ returned }))).toMatch(/^250 /);
     expect(setup.status(message)).toBe('bounced');
     expect(setup.lastEvent(message)).toMatchObject({ verified, suppressed: verified });
@@ -195,7 +195,7 @@ describe('a bounce', () => {
     for (const days of [0, 0, 1]) {
       setup.clock.advance(days * DAY);
       const message = await setup.delivered();
-      const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
+      const returned = `X-Postrider-Id: ${setup.tokens.of('acct_one').signedId(message.message_id)}`;
       expect(await client.mail('', `postmaster@${HOST}`, dsn({ returned }))).toMatch(/^250 /);
       seen.push(setup.suppressed(message));
     }
@@ -205,8 +205,11 @@ describe('a bounce', () => {
   it('to the return path is verified although the postmaster is the first recipient', async () => {
     const setup = await start();
     const message = await setup.delivered();
-    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
-    const to = [`postmaster@${HOST}`, `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`];
+    const returned = `X-Postrider-Id: ${setup.tokens.of('acct_one').signedId(message.message_id)}`;
+    const to = [
+      `postmaster@${HOST}`,
+      `${setup.tokens.of('acct_one').returnPath(message.message_id)}@${RETURN}`,
+    ];
     expect(await (await setup.client()).mail('', to, dsn({ returned }))).toMatch(/^250 /);
     expect(setup.suppressed(message)).toEqual(['hard_bounce']);
   });

@@ -1,0 +1,146 @@
+import { statSync } from 'node:fs';
+import { readNumber } from '../connection.ts';
+import { type Database, openForReading } from '../database.ts';
+import { idNumbers } from '../rows/id-numbers.ts';
+import { seqFinder } from '../rows/page.ts';
+import {
+  TRANSFER_KINDS,
+  TRANSFER_TYPES,
+  type TransferChild,
+  type TransferRecord,
+  type TransferType,
+  type TransferValue,
+  transferKind,
+} from './kinds.ts';
+import { MOVED_COLUMNS, type MovedMessage, movedMessages, type StoredMoved } from './moved-messages.ts';
+
+/** The rows of one account, in one state of the database, on a connection of their own. */
+export interface ExportedAccount {
+  /** `PRAGMA user_version`. */
+  schema: number;
+  counts(): Record<TransferType, number>;
+  /** Reads row by row. Only one iteration at a time. */
+  records(type: TransferType): IterableIterator<TransferRecord>;
+  /** How much the write-ahead log has grown since the beginning, bytes: it cannot restart until `close`. */
+  logGrowth(): number;
+  close(): void;
+}
+
+export interface ExportScope {
+  accountId: string;
+  /** Epoch ms. */
+  now: number;
+  /** Messages accepted before are left out: reports about them are not expected any more. Epoch ms. */
+  messagesSince: number;
+}
+
+type Columns = Record<string, TransferValue>;
+/** A row with the keys that its children refer to. */
+type Parent = Columns & { seq: number; number: number };
+type Scope = { accountId: string; now: number };
+
+export function openExportedAccount(file: string, scope: ExportScope): ExportedAccount {
+  const db = openForReading(file);
+  try {
+    db.exec('BEGIN');
+    // The first read begins the transaction.
+    const schema = readNumber(db, 'PRAGMA user_version');
+    const moved = movedRecords(db, scope);
+    const logBytes = () => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+    const before = logBytes();
+    return {
+      schema,
+      counts: () => {
+        const entries = TRANSFER_TYPES.map((type) => [
+          type,
+          type === 'moved_message' ? moved.count() : count(db, type, scope),
+        ]);
+        return Object.fromEntries(entries) as Record<TransferType, number>; // the keys are TRANSFER_TYPES
+      },
+      records: (type) => (type === 'moved_message' ? moved.records() : records(db, type, scope)),
+      logGrowth: () => Math.max(0, logBytes() - before),
+      close: () => db.close(),
+    };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function count(db: Database, type: TransferType, { accountId, now }: Scope): number {
+  const { table, where } = TRANSFER_KINDS[type];
+  const statement = db.prepare<Scope, number>(`SELECT count(*) FROM ${table} t WHERE ${where}`).pluck();
+  return statement.get({ accountId, now }) ?? 0;
+}
+
+function* records(db: Database, type: TransferType, { accountId, now }: Scope): Generator<TransferRecord> {
+  const { table, columns, read, where, order, children = {} } = transferKind(type);
+  const rows = db.prepare<Scope, Parent>(
+    `SELECT t.*${translated(columns, read)} FROM ${table} t WHERE ${where} ORDER BY ${order}`,
+  );
+  const childRows = Object.entries(children).map(([field, child]) => ({
+    field,
+    rows: childReader(db, child, now),
+    parent: child.link.parent,
+  }));
+  for (const row of rows.iterate({ accountId, now })) {
+    const record: TransferRecord = pick(row, columns, read);
+    for (const { field, rows: of, parent } of childRows) record[field] = of(row[parent] ?? null);
+    yield record;
+  }
+}
+
+/** `read` of the columns, under names that the table does not have. */
+function translated(columns: readonly string[], read: Readonly<Record<string, string>> = {}): string {
+  return columns
+    .filter((column) => read[column] !== undefined)
+    .map((column) => `, ${read[column]} AS ${column}_read`)
+    .join('');
+}
+
+function pick(
+  row: Columns,
+  columns: readonly string[],
+  read: Readonly<Record<string, string>> = {},
+): Columns {
+  const value = (column: string) => row[read[column] === undefined ? column : `${column}_read`] ?? null;
+  return Object.fromEntries(columns.map((column) => [column, value(column)]));
+}
+
+/** Rows of the table that belong to a parent. */
+function childReader(db: Database, child: TransferChild, now: number): (parent: TransferValue) => Columns[] {
+  const { table, columns, read, link, where = '@now = @now', order } = child;
+  const statement = db.prepare<{ parent: TransferValue; now: number }, Columns>(`
+    SELECT t.*${translated(columns, read)} FROM ${table} t
+    WHERE t.${link.column} = @parent AND ${where} ORDER BY ${order}`);
+  return (parent) => statement.all({ parent, now }).map((row) => pick(row, columns, read));
+}
+
+/** Messages that were sent here, and those that were sent where the account was before. */
+function movedRecords(db: Database, { accountId, messagesSince }: ExportScope) {
+  const numbers = idNumbers(db);
+  const account = numbers.account.find(accountId);
+  const since = Math.max(0, seqFinder(db, { table: 'messages', time: 'created_at' })(messagesSince) - 1);
+  const own = `FROM messages INDEXED BY messages_by_account WHERE account = ? AND seq > ? AND sent_time >= 0 AND simulated = 0`;
+  const brought =
+    'FROM moved_messages INDEXED BY moved_messages_by_account WHERE account = ? AND created_at >= ?';
+  const select = (from: string, parameter: number) =>
+    db
+      .prepare<[typeof account, number], StoredMoved>(`SELECT ${MOVED_COLUMNS} ${from}`)
+      .iterate(account, parameter);
+  const counted = (from: string, parameter: number) =>
+    db.prepare<[typeof account, number], number>(`SELECT count(*) ${from}`).pluck().get(account, parameter) ??
+    0;
+  const toRow = movedMessages(db);
+  const toRecord = (row: StoredMoved): TransferRecord => {
+    const { account_id: _, ...record }: MovedMessage = toRow(row);
+    return record;
+  };
+  return {
+    count: () => counted(own, since) + counted(brought, messagesSince),
+    records: function* (): Generator<TransferRecord> {
+      for (const row of select(own, since)) yield toRecord(row);
+      for (const row of select(brought, messagesSince)) yield toRecord(row);
+    },
+  };
+}

@@ -1,0 +1,205 @@
+import type Sqlite from 'better-sqlite3';
+import { contactTable } from '../contacts/contacts.ts';
+import { subscriptionTable } from '../contacts/subscriptions.ts';
+import type { Database } from '../database.ts';
+import {
+  type TransferChild,
+  type TransferKind,
+  type TransferRecord,
+  type TransferType,
+  type TransferValue,
+  transferKind,
+} from './kinds.ts';
+import { movedMessageTable } from './moved-messages.ts';
+
+/** Kinds whose records are rows of one table and of its children; the others are inserted by their tables. */
+export type PlainType = Exclude<TransferType, 'contact' | 'moved_message'>;
+
+/** Who the records belong to. */
+export interface ImportScope {
+  accountId: string;
+  /** Epoch ms. */
+  now: number;
+}
+
+/** Values that are unique in the whole database, by kind; a record that has one of another account is refused. */
+const UNIQUE_COLUMNS: Partial<Record<TransferType, readonly (readonly [table: string, column: string])[]>> = {
+  account: [['accounts', 'account_id']],
+  api_key: [
+    ['api_keys', 'key_id'],
+    ['api_keys', 'hash'],
+  ],
+  domain_group: [['domain_groups', 'group_id']],
+  domain: [
+    ['domains', 'domain_id'],
+    ['domains', 'alt_domain_id'],
+  ],
+  template: [['templates', 'template_id']],
+  compliance_template: [['compliance_templates', 'template_id']],
+  subscription_group: [['subscription_groups', 'subscription_group_id']],
+  webhook: [['webhooks', 'webhook_id']],
+  campaign: [['campaigns', 'campaign_id']],
+};
+
+/** Tables with rows of an account, in the order in which they can be deleted, with their primary keys. */
+const OWNED: readonly (readonly [table: string, key: string])[] = [
+  ['message_counts', 'account_id, slot'],
+  ['idempotency', 'account_id, endpoint, key'],
+  ['strikes', 'account_id, recipient_hash, kind, at'],
+  ['suppressions', 'seq'],
+  ['campaigns', 'seq'],
+  ['webhooks', 'number'],
+  ['subscription_groups', 'seq'],
+  ['compliance_templates', 'seq'],
+  ['templates', 'seq'],
+  ['domains', 'domain_id'],
+  ['domain_groups', 'group_id'],
+  ['api_keys', 'key_id'],
+  ['account_limits', 'account_id'],
+  ['token_keys', 'account_id'],
+  ['contact_counts', 'account_id'],
+  ['account_imports', 'account_id'],
+  ['accounts', 'account_id'],
+];
+
+type Values = Record<string, TransferValue>;
+type Insert = Sqlite.Statement<[Values]>;
+
+interface Prepared {
+  insert: Insert;
+  children: { field: string; parent: string; insert: Insert }[];
+}
+
+/** The records of accounts that come from another installation. Its statements are prepared when they are used. */
+export function importedRecordTable(db: Database) {
+  const prepared = new Map<TransferType, Prepared>();
+  const removing = new Map<string, Sqlite.Statement<[string, number]>>();
+
+  function prepare(type: PlainType): Prepared {
+    const kind = transferKind(type);
+    const own = type === 'group_opt_out' ? {} : { account_id: '@accountId' };
+    const known = prepared.get(type) ?? {
+      insert: db.prepare<[Values]>(insertInto(kind, { ...own, ...kind.fixed })),
+      children: Object.entries(kind.children ?? {}).map(([field, child]) => ({
+        field,
+        parent: child.link.parent,
+        insert: db.prepare<[Values]>(insertInto(child, { [child.link.column]: '@parent', ...child.fixed })),
+      })),
+    };
+    prepared.set(type, known);
+    return known;
+  }
+
+  function removeRows(table: string, key: string, accountId: string, limit: number): number {
+    const statement =
+      removing.get(table) ??
+      db.prepare<[string, number]>(`
+        DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} WHERE account_id = ? LIMIT +?)`);
+    removing.set(table, statement);
+    return statement.run(accountId, limit).changes;
+  }
+
+  function removeContacts(accountId: string, limit: number): number {
+    const contacts = contactTable(db);
+    const subscriptions = subscriptionTable(db);
+    const consents = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
+    const seqs = db
+      .prepare<[string, number], number>('SELECT seq FROM contacts WHERE account_id = ? LIMIT +?')
+      .pluck()
+      .all(accountId, limit);
+    for (const seq of seqs) {
+      subscriptions.removeOfContact(seq);
+      consents.run(seq);
+      contacts.remove(seq);
+    }
+    return seqs.length;
+  }
+
+  function removeOptOuts(accountId: string, limit: number): number {
+    return db
+      .prepare<[string, number]>(`
+        DELETE FROM group_opt_outs WHERE (group_seq, recipient_hash) IN (
+          SELECT o.group_seq, o.recipient_hash
+          FROM subscription_groups g CROSS JOIN group_opt_outs o ON o.group_seq = g.seq
+          WHERE g.account_id = ? LIMIT +?)`)
+      .run(accountId, limit).changes;
+  }
+
+  return {
+    /** Throws SQLite's error when a value is not unique or violates a condition of the table. Only in a unit of work. */
+    insert: (type: PlainType, record: TransferRecord, { accountId, now }: ImportScope): void => {
+      const { insert, children } = prepare(type);
+      const values = { ...valuesOf(record), accountId, now };
+      const { lastInsertRowid } = insert.run(values);
+      for (const { field, parent, insert: insertChild } of children) {
+        const rows = record[field];
+        const key =
+          parent === 'seq' || parent === 'number' ? Number(lastInsertRowid) : parentKey(values, parent);
+        if (Array.isArray(rows))
+          for (const row of rows) insertChild.run({ ...valuesOf(row), accountId, now, parent: key });
+      }
+    },
+    /** The first column of a record whose value another row of the database has; null: there is none. */
+    conflict: (type: TransferType, record: TransferRecord, accountId: string): string | null => {
+      const values: Values = { ...valuesOf(record), account_id: accountId };
+      for (const [table, column] of UNIQUE_COLUMNS[type] ?? []) {
+        const found = db
+          .prepare<[TransferValue], number>(`SELECT 1 FROM ${table} WHERE ${column} = ?`)
+          .pluck()
+          .get(values[column] ?? null);
+        if (found !== undefined) return column;
+      }
+      return null;
+    },
+    /** Whether a campaign of any account has the job. */
+    hasJob: (jobId: string): boolean =>
+      db.prepare<[string], number>('SELECT 1 FROM campaign_sends WHERE job_id = ?').get(jobId) !== undefined,
+    /**
+     * Removes up to `limit` rows of an account whose import was not completed, the account last. Returns how many; 0:
+     * nothing is left. Only in a unit of work.
+     */
+    removeSome: (accountId: string, limit: number): number => {
+      const steps = [
+        () => movedMessageTable(db).removeOf(accountId, limit),
+        () => removeContacts(accountId, limit),
+        () => removeOptOuts(accountId, limit),
+        ...OWNED.map(
+          ([table, key]) =>
+            () =>
+              removeRows(table, key, accountId, limit),
+        ),
+      ];
+      for (const step of steps) {
+        const removed = step();
+        if (removed > 0) return removed;
+      }
+      return 0;
+    },
+  };
+}
+
+function insertInto(
+  { table, columns }: Pick<TransferKind | TransferChild, 'table' | 'columns'>,
+  written: Readonly<Record<string, string>>,
+): string {
+  const expressions = [
+    ...columns.map((column) =>
+      column === 'group_seq'
+        ? '(SELECT seq FROM subscription_groups WHERE subscription_group_id = @group_seq AND account_id = @accountId)'
+        : `@${column}`,
+    ),
+    ...Object.values(written),
+  ];
+  return `INSERT INTO ${table} (${[...columns, ...Object.keys(written)].join(', ')}) VALUES (${expressions.join(', ')})`;
+}
+
+/** The columns of a record without its children. */
+function valuesOf(record: TransferRecord): Values {
+  const values: Values = {};
+  for (const [column, value] of Object.entries(record)) if (!Array.isArray(value)) values[column] = value;
+  return values;
+}
+
+function parentKey(values: Values, column: string): TransferValue {
+  return (column === 'account_id' ? values['accountId'] : values[column]) ?? null;
+}

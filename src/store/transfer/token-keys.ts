@@ -1,0 +1,26 @@
+import type { Database } from '../database.ts';
+
+/** The key that an account brought from another installation, sealed; see mail/tokens. */
+export interface TokenKeyRow {
+  /** 10 hexadecimal digits. */
+  tag: string;
+  account_id: string;
+  key: Buffer;
+}
+
+export function tokenKeyTable(db: Database) {
+  const insert = db.prepare<TokenKeyRow>(
+    'INSERT INTO token_keys (tag, account_id, key) VALUES (@tag, @account_id, @key)',
+  );
+  const byTag = db.prepare<[string], TokenKeyRow>('SELECT * FROM token_keys WHERE tag = ?');
+  const of = db.prepare<[string], TokenKeyRow>('SELECT * FROM token_keys WHERE account_id = ?');
+  return {
+    insert: (row: TokenKeyRow): void => {
+      insert.run(row);
+    },
+    /** Null: no account with this tag came from another installation. */
+    byTag: (tag: string): TokenKeyRow | null => byTag.get(tag) ?? null,
+    /** Null: the account was created here. */
+    of: (accountId: string): TokenKeyRow | null => of.get(accountId) ?? null,
+  };
+}

@@ -1,0 +1,31 @@
+import { openConnection } from '../connection.ts';
+import type { Database } from '../database.ts';
+
+/** A set of values of any number, in a temporary file that the system removes however the process ends. */
+export interface UniqueValues {
+  /** Returns false when the set has the value already. */
+  add(value: string): boolean;
+  close(): void;
+}
+
+/** Additions in one transaction: each writes to random pages. */
+const TRANSACTION_ADDITIONS = 100_000;
+/** Memory for pages of the set, KiB. */
+const CACHE_KIB = 65_536;
+
+export function createUniqueValues(): UniqueValues {
+  // An empty name: SQLite creates a temporary file, which is deleted when it is closed.
+  const db: Database = openConnection('', {});
+  db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+  db.exec('CREATE TABLE known (value TEXT PRIMARY KEY) WITHOUT ROWID');
+  db.exec('BEGIN');
+  const add = db.prepare<[string]>('INSERT INTO known (value) VALUES (?) ON CONFLICT DO NOTHING');
+  let additions = 0;
+  return {
+    add: (value) => {
+      if (++additions % TRANSACTION_ADDITIONS === 0) db.exec('COMMIT; BEGIN');
+      return add.run(value).changes === 1;
+    },
+    close: () => db.close(),
+  };
+}

@@ -1,0 +1,268 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { isRefusal } from '../core/refusal.ts';
+import { registrableDomain } from '../domains/names.ts';
+import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
+import { accountTag } from '../mail/tokens.ts';
+import { dkimSealContext } from '../store/domains/domains.ts';
+import type { Tables } from '../store/tables.ts';
+import { createUniqueValues, type UniqueValues } from '../store/transfer/unique-values.ts';
+import { webhookUrl } from '../webhooks/input.ts';
+import { webhookSealContext } from '../webhooks/secrets.ts';
+import { type AccountFile, type FileDigest, FileFault } from './file.ts';
+import type { FileSeal } from './format.ts';
+import type { Records, TypedRecord } from './records.ts';
+
+/**
+ * Reads the whole file before anything is imported: references, values that must be unique, secrets, and conflicts with
+ * what this installation has. Memory does not depend on the number of records.
+ */
+export interface CheckResult extends FileDigest {
+  /** What this installation has already, at most `MAX_CONFLICTS`; empty: the file can be imported. */
+  conflicts: string[];
+}
+
+export interface CheckOptions {
+  /** `webhooks.allowPrivateNetworks`. */
+  allowPrivateNetworks: boolean;
+  /** An import of this account has begun: its own rows are no conflict. */
+  resumes: boolean;
+  onProgress?(done: number, total: number): void;
+  signal?: AbortSignal;
+}
+
+export const MAX_CONFLICTS = 20;
+/** Ids of small resources in memory. */
+const MAX_IDS = 1_000_000;
+
+/** Throws FileFault when the file is damaged or invalid. */
+export async function checkFile(
+  file: AccountFile,
+  tables: Tables,
+  { allowPrivateNetworks, resumes, onProgress, signal }: CheckOptions,
+): Promise<CheckResult> {
+  const { accountId } = file.header;
+  const unique = createUniqueValues();
+  try {
+    const checker = createChecker({ accountId, seal: file.seal, unique, allowPrivateNetworks });
+    const conflicts = resumes ? [] : accountConflicts(tables, accountId);
+    const reading = file.records(onProgress);
+    for (;;) {
+      const { done, value } = await reading.next();
+      if (done === true) {
+        checker.finish();
+        return { ...value, conflicts };
+      }
+      signal?.throwIfAborted();
+      for (const typed of value) {
+        checker.check(typed);
+        if (resumes || conflicts.length >= MAX_CONFLICTS) continue;
+        const conflict = conflictOf(tables, accountId, typed);
+        if (conflict !== null) conflicts.push(conflict);
+      }
+    }
+  } finally {
+    unique.close();
+  }
+}
+
+function accountConflicts(tables: Tables, accountId: string): string[] {
+  const tag = accountTag(accountId);
+  const other = tables.accounts
+    .list()
+    .find(({ account_id: id }) => id !== accountId && accountTag(id).equals(tag));
+  // Their tokens could not be distinguished.
+  return other === undefined ? [] : [`account ${other.account_id} has the same tag in links`];
+}
+
+/** Null when nothing in the database prevents the import of this record. */
+function conflictOf(tables: Tables, accountId: string, typed: TypedRecord): string | null {
+  const { type, record } = typed;
+  const column = tables.importedRecords.conflict(type, record, accountId);
+  if (type === 'account') return column === null ? null : `account ${accountId} exists already`;
+  if (type === 'domain') {
+    const [other] = tables.domains.ofName(record.name, 1);
+    if (other !== undefined) return `domain ${record.name} is registered by account ${other.account_id}`;
+  }
+  if (type === 'campaign') {
+    const job = record.sends.find(({ job_id: id }) => tables.importedRecords.hasJob(id));
+    if (job !== undefined) return `job ${job.job_id} exists already`;
+  }
+  if (type === 'moved_message') {
+    const { message_id: id } = record;
+    const known = tables.messages.byId(id) ?? tables.movedMessages.byId(id);
+    return known === null ? null : `message ${id} exists already`;
+  }
+  if (column === null) return null;
+  return `${type.replaceAll('_', ' ')} ${nameOf(typed)} exists already (${column})`;
+}
+
+function nameOf({ record }: TypedRecord): string {
+  const name = 'name' in record ? record.name : '';
+  const id = Object.entries(record).find(([column]) => column.endsWith('_id'))?.[1];
+  return typeof id === 'string' ? id : JSON.stringify(name);
+}
+
+interface CheckerDeps {
+  accountId: string;
+  seal: FileSeal;
+  unique: UniqueValues;
+  allowPrivateNetworks: boolean;
+}
+
+function createChecker({ accountId, seal, unique, allowPrivateNetworks }: CheckerDeps) {
+  const ids = {
+    domainGroup: new Set<string>(),
+    complianceTemplate: new Set<string>(),
+    subscriptionGroup: new Set<string>(),
+  };
+  let accounts = 0;
+  let defaultGroups = 0;
+
+  const fail = (text: string): never => {
+    throw new FileFault(`The file of account ${accountId} is invalid: ${text}`);
+  };
+  const once = (what: string, ...values: readonly (string | number)[]): void => {
+    if (!unique.add(JSON.stringify([what, ...values]))) fail(`${what} ${values.join(' ')} occurs twice`);
+  };
+  const remember = (set: Set<string>, what: string, id: string): void => {
+    once(what, id);
+    if (set.size >= MAX_IDS) fail(`there are more than ${MAX_IDS} of ${what}`);
+    set.add(id);
+  };
+  const require = (set: ReadonlySet<string>, what: string, id: string | null): void => {
+    if (id !== null && !set.has(id)) fail(`${what} ${id} is not in the file`);
+  };
+
+  function domain(record: Records['domain']): void {
+    once('domain', record.domain_id);
+    once('secondary domain', record.alt_domain_id);
+    once('registration', record.name, record.use_case, record.region);
+    require(ids.domainGroup, 'domain group', record.group_id);
+    if (registrableDomain(record.name) !== record.name) fail(`${record.name} cannot be registered`);
+    for (const key of record.dkim_keys) {
+      once('DKIM selector', record.domain_id, key.selector);
+      const secret = secretOf(key.private_key, dkimSealContext(record.domain_id, key.selector));
+      if (publicKeyOf(secret) !== key.public_key)
+        fail(`the DKIM key ${key.selector} of ${record.name} does not match its public key`);
+    }
+    if (!record.dkim_keys.some(({ lane, state }) => lane === 'primary' && state === 'active'))
+      fail(`${record.name} has no active DKIM key`);
+  }
+
+  function secretOf(sealed: string, context: string): Buffer {
+    try {
+      return seal.open(Buffer.from(sealed, 'base64'), context);
+    } catch {
+      // The tag of AES-GCM does not match.
+      return fail(`the secret ${context} cannot be opened`);
+    }
+  }
+
+  function contact(record: Records['contact']): void {
+    const { email, phone } = record;
+    const name = record.user_id;
+    once('contact', name);
+    if (email === null && phone === null) fail(`contact ${name} has neither address nor number`);
+    if (record.email_hash !== (email === null ? null : emailIdentifier(email)))
+      fail(`the hash of contact ${name} is not that of its address`);
+    if (record.phone_hash !== (phone === null ? null : phoneIdentifier(phone)))
+      fail(`the hash of contact ${name} is not that of its number`);
+    for (const hash of [record.email_hash, record.phone_hash]) if (hash !== null) once('identifier', hash);
+    for (const { group_seq: group } of record.subscriptions)
+      require(ids.subscriptionGroup, 'subscription group', group);
+  }
+
+  function campaign(record: Records['campaign']): void {
+    once('campaign', record.campaign_id);
+    for (const { job_id: job } of record.sends) once('job', job);
+    for (const { hour } of record.counts) once('hour of campaign', record.campaign_id, hour);
+    for (const { url } of record.links) once('link of campaign', record.campaign_id, url);
+  }
+
+  function webhook(record: Records['webhook']): void {
+    once('webhook', record.webhook_id);
+    const url = webhookUrl(record.url, allowPrivateNetworks);
+    if (isRefusal(url)) fail(`webhook ${record.webhook_id}: ${url.message}`);
+    for (const { secret } of record.secrets)
+      if (secretOf(secret, webhookSealContext(record.webhook_id)).length !== 32)
+        fail(`a secret of webhook ${record.webhook_id} does not have 32 octets`);
+  }
+
+  function check(typed: TypedRecord): void {
+    switch (typed.type) {
+      case 'account':
+        accounts++;
+        return;
+      case 'api_key':
+        once('API key', typed.record.key_id);
+        return once('hash of an API key', typed.record.hash);
+      case 'domain_group':
+        defaultGroups += typed.record.is_default;
+        return remember(ids.domainGroup, 'domain group', typed.record.group_id);
+      case 'domain':
+        return domain(typed.record);
+      case 'template':
+        return once('template', typed.record.template_id);
+      case 'compliance_template': {
+        const { template_id: id, is_default: isDefault, domain: name, type } = typed.record;
+        if (isDefault === 1) once('default compliance template', type, name ?? '');
+        return remember(ids.complianceTemplate, 'compliance template', id);
+      }
+      case 'subscription_group': {
+        const group = typed.record;
+        for (const id of [
+          group.unsubscribe_template_id,
+          group.report_abuse_template_id,
+          group.company_address_template_id,
+        ])
+          require(ids.complianceTemplate, 'compliance template', id);
+        return remember(ids.subscriptionGroup, 'subscription group', group.subscription_group_id);
+      }
+      case 'webhook':
+        return webhook(typed.record);
+      case 'campaign':
+        return campaign(typed.record);
+      case 'contact':
+        return contact(typed.record);
+      case 'group_opt_out':
+        require(ids.subscriptionGroup, 'subscription group', typed.record.group_seq);
+        return once('opt-out', typed.record.group_seq, typed.record.recipient_hash);
+      case 'suppression': {
+        const { recipient_hash: hash, stream, reason, email } = typed.record;
+        if (email !== null && emailIdentifier(email) !== hash)
+          fail(`the hash of suppression ${hash} is wrong`);
+        return once('suppression', hash, stream, reason);
+      }
+      case 'strike':
+        return once('strike', typed.record.recipient_hash, typed.record.kind, typed.record.at);
+      case 'idempotency':
+        return once('idempotency key', typed.record.endpoint, typed.record.key);
+      case 'message_count':
+        return once('count of messages', typed.record.slot);
+      case 'moved_message':
+        return once('message', typed.record.message_id);
+      default:
+        return typed satisfies never;
+    }
+  }
+
+  return {
+    check,
+    /** Called after the last record. */
+    finish: (): void => {
+      if (accounts !== 1) fail(`it has ${accounts} accounts`);
+      if (defaultGroups !== 1) fail(`it has ${defaultGroups} default domain groups`);
+    },
+  };
+}
+
+/** SubjectPublicKeyInfo of a PKCS #8 key, base64; null when it is not a key. */
+function publicKeyOf(secret: Buffer): string | null {
+  try {
+    const key = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' });
+    return createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
+  } catch {
+    // Not a key.
+    return null;
+  }
+}

@@ -1,0 +1,290 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, link, open, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { PassThrough, Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { createAccounts } from '../accounts/accounts.ts';
+import { flush } from '../backup/files.ts';
+import { programVersion } from '../config/version.ts';
+import { type Clock, DAY, iso } from '../core/clock.ts';
+import { errorCode } from '../core/errors.ts';
+import type { Ids } from '../core/ids.ts';
+import { OperatorFault } from '../core/operator-fault.ts';
+import type { Random } from '../core/random.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import { mac, type Seal } from '../core/seal.ts';
+import { ownTokenKey } from '../mail/tokens.ts';
+import { instanceIn } from '../store/backup/identity.ts';
+import { databaseFileIn } from '../store/connection.ts';
+import { formatBytes } from '../store/migrate/upgrade.ts';
+import type { Tables } from '../store/tables.ts';
+import { type ExportedAccount, openExportedAccount } from '../store/transfer/exported-account.ts';
+import { TRANSFER_TYPES } from '../store/transfer/kinds.ts';
+import type { Writer } from '../store/writer.ts';
+import {
+  type End,
+  type FileSeal,
+  FORMAT,
+  fileSeal,
+  type Header,
+  MAX_LINE_BYTES,
+  macKey,
+  newKdf,
+  tokenKeyContext,
+  totalOf,
+  VERSION,
+} from './format.ts';
+import { portable, withSecrets } from './portable.ts';
+import { tokenKeySealContext } from './token-accounts.ts';
+
+export interface ExportDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+  random: Random;
+  /** Of the installation. */
+  seal: Seal;
+}
+
+export interface ExportOptions {
+  accountId: string;
+  dataDir: string;
+  hostname: string;
+  passphrase: string;
+  /** A new file, or a stream. */
+  output: string | Writable;
+  /** The account stays enabled, and this installation sends what is in the queue. */
+  withoutQueue: boolean;
+  /** Called now and then with the number of records that are written. */
+  onProgress?(done: number, total: number): void;
+  signal?: AbortSignal;
+}
+
+export interface ExportResult {
+  accountId: string;
+  counts: Header['counts'];
+  /** Of the file. */
+  bytes: number;
+  /** Messages of the account in the queue of this installation. */
+  queued: number;
+  /** Whether the export disabled the account. */
+  disabled: boolean;
+}
+
+/** How long bounces and complaints about a message are expected. */
+export const REPORTS_EXPECTED_MS = 30 * DAY;
+/** The write-ahead log may grow by this much: it cannot restart before the export ends. */
+const MAX_LOG_GROWTH_BYTES = 4 * 2 ** 30;
+/** Octets of lines that are compressed together. */
+const CHUNK_BYTES = 64 * 1024;
+const PROGRESS_RECORDS = 1000;
+
+/**
+ * Writes an account to a file while the daemon runs: the state at one moment. Without `withoutQueue` the account is
+ * disabled before, so that nothing changes afterwards but what recipients do. Refuses (`INVALID_STATE`) while messages,
+ * campaigns or erasures of the account are unfinished. Throws OperatorFault when the file cannot be written; then there
+ * is no file, and the account is enabled as before.
+ */
+export async function exportAccount(
+  deps: ExportDeps,
+  options: ExportOptions,
+): Promise<ExportResult | Refusal> {
+  const { accountId, withoutQueue, passphrase } = options;
+  const kdf = newKdf(deps.random);
+  const seal = await fileSeal(passphrase, kdf, deps.random);
+  const refusal = refusalOf(deps.tables, options);
+  if (refusal !== null) return refusal;
+  const accounts = createAccounts(deps);
+  const disables = !withoutQueue && accounts.get(accountId)?.status === 'active';
+  const enableAgain = async () => {
+    if (disables) await accounts.setStatus(accountId, 'active');
+  };
+  if (disables) await accounts.setStatus(accountId, 'disabled');
+  try {
+    // A request in progress may have queued a message before the account was disabled.
+    const late = refusalOf(deps.tables, options);
+    if (late !== null) {
+      await enableAgain();
+      return late;
+    }
+    const written = await writeFile(deps, options, kdf, seal);
+    const { messages: queued } = deps.tables.queue.counts({ accountId });
+    return { accountId, ...written, queued, disabled: disables };
+  } catch (error) {
+    await enableAgain();
+    throw error;
+  }
+}
+
+function refusalOf(tables: Tables, { accountId, withoutQueue }: ExportOptions): Refusal | null {
+  if (tables.accounts.get(accountId) === null)
+    return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
+  if (tables.accountImports.get(accountId) !== null)
+    return refuse('INVALID_STATE', `The import of account ${accountId} is not complete`);
+  const open = tables.campaignSends
+    .open()
+    .flatMap((seq) => tables.campaignSends.get(seq) ?? [])
+    .find((send) => send.account_id === accountId);
+  if (open !== undefined)
+    return refuse(
+      'INVALID_STATE',
+      `Campaign ${open.campaign_id} is ${open.status}: wait until it is sent, or cancel it`,
+    );
+  const isErasing = tables.erasures
+    .pending()
+    .some((seq) => tables.erasures.get(seq)?.account_id === accountId);
+  if (isErasing)
+    return refuse(
+      'INVALID_STATE',
+      `People of account ${accountId} are being erased: try again when that is complete`,
+    );
+  const { messages } = tables.queue.counts({ accountId });
+  if (messages > 0 && !withoutQueue)
+    return refuse(
+      'INVALID_STATE',
+      `Account ${accountId} has ${messages} messages in the queue: wait until they are sent, or let this daemon send them with --without-queue`,
+    );
+  return null;
+}
+
+async function writeFile(
+  deps: ExportDeps,
+  options: ExportOptions,
+  kdf: Header['kdf'],
+  seal: FileSeal,
+): Promise<Pick<ExportResult, 'counts' | 'bytes'>> {
+  const { accountId, output, signal } = options;
+  const now = deps.clock.now();
+  const account = openExportedAccount(databaseFileIn(options.dataDir), {
+    accountId,
+    now,
+    messagesSince: now - REPORTS_EXPECTED_MS,
+  });
+  try {
+    const header: Header = {
+      format: FORMAT,
+      version: VERSION,
+      program: programVersion(),
+      schema: account.schema,
+      createdAt: iso(now),
+      hostname: options.hostname,
+      instanceId: instanceIn(deps.tables)?.instanceId ?? null,
+      accountId,
+      kdf,
+      tokenKey: seal.seal(tokenKeyOf(deps, accountId), tokenKeyContext(accountId)).toString('base64'),
+      counts: account.counts(),
+    };
+    let bytes = 0;
+    const counted = new PassThrough();
+    counted.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    const source = Readable.from(lines(deps, options, account, header, seal));
+    const stop = signal === undefined ? {} : { signal };
+    if (typeof output === 'string')
+      await toFile(output, (file) =>
+        pipeline(source, createGzip(), counted, (chunks: AsyncIterable<Buffer>) => save(file, chunks), stop),
+      );
+    else await pipeline(source, createGzip(), counted, output, { end: false, ...stop });
+    return { counts: header.counts, bytes };
+  } finally {
+    account.close();
+  }
+}
+
+/** The key of the account's tokens: the one that it brought, or the one of this installation. */
+function tokenKeyOf({ tables, seal }: ExportDeps, accountId: string): Buffer {
+  const brought = tables.tokenKeys.of(accountId);
+  return brought === null
+    ? ownTokenKey(seal, accountId)
+    : seal.open(brought.key, tokenKeySealContext(accountId));
+}
+
+/** Creates the file under another name, and gives it its own when it is on disk. */
+async function toFile(name: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
+  const partial = `${name}.partial`;
+  try {
+    const file = await open(partial, 'wx', 0o600);
+    try {
+      await write(file);
+      await file.sync();
+      // Unlike a rename, this fails when the file exists.
+      await link(partial, name);
+    } finally {
+      await file.close();
+      await rm(partial, { force: true });
+    }
+    await flush(dirname(name));
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST')
+      throw new OperatorFault(`${name} or ${partial} exists already: choose another name or remove it`);
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw new OperatorFault(`${name} cannot be written: ${error.message}`, { cause: error });
+  }
+}
+
+async function save(file: FileHandle, chunks: AsyncIterable<Buffer>): Promise<void> {
+  for await (const chunk of chunks) await file.writeFile(chunk);
+}
+
+/** The lines of the file in portions. */
+async function* lines(
+  { seal: own }: ExportDeps,
+  { onProgress }: ExportOptions,
+  account: ExportedAccount,
+  header: Header,
+  seal: FileSeal,
+): AsyncGenerator<Buffer> {
+  const digest = createHash('sha256');
+  const total = totalOf(header.counts);
+  let waiting: Buffer[] = [];
+  let size = 0;
+  let records = 0;
+  const add = (value: object) => {
+    const line = Buffer.from(`${JSON.stringify(value)}\n`);
+    if (line.length > MAX_LINE_BYTES)
+      throw new OperatorFault(
+        `A record is larger than ${formatBytes(MAX_LINE_BYTES)} and cannot be exported`,
+      );
+    waiting.push(line);
+    size += line.length;
+    digest.update(line);
+  };
+  const take = () => {
+    const chunk = Buffer.concat(waiting);
+    waiting = [];
+    size = 0;
+    return chunk;
+  };
+  add(header);
+  for (const type of TRANSFER_TYPES) {
+    for (const record of account.records(type)) {
+      add({ type, record: portable(withSecrets(type, record, own, seal)) });
+      if (++records % PROGRESS_RECORDS === 0) {
+        onProgress?.(records, total);
+        requireLog(account);
+      }
+      if (size >= CHUNK_BYTES) yield take();
+    }
+  }
+  onProgress?.(records, total);
+  const sha256 = digest.copy().digest();
+  const end: End = {
+    end: true,
+    records,
+    sha256: sha256.toString('hex'),
+    mac: mac(macKey(seal), sha256).toString('hex'),
+  };
+  add(end);
+  yield take();
+}
+
+function requireLog(account: ExportedAccount): void {
+  const growth = account.logGrowth();
+  if (growth > MAX_LOG_GROWTH_BYTES)
+    throw new OperatorFault(
+      `The write-ahead log has grown by ${formatBytes(growth)} during the export, which was stopped: export at a time with less load`,
+    );
+}

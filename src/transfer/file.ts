@@ -1,0 +1,282 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { z } from 'zod';
+import { OperatorFault } from '../core/operator-fault.ts';
+import type { Random } from '../core/random.ts';
+import { mac } from '../core/seal.ts';
+import { formatBytes } from '../store/migrate/upgrade.ts';
+import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
+import {
+  endSchema,
+  type FileSeal,
+  FORMAT,
+  fileSeal,
+  type Header,
+  headerSchema,
+  MAX_LINE_BYTES,
+  macKey,
+  tokenKeyContext,
+  totalOf,
+  VERSION,
+} from './format.ts';
+import { RECORD_SCHEMAS, type TypedRecord } from './records.ts';
+
+/** The file of an exported account, which can be read repeatedly. The caller closes it. */
+export interface AccountFile {
+  header: Header;
+  seal: FileSeal;
+  /** The key of the account's tokens. */
+  tokenKey: Buffer;
+  /**
+   * Reads all records in portions. Each is valid by itself; that the file is complete and unchanged is certain at the end.
+   * Throws OperatorFault. `onProgress`: bytes of the file.
+   */
+  records(onProgress?: (done: number, total: number) => void): AsyncGenerator<TypedRecord[], FileDigest>;
+  close(): Promise<void>;
+}
+
+export interface FileDigest {
+  sha256: string;
+}
+
+/** The file is not what it should be: nothing was imported from it. */
+export class FileFault extends OperatorFault {}
+
+/** gzip compresses records to a twentieth; what it compresses to less than this share was made to fill the disk. */
+const MAX_RATIO = 250;
+/** Below this size the ratio does not matter. */
+const MIN_RATIO_BYTES = 64 * 2 ** 20;
+const CHUNK_BYTES = 64 * 1024;
+const LF = 0x0a;
+
+/** Throws OperatorFault when the file cannot be read, is not an exported account, or the passphrase is wrong. */
+export async function openAccountFile(
+  name: string,
+  passphrase: string,
+  random: Random,
+): Promise<AccountFile> {
+  const handle = await openRegular(name);
+  try {
+    const { size } = await handle.stat();
+    const first = lines(handle, name, size);
+    const line = (await first.next()).value?.[0];
+    await first.return(undefined);
+    const header = parseHeader(name, line);
+    const seal = await fileSeal(passphrase, header.kdf, random);
+    const tokenKey = openTokenKey(name, header, seal);
+    return {
+      header,
+      seal,
+      tokenKey,
+      records: (onProgress) => records(handle, { name, size, header, seal }, onProgress),
+      close: () => handle.close(),
+    };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function openRegular(name: string): Promise<FileHandle> {
+  let handle: FileHandle;
+  try {
+    handle = await open(name, 'r');
+  } catch (error) {
+    throw new OperatorFault(`${name} cannot be read: ${error instanceof Error ? error.message : ''}`, {
+      cause: error,
+    });
+  }
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  throw new OperatorFault(`${name} is not a regular file: an import reads it twice`);
+}
+
+function parseHeader(name: string, line: Buffer | undefined): Header {
+  const value = line === undefined ? null : parseJson(name, line, 1);
+  if (typeof value !== 'object' || value === null || !('format' in value) || value.format !== FORMAT)
+    throw new FileFault(`${name} is not an exported account`);
+  if ('version' in value && typeof value.version === 'number' && value.version > VERSION)
+    throw new FileFault(`${name} was written by a newer version of postrider: import it with that version`);
+  return checked(headerSchema, value, `the header of ${name}`);
+}
+
+function openTokenKey(name: string, header: Header, seal: FileSeal): Buffer {
+  let key: Buffer;
+  try {
+    key = seal.open(Buffer.from(header.tokenKey, 'base64'), tokenKeyContext(header.accountId));
+  } catch {
+    // The key of the seal differs: the tag of AES-GCM does not match.
+    throw new FileFault(`The passphrase is not that of ${name}`);
+  }
+  if (key.length !== 32) throw new FileFault(`${name} is damaged: the key of the tokens must have 32 octets`);
+  return key;
+}
+
+interface Source {
+  name: string;
+  size: number;
+  header: Header;
+  seal: FileSeal;
+}
+
+async function* records(
+  handle: FileHandle,
+  { name, size, header, seal }: Source,
+  onProgress?: (done: number, total: number) => void,
+): AsyncGenerator<TypedRecord[], FileDigest> {
+  const digest = createHash('sha256');
+  const left = new Map<TransferType, number>(TRANSFER_TYPES.map((type) => [type, header.counts[type]]));
+  let position = 0;
+  let number = 0;
+  let end: FileDigest | null = null;
+  for await (const portion of lines(handle, name, size, onProgress)) {
+    const found: TypedRecord[] = [];
+    for (const line of portion) {
+      number++;
+      if (end !== null) throw new FileFault(`${name} is damaged: line ${number} follows the end`);
+      const value = parseJson(name, line, number);
+      if (number === 1) {
+        // The header was read when the file was opened.
+        if (JSON.stringify(value) !== JSON.stringify(header))
+          throw new FileFault(`${name} was changed while it was read`);
+      } else if ('end' in value) {
+        const missing = TRANSFER_TYPES.find((type) => left.get(type) !== 0);
+        if (missing !== undefined)
+          throw new FileFault(
+            `${name} is damaged: it has fewer records of type ${missing} than its header states`,
+          );
+        end = verifiedEnd(name, value, digest.copy().digest(), { seal, records: totalOf(header.counts) });
+      } else {
+        const record = parseRecord(name, value, number);
+        const at = TRANSFER_TYPES.indexOf(record.type);
+        if (at < position) throw new FileFault(`${name}: line ${number}: ${record.type} is out of order`);
+        position = at;
+        const rest = (left.get(record.type) ?? 0) - 1;
+        if (rest < 0)
+          throw new FileFault(
+            `${name}: line ${number}: there are more records of type ${record.type} than the header states`,
+          );
+        left.set(record.type, rest);
+        found.push(record);
+      }
+      digest.update(line);
+    }
+    if (found.length > 0) yield found;
+  }
+  if (end === null) throw new FileFault(`${name} is not complete: its end is missing`);
+  return end;
+}
+
+function verifiedEnd(
+  name: string,
+  value: object,
+  sha256: Buffer,
+  { seal, records: total }: { seal: FileSeal; records: number },
+): FileDigest {
+  const end = checked(endSchema, value, `the end of ${name}`);
+  if (end.sha256 !== sha256.toString('hex'))
+    throw new FileFault(`${name} is damaged: its checksum does not match`);
+  if (!timingSafeEqual(Buffer.from(end.mac, 'hex'), mac(macKey(seal), sha256)))
+    throw new FileFault(`${name} was changed after it was written: its MAC does not match`);
+  if (end.records !== total)
+    throw new FileFault(`${name} is damaged: it has ${total} records, and states ${end.records}`);
+  return { sha256: end.sha256 };
+}
+
+function parseRecord(name: string, value: object, number: number): TypedRecord {
+  const { type, record, ...rest }: { type?: unknown; record?: unknown } = value;
+  const known = TRANSFER_TYPES.find((each) => each === type);
+  if (known === undefined)
+    throw new FileFault(
+      `${name}: line ${number} has the unknown type ${JSON.stringify(type)?.slice(0, 100)}`,
+    );
+  if (Object.keys(rest).length > 0) throw new FileFault(`${name}: line ${number} has unknown fields`);
+  const parsed = checked<z.ZodType>(RECORD_SCHEMAS[known], record, `${name}: line ${number} (${known})`);
+  return { type: known, record: parsed } as TypedRecord; // parsed with the schema of its type
+}
+
+function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, where: string): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const path = issue?.path.join('.') ?? '';
+  throw new FileFault(`${where}: ${path === '' ? '' : `${path}: `}${issue?.message ?? 'invalid'}`);
+}
+
+function parseJson(name: string, line: Buffer, number: number): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(line));
+  } catch {
+    // Not UTF-8 or not JSON.
+    value = null;
+  }
+  if (typeof value === 'object' && value !== null) return value;
+  throw new FileFault(`${name} is damaged: line ${number} is not a JSON object`);
+}
+
+/** Reads the file from its beginning, whatever was read before. */
+async function* octets(handle: FileHandle, progress: { bytesRead: number }): AsyncGenerator<Buffer> {
+  for (;;) {
+    const { buffer, bytesRead } = await handle.read(
+      Buffer.allocUnsafe(CHUNK_BYTES),
+      0,
+      CHUNK_BYTES,
+      progress.bytesRead,
+    );
+    if (bytesRead === 0) return;
+    progress.bytesRead += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+/** The lines of the file with their ends, in portions. */
+async function* lines(
+  handle: FileHandle,
+  name: string,
+  size: number,
+  onProgress?: (done: number, total: number) => void,
+): AsyncGenerator<Buffer[]> {
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
+  const progress = { bytesRead: 0 };
+  const file = Readable.from(octets(handle, progress), { objectMode: false });
+  file.on('error', (error) => gunzip.destroy(error));
+  file.pipe(gunzip);
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  let total = 0;
+  try {
+    for await (const chunk of gunzip as AsyncIterable<Buffer>) {
+      total += chunk.length;
+      if (total > MIN_RATIO_BYTES && total > MAX_RATIO * Math.max(1, progress.bytesRead))
+        throw new FileFault(
+          `${name} is compressed more than ${MAX_RATIO} times, which no exported account is`,
+        );
+      onProgress?.(progress.bytesRead, size);
+      const complete: Buffer[] = [];
+      let from = 0;
+      for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
+        complete.push(Buffer.concat([...rest, chunk.subarray(from, at + 1)]));
+        rest = [];
+        restBytes = 0;
+        from = at + 1;
+      }
+      rest.push(chunk.subarray(from));
+      restBytes += chunk.length - from;
+      if (restBytes > MAX_LINE_BYTES)
+        throw new FileFault(`${name} has a line that is longer than ${formatBytes(MAX_LINE_BYTES)}`);
+      if (complete.length > 0) yield complete;
+    }
+  } catch (error) {
+    if (error instanceof OperatorFault) throw error;
+    throw new FileFault(`${name} is damaged: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  } finally {
+    file.destroy();
+    gunzip.destroy();
+  }
+  if (restBytes > 0) throw new FileFault(`${name} is damaged: its last line is not complete`);
+}

@@ -1,0 +1,116 @@
+import { scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { OperatorFault } from '../core/operator-fault.ts';
+import type { Random } from '../core/random.ts';
+import { createSeal, type Seal } from '../core/seal.ts';
+import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
+
+/*
+ * The file of an exported account: gzip of lines of JSON.
+ *
+ *     {"format":"postrider-account","version":1, …}     header: what the file contains
+ *     {"type":"contact","record":{"email":…}}           records, in the order of store/transfer/kinds
+ *     {"end":true,"records":…,"sha256":…,"mac":…}       over all lines before
+ *
+ * Secrets (DKIM keys, secrets of webhooks, the key of the account's tokens) are sealed with a key that scrypt derives from
+ * a passphrase; the MAC proves that the writer of the file knew it. All other data is readable without it.
+ */
+
+export const FORMAT = 'postrider-account';
+export const VERSION = 1;
+
+/** Of one line; a record is a few hundred bytes, a template up to some megabytes. */
+export const MAX_LINE_BYTES = 32 * 2 ** 20;
+/** Records of one file. */
+const MAX_RECORDS = 2_000_000_000;
+
+/** scrypt (RFC 7914): 128 MiB and some tenths of a second for each attempt. */
+const KDF = { name: 'scrypt', n: 131_072, r: 8, p: 1 } as const;
+const SALT_BYTES = 16;
+const KEY_BYTES = 32;
+const MIN_PASSPHRASE = 16;
+
+export const accountIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/);
+
+const count = z.int().min(0).max(MAX_RECORDS);
+
+export const headerSchema = z.strictObject({
+  format: z.literal(FORMAT),
+  version: z.literal(VERSION),
+  /** Of the program, and of its database. */
+  program: z.string().max(100),
+  schema: z.int().min(1),
+  /** ISO 8601: the file contains what was committed before. */
+  createdAt: z.iso.datetime(),
+  /** Of the installation that wrote the file. */
+  hostname: z.string().max(255),
+  instanceId: z.string().max(100).nullable(),
+  accountId: accountIdSchema,
+  kdf: z.strictObject({
+    name: z.literal(KDF.name),
+    n: z.literal(KDF.n),
+    r: z.literal(KDF.r),
+    p: z.literal(KDF.p),
+    salt: z.base64().length(24),
+  }),
+  /** The key of the account's tokens, sealed. */
+  tokenKey: z.base64().max(200),
+  /** Records by type. */
+  counts: z.strictObject(
+    Object.fromEntries(TRANSFER_TYPES.map((type) => [type, count])) as Record<TransferType, typeof count>, // all types
+  ),
+});
+
+export type Header = z.output<typeof headerSchema>;
+
+export const endSchema = z.strictObject({
+  end: z.literal(true),
+  records: count,
+  /** Of all lines before, with their ends; hexadecimal. */
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  mac: z.string().regex(/^[0-9a-f]{64}$/),
+});
+
+export type End = z.output<typeof endSchema>;
+
+/** Seals the secrets of a file. */
+export type FileSeal = Seal;
+
+/** The context with which the key of the account's tokens is sealed. */
+export function tokenKeyContext(accountId: string): string {
+  return `token-key:${accountId}`;
+}
+
+/** The parameters of a new file. */
+export function newKdf(random: Random): Header['kdf'] {
+  return { ...KDF, salt: random.bytes(SALT_BYTES).toString('base64') };
+}
+
+/** Derives the key of a file. Throws OperatorFault when the passphrase is too short. */
+export async function fileSeal(passphrase: string, kdf: Header['kdf'], random: Random): Promise<FileSeal> {
+  if (passphrase.length < MIN_PASSPHRASE)
+    throw new OperatorFault(
+      `The passphrase must have at least ${MIN_PASSPHRASE} characters: create one with "openssl rand -base64 24"`,
+    );
+  const derive = promisify<
+    string,
+    Buffer,
+    number,
+    { N: number; r: number; p: number; maxmem: number },
+    Buffer
+  >(scrypt);
+  const { n: N, r, p } = kdf;
+  const options = { N, r, p, maxmem: 256 * N * r };
+  return createSeal(await derive(passphrase, Buffer.from(kdf.salt, 'base64'), KEY_BYTES, options), random);
+}
+
+/** The key of the MAC. */
+export function macKey(seal: FileSeal): Buffer {
+  return seal.derive('account-transfer/mac');
+}
+
+/** The number of records that a header announces. */
+export function totalOf(counts: Header['counts']): number {
+  return Object.values(counts).reduce((sum, number) => sum + number, 0);
+}

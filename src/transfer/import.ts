@@ -1,0 +1,249 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { searchKeys } from '../audience/search-key.ts';
+import type { Clock } from '../core/clock.ts';
+import { OperatorFault } from '../core/operator-fault.ts';
+import type { Random } from '../core/random.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Seal } from '../core/seal.ts';
+import { accountTag } from '../mail/tokens.ts';
+import { dkimSealContext } from '../store/domains/domains.ts';
+import { createPortions } from '../store/maintenance/portions.ts';
+import type { Tables } from '../store/tables.ts';
+import type { TransferRecord } from '../store/transfer/kinds.ts';
+import type { Writer } from '../store/writer.ts';
+import { webhookSealContext } from '../webhooks/secrets.ts';
+import { checkFile } from './check.ts';
+import { type AccountFile, openAccountFile } from './file.ts';
+import type { Header } from './format.ts';
+import { OCTET_COLUMNS, type Records, type TypedRecord } from './records.ts';
+import { tokenKeySealContext } from './token-accounts.ts';
+
+export interface ImportDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  random: Random;
+  /** Of this installation. */
+  seal: Seal;
+}
+
+export interface ImportOptions {
+  file: string;
+  passphrase: string;
+  /** Checks the file, and imports nothing. */
+  dryRun: boolean;
+  /** `webhooks.allowPrivateNetworks`. */
+  allowPrivateNetworks: boolean;
+  /** Records in one unit of work, at most. */
+  portionRecords?: number;
+  /** Bytes of the file. */
+  onProgress?(step: 'check' | 'import', done: number, total: number): void;
+  /** Ends the import after the portion in progress; it can be continued. */
+  signal?: AbortSignal;
+}
+
+export interface ImportResult {
+  header: Header;
+  /** It continued an earlier import. */
+  resumed: boolean;
+}
+
+/** How long a portion may hold the event loop and the write lock. */
+const PORTION_MS = 5;
+const PORTION_RECORDS = 500;
+const MAX_PAUSE_MS = 1000;
+
+/**
+ * Imports an account while the daemon runs. The whole file is checked first: one that is damaged, invalid or in conflict
+ * with this installation changes nothing. Then records are imported in portions, each with the position in the file, and an
+ * import that was interrupted continues there. The account is disabled until an operator enables it, which is refused
+ * before the import is complete.
+ */
+export async function importAccount(
+  deps: ImportDeps,
+  options: ImportOptions,
+): Promise<ImportResult | Refusal> {
+  const { tables } = deps;
+  const file = await openAccountFile(options.file, options.passphrase, deps.random);
+  try {
+    const { accountId } = file.header;
+    const before = tables.accountImports.get(accountId);
+    const { conflicts, sha256 } = await checkFile(file, tables, {
+      allowPrivateNetworks: options.allowPrivateNetworks,
+      resumes: before !== null,
+      onProgress: (done, total) => options.onProgress?.('check', done, total),
+      ...signalOf(options),
+    });
+    if (before !== null && before.digest !== sha256)
+      return refuse(
+        'INVALID_STATE',
+        `An import of account ${accountId} from another file is not complete: continue with that file, or remove what it imported with "postrider account import --cancel ${accountId}"`,
+      );
+    if (conflicts.length > 0)
+      return refuse('INVALID_STATE', `Account ${accountId} cannot be imported: ${conflicts.join('; ')}`);
+    if (!options.dryRun) await importRecords(deps, options, file, { sha256, done: before?.records ?? 0 });
+    return { header: file.header, resumed: before !== null };
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Removes what an import that was not completed has imported. Refuses (`INVALID_STATE`) an account that is complete.
+ * Returns the number of rows.
+ */
+export async function cancelImport(
+  { tables, writer }: Pick<ImportDeps, 'tables' | 'writer'>,
+  accountId: string,
+): Promise<number | Refusal> {
+  if (tables.accountImports.get(accountId) === null)
+    return refuse('INVALID_STATE', `No import of account ${accountId} is in progress`);
+  let removed = 0;
+  const portions = createPortions({ writer, share: accountId });
+  await portions.run(
+    (all, limit) => {
+      const rows = all.importedRecords.removeSome(accountId, limit);
+      return { rows, isDone: rows === 0 };
+    },
+    ({ rows }) => {
+      removed += rows;
+    },
+  );
+  return removed;
+}
+
+async function importRecords(
+  deps: ImportDeps,
+  options: ImportOptions,
+  file: AccountFile,
+  { sha256, done }: { sha256: string; done: number },
+): Promise<void> {
+  const { writer, clock } = deps;
+  const { accountId } = file.header;
+  const portionRecords = options.portionRecords ?? PORTION_RECORDS;
+  const startedAt = clock.now();
+  const insert = createInserter(deps, file);
+  /** Records before it in the file. */
+  let position = 0;
+  let imported = done;
+
+  /** Imports some of the records from `at` on; returns how many. */
+  const importSome = (all: Tables, records: readonly TypedRecord[], at: number): number => {
+    const began = performance.now();
+    let count = 0;
+    for (const typed of records.slice(at, at + portionRecords)) {
+      insert(all, typed);
+      count++;
+      if (performance.now() - began >= PORTION_MS) break;
+    }
+    const now = clock.now();
+    all.accountImports.put({
+      account_id: accountId,
+      digest: sha256,
+      records: imported + count,
+      started_at: startedAt,
+      updated_at: now,
+    });
+    return count;
+  };
+
+  const reading = file.records((read, total) => options.onProgress?.('import', read, total));
+  for (;;) {
+    const { done: isRead, value } = await reading.next();
+    if (isRead === true) {
+      if (value.sha256 !== sha256) throw incomplete(accountId, 'the file was changed');
+      break;
+    }
+    // Imported before the interruption.
+    let at = Math.min(value.length, Math.max(0, imported - position));
+    while (at < value.length) {
+      options.signal?.throwIfAborted();
+      const requested = performance.now();
+      const first = at;
+      let count: number;
+      try {
+        count = await writer.run((all) => importSome(all, value, first), accountId);
+      } catch (error) {
+        throw incomplete(accountId, error instanceof Error ? error.message : String(error), error);
+      }
+      at += count;
+      imported += count;
+      // Other processes write in between, and more where the disk is slow.
+      await sleep(Math.min(MAX_PAUSE_MS, performance.now() - requested));
+    }
+    position += value.length;
+  }
+  await writer.run((all) => all.accountImports.remove(accountId));
+}
+
+function incomplete(accountId: string, reason: string, cause?: unknown): OperatorFault {
+  return new OperatorFault(
+    `The import of account ${accountId} is not complete (${reason}): run the command again to continue, or remove what was imported with "postrider account import --cancel ${accountId}"`,
+    { cause },
+  );
+}
+
+function signalOf({ signal }: ImportOptions): { signal?: AbortSignal } {
+  return signal === undefined ? {} : { signal };
+}
+
+/** Returns a function that inserts a record, in a unit of work. */
+function createInserter(
+  { clock, seal }: ImportDeps,
+  file: AccountFile,
+): (tables: Tables, typed: TypedRecord) => void {
+  const { accountId } = file.header;
+  const now = clock.now();
+  const resealed = (sealed: string, context: string) =>
+    seal.seal(file.seal.open(Buffer.from(sealed, 'base64'), context), context);
+
+  function contact(tables: Tables, record: Records['contact']): void {
+    const { consents, subscriptions, ...columns } = record;
+    const row = { ...columns, account_id: accountId };
+    const seq = tables.contacts.insert({ ...row, ...searchKeys(row) });
+    for (const entry of consents) tables.consents.insert({ ...entry, contact_seq: seq });
+    for (const { group_seq: id, ...membership } of subscriptions) {
+      const group = tables.subscriptionGroups.get(accountId, id);
+      if (group === null) throw new Error(`subscription group ${id} was not imported`);
+      tables.subscriptions.insert({ ...membership, group_seq: group.seq, contact_seq: seq });
+    }
+  }
+
+  /** The record as it is stored: octets, and secrets sealed with the key of this installation. */
+  function stored({ type, record }: TypedRecord): TransferRecord {
+    if (type === 'domain')
+      return {
+        ...record,
+        dkim_keys: record.dkim_keys.map((key) => ({
+          ...key,
+          private_key: resealed(key.private_key, dkimSealContext(record.domain_id, key.selector)),
+        })),
+      };
+    if (type === 'webhook')
+      return {
+        ...record,
+        secrets: record.secrets.map((secret) => ({
+          ...secret,
+          secret: resealed(secret.secret, webhookSealContext(record.webhook_id)),
+        })),
+      };
+    const entries = Object.entries(record).map(([column, value]) => [
+      column,
+      OCTET_COLUMNS.has(column) && typeof value === 'string' ? Buffer.from(value, 'base64') : value,
+    ]);
+    return Object.fromEntries(entries);
+  }
+
+  return (tables, typed) => {
+    if (typed.type === 'contact') return contact(tables, typed.record);
+    if (typed.type === 'moved_message')
+      return tables.movedMessages.insert({ ...typed.record, account_id: accountId });
+    tables.importedRecords.insert(typed.type, stored(typed), { accountId, now });
+    if (typed.type !== 'account') return;
+    tables.tokenKeys.insert({
+      tag: accountTag(accountId).toString('hex'),
+      account_id: accountId,
+      key: seal.seal(file.tokenKey, tokenKeySealContext(accountId)),
+    });
+  };
+}

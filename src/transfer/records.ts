@@ -1,0 +1,333 @@
+import { z } from 'zod';
+import { SCOPES } from '../accounts/keys.ts';
+import { EVENT_KINDS } from '../events/event-types.ts';
+import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
+import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
+import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
+import type { TransferType } from '../store/transfer/kinds.ts';
+
+/*
+ * The schema of each record of an exported account: the columns of store/transfer/kinds with their values. A file is input
+ * from elsewhere: what other parts rely on when they read a column is checked here.
+ */
+
+const MAX_TEXT = 16 * 2 ** 20;
+const MAX_SHORT = 2000;
+
+/** Epoch ms. */
+const time = z.int().min(0).max(253_402_300_799_999);
+const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+const flag = z.union([z.literal(0), z.literal(1)]);
+const id = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/, 'is not an id');
+const short = z.string().max(MAX_SHORT);
+const text = z.string().max(MAX_TEXT);
+const recipientHash = z.string().regex(/^(?:email|phone)_[0-9a-f]{32}$/, 'is not the hash of a recipient');
+const useCase = z.enum(['tx', 'mk']);
+const domainName = z
+  .string()
+  .max(253)
+  .regex(/^[a-z0-9_-]+(?:\.[a-z0-9_-]+)+$/, 'is not a domain name');
+const octets = (length: number) =>
+  z.base64().refine((value) => Buffer.from(value, 'base64').length === length, `must have ${length} octets`);
+
+/** Text that is JSON of this form. */
+function json(schema: z.ZodType, max = MAX_TEXT) {
+  return z
+    .string()
+    .max(max)
+    .refine((value) => {
+      try {
+        return schema.safeParse(JSON.parse(value)).success;
+      } catch {
+        // Not JSON.
+        return false;
+      }
+    }, 'is not JSON of the expected form');
+}
+
+/** As `accounts/account-form` validates it. */
+const addressSchema = z.strictObject({
+  line1: z.string(),
+  line2: z.string().optional(),
+  city: z.string(),
+  region: z.string().optional(),
+  postalCode: z.string(),
+  country: z.string(),
+});
+
+const limit = z.int().min(-1).nullable();
+
+/** Scopes of an account: a key for the whole installation is refused. */
+const accountScopes = SCOPES.filter((scope) => scope !== 'operator');
+
+const dkimKey = z.strictObject({
+  lane: z.enum(['primary', 'secondary']),
+  slot: z.enum(['a', 'b', 'e', 'f', 's', 't']).nullable(),
+  selector: z.string().regex(/^[a-z0-9]{1,63}$/),
+  state: z.enum(['active', 'pending', 'retiring', 'revoked']),
+  private_key: z.base64().max(20_000),
+  public_key: z.base64().max(10_000),
+  created_at: time,
+  changed_at: time,
+});
+
+const webhookSecret = z.strictObject({ secret: z.base64().max(200), expires_at: time.nullable() });
+
+const campaignSend = z.strictObject({
+  job_id: id,
+  subscription_group_id: id,
+  scheduled_at: time.nullable(),
+  per_hour: count.nullable(),
+  members: count.nullable(),
+  queued: count,
+  without_email: count,
+  not_eligible: count,
+  not_renderable: count,
+  paused_reason: short.nullable(),
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
+  created_at: time,
+});
+
+const campaignCount = z.strictObject({
+  hour: time,
+  queued: count,
+  sent: count,
+  delivered: count,
+  deferred: count,
+  bounced: count,
+  complained: count,
+  opened: count,
+  unique_opened: count,
+  clicked: count,
+  unique_clicked: count,
+  unsubscribed: count,
+  failed: count,
+  cancelled: count,
+});
+
+const consent = z.strictObject({
+  n: z.int().min(1),
+  action: z.enum(CONSENT_ACTIONS),
+  subscription_group_id: id.nullable(),
+  method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
+  details: text.nullable(),
+  ip_address: short.nullable(),
+  user_agent: text.nullable(),
+  said_at: time.nullable(),
+  recorded_at: time,
+  recorded_by: short,
+});
+
+const subscription = z.strictObject({
+  /** The public id of the group. */
+  group_seq: id,
+  is_active: flag,
+  source: short,
+  consent_method: z.enum(CONSENT_METHODS),
+  consent_details: text.nullable(),
+  joined_at: time,
+  updated_at: time,
+});
+
+export const RECORD_SCHEMAS = {
+  account: z.strictObject({
+    name: short,
+    company_name: short.nullable(),
+    company_address: json(addressSchema, 10_000).nullable(),
+    abuse_email: short.nullable(),
+    logo_url: short.nullable(),
+    created_at: time,
+    updated_at: time,
+    limits: z
+      .array(
+        z.strictObject({
+          domains: limit,
+          webhooks: limit,
+          templates: limit,
+          contacts: limit,
+          messages_per_hour: limit,
+          messages_per_day: limit,
+          concurrent_requests: limit,
+        }),
+      )
+      .max(1),
+  }),
+  api_key: z.strictObject({
+    key_id: id,
+    name: short,
+    hash: octets(32),
+    scopes: json(z.array(z.enum(accountScopes)).min(1), 1000),
+    allow_ips: json(z.array(z.string())),
+    allow_from: json(z.array(z.string())),
+    allow_essential: flag,
+    strict_compliance: flag,
+    created_at: time,
+    revoked_at: time.nullable(),
+  }),
+  domain_group: z.strictObject({
+    group_id: id,
+    name: short,
+    description: text.nullable(),
+    color: short.nullable(),
+    icon: short.nullable(),
+    is_default: flag,
+    created_at: time,
+    updated_at: time,
+  }),
+  domain: z.strictObject({
+    domain_id: id,
+    group_id: id,
+    name: domainName,
+    use_case: useCase,
+    region: short,
+    status: z.enum(['PENDING', 'SUCCESS', 'TEMPORARY_FAILURE', 'FAILED']),
+    dkim_enabled: flag,
+    spf_configured: flag,
+    dmarc_configured: flag,
+    mx_configured: flag,
+    return_path: z.enum(['customer', 'platform']),
+    tracking_domain: domainName.nullable(),
+    tracking_host: domainName.nullable(),
+    alt_domain_id: id,
+    alt_provisioned: flag,
+    last_checked_at: time.nullable(),
+    failing_since: time.nullable(),
+    created_at: time,
+    updated_at: time,
+    dkim_keys: z.array(dkimKey).min(1).max(100),
+  }),
+  template: z.strictObject({
+    template_id: id,
+    name: short,
+    type: z.enum(['transactional', 'marketing']).nullable(),
+    subject: short.nullable(),
+    html: text,
+    text: text.nullable(),
+    created_at: time,
+    updated_at: time,
+  }),
+  compliance_template: z.strictObject({
+    template_id: id,
+    name: short,
+    type: z.enum(['unsubscribe', 'report_abuse', 'company_address']),
+    domain: domainName.nullable(),
+    is_default: flag,
+    html_content: text,
+    created_at: time,
+    updated_at: time,
+  }),
+  subscription_group: z.strictObject({
+    subscription_group_id: id,
+    name: short,
+    description: text.nullable(),
+    is_active: flag,
+    tags: json(z.array(z.string())),
+    unsubscribe_template_id: id.nullable(),
+    report_abuse_template_id: id.nullable(),
+    company_address_template_id: id.nullable(),
+    created_at: time,
+    updated_at: time,
+  }),
+  webhook: z.strictObject({
+    webhook_id: id,
+    name: short,
+    description: text.nullable(),
+    url: short,
+    events: json(z.array(z.enum(['*', ...EVENT_KINDS])).min(1)),
+    is_active: flag,
+    off_reason: z.enum(['gone', 'failing']).nullable(),
+    failing_since: time.nullable(),
+    created_at: time,
+    updated_at: time,
+    secrets: z.array(webhookSecret).min(1).max(100),
+  }),
+  campaign: z
+    .strictObject({
+      campaign_id: id,
+      name: short,
+      description: text.nullable(),
+      status: z.enum(['draft', 'sent', 'cancelled']),
+      created_at: time,
+      updated_at: time,
+      sends: z.array(campaignSend).max(1),
+      mails: z.array(z.strictObject({ mail: json(z.record(z.string(), z.unknown())) })).max(1),
+      counts: z.array(campaignCount).max(1_000_000),
+      links: z.array(z.strictObject({ url: text, clicks: count })).max(1000),
+    })
+    .refine(({ sends, mails }) => sends.length === mails.length, 'has a send without its mail'),
+  contact: z
+    .strictObject({
+      user_id: id,
+      email: short.nullable(),
+      email_hash: recipientHash.nullable(),
+      phone: short.nullable(),
+      phone_hash: recipientHash.nullable(),
+      first_name: short.nullable(),
+      last_name: short.nullable(),
+      custom_fields: json(z.record(z.string(), z.unknown())),
+      global_status: z.enum(GLOBAL_STATUSES),
+      consent_n: z.int().min(1).nullable(),
+      source: short,
+      added_by: short,
+      created_at: time,
+      updated_at: time,
+      consents: z.array(consent).max(1_000_000),
+      subscriptions: z.array(subscription).max(100_000),
+    })
+    .refine(
+      ({ consents, consent_n: n }) => n === null || consents.some((entry) => entry.n === n),
+      'has a consent that is not in its history',
+    )
+    .refine(
+      ({ consents }) => new Set(consents.map(({ n }) => n)).size === consents.length,
+      'has two entries of its history with one number',
+    )
+    .refine(
+      ({ subscriptions }) =>
+        new Set(subscriptions.map(({ group_seq: group }) => group)).size === subscriptions.length,
+      'is twice in one group',
+    ),
+  group_opt_out: z.strictObject({
+    group_seq: id,
+    recipient_hash: recipientHash,
+    method: z.enum(OPT_OUT_METHODS),
+    created_at: time,
+  }),
+  suppression: z.strictObject({
+    recipient_hash: recipientHash,
+    stream: z.enum(SUPPRESSION_STREAMS),
+    reason: z.enum(SUPPRESSION_REASONS),
+    email: short.nullable(),
+    created_at: time,
+  }),
+  strike: z.strictObject({
+    recipient_hash: recipientHash,
+    kind: z.enum(['soft', 'unproven']),
+    at: time,
+  }),
+  idempotency: z.strictObject({
+    endpoint: short,
+    key: short,
+    fingerprint: z.base64().max(200),
+    status: z.int().min(100).max(599),
+    body: json(z.record(z.string(), z.unknown())),
+    expires_at: time,
+  }),
+  message_count: z.strictObject({ slot: time, messages: count }),
+  moved_message: z.strictObject({
+    message_id: z.string().regex(/^msg_\d{1,15}_[0-9a-z]{12}$/, 'is not the id of a message'),
+    recipient_hash: z.string().regex(/^email_[0-9a-f]{32}$/),
+    use_case: useCase,
+    campaign_id: id.nullable(),
+    subscription_group_id: id.nullable(),
+    created_at: time,
+  }),
+} as const satisfies Record<TransferType, z.ZodType>;
+
+export type Records = { [Type in TransferType]: z.output<(typeof RECORD_SCHEMAS)[Type]> };
+/** A record with its type. */
+export type TypedRecord = { [Type in TransferType]: { type: Type; record: Records[Type] } }[TransferType];
+
+/** Columns whose octets are base64 in the file. */
+export const OCTET_COLUMNS: ReadonlySet<string> = new Set(['hash', 'fingerprint', 'private_key', 'secret']);

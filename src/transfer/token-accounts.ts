@@ -1,0 +1,40 @@
+import { LRUCache } from 'lru-cache';
+import type { Seal } from '../core/seal.ts';
+import type { TokenAccounts } from '../mail/tokens.ts';
+import type { Tables } from '../store/tables.ts';
+
+export interface TokenAccountsDeps {
+  tables: Pick<Tables, 'tokenKeys' | 'messages' | 'movedMessages'>;
+  seal: Seal;
+}
+
+/** Opened keys in memory. */
+const MAX_OPENED_KEYS = 2000;
+
+/**
+ * The keys that accounts brought from other installations. The table is read at every call, because an import is another
+ * process: it has at most one row for each account.
+ */
+export function createTokenAccounts({ tables, seal }: TokenAccountsDeps): TokenAccounts {
+  /** By the sealed key. */
+  const opened = new LRUCache<string, Buffer>({ max: MAX_OPENED_KEYS });
+
+  return {
+    importedKey: (tag) => {
+      const row = tables.tokenKeys.byTag(tag);
+      if (row === null) return null;
+      const { account_id: accountId, key: sealed } = row;
+      const name = sealed.toString('hex');
+      const key = opened.get(name) ?? seal.open(sealed, tokenKeySealContext(accountId));
+      opened.set(name, key);
+      return { accountId, key };
+    },
+    accountOf: (messageId) =>
+      (tables.messages.byId(messageId) ?? tables.movedMessages.byId(messageId))?.account_id ?? null,
+  };
+}
+
+/** The context with which the key is sealed in the database. */
+export function tokenKeySealContext(accountId: string): string {
+  return `token-key:${accountId}`;
+}

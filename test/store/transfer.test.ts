@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import Sqlite from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import {
+  TRANSFER_KINDS,
+  TRANSFER_TYPES,
+  type TransferChild,
+  type TransferKind,
+  transferKind,
+} from '../../src/store/transfer/kinds.ts';
+import { COLUMNS_NOT_EXPORTED, NOT_EXPORTED } from '../../src/store/transfer/policies.ts';
+import { RECORD_SCHEMAS } from '../../src/transfer/records.ts';
+
+/** Columns of each table in schema.sql; the tables behind a virtual table are left out. */
+function columnsByTable(): Map<string, string[]> {
+  const db = new Sqlite(':memory:');
+  const statements = readFileSync(new URL('schema.sql', import.meta.url), 'utf8').split(/;\n\n/);
+  for (const statement of statements)
+    if (/^CREATE (?:VIRTUAL )?TABLE (?!')/.test(statement)) db.exec(statement);
+  const tables = db
+    .prepare<[], string>(
+      "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')",
+    )
+    .pluck()
+    .all()
+    .filter((name) => !name.startsWith('sqlite_') && !name.startsWith('contact_search_'));
+  const columns = db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck();
+  return new Map(tables.map((table) => [table, columns.all(table)]));
+}
+
+const schema = columnsByTable();
+const kinds: (TransferKind | TransferChild)[] = TRANSFER_TYPES.flatMap((type) => [
+  transferKind(type),
+  ...Object.values(transferKind(type).children ?? {}),
+]);
+
+describe('an exported account', () => {
+  it('has every table of the schema, or the reason why not', () => {
+    const exported = kinds.map(({ table }) => table);
+    expect([...exported, ...Object.keys(NOT_EXPORTED)].toSorted()).toEqual([...schema.keys()].toSorted());
+  });
+
+  it('has every column of its tables, or the reason why not', () => {
+    const missing = kinds
+      // Its columns have other names in a record.
+      .filter(({ table }) => table !== TRANSFER_KINDS.moved_message.table)
+      .flatMap(({ table, columns, fixed = {}, ...kind }) => {
+        const linked = 'link' in kind ? [kind.link.column] : ['account_id'];
+        const known = new Set([...columns, ...Object.keys(fixed), ...linked]);
+        return (schema.get(table) ?? [])
+          .filter((column) => !known.has(column))
+          .map((column) => `${table}.${column}`);
+      });
+    const omitted = Object.keys(COLUMNS_NOT_EXPORTED).filter((name) => !name.startsWith('moved_messages.'));
+    expect(missing.toSorted()).toEqual(omitted.toSorted());
+  });
+
+  it('names columns that exist', () => {
+    const unknown = kinds
+      .filter(({ table }) => table !== TRANSFER_KINDS.moved_message.table)
+      .flatMap(({ table, columns, fixed = {} }) =>
+        [...columns, ...Object.keys(fixed)].filter((column) => !schema.get(table)?.includes(column)),
+      );
+    expect(unknown).toEqual([]);
+  });
+
+  it.each(TRANSFER_TYPES)('has records of type %s with exactly these columns', (type) => {
+    const { columns, children = {} } = transferKind(type);
+    const { shape } = RECORD_SCHEMAS[type];
+    expect(Object.keys(shape).toSorted()).toEqual([...columns, ...Object.keys(children)].toSorted());
+  });
+});
