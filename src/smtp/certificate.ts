@@ -53,14 +53,19 @@ export function createCertificateSource(deps: CertificateSourceDeps): Certificat
   const pairOf = async (files: CertificateFiles | null) =>
     files === null ? generateSelfSignedCertificate(hostname, clock.now()) : read(files);
   let loadedStamp = '';
+  let loaded: KeyAndCertificate | null = null;
   let section = '';
   const reload = async (onChange: (pair: KeyAndCertificate) => void) => {
     const files = deps.files();
     const current = await stamp(files);
     if (current === loadedStamp) return;
-    onChange(await pairOf(files));
+    const pair = await pairOf(files);
     // After reading: a pair that cannot be used is read again until it can.
     loadedStamp = current;
+    // A file that was replaced after the stamp was taken has been read already.
+    if (pair.cert === loaded?.cert && pair.key === loaded.key) return;
+    loaded = pair;
+    onChange(pair);
     log.info({ certificate: files?.certificateFile ?? 'self-signed' }, 'certificate reloaded');
   };
   return {
@@ -68,7 +73,8 @@ export function createCertificateSource(deps: CertificateSourceDeps): Certificat
       const files = deps.files();
       section = files?.section ?? 'self-signed';
       loadedStamp = await stamp(files);
-      return await pairOf(files);
+      loaded = await pairOf(files);
+      return loaded;
     },
     watch: (onChange) => {
       const loop = createLoop({
