@@ -30,6 +30,8 @@ export interface SinkSession {
   readonly remoteAddress: string;
   /** All lines received outside of messages; empty with `countOnly`. */
   readonly commands: string[];
+  /** The verbs of these lines, `.` for the end of a message, and `TLS` for a handshake; empty with `countOnly`. */
+  readonly verbs: string[];
   hello: string;
   /** `user:password`. */
   login: string;
@@ -40,6 +42,8 @@ export interface SinkSession {
   messages: number;
   /** Commands that arrived in one packet with the one before them. */
   pipelined: number;
+  /** The client waits for a reply that never comes, or that never ends. */
+  stalled: boolean;
   closed: boolean;
 }
 
@@ -175,6 +179,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
       secureContext: contextOf(certificate),
     });
     encrypted.on('secure', () => {
+      session.verbs.push('TLS');
       session.tls = {
         protocol: encrypted.getProtocol() ?? '',
         // Node stores the requested name here; its types do not declare it.
@@ -204,6 +209,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     }
     if (end !== -1 && !replies.isSilent()) {
       incoming = null;
+      if (!behavior.countOnly) session.verbs.push('.');
       answer('dot', '', '250 2.0.0 taken', (code) => accept(code, message.parts.join('')));
     }
   }
@@ -229,12 +235,16 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
       const line = input.slice(0, end).replace(/\r$/, '');
       input = input.slice(end + 1);
       if (lines++ > 0) session.pipelined++;
-      if (!behavior.countOnly) session.commands.push(line);
+      if (!behavior.countOnly) {
+        session.commands.push(line);
+        session.verbs.push(authenticating ? '*' : verbOf(line));
+      }
       const perform = authenticating ? authenticate : verbs[line.slice(0, 4).toUpperCase()];
       if (perform) perform(line);
       else replies.write('500 5.5.2 unknown command');
     }
     replies.flush();
+    session.stalled = replies.isStalled();
   }
 
   function attach(): void {
@@ -257,6 +267,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
   attach();
   answer('greeting', '', '220 sink ESMTP');
   replies.flush();
+  session.stalled = replies.isStalled();
 }
 
 /** One context for each certificate: with a new one for each connection no TLS session could be resumed. */
@@ -275,6 +286,11 @@ function forRecipient(scripts: Record<string, Script>, address: string): Script 
 
 function decoded(base64 = ''): string {
   return Buffer.from(base64, 'base64').toString();
+}
+
+/** The first word in upper case; of what is no command, at most 10 characters. */
+function verbOf(line: string): string {
+  return (line.split(' ', 1)[0] ?? '').slice(0, 10).toUpperCase();
 }
 
 /** `MAIL FROM:<a@b> SIZE=1` → `a@b`. */
