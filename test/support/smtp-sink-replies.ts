@@ -101,7 +101,10 @@ export function createReplyWriter(first: Socket, ready: () => void): ReplyWriter
         end(answer.accepted);
       } else if ('octets' in answer) {
         if (answer.everyMs !== undefined) dribble(answer.octets, answer.everyMs);
-        else state.output += answer.octets;
+        else {
+          state.output += answer.octets;
+          then(codeOf(answer.octets));
+        }
       } else if ('delayMs' in answer) later(answer.delayMs, () => send(answer.reply, then));
       else if ('bytesPerSecond' in answer) {
         trickle(answer.reply + CRLF, 1000 / answer.bytesPerSecond, () => then(codeOf(answer.reply)));

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { Certificate } from './certificates.ts';
+import { decoded, pathOf, unstuffed, verbOf } from './smtp-sink-lines.ts';
 import { type Answer, createReplyWriter } from './smtp-sink-replies.ts';
 
 /**
@@ -282,24 +283,4 @@ function contextOf(certificate: Certificate): SecureContext {
 function forRecipient(scripts: Record<string, Script>, address: string): Script | undefined {
   const at = address.lastIndexOf('@');
   return scripts[address] ?? scripts[address.slice(0, at + 1)] ?? scripts[address.slice(at)];
-}
-
-function decoded(base64 = ''): string {
-  return Buffer.from(base64, 'base64').toString();
-}
-
-/** The first word in upper case; of what is no command, at most 10 characters. */
-function verbOf(line: string): string {
-  return (line.split(' ', 1)[0] ?? '').slice(0, 10).toUpperCase();
-}
-
-/** `MAIL FROM:<a@b> SIZE=1` → `a@b`. */
-function pathOf(line: string): string {
-  return Buffer.from(line.slice(line.indexOf('<') + 1, line.lastIndexOf('>')), 'latin1').toString();
-}
-
-/** Without the final dot, and with the doubled ones undone (RFC 5321 §4.5.2). */
-function unstuffed(data: string): string {
-  const message = data.slice(0, -3);
-  return (message.startsWith('.') ? message.slice(1) : message).replaceAll('\r\n.', '\r\n');
 }

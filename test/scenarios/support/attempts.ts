@@ -5,11 +5,11 @@ export function delivered(...sessions: readonly string[]): ExpectedAttempt {
   return { reply: '250 2.0.0', action: 'deliver', ...(sessions.length > 0 ? { sessions } : {}) };
 }
 
-/** An attempt that deferred the message; `wait`: time until the next one in ms, undefined: not compared. */
+/** An attempt that deferred the message; `wait`: time until the next one, undefined: not compared. */
 export function deferred(
   reply: string,
   classification: string,
-  wait: number | undefined,
+  wait: ExpectedAttempt['wait'] | undefined,
   ...sessions: readonly string[]
 ): ExpectedAttempt {
   return {

@@ -1,6 +1,6 @@
 import { SECOND } from '../../../src/core/clock.ts';
 import type { ZoneRecordType } from '../../../src/dns/zone-record.ts';
-import type { MessageData, SendData } from '../../support/api-client.ts';
+import type { MessageData, SendBody, SendData } from '../../support/api-client.ts';
 import type { DnsBehavior } from '../../support/dns-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Sink } from '../../support/smtp-sink.ts';
@@ -18,11 +18,13 @@ export interface ScenarioRun {
   address(host: string): string;
   /** Publishes records of the destination in place of those of the same names and types. */
   publish(zone: Zone): void;
-  /** Sends a message; resolves with its id when it is accepted. */
-  send(user: string): Promise<string>;
+  /** Sends a message, with further fields of the request; resolves with its id when it is accepted. */
+  send(user: string, body?: SendBody): Promise<string>;
   sendAll(): Promise<void>;
-  /** What was sent so far: message ids by local part. */
+  /** Ids of the accepted messages; `sent`: by local part, the last one of each. */
+  readonly accepted: readonly string[];
   readonly sent: ReadonlyMap<string, string>;
+  /** `user`: a local part, or a message id. */
   message(user: string): Promise<MessageData>;
   /** Waits until nothing happens any more unless time passes: every message is final, waits, or is delayed. */
   settle(): Promise<void>;
@@ -57,6 +59,7 @@ export async function startScenario(
   const hosts: MailHost[] = [];
   for (const [label, behavior] of Object.entries(scenario.hosts))
     hosts.push(await startHost(label, behavior, { host: env.newAddress(), port: env.port }));
+  const accepted: string[] = [];
   const sent = new Map<string, string>();
 
   const find = (label: string): MailHost => {
@@ -68,7 +71,7 @@ export async function startScenario(
   const publish = (zone: Zone) => publishZone(env, domain, zone);
   publish(hostRecords(hosts));
   publish(scenario.zone?.(address) ?? {});
-  if (scenario.settings) await daemon.reload(scenario.settings({ domain, address }));
+  if (scenario.settings) await daemon.reload(scenario.settings({ domain, port: env.port, address }));
 
   const expected = (user: string): ExpectedMessage => {
     const message = scenario.messages[user];
@@ -76,17 +79,18 @@ export async function startScenario(
     return message;
   };
 
-  const send = async (user: string): Promise<string> => {
-    const { marketing, subdomain, body } = expected(user);
+  const send: ScenarioRun['send'] = async (user, more = {}) => {
+    const { marketing, subdomain, body = {} } = expected(user);
     const to = `${user}@${subdomain === undefined ? '' : `${subdomain}.`}${domain}`;
-    const id = await sendMail(env, to, marketing === true, body ?? {});
+    const id = await sendMail(env, to, marketing === true, { ...body, ...more });
+    accepted.push(id);
     sent.set(user, id);
     return id;
   };
 
   /** Messages that are not final, as stored. */
-  const open = () =>
-    [...sent.values()].flatMap((id) => {
+  const open = (): OpenMessage[] =>
+    accepted.flatMap((id) => {
       const message = daemon.tables.messages.byId(id);
       if (message === null) throw new Error(`message ${id} is not stored`);
       if (FINAL.has(message.status)) return [];
@@ -100,22 +104,25 @@ export async function startScenario(
     );
     return Math.max(0, ...seconds) * SECOND;
   };
-  /** Due, and waiting for its suspended site. */
-  const waits = (row: { due_at: number; lease: number | null } | null, isSuspended: boolean) =>
-    row !== null && row.lease === null && (row.due_at > clock.now() || isSuspended);
+  /** Nothing happens to the message unless time passes. */
+  const waits = ({ message, row }: OpenMessage, isSuspended: boolean) => {
+    const now = clock.now();
+    if (row === null || row.lease !== null) return false;
+    return row.due_at > now || (isSuspended && message.expires_at > now);
+  };
 
   const settle = async () => {
     await eventually(
       `the messages of ${name} to be sent or delayed`,
       async () => {
         const left = open();
-        if (left.every(({ row }) => waits(row, false))) return true;
+        if (left.every((each) => waits(each, false))) return true;
         if (hosts.some((host) => host.isStalling()) && left.some(({ row }) => row?.lease !== null)) {
           await env.advance(STALLED_STEP_MS);
           return false;
         }
         const isSuspended = (await suspendedMs()) > 0;
-        return open().every(({ row }) => waits(row, isSuspended));
+        return open().every((each) => waits(each, isSuspended));
       },
       { everyMs: POLL_MS },
     );
@@ -123,8 +130,8 @@ export async function startScenario(
   const pass = async (): Promise<boolean> => {
     const left = open();
     if (left.length === 0) return false;
-    const dueIn = left.map(({ row }) => (row === null ? 0 : row.due_at - clock.now())).filter((ms) => ms > 0);
-    const next = Math.min(...dueIn);
+    const times = left.flatMap(({ message, row }) => [row?.due_at ?? 0, message.expires_at]);
+    const next = Math.min(...times.map((at) => at - clock.now()).filter((ms) => ms > 0));
     const suspended = await suspendedMs();
     const ms = suspended > 0 ? Math.min(next, suspended) : next;
     if (!Number.isFinite(ms)) throw new Error(`the messages of ${name} wait for nothing`);
@@ -136,6 +143,7 @@ export async function startScenario(
     env,
     domain,
     hosts,
+    accepted,
     sent,
     address,
     publish,
@@ -173,6 +181,12 @@ export async function startScenario(
       if (scenario.settings) await daemon.reload();
     },
   };
+}
+
+/** Its columns and its row in the queue. */
+interface OpenMessage {
+  message: { status: string; expires_at: number };
+  row: { due_at: number; lease: number | null } | null;
 }
 
 const SUSPENDED = /^postrider_delivery_site_suspended_seconds\{site="([^"]*)"\} (\S+)$/gm;
@@ -222,7 +236,7 @@ async function sendMail(
   { api, groupId }: Environment,
   to: string,
   isMarketing: boolean,
-  body: Record<string, unknown>,
+  body: SendBody,
 ): Promise<string> {
   if (!isMarketing) {
     const { data } = await api.send({ ...MAIL, from: `a@${SENDERS.transactional}`, to, ...body });

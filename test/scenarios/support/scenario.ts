@@ -19,7 +19,7 @@ export interface Scenario {
   /** Records in addition to those of the hosts, or instead of them. `address`: the address of a host. */
   zone?: (address: (host: string) => string) => Zone;
   /** Settings that a reload applies, by path; those of the daemon apply again after the scenario. */
-  settings?: (names: { domain: string; address: (host: string) => string }) => Record<string, unknown>;
+  settings?: (names: SettingNames) => Record<string, unknown>;
   /** By local part, in the order in which they are sent. */
   messages: Record<string, ExpectedMessage>;
   /**
@@ -33,6 +33,15 @@ export interface Scenario {
   play?: (run: ScenarioRun) => Promise<void>;
   /** Further assertions, after all others. */
   verify?: (run: ScenarioRun) => Promise<void> | void;
+}
+
+/** What settings may refer to. */
+export interface SettingNames {
+  /** The destination. */
+  domain: string;
+  /** The port of all hosts. */
+  port: number;
+  address: (host: string) => string;
 }
 
 /** refused: nothing listens at the address. unresponsive: packets to it are not answered. */
@@ -52,7 +61,7 @@ export interface ExpectedMessage {
   /** Fields of the request. */
   body?: SendBody;
   attempts: readonly ExpectedAttempt[];
-  status: 'delivered' | 'bounced' | 'failed';
+  status: 'delivered' | 'bounced' | 'failed' | 'cancelled';
   /**
    * The kinds of its events. Default: `email_sent`, `email_delayed` for each attempt that deferred it, and the event of
    * its status.
@@ -71,6 +80,9 @@ export interface ExpectedAttempt {
   classification?: string;
   /** Its sessions in order, see `sessionText`: `mx rcpt 450`, `mx2 connect: connection refused`. */
   sessions?: readonly string[];
-  /** Time until the next attempt in ms, as announced in `nextAttemptAt`; spread by 10 %. */
-  wait?: number;
+  /**
+   * Time until the next attempt in ms, as announced in `nextAttemptAt`: spread by 10 %. `named`: the reply names it, so
+   * that it may be longer and never shorter.
+   */
+  wait?: number | { named: number };
 }
