@@ -48,9 +48,8 @@ export function evaluateReport(report: AttemptReport): AttemptResult {
     };
   }
   if (report.conclusion === 'unanswered') return localResult('connection-lost');
-  return localResult(
-    report.sessions.some(({ phase }) => phase === 'starttls') ? 'tls-failed' : 'unreachable',
-  );
+  // An earlier session may have ended at STARTTLS, and the one in plain text after it for another reason.
+  return localResult(report.phase === 'starttls' ? 'tls-failed' : 'unreachable');
 }
 
 /**

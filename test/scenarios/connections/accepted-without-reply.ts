@@ -5,8 +5,8 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   /*
-   * The host has accepted the message, and its reply is lost: nothing tells this case from one in which it has not, so
-   * the message is sent again (RFC 1047 §2, RFC 5321 §4.2.5: without a reply the client is still responsible).
+   * The host has accepted the message, and its reply is lost. Nothing distinguishes this from a host that has not
+   * accepted it, and without a reply the client remains responsible: it sends again (RFC 1047 §2, RFC 5321 §4.2.5).
    */
   title: 'sends a message again when the reply that accepted it is lost',
   hosts: { mx: { script: { dot: onConnection(1, { accepted: 'reset' }) } }, mx2: {} },

@@ -4,7 +4,7 @@ import { bounced, deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'gives each recipient the verdict of its own',
+  title: 'gives each recipient a separate verdict',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: {
     mx: {

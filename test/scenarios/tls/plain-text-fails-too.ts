@@ -4,8 +4,9 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'closes the connection to a server that does not speak SMTP, and retries',
-  hosts: { mx: { script: { greeting: onConnection(1, 'SSH-2.0-OpenSSH_9.2p1 Debian-2') } } },
+  title:
+    'defers mail as unreachable, not for a lack of encryption, when plain text fails after the handshake',
+  hosts: { mx: { tls: 'garbage', script: { greeting: onConnection(2, 'drop') } } },
   messages: {
     ada: {
       attempts: [
@@ -13,12 +14,12 @@ export default {
           '451 4.4.1',
           'network-error',
           5 * MINUTE,
-          'mx greeting: not an SMTP reply: SSH-2.0-OpenSSH_9.2p1 Debian-2',
+          'mx starttls: TLS handshake failed: wrong version number',
+          'mx greeting: server closed the connection before the greeting',
         ),
-        delivered('mx dot 250'),
+        delivered('mx starttls: TLS handshake failed: wrong version number', 'mx dot 250'),
       ],
       status: 'delivered',
     },
   },
-  connections: { mx: ['', 'EHLO MAIL RCPT DATA . QUIT'] },
 } satisfies Scenario;
