@@ -35,10 +35,7 @@ export interface InProcessOptions {
  * Tests write states that the API cannot produce quickly to the database through a second connection. `more`: further
  * settings by path.
  */
-export async function startInProcess(
-  more: Record<string, unknown> = {},
-  options: InProcessOptions = {},
-) {
+export async function startInProcess(more: Record<string, unknown> = {}, options: InProcessOptions = {}) {
   const { clock = systemClock } = options;
   const dir = mkdtempSync(join(tmpdir(), 'postrider-in-process-'));
   const dataDir = join(dir, 'data');

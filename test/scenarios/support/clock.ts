@@ -39,9 +39,8 @@ export function createScenarioClock(authority: string): ScenarioClock {
   };
 }
 
-/** The clocks and the trusted authority are set before the worker's own modules are loaded. */
+/** The clocks, its interval and the trusted authority are set before the worker's program is loaded. */
 function workerScript(): URL {
-  const timeouts = builtThread('delivery/worker/timeouts.ts').href;
   const main = builtThread('delivery/worker/main.ts').href;
   const code = `
     import { syncBuiltinESMExports } from 'node:module';
@@ -61,8 +60,8 @@ function workerScript(): URL {
     tls.createSecureContext = (options) =>
       createSecureContext({ ca: [...tls.rootCertificates, authority], ...options });
     syncBuiltinESMExports();
-    const { SMTP_TIMEOUTS } = await import(${JSON.stringify(timeouts)});
-    SMTP_TIMEOUTS.tick = ${TICK_MS};
+    const { setInterval } = globalThis;
+    globalThis.setInterval = (run, ms, ...more) => setInterval(run, Math.min(ms, ${TICK_MS}), ...more);
     await import(${JSON.stringify(main)});`;
   return new URL(`data:text/javascript,${encodeURIComponent(code)}`);
 }

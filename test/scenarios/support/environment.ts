@@ -35,22 +35,24 @@ export async function startEnvironment(): Promise<Environment> {
   const { clock, monotonic, workerScript, advance } = createScenarioClock(AUTHORITY.cert);
   const errors: Record<string, unknown>[] = [];
   const reserved = await reservePort();
-  const daemon = await startInProcess({
-    clock,
-    monotonic,
-    workerScript,
-    settings: {
+  const daemon = await startInProcess(
+    {
       'delivery.port': reserved.port,
       'delivery.allowPrivateNetworks': true,
       // Not reached on a busy machine.
       'readers.budget': '60s',
       'log.level': 'error',
     },
-    log: createLog(
-      { level: 'error', hashAddresses: false },
-      { write: (line) => void errors.push(JSON.parse(line)) },
-    ),
-  });
+    {
+      clock,
+      monotonic,
+      workerScript,
+      log: createLog(
+        { level: 'error', hashAddresses: false },
+        { write: (line) => void errors.push(JSON.parse(line)) },
+      ),
+    },
+  );
   const api = await daemon.account('Kunde');
   const domainIds = {
     transactional: await verify(daemon, api, SENDERS.transactional, 'tx-local'),
