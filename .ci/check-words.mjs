@@ -122,7 +122,7 @@ const ALLOWED = [
   // The wording of Postfix and qmail before a quoted reply.
   /\bsaid:/g,
   // A stored field of the sessions of an attempt.
-  /\bstage: phase\b/g,
+  /\bstage: (phase|string)\b/g,
   /"stage":"\w+"/g,
 ];
 const SKIPPED =

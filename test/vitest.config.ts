@@ -27,7 +27,7 @@ export default defineConfig({
           name: 'unit',
           root: import.meta.dirname,
           include: ['**/*.test.ts'],
-          exclude: ['e2e/**', 'chaos/**'],
+          exclude: ['e2e/**', 'chaos/**', 'scenarios/**'],
           pool: 'forks',
           // One process runs many files: loading the modules again for each would take longer than the tests.
           isolate: false,
@@ -36,6 +36,20 @@ export default defineConfig({
           globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
           testTimeout: 30_000,
           hookTimeout: 30_000,
+        },
+      },
+      // Each file runs the scenarios of one family over a daemon in its process, see scenarios/README.md.
+      {
+        test: {
+          name: 'scenarios',
+          root: import.meta.dirname,
+          include: ['scenarios/*.test.ts'],
+          pool: 'forks',
+          isolate: false,
+          maxWorkers: 3,
+          globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       // The programs that these tests start have their own ports and folders, so that files can run at the same time.

@@ -37,17 +37,19 @@ export function evaluateReport(report: AttemptReport): AttemptResult {
     return report.reply === null ? result : { ...result, reply: report.reply };
   }
   if (report.reply !== null && report.conclusion !== 'unanswered') {
-    const classification = classify({ phase: report.phase, reply: report.reply, mxHost: host });
+    const isLocal = report.conclusion === 'refused-locally';
+    // This side refuses before MAIL, but because of the message: a permanent refusal ends it (RFC 1870 §6.1, RFC 6531
+    // §3.2), while one by a server at EHLO concerns the connection.
+    const phase = isLocal ? 'data' : report.phase;
     return {
-      classification,
+      classification: classify({ phase, reply: report.reply, mxHost: host }),
       reply: report.reply,
-      source: report.conclusion === 'refused-locally' ? 'local' : 'smtp',
+      source: isLocal ? 'local' : 'smtp',
     };
   }
   if (report.conclusion === 'unanswered') return localResult('connection-lost');
-  return localResult(
-    report.sessions.some(({ phase }) => phase === 'starttls') ? 'tls-failed' : 'unreachable',
-  );
+  // An earlier session may have ended at STARTTLS, and the one in plain text after it for another reason.
+  return localResult(report.phase === 'starttls' ? 'tls-failed' : 'unreachable');
 }
 
 /**

@@ -32,8 +32,8 @@ import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
 import { createSites } from './scheduling/sites.ts';
 
 /**
- * Delivers the mail in the queue. A message is delivered at least once: a crash sends it twice only between the
- * destination's 250 and the commit of that outcome.
+ * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
+ * lost with the connection, or by a crash before the commit of that outcome.
  *
  * The modules; each uses only those before it:
  *

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { retryWait, siteStateOf } from '../../src/delivery/attempt-result.ts';
-import type { Conclusion, SessionRecord } from '../../src/delivery/worker/protocol.ts';
+import { evaluateReport, retryWait, siteStateOf } from '../../src/delivery/attempt-result.ts';
+import type { AttemptReport, Conclusion, SessionRecord } from '../../src/delivery/worker/protocol.ts';
 
 const schedule = {
   first: 5 * MINUTE,
@@ -39,6 +39,34 @@ describe('the retry schedule', () => {
     const named = { retryAfterMs: 90 * SECOND, greylisted: true };
     expect(retryWait(schedule, 1, named, earliest)).toBe(90 * SECOND);
     expect(retryWait(schedule, 1, named, latest)).toBe(99 * SECOND);
+  });
+});
+
+describe('the result of an attempt', () => {
+  const refused = (code: number, enhanced: string, text: string): AttemptReport => ({
+    id: 1,
+    slot: 'slot',
+    conclusion: 'refused-locally',
+    phase: 'ehlo',
+    reply: { code, enhanced, text },
+    sessions: [],
+  });
+
+  it.each([
+    [552, '5.3.4', 'the message has 2000 octets, mx.example accepts 1000 at most', 'message-too-large'],
+    [553, '5.6.7', 'mx.example does not support internationalized addresses (SMTPUTF8)', 'protocol-error'],
+  ])('is final when this side cannot offer the message: %i %s', (code, enhanced, text, bounceClass) => {
+    expect(evaluateReport(refused(code, enhanced, text))).toMatchObject({
+      source: 'local',
+      classification: { action: 'bounce', scope: 'message', bounceClass, suppress: 'never' },
+    });
+  });
+
+  it('is a deferral when the required encryption is not available', () => {
+    expect(evaluateReport(refused(454, '4.7.5', 'mx.example does not offer STARTTLS'))).toMatchObject({
+      source: 'local',
+      classification: { action: 'defer', bounceClass: 'tls-failed' },
+    });
   });
 });
 

@@ -126,6 +126,7 @@ export interface MessageSummary {
   attempts: number;
   subject: string;
   nextAttemptAt?: string;
+  heldBecause?: string;
 }
 
 export interface MessageData extends MessageSummary {

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKeys } from '../../src/accounts/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { systemClock } from '../../src/core/clock.ts';
+import { type Config } from '../../src/config/schema.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
-import { createLog } from '../../src/core/log.ts';
+import { createLog, type Log } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { startDaemon } from '../../src/daemon.ts';
@@ -19,12 +20,23 @@ import { fixedKeys } from './rsa-keys.ts';
 
 export const PLATFORM = 'mail.postrider.test';
 
+export interface InProcessOptions {
+  /** Default: the clocks of the system. */
+  clock?: Clock;
+  monotonic?: Clock;
+  /** The program of the delivery workers. Default: the built one. */
+  workerScript?: URL;
+  /** Default: no log. */
+  log?: Log;
+}
+
 /**
  * The whole daemon in this process, from its sources, with a programmable DNS server; nothing leaves the machine.
  * Tests write states that the API cannot produce quickly to the database through a second connection. `more`: further
  * settings by path.
  */
-export async function startInProcess(more: Record<string, string | readonly string[]> = {}) {
+export async function startInProcess(more: Record<string, unknown> = {}, options: InProcessOptions = {}) {
+  const { clock = systemClock } = options;
   const dir = mkdtempSync(join(tmpdir(), 'postrider-in-process-'));
   const dataDir = join(dir, 'data');
   const dns = await startDnsServer();
@@ -44,20 +56,20 @@ export async function startInProcess(more: Record<string, string | readonly stri
     'limits.account.concurrentRequests': 1000,
     ...more,
   };
-  const env = Object.entries(settings).map(([path, value]) => [
-    `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
-    // JSON's strings, numbers and arrays are valid TOML.
-    JSON.stringify(value),
-  ]);
-  const config = loadConfig({ cwd: dir, env: Object.fromEntries(env) });
-  // A documentation address, as behind NAT.
-  config.delivery.egress = [{ name: 'main', publicAddress: '192.0.2.25', pools: ['default'] }];
-  const daemon = await startDaemon(config, {
-    clock: systemClock,
+  const configWith = (changes: Record<string, unknown>): Config => {
+    const config = loadConfig({ cwd: dir, env: environmentOf({ ...settings, ...changes }) });
+    // A documentation address, as behind NAT.
+    if (config.delivery.egress.length === 0)
+      config.delivery.egress = [{ name: 'main', publicAddress: '192.0.2.25', pools: ['default'] }];
+    return config;
+  };
+  const daemon = await startDaemon(configWith({}), {
+    clock,
+    ...(options.monotonic === undefined ? {} : { monotonic: options.monotonic }),
     random: systemRandom,
     generateKey: fixedKeys(),
-    log: createLog({ level: 'silent', hashAddresses: false }),
-    workerScript: builtThread('delivery/worker/main.ts'),
+    log: options.log ?? createLog({ level: 'silent', hashAddresses: false }),
+    workerScript: options.workerScript ?? builtThread('delivery/worker/main.ts'),
     flushScript: builtThread('store/flush-thread.ts'),
     storeReaderScript: builtThread('reader.ts'),
     slackScript: builtThread('store/maintenance/slack-thread.ts'),
@@ -66,7 +78,7 @@ export async function startInProcess(more: Record<string, string | readonly stri
   const db = openDatabase(dataDir);
   const tables = createTables(db);
   const writer = createWriter(db, tables);
-  const keys = createKeys({ tables, writer, clock: systemClock, ids: createIds(systemClock, systemRandom) });
+  const keys = createKeys({ tables, writer, clock, ids: createIds(clock, systemRandom) });
 
   return {
     url: daemon.apiUrl,
@@ -89,6 +101,8 @@ export async function startInProcess(more: Record<string, string | readonly stri
       for (const { name } of records) dns.remove(name);
       dns.publish(records);
     },
+    /** Applies live settings on top of those of the start; without any, the settings of the start apply again. */
+    reload: (changes: Record<string, unknown> = {}) => daemon.reload(configWith(changes)),
     stop: async () => {
       await daemon.stop();
       await writer.close();
@@ -97,6 +111,22 @@ export async function startInProcess(more: Record<string, string | readonly stri
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** JSON's strings, numbers and arrays are valid TOML; objects become inline tables. */
+function environmentOf(settings: Record<string, unknown>): Record<string, string> {
+  const named = Object.entries(settings).map(([path, value]) => [
+    `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
+    toml(value),
+  ]);
+  return Object.fromEntries(named);
+}
+
+function toml(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(toml).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const entries = Object.entries(value).map(([key, inner]) => `${key} = ${toml(inner)}`);
+  return `{ ${entries.join(', ')} }`;
 }
 
 export type InProcess = Awaited<ReturnType<typeof startInProcess>>;

@@ -25,6 +25,7 @@ const COLUMN: Record<string, keyof Ledger> = {
   complained: 'delivered',
   bounced: 'bounced',
   failed: 'failed',
+  cancelled: 'failed',
 };
 
 /** Messages whose events are out of order: `email_sent` not exactly once, an outcome before it, or two deliveries. */

@@ -42,6 +42,8 @@ export interface PostfixOptions {
   hostname: string;
   mailboxes: string[];
   host?: string;
+  /** Further parameters of main.cf. */
+  parameters?: Record<string, string>;
   accepts?: {
     /** Where its reports go. */
     reportsTo: { host: string; port: number };
@@ -51,7 +53,7 @@ export interface PostfixOptions {
 }
 
 export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
-  const { hostname, mailboxes, host = '127.0.0.1', accepts } = options;
+  const { hostname, mailboxes, host = '127.0.0.1', parameters = {}, accepts } = options;
   const port = await freePort(host);
   const dir = await mkdtemp(join(tmpdir(), 'postrider-postfix-'));
   const config = join(dir, 'etc');
@@ -77,7 +79,11 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   const domains = domainsOf(mailboxes);
   await writeFile(
     join(config, 'main.cf'),
-    mainCf({ dir, hostname, domains }) + (accepts === undefined ? '' : acceptingCf(dir, accepts.reportsTo)),
+    mainCf({ dir, hostname, domains }) +
+      (accepts === undefined ? '' : acceptingCf(dir, accepts.reportsTo)) +
+      Object.entries(parameters)
+        .map(([name, value]) => `${name} = ${value}\n`)
+        .join(''),
   );
   await writeFile(join(config, 'master.cf'), masterCf(host, port));
 

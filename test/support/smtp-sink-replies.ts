@@ -4,14 +4,19 @@ import type { Socket } from 'node:net';
  * One reply of the sink. A text is sent as it is, an array as the lines of one reply (`['250-a', '250 b']`); only CRLF is
  * added, so that malformed replies can be sent, too. Three texts are special: `drop` closes the connection, `reset`
  * closes it with RST, `silent` sends nothing and ignores all further input. `close`: sends the reply, then closes, as
- * servers do with a 421.
+ * servers do with a 421. `octets`: sent without CRLF; with `everyMs` one octet at a time, again and again without end.
+ * `accepted`: the reply 250 counts as given but is not sent, and the connection ends in this way.
  */
 export type Answer =
   | string
   | string[]
   | { reply: string; delayMs: number }
   | { reply: string; bytesPerSecond: number }
-  | { reply: string; close: true };
+  | { reply: string; close: true }
+  | { octets: string; everyMs?: number }
+  | { accepted: Ending };
+
+type Ending = 'drop' | 'reset' | 'silent';
 
 /** Writes replies: immediately, delayed, byte by byte, or not at all. */
 export interface ReplyWriter {
@@ -24,6 +29,8 @@ export interface ReplyWriter {
   /** No reply is sent and all input is ignored from now on. */
   isSilent(): boolean;
   silence(): void;
+  /** The peer waits for a reply that never comes, or that never ends. */
+  isStalled(): boolean;
   /** Uses another socket from now on. */
   moveTo(socket: Socket): void;
 }
@@ -32,7 +39,7 @@ const CRLF = '\r\n';
 
 /** `ready` is called when a delayed reply was sent and commands can continue. */
 export function createReplyWriter(first: Socket, ready: () => void): ReplyWriter {
-  const state = { socket: first, output: '', busy: false, silent: false };
+  const state = { socket: first, output: '', busy: false, silent: false, stalled: false };
 
   const flush = () => {
     if (state.output !== '' && state.socket.writable) state.socket.write(state.output, 'latin1');
@@ -54,9 +61,17 @@ export function createReplyWriter(first: Socket, ready: () => void): ReplyWriter
       if (text.length > 1) trickle(text.slice(1), everyMs, then);
       else then();
     });
-  const end = (how: string) => {
+  const dribble = (octets: string, everyMs: number, at = 0): void => {
+    state.stalled = true;
+    later(everyMs, () => {
+      state.socket.write(octets.charAt(at), 'latin1');
+      dribble(octets, everyMs, (at + 1) % octets.length);
+    });
+  };
+  const end = (how: Ending) => {
     flush();
     state.silent = true;
+    state.stalled = how === 'silent';
     if (how === 'drop') state.socket.destroy();
     if (how === 'reset') state.socket.resetAndDestroy();
   };
@@ -71,15 +86,26 @@ export function createReplyWriter(first: Socket, ready: () => void): ReplyWriter
     isSilent: () => state.silent,
     silence: () => {
       state.silent = true;
+      state.stalled = true;
     },
+    isStalled: () => state.stalled,
     moveTo: (socket) => {
       state.socket = socket;
     },
     write: (answer, then = () => undefined) => {
       if (answer === 'drop' || answer === 'reset' || answer === 'silent') end(answer);
       else if (typeof answer === 'string') send(answer, then);
-      else if (Array.isArray(answer)) send(answer.join(CRLF), then);
-      else if ('delayMs' in answer) later(answer.delayMs, () => send(answer.reply, then));
+      else if (Array.isArray(answer)) send(answer.join(CRLF), () => then(codeOf(answer.at(-1) ?? '')));
+      else if ('accepted' in answer) {
+        then(250);
+        end(answer.accepted);
+      } else if ('octets' in answer) {
+        if (answer.everyMs !== undefined) dribble(answer.octets, answer.everyMs);
+        else {
+          state.output += answer.octets;
+          then(codeOf(answer.octets));
+        }
+      } else if ('delayMs' in answer) later(answer.delayMs, () => send(answer.reply, then));
       else if ('bytesPerSecond' in answer) {
         trickle(answer.reply + CRLF, 1000 / answer.bytesPerSecond, () => then(codeOf(answer.reply)));
       } else {

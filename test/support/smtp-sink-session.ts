@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { Certificate } from './certificates.ts';
+import { decoded, pathOf, unstuffed, verbOf } from './smtp-sink-lines.ts';
 import { type Answer, createReplyWriter } from './smtp-sink-replies.ts';
 
 /**
@@ -30,6 +31,8 @@ export interface SinkSession {
   readonly remoteAddress: string;
   /** All lines received outside of messages; empty with `countOnly`. */
   readonly commands: string[];
+  /** The verbs of these lines, `.` for the end of a message, and `TLS` for a handshake; empty with `countOnly`. */
+  readonly verbs: string[];
   hello: string;
   /** `user:password`. */
   login: string;
@@ -40,6 +43,8 @@ export interface SinkSession {
   messages: number;
   /** Commands that arrived in one packet with the one before them. */
   pipelined: number;
+  /** The client waits for a reply that never comes, or that never ends. */
+  stalled: boolean;
   closed: boolean;
 }
 
@@ -175,6 +180,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
       secureContext: contextOf(certificate),
     });
     encrypted.on('secure', () => {
+      session.verbs.push('TLS');
       session.tls = {
         protocol: encrypted.getProtocol() ?? '',
         // Node stores the requested name here; its types do not declare it.
@@ -204,6 +210,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     }
     if (end !== -1 && !replies.isSilent()) {
       incoming = null;
+      if (!behavior.countOnly) session.verbs.push('.');
       answer('dot', '', '250 2.0.0 taken', (code) => accept(code, message.parts.join('')));
     }
   }
@@ -229,12 +236,16 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
       const line = input.slice(0, end).replace(/\r$/, '');
       input = input.slice(end + 1);
       if (lines++ > 0) session.pipelined++;
-      if (!behavior.countOnly) session.commands.push(line);
+      if (!behavior.countOnly) {
+        session.commands.push(line);
+        session.verbs.push(authenticating ? '*' : verbOf(line));
+      }
       const perform = authenticating ? authenticate : verbs[line.slice(0, 4).toUpperCase()];
       if (perform) perform(line);
       else replies.write('500 5.5.2 unknown command');
     }
     replies.flush();
+    session.stalled = replies.isStalled();
   }
 
   function attach(): void {
@@ -257,6 +268,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
   attach();
   answer('greeting', '', '220 sink ESMTP');
   replies.flush();
+  session.stalled = replies.isStalled();
 }
 
 /** One context for each certificate: with a new one for each connection no TLS session could be resumed. */
@@ -271,19 +283,4 @@ function contextOf(certificate: Certificate): SecureContext {
 function forRecipient(scripts: Record<string, Script>, address: string): Script | undefined {
   const at = address.lastIndexOf('@');
   return scripts[address] ?? scripts[address.slice(0, at + 1)] ?? scripts[address.slice(at)];
-}
-
-function decoded(base64 = ''): string {
-  return Buffer.from(base64, 'base64').toString();
-}
-
-/** `MAIL FROM:<a@b> SIZE=1` → `a@b`. */
-function pathOf(line: string): string {
-  return Buffer.from(line.slice(line.indexOf('<') + 1, line.lastIndexOf('>')), 'latin1').toString();
-}
-
-/** Without the final dot, and with the doubled ones undone (RFC 5321 §4.5.2). */
-function unstuffed(data: string): string {
-  const message = data.slice(0, -3);
-  return (message.startsWith('.') ? message.slice(1) : message).replaceAll('\r\n.', '\r\n');
 }

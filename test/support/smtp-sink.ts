@@ -128,6 +128,7 @@ function newSession(number: number, remoteAddress: string): SinkSession {
     number,
     remoteAddress,
     commands: [],
+    verbs: [],
     hello: '',
     login: '',
     tls: null,
@@ -135,6 +136,7 @@ function newSession(number: number, remoteAddress: string): SinkSession {
     to: [],
     messages: 0,
     pipelined: 0,
+    stalled: false,
     closed: false,
   };
 }

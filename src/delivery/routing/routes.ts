@@ -32,6 +32,8 @@ export interface RouteFinderDeps {
 }
 
 const MAX_HOSTS = 5;
+/** MX hosts whose addresses are looked up. */
+const MAX_NAMES = 25;
 const MAX_ADDRESSES = 2;
 const FAILURE_TTL_SECONDS = 60;
 
@@ -46,9 +48,23 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
     const usable = withoutSelf(mx.exchangers, (name) => ownNames.has(name));
     if (usable.length === 0) return failure('routing-loop', mx.ttl);
-    const resolved = await Promise.all(usable.slice(0, MAX_HOSTS).map((name) => addresses(name, ipv6)));
-    return choose(resolved, mx.ttl, mx.implicit);
+    return choose(await resolve(usable, ipv6), mx.ttl, mx.implicit);
   }
+
+  /** Addresses of the first hosts, and of further ones while none can be used. */
+  async function resolve(names: string[], ipv6: Ipv6Use): Promise<FoundAddresses[]> {
+    const resolved: FoundAddresses[] = [];
+    for (let start = 0; start < names.length; start += MAX_HOSTS) {
+      // The others may have addresses.
+      if (start >= MAX_NAMES) return [...resolved, NOT_LOOKED_UP];
+      const next = names.slice(start, start + MAX_HOSTS);
+      resolved.push(...(await Promise.all(next.map((name) => addresses(name, ipv6)))));
+      if (resolved.some(({ found }) => found.some(isAllowed))) break;
+    }
+    return resolved;
+  }
+
+  const isAllowed = (address: string) => guard.judge(address, deps.port) === 'allowed';
 
   /** A configured route may lead to a private network: the guard does not apply. */
   async function viaRoute(route: DeliveryRoute, ipv6: Ipv6Use): Promise<RouteResult> {
@@ -121,6 +137,15 @@ interface FoundAddresses {
   unreachable: boolean;
   ttl: number;
 }
+
+/** Stands for hosts beyond the limit, so that their domain is never taken for one without usable hosts. */
+const NOT_LOOKED_UP: FoundAddresses = {
+  name: '',
+  found: [],
+  lookupFailed: true,
+  unreachable: false,
+  ttl: FAILURE_TTL_SECONDS,
+};
 
 interface Exchanger {
   name: string;

@@ -29,8 +29,10 @@ interface Session {
   connection: Connection | null;
   /** The server was ready for MAIL. */
   full: boolean;
-  /** The TLS handshake failed: in opportunistic mode the address is tried again in plain text. */
-  handshakeFailed: boolean;
+  /**
+   * The handshake failed, or STARTTLS was not answered: in opportunistic mode the address is tried again in plain text.
+   */
+  tlsFailed: boolean;
 }
 
 /** The attempt so far. */
@@ -96,7 +98,7 @@ export async function attempt(
     for (const address of addresses) {
       const session = await tryAt(host.name, address, job.tls);
       let next = evaluate(session);
-      if (session.handshakeFailed && job.tls === 'opportunistic' && next !== 'conclude') {
+      if (session.tlsFailed && job.tls === 'opportunistic' && next !== 'conclude') {
         next = evaluate(await tryAt(host.name, address, 'none'));
       }
       if (next === 'conclude') return conclude();
@@ -120,10 +122,11 @@ async function tryAddress(
     return finish(record, opened, client, {});
   } catch (error) {
     if (!(error instanceof SmtpSessionError)) throw error;
-    const handshakeFailed = error instanceof TlsHandshakeError;
-    const result =
-      handshakeFailed && job.tls !== 'opportunistic' ? insecure('starttls', error.message) : broken(error);
-    return finish(record, result, client, { handshakeFailed });
+    // A 421 is no statement about TLS.
+    const tlsFailed = error.phase === 'starttls' && error.reply === null;
+    const isInsecure = error instanceof TlsHandshakeError && job.tls !== 'opportunistic';
+    const result = isInsecure ? insecure('starttls', error.message) : broken(error);
+    return finish(record, result, client, { tlsFailed });
   }
 }
 
@@ -200,7 +203,7 @@ function finish(
   else record.reply = result.reply;
   if ('error' in result) record.error = result.error;
   record.endedAt = client.clock.now();
-  return { result, record, connection: null, full: false, handshakeFailed: false, ...facts };
+  return { result, record, connection: null, full: false, tlsFailed: false, ...facts };
 }
 
 const CONCLUSIONS: Record<SessionResult['kind'], Conclusion> = {

@@ -48,6 +48,13 @@ dns.set(
 );
 for (let n = 0; n < 9; n++) dns.set(`h${n}.many.test`, 'A', [`192.0.2.${100 + n}`]);
 
+dns.set('rest.test', 'MX', [...Array.from({ length: 7 }, (_, n) => `${n} gone${n}.test`), '9 mx2.one.test']);
+dns.set(
+  'all-gone.test',
+  'MX',
+  Array.from({ length: 26 }, (_, n) => `${n} gone${n}.test`),
+);
+
 /** Treats documentation addresses as public ones. */
 const guard = createGuard({ allowPrivateNetworks: false, ownListeners: ['192.0.2.77:25'] });
 const openGuard = {
@@ -96,6 +103,8 @@ describe('the route of a destination', () => {
       'many.test',
       ['h0.many.test', 'h1.many.test', 'h2.many.test', 'h3.many.test', 'h4.many.test'],
     ],
+    ['to a host behind many without an address', 'rest.test', ['mx2.one.test']],
+    ['not known yet: too many hosts without an address', 'all-gone.test', 'dns-trouble'],
   ])('%s', async (_, destination, expected) => {
     expect(names(await find(destination))).toEqual(expected);
   });

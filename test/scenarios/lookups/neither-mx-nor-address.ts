@@ -1,0 +1,17 @@
+import { bounced, deferred } from '../support/attempts.ts';
+import type { Scenario } from '../support/scenario.ts';
+
+export default {
+  title:
+    'defers mail to a domain with neither MX nor address, and bounces it when another day shows the same',
+  settings: () => ({ 'delivery.retry.first': '25h', 'delivery.retry.max': '25h' }),
+  hosts: {},
+  zone: () => ({ '@': { TXT: ['nothing else'] } }),
+  messages: {
+    ada: {
+      attempts: [deferred('450 4.1.2', 'invalid-domain', undefined), bounced('550 5.1.2', 'invalid-domain')],
+      status: 'bounced',
+      lastEvent: { source: 'local', suppressed: false },
+    },
+  },
+} satisfies Scenario;

@@ -1,0 +1,19 @@
+import { MINUTE } from '../../../src/core/clock.ts';
+import { inTurn } from '../support/answers.ts';
+import { bounced, deferred } from '../support/attempts.ts';
+import type { Scenario } from '../support/scenario.ts';
+
+export default {
+  title: 'bounces and suppresses a recipient that a later attempt finds not to exist',
+  hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 Directory not available', '550 5.1.1 No such user') } } },
+  messages: {
+    ada: {
+      attempts: [
+        deferred('451 4.3.0', 'server-error', 5 * MINUTE, 'mx rcpt 451'),
+        bounced('550 5.1.1', 'invalid-recipient', 'mx rcpt 550'),
+      ],
+      status: 'bounced',
+    },
+  },
+  suppressed: ['ada'],
+} satisfies Scenario;

@@ -1,0 +1,18 @@
+import { bounced } from '../support/attempts.ts';
+import type { Scenario } from '../support/scenario.ts';
+
+export default {
+  // RFC 7505
+  title: 'bounces and suppresses a recipient whose domain accepts no mail',
+  hosts: { mx: {} },
+  zone: () => ({ '@': { MX: ['0 .'] } }),
+  messages: {
+    ada: {
+      attempts: [bounced('556 5.1.10', 'invalid-domain')],
+      status: 'bounced',
+      lastEvent: { bounceType: 'hard', source: 'local', suppressed: true },
+    },
+  },
+  connections: { mx: [] },
+  suppressed: ['ada'],
+} satisfies Scenario;

@@ -1,0 +1,10 @@
+import { delivered } from '../support/attempts.ts';
+import type { Scenario } from '../support/scenario.ts';
+
+export default {
+  title: 'uses the MX host that has an address',
+  hosts: { mx: {} },
+  zone: () => ({ '@': { MX: ['10 gone', '20 mx'] }, gone: { '*': 'NXDOMAIN' } }),
+  messages: { ada: { attempts: [delivered('mx dot 250')], status: 'delivered' } },
+  connections: { mx: ['EHLO MAIL RCPT DATA . QUIT'] },
+} satisfies Scenario;

@@ -1,0 +1,68 @@
+import { connect, type Socket } from 'node:net';
+import { Worker } from 'node:worker_threads';
+import { type Sink, startSink } from '../../support/smtp-sink.ts';
+import type { HostBehavior } from './scenario.ts';
+
+/** A mail host of a scenario. */
+export interface MailHost {
+  label: string;
+  address: string;
+  /** Null: nothing listens. */
+  sink: Sink | null;
+  /** A client waits there, for something that never comes. */
+  isStalling(): boolean;
+  close(): Promise<void>;
+}
+
+export async function startHost(
+  label: string,
+  behavior: HostBehavior,
+  at: { host: string; port: number },
+): Promise<MailHost> {
+  const address = at.host;
+  if (behavior === 'refused')
+    return { label, address, sink: null, isStalling: () => false, close: async () => {} };
+  if (behavior === 'unresponsive') {
+    const close = await listenWithoutAccepting(at);
+    return { label, address, sink: null, isStalling: () => true, close };
+  }
+  const sink = await startSink({ ...at, ...behavior });
+  return {
+    label,
+    address,
+    sink,
+    isStalling: () => sink.sessions.some(({ stalled, closed }) => stalled && !closed),
+    close: () => sink.close(),
+  };
+}
+
+/**
+ * A listener whose thread is blocked and whose queue is full: Linux accepts one connection more than the backlog and
+ * ignores further ones, so that clients wait as for a host that is switched off.
+ */
+async function listenWithoutAccepting(at: { host: string; port: number }): Promise<() => Promise<void>> {
+  const code = `
+    const { createServer } = require('node:net');
+    const { parentPort, workerData } = require('node:worker_threads');
+    createServer().listen({ ...workerData, backlog: 1 }, () => {
+      parentPort.postMessage('listening');
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`;
+  const thread = new Worker(code, { eval: true, workerData: at });
+  await new Promise<void>((resolve, reject) => {
+    thread.once('message', () => resolve()).once('error', reject);
+  });
+  const queued = [await connected(at), await connected(at)];
+  return async () => {
+    for (const socket of queued) socket.destroy();
+    await thread.terminate();
+  };
+}
+
+function connected(at: { host: string; port: number }): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(at, () => resolve(socket));
+    // The end of the thread resets the connection.
+    socket.on('error', reject);
+  });
+}

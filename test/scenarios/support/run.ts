@@ -1,0 +1,254 @@
+import { SECOND } from '../../../src/core/clock.ts';
+import type { ZoneRecordType } from '../../../src/dns/zone-record.ts';
+import type { MessageData, SendBody, SendData } from '../../support/api-client.ts';
+import type { DnsBehavior } from '../../support/dns-server.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Sink } from '../../support/smtp-sink.ts';
+import { type Environment, SENDERS } from './environment.ts';
+import { type MailHost, startHost } from './hosts.ts';
+import type { ExpectedMessage, Scenario, Zone } from './scenario.ts';
+
+/** A scenario in progress. */
+export interface ScenarioRun {
+  readonly env: Environment;
+  /** The destination's domain, which no other scenario uses. */
+  readonly domain: string;
+  /** The programmable server of a host. */
+  sink(host: string): Sink;
+  address(host: string): string;
+  /** Publishes records of the destination in place of those of the same names and types. */
+  publish(zone: Zone): void;
+  /** Sends a message, with further fields of the request; resolves with its id when it is accepted. */
+  send(user: string, body?: SendBody): Promise<string>;
+  sendAll(): Promise<void>;
+  /** Ids of the accepted messages; `sent`: by local part, the last one of each. */
+  readonly accepted: readonly string[];
+  readonly sent: ReadonlyMap<string, string>;
+  /** `user`: a local part, or a message id. */
+  message(user: string): Promise<MessageData>;
+  /** Waits until nothing happens any more unless time passes: every message is final, waits, or is delayed. */
+  settle(): Promise<void>;
+  /** Moves the time forward, to the next attempt or the end of the site's suspension. False: everything is final. */
+  pass(): Promise<boolean>;
+  /** `settle` and `pass` until every message is final. */
+  finish(): Promise<void>;
+}
+
+/** Stops everything and closes its hosts; `hosts` remain readable. */
+export interface RunningScenario extends ScenarioRun {
+  readonly hosts: readonly MailHost[];
+  /** Lets idle connections reach their timeout; resolves when all connections to the hosts are closed. */
+  closeConnections(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const FINAL = new Set(['delivered', 'bounced', 'failed', 'cancelled', 'complained']);
+/** While a server is silent: fine enough for every timeout, and no timeout is skipped. */
+const STALLED_STEP_MS = 30 * SECOND;
+/** Attempts of one message in the longest scenario, with a large margin: a scenario that never ends fails. */
+const MAX_PASSES = 100;
+const POLL_MS = 10;
+
+export async function startScenario(
+  env: Environment,
+  scenario: Scenario,
+  name: string,
+): Promise<RunningScenario> {
+  const domain = `${name}.example`;
+  const { daemon, api, clock } = env;
+  const hosts: MailHost[] = [];
+  for (const [label, behavior] of Object.entries(scenario.hosts))
+    hosts.push(await startHost(label, behavior, { host: env.newAddress(), port: env.port }));
+  const accepted: string[] = [];
+  const sent = new Map<string, string>();
+
+  const find = (label: string): MailHost => {
+    const host = hosts.find((each) => each.label === label);
+    if (host === undefined) throw new Error(`the scenario has no host ${label}`);
+    return host;
+  };
+  const address = (label: string) => find(label).address;
+  const publish = (zone: Zone) => publishZone(env, domain, zone);
+  publish(hostRecords(hosts));
+  publish(scenario.zone?.(address) ?? {});
+  if (scenario.settings) await daemon.reload(scenario.settings({ domain, port: env.port, address }));
+
+  const expected = (user: string): ExpectedMessage => {
+    const message = scenario.messages[user];
+    if (message === undefined) throw new Error(`the scenario has no message ${user}`);
+    return message;
+  };
+
+  const send: ScenarioRun['send'] = async (user, more = {}) => {
+    const { marketing, subdomain, body = {} } = expected(user);
+    const to = `${user}@${subdomain === undefined ? '' : `${subdomain}.`}${domain}`;
+    const id = await sendMail(env, to, marketing === true, { ...body, ...more });
+    accepted.push(id);
+    sent.set(user, id);
+    return id;
+  };
+
+  /** Messages that are not final, as stored. */
+  const open = (): OpenMessage[] =>
+    accepted.flatMap((id) => {
+      const message = daemon.tables.messages.byId(id);
+      if (message === null) throw new Error(`message ${id} is not stored`);
+      if (FINAL.has(message.status)) return [];
+      const row = daemon.tables.queue.get(message.seq);
+      return [{ message, row }];
+    });
+  const suspendedMs = async (): Promise<number> => {
+    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+    const seconds = [...metrics.matchAll(SUSPENDED)].flatMap(([, site = '', value]) =>
+      site.includes(domain) ? [Number(value)] : [],
+    );
+    return Math.max(0, ...seconds) * SECOND;
+  };
+  /** Nothing happens to the message unless time passes. */
+  const waits = ({ message, row }: OpenMessage, isSuspended: boolean) => {
+    const now = clock.now();
+    if (row === null || row.lease !== null) return false;
+    return row.due_at > now || (isSuspended && message.expires_at > now);
+  };
+
+  const settle = async () => {
+    await eventually(
+      `the messages of ${name} to be sent or delayed`,
+      async () => {
+        const left = open();
+        if (left.every((each) => waits(each, false))) return true;
+        if (hosts.some((host) => host.isStalling()) && left.some(({ row }) => row?.lease !== null)) {
+          await env.advance(STALLED_STEP_MS);
+          return false;
+        }
+        const isSuspended = (await suspendedMs()) > 0;
+        return open().every((each) => waits(each, isSuspended));
+      },
+      { everyMs: POLL_MS },
+    );
+  };
+  const pass = async (): Promise<boolean> => {
+    const left = open();
+    if (left.length === 0) return false;
+    const times = left.flatMap(({ message, row }) => [row?.due_at ?? 0, message.expires_at]);
+    const next = Math.min(...times.map((at) => at - clock.now()).filter((ms) => ms > 0));
+    const suspended = await suspendedMs();
+    const ms = suspended > 0 ? Math.min(next, suspended) : next;
+    if (!Number.isFinite(ms)) throw new Error(`the messages of ${name} wait for nothing`);
+    await env.advance(ms + 1);
+    return true;
+  };
+
+  return {
+    env,
+    domain,
+    hosts,
+    accepted,
+    sent,
+    address,
+    publish,
+    send,
+    sink: (label) => {
+      const { sink } = find(label);
+      if (sink === null) throw new Error(`host ${label} is no server`);
+      return sink;
+    },
+    sendAll: async () => {
+      for (const user of Object.keys(scenario.messages)) await send(user);
+    },
+    message: (user) => api.message(sent.get(user) ?? user),
+    settle,
+    pass,
+    finish: async () => {
+      for (let passes = 0; passes < MAX_PASSES; passes++) {
+        await settle();
+        if (!(await pass())) return;
+      }
+      throw new Error(`the messages of ${name} are not final after ${MAX_PASSES} waits`);
+    },
+    closeConnections: () =>
+      eventually(
+        `the connections of ${name} to be closed`,
+        async () => {
+          if (hosts.every(({ sink }) => (sink?.open ?? 0) === 0)) return true;
+          await env.advance(STALLED_STEP_MS);
+          return false;
+        },
+        { everyMs: POLL_MS },
+      ).then(() => undefined),
+    close: async () => {
+      await Promise.all(hosts.map((host) => host.close()));
+      if (scenario.settings) await daemon.reload();
+    },
+  };
+}
+
+/** Its columns and its row in the queue. */
+interface OpenMessage {
+  message: { status: string; expires_at: number };
+  row: { due_at: number; lease: number | null } | null;
+}
+
+const SUSPENDED = /^postrider_delivery_site_suspended_seconds\{site="([^"]*)"\} (\S+)$/gm;
+
+function hostRecords(hosts: readonly MailHost[]): Zone {
+  const addresses = hosts.map(({ label, address }) => [label, { A: [address] }]);
+  if (hosts.length === 0) return {};
+  return {
+    '@': { MX: hosts.map(({ label }, index) => `${10 * (index + 1)} ${label}`) },
+    ...Object.fromEntries(addresses),
+  };
+}
+
+function publishZone({ daemon: { dns } }: Environment, domain: string, zone: Zone): void {
+  const absolute = (name: string) => {
+    if (name === '@') return domain;
+    return name.endsWith('.') ? name.slice(0, -1) : `${name}.${domain}`;
+  };
+  for (const [name, types] of Object.entries(zone)) {
+    for (const [type, behavior] of Object.entries(types) as [ZoneRecordType | '*', Zone[string]['A']][]) {
+      if (behavior === undefined) continue;
+      const target = (value: string | readonly string[]) => {
+        if (typeof value !== 'string') return value;
+        if (type === 'CNAME') return absolute(value);
+        if (type !== 'MX') return value;
+        const [preference = '', host = ''] = value.split(' ');
+        return `${preference} ${host === '.' ? '.' : absolute(host)}`;
+      };
+      if (isList(behavior)) dns.set(absolute(name), type, behavior.map(target));
+      else if (typeof behavior === 'string') dns.set(absolute(name), type, behavior);
+      else dns.set(absolute(name), type, { ...behavior, values: behavior.values.map(target) });
+    }
+  }
+}
+
+/** `Array.isArray` does not narrow lists that are read-only. */
+function isList(behavior: DnsBehavior | readonly string[]): behavior is readonly string[] {
+  return Array.isArray(behavior);
+}
+
+const MAIL = {
+  subject: 'Hello',
+  html: '<p>Hello.</p>{{company_address_html}}{{unsubscribe_email_html}}',
+};
+
+async function sendMail(
+  { api, groupId }: Environment,
+  to: string,
+  isMarketing: boolean,
+  body: SendBody,
+): Promise<string> {
+  if (!isMarketing) {
+    const { data } = await api.send({ ...MAIL, from: `a@${SENDERS.transactional}`, to, ...body });
+    return data.messageId;
+  }
+  await api.post('/web-setup/contacts', { email: to });
+  const subscriptions = `/web-setup/contacts/subscription-groups/${groupId}/subscriptions`;
+  await api.post(subscriptions, { email: to, isActive: true });
+  const from = `a@${SENDERS.marketing}`;
+  const mail = { ...MAIL, from, to, subscriptionGroupId: groupId, ...body };
+  const { data } = await api.post<SendData>('/marketing/send', mail);
+  const [recipient] = data.recipients;
+  if (recipient === undefined) throw new Error('the send has no recipient');
+  return recipient.messageId;
+}

@@ -1,0 +1,88 @@
+import type { ZoneRecordType } from '../../../src/dns/zone-record.ts';
+import type { SendBody } from '../../support/api-client.ts';
+import type { DnsBehavior } from '../../support/dns-server.ts';
+import type { SinkBehavior } from '../../support/smtp-sink-session.ts';
+import type { ScenarioRun } from './run.ts';
+
+/**
+ * One delivery scenario: what the destination's servers do, which messages are sent, and everything that has to come of
+ * it. See ../README.md.
+ */
+export interface Scenario {
+  /** What the daemon does, in the present tense: the title of the test. */
+  title: string;
+  /**
+   * The destination's mail hosts by label. Each has its own address, published as `<label>.<destination>`; in their
+   * order they are its MX hosts, unless `zone` names others.
+   */
+  hosts: Record<string, HostBehavior>;
+  /** Records in addition to those of the hosts, or instead of them. `address`: the address of a host. */
+  zone?: (address: (host: string) => string) => Zone;
+  /** Settings that a reload applies, by path; those of the daemon apply again after the scenario. */
+  settings?: (names: SettingNames) => Record<string, unknown>;
+  /** By local part, in the order in which they are sent. */
+  messages: Record<string, ExpectedMessage>;
+  /**
+   * What each host has seen: one text for each connection, in order, with the verbs that it received, `TLS` for a
+   * handshake and `.` for the end of a message: `EHLO MAIL RCPT DATA . QUIT`. Omitted: nothing is compared.
+   */
+  connections?: Record<string, readonly string[]>;
+  /** Addresses that are suppressed at the end, by local part. Default: none. */
+  suppressed?: readonly string[];
+  /** Instead of sending everything and following it to the end, which remains to be done after it. */
+  play?: (run: ScenarioRun) => Promise<void>;
+  /** Further assertions, after all others. */
+  verify?: (run: ScenarioRun) => Promise<void> | void;
+}
+
+/** What settings may refer to. */
+export interface SettingNames {
+  /** The destination. */
+  domain: string;
+  /** The port of all hosts. */
+  port: number;
+  address: (host: string) => string;
+}
+
+/** refused: nothing listens at the address. unresponsive: packets to it are not answered. */
+export type HostBehavior = 'refused' | 'unresponsive' | Partial<SinkBehavior>;
+
+/**
+ * Behaviors by name and type. Names are relative to the destination, `@` is the destination itself. In values of MX and
+ * CNAME records, a name without a final dot is relative, too.
+ */
+export type Zone = Record<string, Partial<Record<ZoneRecordType | '*', DnsBehavior | readonly string[]>>>;
+
+export interface ExpectedMessage {
+  /** Sent as marketing mail. Default: transactional. */
+  marketing?: true;
+  /** The part of the recipient's domain in front of the destination. */
+  subdomain?: string;
+  /** Fields of the request. */
+  body?: SendBody;
+  attempts: readonly ExpectedAttempt[];
+  status: 'delivered' | 'bounced' | 'failed' | 'cancelled';
+  /**
+   * The kinds of its events. Default: `email_sent`, `email_delayed` for each attempt that deferred it, and the event of
+   * its status.
+   */
+  events?: readonly string[];
+  /** Fields of the last event. */
+  lastEvent?: Record<string, unknown>;
+  /** How many times the hosts accepted it. Default: once if it is delivered, else never. */
+  accepted?: number;
+}
+
+export interface ExpectedAttempt {
+  /** Code and enhanced code of the deciding reply, of a server or of the daemon: `450 4.2.0`, `250 2.0.0`, `554`. */
+  reply: string;
+  action: 'deliver' | 'defer' | 'bounce';
+  classification?: string;
+  /** Its sessions in order, see `sessionText`: `mx rcpt 450`, `mx2 connect: connection refused`. */
+  sessions?: readonly string[];
+  /**
+   * Time until the next attempt in ms, as announced in `nextAttemptAt`: spread by 10 %. `named`: the reply names it, so
+   * that it may be longer and never shorter.
+   */
+  wait?: number | { named: number };
+}

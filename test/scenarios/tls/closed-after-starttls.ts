@@ -1,0 +1,15 @@
+import { selfSigned } from '../../support/certificates.ts';
+import { delivered } from '../support/attempts.ts';
+import type { Scenario } from '../support/scenario.ts';
+
+export default {
+  title: 'connects again in plain text when the host closes the connection in place of a reply to STARTTLS',
+  hosts: { mx: { tls: selfSigned(['mx.example']), script: { starttls: 'drop' } } },
+  messages: {
+    ada: {
+      attempts: [delivered('mx starttls: server closed the connection during STARTTLS', 'mx dot 250')],
+      status: 'delivered',
+    },
+  },
+  connections: { mx: ['EHLO STARTTLS', 'EHLO MAIL RCPT DATA . QUIT'] },
+} satisfies Scenario;

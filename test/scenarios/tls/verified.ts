@@ -1,0 +1,11 @@
+import { delivered } from '../support/attempts.ts';
+import { AUTHORITY } from '../support/environment.ts';
+import type { Scenario } from '../support/scenario.ts';
+
+export default {
+  title: 'sends to a host whose certificate is valid when verification is required',
+  settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, tls: 'verified' }] }),
+  hosts: { mx: { tls: AUTHORITY.issue(['mx.verified.example']) } },
+  messages: { ada: { attempts: [delivered('mx dot 250 TLS verified')], status: 'delivered' } },
+  connections: { mx: ['EHLO STARTTLS TLS EHLO MAIL RCPT DATA . QUIT'] },
+} satisfies Scenario;
