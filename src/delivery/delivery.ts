@@ -6,6 +6,8 @@ import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
+import { createClassifier } from '../mail/classify/classifier.ts';
+import { createUnclassifiedReplies } from '../mail/classify/unclassified.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage, QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -30,6 +32,9 @@ import { createQueueReader } from './scheduling/queue-reader.ts';
 import { createQueueScan, SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
 import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
 import { createSites } from './scheduling/sites.ts';
+import { createFeedback } from './shaping/feedback.ts';
+import { createSiteStore, type SiteStore } from './shaping/site-store.ts';
+import { storeUnclassified } from './unclassified-store.ts';
 
 /**
  * Delivers the mail in the queue. A message is delivered at least once: a crash sends it twice only between the
@@ -38,6 +43,7 @@ import { createSites } from './scheduling/sites.ts';
  * The modules; each uses only those before it:
  *
  *   routing/        routes, MX hosts and addresses of destinations; source addresses
+ *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
  *   recording       commits outcomes, with retries
  *   leases          takes messages from the queue and returns them
@@ -137,11 +143,27 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
   const sites = createSites({
     clock: monotonic,
+    wallClock: clock,
+    memoryOf: (key) => siteStore.memoryOf(key),
     get shaping() {
       return config.shaping;
     },
     get firstSuspensionMs() {
       return Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first);
+    },
+  });
+  const siteStore: SiteStore = createSiteStore({ clock, log, tables, writer, sites: () => sites.all() });
+  const classify = createClassifier({
+    get rules() {
+      return config.replies;
+    },
+  });
+  const unclassified = createUnclassifiedReplies(clock.now);
+  const feedback = createFeedback({
+    clock: monotonic,
+    log,
+    onUnclassified: ({ phase, reply }, host) => {
+      if (reply !== null) unclassified.add(phase, reply, host);
     },
   });
   const claims = createClaims(monotonic);
@@ -180,6 +202,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const flights = createFlights({
     log,
     results,
+    classify,
+    feedback,
     leases,
     localAttempts,
     recording,
@@ -234,6 +258,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     run: async () => {
       flights.check();
       await recording.check();
+      await siteStore.write();
+      await storeUnclassified(unclassified, writer, log);
       await rebase.run();
     },
     intervalMs: HOUSEKEEPING_INTERVAL_MS,
@@ -294,6 +320,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       void scanLoop.stop();
       await flights.stop(graceMs);
       const left = await recording.drain(Math.max(until, monotonic.now() + LAST_OUTCOMES_MS));
+      await siteStore.write();
+      await storeUnclassified(unclassified, writer, log);
       if (left > 0)
         log.error(
           { messages: left },

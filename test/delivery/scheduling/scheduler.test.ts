@@ -146,7 +146,7 @@ describe('a fast and healthy site', () => {
     expect(env.leasedCount()).toBe(2);
     for (let n = 0; n < 4; n++) {
       const [first] = env.started;
-      if (answers && first !== undefined) first.reservation.site.answered(first.reservation);
+      if (answers && first !== undefined) first.reservation.site.answered(first.reservation, true);
       env.finish(1);
     }
     return env;
