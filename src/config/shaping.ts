@@ -62,7 +62,11 @@ export const shapingEntry = z
     connections: count.max(1000).optional(),
     messagesPerConnection: count.max(100_000).optional(),
     perSecond: z
-      .union([z.literal(0), z.number().min(0.001).max(10_000)], 'must be 0 (no limit), or 0.001 to 10000')
+      .number()
+      .refine(
+        (rate) => rate === 0 || (rate >= 0.001 && rate <= 10_000),
+        'must be 0 (no limit), or 0.001 to 10000',
+      )
       .optional(),
     idleSeconds: z.int().min(0).max(3600).optional(),
     tls: tlsMode.optional(),

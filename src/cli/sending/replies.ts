@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { iso } from '../../core/clock.ts';
 import { createClassifier, operatorRuleFor } from '../../mail/classify/classifier.ts';
 import { type ClassifierInput, classifyWithRule, enhancedCode } from '../../mail/classify/classify.ts';
-import type { SmtpPhase } from '../../mail/reply.ts';
+import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
 import type { CliContext } from '../context.ts';
 import { ROWS, rowLimit } from '../output/row-limit.ts';
 
@@ -41,8 +41,9 @@ only when it is repeated on another day (5xx). To give it a meaning, add a rule 
     )
     .action((options: ListOptions) => unclassified(context, options));
   command
-    .command('classify <reply>')
+    .command('classify')
     .description('Show what a reply means, with the rules of the configuration')
+    .argument('<reply>', 'as the server sends it', parseReply)
     .addOption(new Option('--phase <phase>', 'command that was answered').choices(PHASES).default('rcpt'))
     .option('--host <name>', 'MX host that sent it')
     .option('--json', 'print JSON')
@@ -52,7 +53,7 @@ only when it is repeated on another day (5xx). To give it a meaning, add a rule 
 Example:
   postrider replies classify "421 4.7.28 Our system has detected an unusual rate of mail" --phase dot`,
     )
-    .action((reply: string, options: ClassifyOptions) => classifyReply(context, reply, options));
+    .action((reply: SmtpReply, options: ClassifyOptions) => classifyReply(context, reply, options));
   return command;
 }
 
@@ -84,11 +85,11 @@ async function unclassified(context: CliContext, { limit, json = false }: ListOp
 
 function classifyReply(
   context: CliContext,
-  reply: string,
-  { json = false, ...options }: ClassifyOptions,
+  reply: SmtpReply,
+  { phase, host, json = false }: ClassifyOptions,
 ): void {
   const { replies: rules } = context.config().delivery;
-  const input = parseReply(reply, options);
+  const input: ClassifierInput = { phase, reply, mxHost: host ?? null };
   const own = operatorRuleFor(rules, input);
   const { rule } = classifyWithRule(input);
   const { action, bounceClass, bounceType, scope, suppress, retryAfterMs, greylisted } = createClassifier({
@@ -109,15 +110,10 @@ function classifyReply(
 }
 
 /** "451 4.7.1 text" as a server sends it. Throws InvalidArgumentError. */
-function parseReply(line: string, { phase, host }: Pick<ClassifyOptions, 'phase' | 'host'>): ClassifierInput {
+function parseReply(line: string): SmtpReply {
   const [, code, text = ''] = /^([2-5]\d\d)[ -](.*)$/s.exec(line.trim()) ?? [];
   if (code === undefined)
-    throw new InvalidArgumentError('The reply must begin with its code, as in "451 4.7.1 Try again later"');
+    throw new InvalidArgumentError('It must begin with its code, as in "451 4.7.1 Try again later"');
   const enhanced = enhancedCode(text);
-  const reply = {
-    code: Number(code),
-    enhanced,
-    text: enhanced === null ? text : text.replace(enhanced, '').trim(),
-  };
-  return { phase, reply, mxHost: host ?? null };
+  return { code: Number(code), enhanced, text: enhanced === null ? text : text.replace(enhanced, '').trim() };
 }

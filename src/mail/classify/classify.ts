@@ -4,6 +4,7 @@ import { MAILBOX_RULES } from './mailbox.ts';
 import { MESSAGE_RULES } from './message.ts';
 import { indexPhrases } from './phrases.ts';
 import { PROVIDER_RULES } from './provider.ts';
+import { RECEIVER_LIMIT_RULES } from './receiver-limits.ts';
 import { RECIPIENT_RULES } from './recipient.ts';
 import { retryAfter } from './retry-after.ts';
 import {
@@ -57,6 +58,7 @@ export type Classify = (input: ClassifierInput) => Classification;
 
 /** Most specific first; the first rule that matches decides. */
 export const RULES: readonly Rule[] = [
+  ...RECEIVER_LIMIT_RULES,
   ...PROVIDER_RULES,
   ...FILTER_RULES,
   ...SENDER_RULES,
