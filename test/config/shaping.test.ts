@@ -67,7 +67,7 @@ describe('the profiles of the program', () => {
     expect(blocks.filter((block) => !/#.*(?:https?:\/\/|User Guide)/.test(block))).toEqual([]);
   });
 
-  it('are beside the program, also when it is compiled', () => {
+  it('are in the same place for the compiled program', () => {
     expect(existsSync(SHAPING_FILE)).toBe(true);
     expect(
       new URL('../../config/shaping.toml', new URL('../../dist/config/shaping.js', import.meta.url)).pathname,

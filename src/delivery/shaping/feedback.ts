@@ -8,7 +8,7 @@ import { type AttemptResult, siteStateOf } from '../attempt-result.ts';
 import type { Site, SlotReservation } from '../scheduling/site.ts';
 import type { AttemptReport } from '../worker/protocol.ts';
 
-/** Tells the site of a finished session what its reply means for further mail to it. */
+/** Applies the reply of a finished session to the limits of its site. */
 export interface Feedback {
   /** Returns the result, with the wait that the site is known to require from greylisted mail. */
   apply(
@@ -27,7 +27,7 @@ export interface FeedbackDeps {
   onUnclassified(report: AttemptReport, host: string | null): void;
 }
 
-/** What a session says about its site. */
+/** What a session means for its site. */
 export type SiteSignal =
   /** A reply that decides about the message. */
   | 'answered'
@@ -62,7 +62,7 @@ export function signalOf(report: AttemptReport, classification: Classification):
 
 /** Greylisted messages in memory; the oldest are forgotten first. */
 const MAX_GREYLISTED = 20_000;
-/** An acceptance after a longer time says nothing about greylisting. */
+/** An acceptance after a longer time has another cause than greylisting. */
 const MAX_GREYLIST_MS = 4 * HOUR;
 const MIN_GREYLIST_MS = SECOND;
 

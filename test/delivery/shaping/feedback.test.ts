@@ -82,7 +82,7 @@ function createTestFeedback() {
   return { clock, site, feedback, unclassified, begin, end, mayStart };
 }
 
-describe('what a reply says about the site', () => {
+describe('what a reply means for the site', () => {
   const signal = (...args: Parameters<typeof reportOf>) => {
     const report = reportOf(...args);
     return signalOf(report, evaluateReport(report, classify).classification);

@@ -46,7 +46,7 @@ describe('rules of the operator', () => {
     const rules = parse(
       { text: 'come back tomorrow', meaning: 'sender rejected', action: 'defer', retryAfter: '6h' },
       { text: 'never again', meaning: 'spam', action: 'bounce' },
-      { text: 'gone for good', meaning: 'no such recipient', action: 'defer' },
+      { text: 'gone forever', meaning: 'no such recipient', action: 'defer' },
     );
     const classified = createClassifier({ rules });
     expect(classified(input(554, 'Come back tomorrow'))).toMatchObject({
@@ -55,7 +55,7 @@ describe('rules of the operator', () => {
       retryAfterMs: 21_600_000,
     });
     expect(classified(input(450, 'Never again'))).toMatchObject({ action: 'bounce', bounceType: 'block' });
-    expect(classified(input(550, 'Gone for good'))).toMatchObject({ action: 'defer', suppress: 'never' });
+    expect(classified(input(550, 'Gone forever'))).toMatchObject({ action: 'defer', suppress: 'never' });
   });
 
   it('are replaced by a reload', () => {
