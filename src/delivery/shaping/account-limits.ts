@@ -32,6 +32,9 @@ export interface AccountLimitsOptions {
 /** Accounts with reduced limits at one site; beyond it, the one that was slowed first is forgotten. */
 const MAX_ACCOUNTS = 1000;
 
+/** Almost all sites. */
+const NONE: ReadonlyMap<string, LimiterMemory> = new Map();
+
 export function createAccountLimits({
   clock,
   monotonic,
@@ -73,6 +76,7 @@ export function createAccountLimits({
     },
     count: () => accounts.size,
     memory: () => {
+      if (accounts.size === 0) return NONE;
       const stored = new Map<string, LimiterMemory>();
       for (const [accountId, limiter] of accounts) {
         const own = limiter.memory();

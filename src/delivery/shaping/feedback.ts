@@ -54,7 +54,9 @@ export function signalOf(report: AttemptReport, classification: Classification):
   if (report.reply === null || report.conclusion === 'unanswered' || report.conclusion === 'refused-locally')
     return state;
   const { action, bounceClass, scope } = classification;
-  const asksForLess = bounceClass === 'rate-limited' || (action === 'defer' && bounceClass !== 'greylisted');
+  const asksForLess =
+    bounceClass === 'rate-limited' ||
+    (action === 'defer' && (bounceClass === 'reputation-block' || report.reply.code === 421));
   if (scope === 'sender' && asksForLess)
     return BEFORE_MAIL.has(report.phase) ? 'throttled' : 'sender-throttled';
   return scope === 'site' && bounceClass === 'rate-limited' ? 'throttled' : state;

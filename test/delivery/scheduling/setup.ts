@@ -62,6 +62,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   const expired: string[] = [];
   const lookups: (() => void)[] = [];
   const tasks: (() => void)[] = [];
+  /** Timers that the scheduler has set and that have not fired. */
+  const timers: { ms: number; task: () => void }[] = [];
 
   const lease = (message: QueuedMessage) => {
     tables.queue.lease(message.seq, 1);
@@ -131,6 +133,10 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     leases,
     mayStart: () => true,
     defer: (task) => void tasks.push(task),
+    after: (ms, task) => {
+      timers.push({ ms, task });
+      return () => void timers.splice(0);
+    },
   });
   const scan = createQueueScan({
     clock,
@@ -166,6 +172,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     unprepared,
     expired,
     lookups,
+    timers,
     runTasks,
     /** Puts messages to recipients into the queue; nothing is announced. */
     put: (recipients: readonly string[], columns: Parameters<typeof enqueue>[2] = {}) =>

@@ -104,6 +104,14 @@ describe('what a reply means for the site', () => {
       'replied',
       'sender-throttled',
     ],
+    // About one domain of the account: the message is tried again later, and nothing else changes.
+    ['450 4.1.8 Sender address rejected: Domain not found', 'rcpt', 'replied', 'answered'],
+    [
+      '421 4.7.32 rate limited because the From header is not aligned with SPF or DKIM',
+      'dot',
+      'replied',
+      'sender-throttled',
+    ],
     // Before MAIL the server knows the address, which all accounts share.
     ['421 4.7.0 [TSS04] unexpected volume or user complaints', 'greeting', 'unreachable', 'throttled'],
     // About one recipient.
