@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { type Clock, HOUR, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import { createLru } from '../../core/lru.ts';
 import type { Classification } from '../../mail/classify/classify.ts';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import type { QueuedMessage } from '../../store/messages/queue.ts';
@@ -70,7 +70,7 @@ const MIN_GREYLIST_MS = SECOND;
 
 export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Feedback {
   /** When messages were greylisted first (monotonic), by seq. */
-  const greylisted = new LRUCache<number, number>({ max: MAX_GREYLISTED });
+  const greylisted = createLru<{ at: number }>(MAX_GREYLISTED);
 
   function apply(signal: SiteSignal | null, result: AttemptResult, reservation: SlotReservation): void {
     const { site, accountId } = reservation;
@@ -104,20 +104,22 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
 
   /** Remembers after which wait greylisted mail is accepted. Returns how long to wait now; null: not known. */
   function learn({ action, greylisted: isGreylisted }: Classification, site: Site, message: QueuedMessage) {
-    const { seq, attempts } = message;
+    const { attempts } = message;
+    const id = String(message.seq);
     const now = clock.now();
-    const first = greylisted.get(seq);
-    const elapsed = first === undefined ? null : now - first;
+    // Almost always there is none.
+    const first = greylisted.size === 0 ? undefined : greylisted.get(id);
+    const elapsed = first === undefined ? null : now - first.at;
     const known = site.greylistMs();
     if (!isGreylisted) {
       if (elapsed === null) return null;
-      greylisted.delete(seq);
+      greylisted.delete(id);
       if (action === 'deliver' && elapsed <= MAX_GREYLIST_MS && elapsed < (known ?? Number.POSITIVE_INFINITY))
         site.learnGreylisting(Math.max(Math.ceil(elapsed), MIN_GREYLIST_MS));
       return null;
     }
     // The beginning is known only of a message that was greylisted at its first attempt.
-    if (first === undefined && attempts === 0) greylisted.set(seq, now);
+    if (first === undefined && attempts === 0) greylisted.set(id, { at: now });
     if (known === null) return null;
     if ((elapsed ?? 0) < known) return known - (elapsed ?? 0);
     // The known wait was not enough: the site has changed its rules.
