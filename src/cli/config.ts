@@ -126,7 +126,9 @@ function show(
   { defaults = false, json = false }: ShowOptions,
 ): void {
   const settings = effectiveSettings(sources, configFrom(sources));
-  const shown = settings.filter(({ origin }) => defaults || origin.from !== 'default');
+  const shown = settings.filter(
+    ({ origin }) => defaults || (origin.from !== 'default' && origin.from !== 'program'),
+  );
   if (json) return context.printJson(shown);
   // One line for each, complete, so that grep finds it and long values can be read.
   for (const { name, value, origin, appliedBy } of shown)
@@ -139,6 +141,7 @@ function show(
 
 function originText(origin: Origin): string {
   if (origin.from === 'default') return 'default';
+  if (origin.from === 'program') return `${origin.file} (part of the program)`;
   if (origin.from === 'environment') return origin.variable;
   return origin.line === null ? origin.file : `${origin.file}:${origin.line}`;
 }

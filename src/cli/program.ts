@@ -29,6 +29,7 @@ const COMMANDS: Record<
   log: async (context) => (await import('./log.ts')).logCommand(context),
   queue: async (context) => (await import('./sending/queue.ts')).queueCommand(context),
   webhook: async (context) => (await import('./sending/webhook.ts')).webhookCommand(context),
+  replies: async (context) => (await import('./sending/replies.ts')).repliesCommand(context),
   stats: async (context) => (await import('./stats.ts')).statsCommand(context),
   top: async (context) => (await import('./top/top.ts')).topCommand(context),
   suppression: async (context) => (await import('./audience/suppression.ts')).suppressionCommand(context),

@@ -2,10 +2,13 @@ import type { ConfigSources } from './load.ts';
 import type { Config } from './schema.ts';
 import type { AppliedBy } from './setting-types.ts';
 import { allSettings, type Setting, valueAt } from './settings.ts';
+import { SHAPING_FILE } from './shaping.ts';
 
 /** Where the value of a setting comes from. */
 export type Origin =
   | { from: 'default' }
+  /** Data of the program in a file that an upgrade replaces. */
+  | { from: 'program'; file: string }
   /** `line`: from 1; null when it is not known. */
   | { from: 'file'; file: string; line: number | null }
   | { from: 'environment'; variable: string };
@@ -24,11 +27,21 @@ const MASK = '********';
 /** All settings in the order of the schema. `config` is what `sources` resulted in. */
 export function effectiveSettings(sources: ConfigSources, config: Config): EffectiveSetting[] {
   const lines = settingLines(sources.text);
-  return allSettings().map((setting) => ({
-    name: setting.name,
-    value: shownValue(setting, config),
-    origin: originOf(setting, sources, lines),
-    appliedBy: setting.appliedBy ?? 'restart',
+  return allSettings().flatMap((setting): EffectiveSetting[] => {
+    const origin = originOf(setting, sources, lines);
+    const appliedBy = setting.appliedBy ?? 'restart';
+    if (setting.name === 'delivery.shaping') return shapingSettings(config, origin);
+    return [{ name: setting.name, value: shownValue(setting, config), origin, appliedBy }];
+  });
+}
+
+/** One entry for each profile, in the order in which they apply: some are the program's. */
+function shapingSettings(config: Config, given: Origin): EffectiveSetting[] {
+  return config.delivery.shaping.map(({ name, origin, ...value }) => ({
+    name: `delivery.shaping.${name}`,
+    value,
+    origin: origin === 'program' ? { from: 'program', file: SHAPING_FILE } : given,
+    appliedBy: 'reload',
   }));
 }
 

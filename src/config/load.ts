@@ -6,6 +6,7 @@ import { closest } from '../core/closest.ts';
 import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
+import { readProgramShaping, resolveShaping, type ShapingEntry, type ShapingProfile } from './shaping.ts';
 
 /** A fault of one setting. */
 export interface ConfigIssue {
@@ -107,7 +108,24 @@ export function configFrom(sources: ConfigSources): Config {
   if (faults.length > 0 || !result.success) {
     throw new ConfigFault(faults.every(({ key }) => key.startsWith(ENV_PREFIX)) ? null : file, faults);
   }
-  return complete(result.data, file, env, base);
+  return complete(result.data, shapingOf(result.data, file), file, env, base);
+}
+
+/** Throws ConfigFault. */
+function shapingOf(raw: z.output<typeof configSchema>, file: string | null): ShapingProfile[] {
+  let program: ShapingEntry[];
+  try {
+    program = readProgramShaping();
+  } catch (error) {
+    throw new ConfigFault(null, [{ key: '', message: errorText(error) }]);
+  }
+  const resolved = resolveShaping(raw.delivery.shaping, program);
+  if ('profiles' in resolved) return resolved.profiles;
+  const issues = resolved.faults.map(({ index, key, message }) => ({
+    key: `delivery.shaping[${index}].${key}`,
+    message,
+  }));
+  throw new ConfigFault(file, issues);
 }
 
 function locateFile(options: LoadOptions, env: Environment, cwd: string): string | null {
@@ -121,6 +139,7 @@ function locateFile(options: LoadOptions, env: Environment, cwd: string): string
 /** `base`: the directory that relative paths start from. */
 function complete(
   raw: z.output<typeof configSchema>,
+  shaping: ShapingProfile[],
   file: string | null,
   env: Environment,
   base: string,
@@ -145,7 +164,7 @@ function complete(
       ...located.public,
       url: (raw.public.url ?? `http://${raw.public.listen}`).replace(/\/+$/, ''),
     },
-    delivery: { ...located.delivery, workers: raw.delivery.workers ?? defaultWorkers() },
+    delivery: { ...located.delivery, shaping, workers: raw.delivery.workers ?? defaultWorkers() },
     file,
   };
 }

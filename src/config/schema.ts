@@ -2,11 +2,11 @@ import { availableParallelism, hostname as machineName } from 'node:os';
 import { validate } from 'node-cron';
 import { z } from 'zod';
 import { dnsServer, domainSettings } from './dns-settings.ts';
+import { replyRules } from './reply-rules.ts';
 import {
   blocklist,
   count,
   DEFAULT_BLOCKLISTS,
-  DEFAULT_SHAPING,
   deliveryRoute,
   duration,
   egressEntry,
@@ -25,11 +25,11 @@ import {
   secondary,
   secret,
   section,
-  shapingProfile,
   TIME_SERVER,
   tlsFiles,
   uniqueBy,
 } from './setting-types.ts';
+import { type ShapingProfile, shapingEntries } from './shaping.ts';
 
 export const MIN_METRICS_KEY_LENGTH = 16;
 
@@ -235,12 +235,18 @@ export const configSchema = z.strictObject({
           '[]',
         ),
       ),
-    shaping: z
-      .array(shapingProfile)
-      .default(DEFAULT_SHAPING.map((profile) => shapingProfile.parse(profile)))
+    shaping: shapingEntries
+      .default([])
       .meta(
         live(
-          'Limits by destination: { match = MX host or recipient domain, connections, messagesPerConnection, idleSeconds, tls }.',
+          'Limits by destination, before those of the program: { match = MX hosts or recipient domains, connections, messagesPerConnection, perSecond, idleSeconds, tls, shared }; with the name of a profile of the program ("google", "default", …) instead of match, only the keys to change.',
+        ),
+      ),
+    replies: replyRules
+      .default([])
+      .meta(
+        live(
+          'Meaning of replies, before the built-in rules: { text, code, enhanced, host, meaning, action, retryAfter }. text: words of the reply with "*" for any words between them.',
         ),
       ),
     retry: section({
@@ -435,7 +441,7 @@ export type RawConfig = z.output<typeof configSchema>;
 export type Config = Omit<RawConfig, 'data' | 'public' | 'delivery'> & {
   data: { dir: string; masterKeyFile: string };
   public: RawConfig['public'] & { url: string };
-  delivery: RawConfig['delivery'] & { workers: number };
+  delivery: Omit<RawConfig['delivery'], 'shaping'> & { workers: number; shaping: ShapingProfile[] };
   /** The file of the settings; null: built-in defaults. */
   file: string | null;
 };

@@ -86,7 +86,7 @@ function parseDuration(text: string): number {
   return match ? Number(match[1]) * units[match[2] as keyof typeof units] : 0;
 }
 
-const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
+export const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
 const name = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,30}$/, 'must be 1 to 31 characters a-z, 0-9 and "-", the first not "-"');
@@ -152,23 +152,6 @@ export const egressEntry = z.strictObject({
   hostname: hostName.optional(),
   pools: z.array(name).min(1).default(['default']),
 });
-
-export const shapingProfile = z.strictObject({
-  match: z.string().min(1),
-  connections: count.default(10),
-  messagesPerConnection: count.default(100),
-  idleSeconds: z.int().min(0).default(60),
-  tls: tlsMode.default('opportunistic'),
-});
-
-/** Profiles of large providers: conservative limits known to avoid blocks. */
-export const DEFAULT_SHAPING: z.input<typeof shapingProfile>[] = [
-  { match: '*.google.com', connections: 5, messagesPerConnection: 50, idleSeconds: 60, tls: 'required' },
-  { match: '*.googlemail.com', connections: 5, messagesPerConnection: 50, idleSeconds: 60, tls: 'required' },
-  { match: '*.protection.outlook.com', connections: 10, messagesPerConnection: 50, idleSeconds: 30 },
-  { match: '*.mx.microsoft', connections: 10, messagesPerConnection: 50, idleSeconds: 30 },
-  { match: '*.yahoodns.net', connections: 10, messagesPerConnection: 20, idleSeconds: 30 },
-];
 
 export const blocklist = z.strictObject({
   zone: hostName,
@@ -269,5 +252,3 @@ export const publicTls = section({
 );
 
 export type DeliveryRoute = z.output<typeof deliveryRoute>;
-
-export type ShapingProfile = z.output<typeof shapingProfile>;

@@ -26,8 +26,8 @@ export interface TokenBucket {
   take(): RateReading;
   /** Takes tokens unconditionally: the balance may become negative. A negative number returns tokens. */
   charge(tokens: number): void;
-  /** Milliseconds until the balance is no longer negative. */
-  waitMs(): number;
+  /** Milliseconds until the balance is at least `tokens`. Default: 0, no longer negative. */
+  waitMs(tokens?: number): number;
 }
 
 /** Creates a full bucket. */
@@ -63,9 +63,9 @@ export function createTokenBucket(clock: Clock, rate: Rate): TokenBucket {
       refill();
       add(-count);
     },
-    waitMs: () => {
+    waitMs: (wanted = 0) => {
       refill();
-      return Math.max(0, Math.ceil((-tokens / rate.perSecond) * 1000));
+      return Math.max(0, Math.ceil(((wanted - tokens) / rate.perSecond) * 1000));
     },
   };
 }

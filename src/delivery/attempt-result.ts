@@ -5,7 +5,7 @@ import type { Random } from '../core/random.ts';
 import type { Recorder } from '../events/record.ts';
 import {
   type Classification,
-  classify,
+  type Classify,
   classifyLocal,
   type LocalFailure,
 } from '../mail/classify/classify.ts';
@@ -24,10 +24,12 @@ export interface AttemptResult {
   source: 'smtp' | 'local';
   /** Set if this server gave the reply without a session. */
   failure?: LocalFailure;
+  /** The rest of the wait after which the site has accepted other greylisted mail, ms. */
+  greylistMs?: number | undefined;
 }
 
-/** Evaluates a worker's report. */
-export function evaluateReport(report: AttemptReport): AttemptResult {
+/** Evaluates a worker's report. `classify`: with the rules of the configuration. */
+export function evaluateReport(report: AttemptReport, classify: Classify): AttemptResult {
   // The deciding session is not always the last: a later host may not have answered.
   const deciding =
     report.sessions.findLast(({ reply }) => reply?.code === report.reply?.code) ?? report.sessions.at(-1);
@@ -136,9 +138,8 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
     message: MessageRow,
     attempts: number,
     result: AttemptResult,
+    nextAttemptAt: number,
   ): DeliveryOutcome {
-    const now = clock.now();
-    const nextAttemptAt = now + retryWait(retry, attempts, result.classification, random);
     if (nextAttemptAt >= message.expires_at) {
       const expired = localResult('expired');
       const fields = {
@@ -200,6 +201,9 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
       if (message === null) return null;
       const attempts = tables.messages.countAttempt(seq);
       const { classification, reply } = result;
+      const { greylistMs } = result;
+      const retryAt = clock.now() + retryWait(retry, attempts, { ...classification, greylistMs }, random);
+      const isLast = classification.action === 'defer' && retryAt >= message.expires_at;
       tables.messages.insertAttempt({
         message_seq: seq,
         attempt: attempts,
@@ -210,11 +214,13 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
           action: classification.action,
           classification: classification.action === 'deliver' ? undefined : classification.bounceClass,
           reply,
+          // Deferred, but there is no time for another attempt before the message expires.
+          lastAttempt: isLast ? true : undefined,
           sessions: attempt.sessions.map(toStoredSession),
         },
       });
       if (message.status !== 'sending') return null;
-      if (classification.action === 'defer') return defer(tables, message, attempts, result);
+      if (classification.action === 'defer') return defer(tables, message, attempts, result, retryAt);
       if (classification.action === 'bounce') return bounce(tables, message, result);
       const session = attempt.sessions.at(-1);
       const fields = {
@@ -242,26 +248,32 @@ function replyText(reply: SmtpReply) {
 }
 
 /**
- * When a deferred message is tried again: after the wait that the reply names, else on the schedule (the first wait,
- * then longer by the factor up to the maximum), spread by 10 % so that messages that failed together are not tried
- * together.
+ * When a deferred message is tried again: after the wait that the reply names, after the wait that the site required
+ * from other greylisted mail, else on the schedule (the first wait, then longer by the factor up to the maximum), spread
+ * by 10 % so that messages that failed together are not tried together. From the sixth attempt on, the wait is not shorter
+ * than the schedule's: a receiver that always names a second must not cause an attempt per second.
  */
 export type RetrySchedule = Config['delivery']['retry'];
 
 const SPREAD = 0.1;
+/** Attempts after which a wait that the reply names may be shorter than the schedule's. */
+const MAX_SHORT_WAITS = 5;
 
 /** Milliseconds to wait after attempt number `attempts` (1 = the first) was deferred. */
 export function retryWait(
   schedule: RetrySchedule,
   attempts: number,
-  classification: Pick<Classification, 'retryAfterMs' | 'greylisted'>,
+  reply: Pick<Classification, 'retryAfterMs' | 'greylisted'> & Pick<AttemptResult, 'greylistMs'>,
   random: Random,
 ): number {
-  if (classification.retryAfterMs !== null) return spread(classification.retryAfterMs, 0, random);
-  const first = classification.greylisted && attempts === 1 ? schedule.greylisted : schedule.first;
+  const { retryAfterMs, greylisted, greylistMs } = reply;
+  const named = retryAfterMs ?? greylistMs;
+  const first = greylisted && attempts === 1 ? schedule.greylisted : schedule.first;
   // The exponent is bounded so that a message with many attempts cannot overflow it.
   const grown = first * schedule.factor ** Math.min(attempts - 1, 64);
-  return spread(Math.min(grown, schedule.max), SPREAD, random);
+  const scheduled = Math.min(grown, schedule.max);
+  if (named === undefined) return spread(scheduled, SPREAD, random);
+  return spread(attempts > MAX_SHORT_WAITS ? Math.max(named, scheduled) : named, 0, random);
 }
 
 /** `ms` ± `share`; with no share, up to a tenth later and never earlier (the reply named a minimum). */

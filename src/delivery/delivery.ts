@@ -29,7 +29,9 @@ import { createParking, type Parked } from './scheduling/parking.ts';
 import { createQueueReader } from './scheduling/queue-reader.ts';
 import { createQueueScan, SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
 import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
-import { createSites } from './scheduling/sites.ts';
+import type { LimitedSite } from './shaping/metrics.ts';
+import { createShaping } from './shaping/shaping.ts';
+import type { SlowSite } from './shaping/site-limits.ts';
 
 /**
  * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
@@ -38,6 +40,7 @@ import { createSites } from './scheduling/sites.ts';
  * The modules; each uses only those before it:
  *
  *   routing/        routes, MX hosts and addresses of destinations; source addresses
+ *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
  *   recording       commits outcomes, with retries
  *   leases          takes messages from the queue and returns them
@@ -63,6 +66,10 @@ export interface Delivery {
   workerBusyMs(): number[];
   /** Sites in memory, and those that are suspended because their hosts cannot be reached. */
   sites(): { known: number; suspended: SuspendedSite[] };
+  /** The limits in force at the sites in memory. */
+  siteLimits(): LimitedSite[];
+  /** Sites that asked to send less and have had one connection for hours, at most 20. */
+  slowSites(): SlowSite[];
   /** Null while the queue is read, else what is wrong. */
   stalled(): string | null;
   /** Time since the queue was last read to its end, ms; 0 while reading it fails: `stalled` has the reason. */
@@ -125,7 +132,6 @@ const LAST_OUTCOMES_MS = 2 * SECOND;
 /** The queue counts as stalled if its scan, which runs every second, was not completed for this time. */
 const STALLED_AFTER_MS = 15 * SECOND;
 const HOUSEKEEPING_INTERVAL_MS = SECOND;
-const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
 
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { clock, monotonic, random, log, tables, writer, recorder } = deps;
@@ -135,15 +141,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
 
   const egress = createEgressPools(deps.config);
   const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
-  const sites = createSites({
-    clock: monotonic,
-    get shaping() {
-      return config.shaping;
-    },
-    get firstSuspensionMs() {
-      return Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first);
-    },
-  });
+  const shaping = createShaping({ config, clock, monotonic, log, tables, writer });
+  const { sites, classify, feedback } = shaping;
   const claims = createClaims(monotonic);
   const parking = createParking({ clock, monotonic, log });
   const waiters = createOutcomeWaiters();
@@ -180,6 +179,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const flights = createFlights({
     log,
     results,
+    classify,
+    feedback,
     leases,
     localAttempts,
     recording,
@@ -234,6 +235,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     run: async () => {
       flights.check();
       await recording.check();
+      await shaping.write();
       await rebase.run();
     },
     intervalMs: HOUSEKEEPING_INTERVAL_MS,
@@ -263,6 +265,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         suspended: suspended.map((site) => ({ site: site.key, ms: site.suspendedMs() })),
       };
     },
+    siteLimits: shaping.limits,
+    slowSites: shaping.slow,
     stalled: () => {
       if (scan.isFailing()) return 'the queue cannot be read; see the log';
       const ms = sinceScan();
@@ -294,6 +298,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       void scanLoop.stop();
       await flights.stop(graceMs);
       const left = await recording.drain(Math.max(until, monotonic.now() + LAST_OUTCOMES_MS));
+      await shaping.write();
       if (left > 0)
         log.error(
           { messages: left },

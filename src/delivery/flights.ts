@@ -1,12 +1,7 @@
 import type { Log } from '../core/log.ts';
+import type { Classify } from '../mail/classify/classify.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
-import {
-  type AttemptResults,
-  evaluateReport,
-  localResult,
-  logAttempt,
-  siteStateOf,
-} from './attempt-result.ts';
+import { type AttemptResults, evaluateReport, localResult, logAttempt } from './attempt-result.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
 import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts';
@@ -14,6 +9,7 @@ import type { Recording } from './recording.ts';
 import { type BudgetShare, createBudget } from './scheduling/budget.ts';
 import type { Parking } from './scheduling/parking.ts';
 import type { ReservedMessage, Site, SlotReservation } from './scheduling/site.ts';
+import type { Feedback } from './shaping/feedback.ts';
 import type { AttemptReport, DeliveryJob } from './worker/protocol.ts';
 import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './worker-pool.ts';
 
@@ -43,6 +39,8 @@ type FlightMessage = QueuedMessage & { content_bytes: number };
 export interface FlightsDeps {
   log: Log;
   results: AttemptResults;
+  classify: Classify;
+  feedback: Feedback;
   leases: Pick<Leases, 'take' | 'putBack' | 'settled'>;
   localAttempts: Pick<LocalAttempts, 'unprepared' | 'invalid' | 'parked'>;
   recording: Pick<Recording, 'persist'>;
@@ -77,7 +75,7 @@ interface Flight {
 }
 
 export function createFlights(deps: FlightsDeps): Flights {
-  const { log, results, leases, localAttempts, recording, parking, buildJob } = deps;
+  const { log, results, classify, feedback, leases, localAttempts, recording, parking, buildJob } = deps;
   const sessionBudget = createBudget(deps.limits.sessions);
   const byteBudget = createBudget(deps.limits.bytes);
   const flights = new Map<number, Flight>();
@@ -174,14 +172,8 @@ export function createFlights(deps: FlightsDeps): Flights {
     if (flight === null) return;
     const { message, reservation } = flight;
     const { site } = reservation;
-    const result = evaluateReport(report);
+    const result = feedback.apply(report, evaluateReport(report, classify), reservation, message);
     const { conclusion, sessions } = report;
-    const siteState = siteStateOf(report);
-    if (siteState === 'answered') site.answered(reservation);
-    if (siteState === 'unreachable') {
-      const waitMs = site.unreachable(reservation);
-      if (waitMs > 0) log.warn({ site: site.key, waitMs }, 'site suspended: its hosts cannot be reached');
-    }
     if (conclusion === 'not-composed')
       log.error(
         { messageId: message.message_id, diagnostic: result.reply.text },

@@ -3,13 +3,12 @@ import { gaugesOf } from '../core/metrics.ts';
 import { createTopLabels } from '../core/top-labels.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
 import type { Holds } from './holds.ts';
+import { registerSiteMetrics, siteLabel } from './shaping/metrics.ts';
 
 /** Sites with time series of their own: those with the most attempts. */
 const MAX_SITES = 50;
 /** Suspended sites that are named. */
 const MAX_SUSPENDED = 20;
-/** Characters of a site in a label; the names of many MX hosts are longer. */
-const MAX_SITE_LENGTH = 120;
 const ATTEMPT_RESULTS = ['delivered', 'deferred', 'bounced'] as const;
 
 /** Registers the counters of outcomes and of attempts by site; returns the functions that count. */
@@ -96,6 +95,7 @@ export function registerDeliveryGauges(
     },
   });
   registry.registerMetric(suspended);
+  registerSiteMetrics(registry, delivery.siteLimits);
   const busy = new Counter({
     name: 'postrider_delivery_worker_busy_seconds_total',
     help: 'Time for which the event loop of a delivery worker was busy. Its rate is the utilization of the worker, from 0 to 1.',
@@ -118,8 +118,4 @@ export function registerDeliveryGauges(
     },
   });
   registry.registerMetric(parked);
-}
-
-function siteLabel(site: string): string {
-  return site.length <= MAX_SITE_LENGTH ? site : `${site.slice(0, MAX_SITE_LENGTH - 1)}…`;
 }

@@ -37,7 +37,7 @@ export interface ReadinessResult {
 export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  delivery: Pick<Delivery, 'stalled' | 'parked' | 'unrecorded'>;
+  delivery: Pick<Delivery, 'stalled' | 'parked' | 'slowSites' | 'unrecorded'>;
   holds: Pick<Holds, 'count'>;
   public: BoundListener;
   mx: BoundListener | null;
@@ -71,10 +71,12 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
         const sinceRestore = deps.held();
         const isRestored = sinceRestore.messages > 0 || sinceRestore.webhookDeliveries > 0;
         const held = holds.count();
-        if (parked.length === 0 && held === 0 && !isRestored) return null;
+        const slowSites = delivery.slowSites();
+        if (parked.length === 0 && held === 0 && slowSites.length === 0 && !isRestored) return null;
         return {
           ...(parked.length === 0 ? {} : { parked }),
           ...(held === 0 ? {} : { held }),
+          ...(slowSites.length === 0 ? {} : { slowSites }),
           ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
         };
       },

@@ -4,6 +4,8 @@ import { CONTACT_POLICIES } from './contacts/contacts.ts';
 import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
 import { OPT_OUT_POLICY, SUBSCRIPTION_POLICY } from './contacts/subscriptions.ts';
 import { type DataPolicy, ERASURE_STEPS, type ErasureStep } from './data-policy.ts';
+import { SITE_LIMIT_POLICY } from './delivery/site-limits.ts';
+import { UNCLASSIFIED_REPLY_POLICY } from './delivery/unclassified-replies.ts';
 import { DMARC_REPORT_POLICY } from './domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from './domains/tls-reports.ts';
 import { IDEMPOTENCY_POLICY } from './idempotency.ts';
@@ -32,6 +34,8 @@ export const DATA_POLICIES = [
   DELAY_NOTICE_POLICY,
   MOVED_MESSAGE_POLICY,
   HOURLY_COUNT_POLICY,
+  SITE_LIMIT_POLICY,
+  UNCLASSIFIED_REPLY_POLICY,
   KEPT_MAIL_POLICY,
   DMARC_REPORT_POLICY,
   TLS_REPORT_POLICY,

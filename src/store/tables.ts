@@ -15,6 +15,8 @@ import { contactImportTable } from './contacts/contacts-imports.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
 import type { Database } from './database.ts';
+import { siteLimitTable } from './delivery/site-limits.ts';
+import { unclassifiedReplyTable } from './delivery/unclassified-replies.ts';
 import { certificateTable } from './domains/certificates.ts';
 import { dmarcReportTable } from './domains/dmarc-reports.ts';
 import { domainGroupTable } from './domains/domain-groups.ts';
@@ -78,6 +80,8 @@ export function createTables(db: Database) {
     keptMail: () => keptMailTable(db),
     delayNotices: () => delayNoticeTable(db),
     hourlyCounts: () => hourlyCountTable(db),
+    siteLimits: () => siteLimitTable(db),
+    unclassifiedReplies: () => unclassifiedReplyTable(db),
     dmarcReports: () => dmarcReportTable(db),
     tlsReports: () => tlsReportTable(db),
     templates: () => templateTable(db),

@@ -40,6 +40,20 @@ describe('the retry schedule', () => {
     expect(retryWait(schedule, 1, named, earliest)).toBe(90 * SECOND);
     expect(retryWait(schedule, 1, named, latest)).toBe(99 * SECOND);
   });
+
+  it('waits as long as the site required from other greylisted mail, unless the reply names a time', () => {
+    const learned = { retryAfterMs: null, greylisted: true, greylistMs: 7 * MINUTE };
+    expect(retryWait(schedule, 1, learned, earliest)).toBe(7 * MINUTE);
+    expect(retryWait(schedule, 1, { ...learned, retryAfterMs: MINUTE }, earliest)).toBe(MINUTE);
+  });
+
+  it('does not follow a short wait that the replies name again and again', () => {
+    const named = { ...plain, retryAfterMs: SECOND };
+    const waits = [1, 5, 6, 7].map((attempts) => retryWait(schedule, attempts, named, earliest));
+    expect(waits).toEqual([SECOND, SECOND, 160 * MINUTE, 4 * HOUR]);
+    const long = { ...plain, retryAfterMs: 20 * HOUR };
+    expect(retryWait(schedule, 6, long, earliest)).toBe(20 * HOUR);
+  });
 });
 
 describe('the result of an attempt', () => {

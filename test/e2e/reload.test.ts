@@ -298,6 +298,16 @@ live(['delivery.shaping'], async () => {
   expect(sink.sessions.length - before).toBe(3);
 });
 
+live(['delivery.replies'], async () => {
+  sink.program({ recipients: { 'murmel@': '451 4.3.0 mumble' } });
+  await reload({});
+  await sendUntil('murmel@empfang.example', 'deferred');
+  await reload({
+    delivery: ['replies = [{ text = "mumble", meaning = "mailbox full", action = "bounce" }]'],
+  });
+  await sendUntil('murmel@empfang.example', 'bounced');
+});
+
 live(['delivery.returnPath'], async () => {
   await reload({ delivery: ['returnPath = "platform"'] });
   await sendUntil('umschlag@empfang.example', 'delivered');

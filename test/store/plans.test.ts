@@ -23,6 +23,8 @@ import { enqueue, startStore } from '../support/store.ts';
  */
 const BOUNDED: Record<string, string> = {
   account_imports: 'imports of accounts that run or were interrupted',
+  site_limits: 'at most 10,000 rows',
+  unclassified_replies: 'at most 1000 rows',
   account_limits: 'one row per account',
   account_numbers: 'one row per account',
   accounts: 'created by the operator',

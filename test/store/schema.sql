@@ -97,6 +97,8 @@ CREATE INDEX queue_ready ON queue (lane, account, destination) WHERE ready = 1 A
 
 CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
 
+CREATE INDEX site_limits_by_age ON site_limits (updated_at);
+
 CREATE INDEX strikes_by_time ON strikes (at);
 
 CREATE INDEX subscription_groups_by_account ON subscription_groups (account_id) WHERE deleted_at IS NULL;
@@ -116,6 +118,8 @@ CREATE INDEX tls_reports_by_end ON tls_reports (host, end_at);
 CREATE INDEX tls_reports_by_network ON tls_reports (host, network);
 
 CREATE INDEX tls_reports_by_signer ON tls_reports (host, signer);
+
+CREATE INDEX unclassified_replies_by_age ON unclassified_replies (last_at);
 
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at) WHERE state = 'waiting';
 
@@ -608,6 +612,21 @@ CREATE TABLE shared_contents (
   UNIQUE (campaign_seq, digest)
 ) STRICT;
 
+CREATE TABLE site_limits (
+  site            TEXT NOT NULL,      -- MX hosts or shaping profile, and egress pool
+  account         TEXT NOT NULL,      -- account id; '': the site as a whole
+  level           INTEGER NOT NULL,   -- steps below the configured limits; 0: none
+  pace            REAL NOT NULL,      -- messages per second at which the first step halved
+  paused_until    INTEGER NOT NULL,   -- epoch ms, like all times here; 0: not paused
+  since           INTEGER NOT NULL,
+  stepped_at      INTEGER NOT NULL,
+  suspensions     INTEGER NOT NULL,   -- in a row, because no host could be reached
+  suspended_until INTEGER NOT NULL,
+  greylist_ms     INTEGER,            -- wait after which greylisted mail was accepted; NULL: not known
+  updated_at      INTEGER NOT NULL,
+  PRIMARY KEY (site, account)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE strikes (
   account_id     TEXT NOT NULL,
   recipient_hash TEXT NOT NULL,
@@ -706,6 +725,18 @@ CREATE TABLE token_keys (
   tag        TEXT PRIMARY KEY,     -- 10 hexadecimal digits, derived from the account's id
   account_id TEXT NOT NULL UNIQUE REFERENCES accounts (account_id),
   key        BLOB NOT NULL         -- 32 bytes, sealed
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE unclassified_replies (
+  code     INTEGER NOT NULL,
+  enhanced TEXT NOT NULL,             -- '': none
+  phase    TEXT NOT NULL,
+  text     TEXT NOT NULL,
+  host     TEXT NOT NULL,             -- MX host of the last one; '': not known
+  replies  INTEGER NOT NULL,
+  first_at INTEGER NOT NULL,
+  last_at  INTEGER NOT NULL,
+  PRIMARY KEY (code, enhanced, phase, text)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE webhook_deliveries (

@@ -149,7 +149,8 @@ function timelineText(entry: Record<string, unknown>): string {
   const { type, timestamp, event, eventId: _, ...rest } = entry;
   const at = String(timestamp);
   if (type === 'event') return `${at}  ${String(event)}  ${JSON.stringify(ownFields(rest))}`;
-  const heading = `${at}  attempt ${String(rest['attempt'])} (${String(rest['lane'])})  ${JSON.stringify(rest['reply'])}`;
+  const last = rest['lastAttempt'] === true ? ', the last' : '';
+  const heading = `${at}  attempt ${String(rest['attempt'])} (${String(rest['lane'])}${last})  ${JSON.stringify(rest['reply'])}`;
   return `${heading}\n${sessionsText(rest['sessions'])}`;
 }
 

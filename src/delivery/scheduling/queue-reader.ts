@@ -33,9 +33,9 @@ export interface QueueReader {
    * messages read. The sites whose backlog grew are added to `filled`.
    */
   read(key: QueueKey, competing: number, filled: Set<Site>): number;
-  /** Fails the expired messages of a key whose site is suspended. Yields before each read. */
-  expiring(key: QueueKey): Generator<void, void>;
-  /** Why a due message is not sent: its site is suspended; null: no obstacle is known. */
+  /** Fails the expired messages of a key whose site is halted. Yields before each read. */
+  expiring(key: QueueKey, site: Site): Generator<void, void>;
+  /** Why a due message is not sent: its site is halted, or takes no mail of the account; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /** Number of keys that cannot be read now. */
   unreadable(): number;
@@ -67,6 +67,9 @@ const MAX_CLAIMED_OF_KEY = 5000;
 /** A key's minimum share of its site's capacity, which bounds the number of small reads. */
 export const MIN_SHARE = 10;
 const EXPIRY_BATCH_SIZE = 100;
+/** A key whose account is paused at its site is not read for this time, or until the pause ends. */
+const MAX_SKIP_MS = 5 * SECOND;
+const MAX_SKIPPED = 10_000;
 const FIRST_QUARANTINE_MS = 2 * SECOND;
 const MAX_QUARANTINE_MS = 300 * SECOND;
 const MAX_QUARANTINED = 10_000;
@@ -85,6 +88,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   const pools: Record<UseCase, Map<string, string>> = { tx: new Map(), mk: new Map() };
   /** Keys that could not be read. */
   const quarantine = new Map<string, { until: number; waitMs: number }>();
+  /** Keys whose account is paused at the site, with the time until which they are not read. */
+  const skipped = new Map<string, number>();
 
   function read(key: QueueKey, competing: number, filled: Set<Site>): number {
     const known = claims.countOf(key);
@@ -106,6 +111,14 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       const target = targetOf(message, key);
       if (target === null) continue;
       if (target.kind === 'unknown') return taken;
+      if (target.kind === 'site') {
+        const pausedMs = target.site.accountPausedMs(key.account_id);
+        if (pausedMs > 0) {
+          if (skipped.size < MAX_SKIPPED)
+            skipped.set(queueKeyText(key), monotonic.now() + Math.min(pausedMs, MAX_SKIP_MS));
+          return taken;
+        }
+      }
       if (target.kind === 'site' && first === null) {
         first = target.site;
         share = shareOf(first, key, competing);
@@ -195,7 +208,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     return Math.min(capacity, Math.max(MIN_SHARE, share));
   }
 
-  function* expiring(key: QueueKey): Generator<void, void> {
+  function* expiring(key: QueueKey, site: Site): Generator<void, void> {
     yield;
     for (const seq of tables.queue.readySeqs(key, EXPIRY_BATCH_SIZE)) {
       yield;
@@ -203,7 +216,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       if (message === null) continue;
       if (message.expires_at > clock.now()) return;
       claims.add(message);
-      localAttempts.expired(message, `the mail hosts of ${message.destination} cannot be reached`);
+      localAttempts.expired(message, haltReason(message.destination, site));
     }
   }
 
@@ -216,6 +229,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       const text = queueKeyText(key);
       if (parking.accountWait(key.account_id) > 0) return 0;
       if ((quarantine.get(text)?.until ?? 0) > monotonic.now()) return 0;
+      if (skipped.size > 0 && (skipped.get(text) ?? 0) > monotonic.now()) return 0;
       try {
         const count = read(key, competing, filled);
         quarantine.delete(text);
@@ -239,14 +253,26 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       const result = routes.get(message.destination, egress.ipv6Of(pool), () => {});
       if (result?.kind !== 'hosts') return null;
       const site = sites.find(message.destination, result.hosts, result.route, pool);
-      const ms = site?.suspendedMs() ?? 0;
-      if (ms === 0) return null;
-      return `the mail hosts of ${message.destination} cannot be reached; next attempt at ${iso(clock.now() + ms)}`;
+      if (site === null) return null;
+      const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
+      const ms = Math.max(site.suspendedMs(), site.pausedMs());
+      if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
+      const accountMs = site.accountPausedMs(message.account_id);
+      if (accountMs === 0) return null;
+      return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
     },
     unreadable: () => quarantine.size,
     sweep: () => {
       const before = monotonic.now() - MAX_QUARANTINE_MS;
       for (const [key, { until }] of quarantine) if (until < before) quarantine.delete(key);
+      for (const [key, until] of skipped) if (until <= monotonic.now()) skipped.delete(key);
     },
   };
+}
+
+/** Why no mail is sent to a halted site. */
+function haltReason(destination: string, site: Site): string {
+  return site.isSuspended()
+    ? `the mail hosts of ${destination} cannot be reached`
+    : `the mail hosts of ${destination} asked to send less mail`;
 }

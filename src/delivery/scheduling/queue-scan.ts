@@ -10,7 +10,7 @@ import type { Sites } from './sites.ts';
 
 /**
  * Scans the queue for mail that was not announced: mail that came due, and changes made by other processes. It also
- * advances every site and expires mail that waits for suspended ones. A step that fails does not stop the others.
+ * advances every site and expires mail that waits for halted ones. A step that fails does not stop the others.
  */
 export interface QueueScan {
   /** Scans the next part of the queue. Resolves with the pause until the next run, ms. Never rejects. */
@@ -69,7 +69,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   }
 
   /**
-   * Fails mail that expired while it waited for a suspended site, a bounded number of messages in each run. Nothing
+   * Fails mail that expired while it waited for a halted site, a bounded number of messages in each run. Nothing
    * else would read it for hours.
    */
   function expireWaiting(): void {
@@ -87,8 +87,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
 
   function* expiringWaiting(): Generator<void, void> {
     for (const site of sites.all()) {
-      if (!site.isSuspended()) continue;
-      for (const key of site.waitingKeys()) yield* reader.expiring(key);
+      if (!site.isHalted()) continue;
+      for (const key of site.waitingKeys()) yield* reader.expiring(key, site);
     }
   }
 

@@ -37,6 +37,8 @@ export interface SchedulerDeps {
   mayStart(): boolean;
   /** Runs a task in a later turn of the event loop. Default: setImmediate. */
   defer?: (task: () => void) => void;
+  /** Runs a task after a time, ms; returns a function that cancels it. Default: setTimeout. */
+  after?: (ms: number, task: () => void) => () => void;
 }
 
 /** Keys in memory that are about to be read; the scan finds further ones. */
@@ -47,14 +49,18 @@ const READ_BATCH_SIZE = 500;
 const STALE_MS = 2 * SECOND;
 /** Blocked sites that are advanced when a share of the budgets is released. */
 const WAKE_BATCH_SIZE = 8;
+/** A site whose rate allows the next message within this time is advanced then; the scan advances the others. */
+const MAX_RATE_WAIT_MS = SECOND;
 const PRIORITIES: readonly QueuePriority[] = [0, 1];
 
 export function createScheduler(deps: SchedulerDeps): Scheduler {
-  const { clock, sites, claims, reader, flights, leases, defer = setImmediate } = deps;
+  const { clock, sites, claims, reader, flights, leases, defer = setImmediate, after = startTimer } = deps;
   /** Keys to read, in order. */
   const requested = new Map<string, QueueKey>();
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
   const blocked: [Set<Site>, Set<Site>] = [new Set(), new Set()];
+  /** Sites that wait for their rate, with the functions that cancel the timers. */
+  const paced = new Map<Site, () => void>();
   let scheduled = false;
   let running = false;
 
@@ -95,11 +101,26 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   function advance(site: Site): void {
     if (!running || !deps.mayStart()) return;
     for (const set of blocked) set.delete(site);
-    // The backlog of a suspended site need not stay in memory.
-    dropBacklog(site, site.isSuspended() ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
+    // The backlog of a halted site need not stay in memory.
+    const isHalted = site.isHalted();
+    dropBacklog(site, isHalted ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
     startDeliveries(site);
     leaseAhead(site);
-    if (!site.isSuspended()) requestWaiting(site);
+    if (isHalted) return;
+    requestWaiting(site);
+    waitForRate(site);
+  }
+
+  /** Advances the site when its rate allows the next message. */
+  function waitForRate(site: Site): void {
+    const ms = site.rateWaitMs();
+    if (ms === 0 || ms > MAX_RATE_WAIT_MS || paced.has(site)) return;
+    if (site.backlogSize(0) + site.backlogSize(1) === 0) return;
+    const cancel = after(ms, () => {
+      paced.delete(site);
+      advance(site);
+    });
+    paced.set(site, cancel);
   }
 
   function startDeliveries(site: Site): void {
@@ -177,7 +198,14 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     },
     stop: () => {
       running = false;
+      for (const cancel of paced.values()) cancel();
+      paced.clear();
       for (const site of sites.all()) dropBacklog(site, Number.POSITIVE_INFINITY);
     },
   };
+}
+
+function startTimer(ms: number, task: () => void): () => void {
+  const timer = setTimeout(task, ms);
+  return () => clearTimeout(timer);
 }

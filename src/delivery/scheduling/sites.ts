@@ -1,7 +1,11 @@
-import type { DeliveryRoute, ShapingProfile } from '../../config/setting-types.ts';
-import { type Clock, MINUTE } from '../../core/clock.ts';
+import type { DeliveryRoute } from '../../config/setting-types.ts';
+import type { ShapingProfile } from '../../config/shaping.ts';
+import type { Clock } from '../../core/clock.ts';
+import { createProfiles } from '../shaping/profiles.ts';
+import type { SiteMemory } from '../shaping/site-limits.ts';
 import type { TargetHost } from '../worker/protocol.ts';
-import { createSite, type Site, type SiteProfile } from './site.ts';
+import { createSite } from './create-site.ts';
+import type { Site, SiteProfile } from './site.ts';
 
 /** The sites with mail. Destinations with the same hosts or the same shaping profile share a site. */
 export interface Sites {
@@ -16,36 +20,38 @@ export interface Sites {
 export interface SitesOptions {
   /** Monotonic. */
   clock: Clock;
+  /** The system clock. Default: `clock`. */
+  wallClock?: Clock;
   /** Read at each use: a reload replaces them. */
-  readonly shaping: ShapingProfile[];
+  readonly shaping: readonly ShapingProfile[];
   readonly firstSuspensionMs: number;
+  /** The stored state of a site that is created; null: none. */
+  memoryOf?(key: string): SiteMemory | null;
 }
 
-const DEFAULT_PROFILE: SiteProfile = {
-  connections: 10,
-  messagesPerConnection: 100,
-  idleMs: MINUTE,
-  tls: 'opportunistic',
-};
-
 export function createSites(options: SitesOptions): Sites {
-  const { clock } = options;
+  const { clock, wallClock } = options;
+  const profiles = createProfiles(options);
   const sites = new Map<string, Site>();
   let created = 0;
 
   function identify(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string) {
-    const shaped = route === null ? findProfile(options.shaping, destination, hosts) : null;
-    return { shaped, key: `${shaped?.match ?? siteName(hosts, route)} via ${pool}` };
+    // A route has no MX hosts; a profile does not apply to it.
+    const profile = route === null ? profiles.of(destination, hosts) : profiles.default();
+    const isOneSite = profile.match.length > 0 && profile.shared;
+    return { profile, key: `${isOneSite ? profile.name : siteName(hosts, route)} via ${pool}` };
   }
 
   return {
     of: (destination, hosts, route, pool) => {
-      const { shaped, key } = identify(destination, hosts, route, pool);
+      const { profile: shaping, key } = identify(destination, hosts, route, pool);
       let site = sites.get(key);
-      const profile = shaped === null ? defaultProfile(route) : toSiteProfile(shaped);
+      const profile = toSiteProfile(shaping, route);
       if (site === undefined) {
         const { firstSuspensionMs } = options;
-        site = createSite({ key, number: created++, pool, profile, clock, firstSuspensionMs });
+        const memory = options.memoryOf?.(key) ?? undefined;
+        const number = created++;
+        site = createSite({ key, number, pool, profile, clock, wallClock, firstSuspensionMs, memory });
         sites.set(key, site);
       } else if (!isSameProfile(site.profile, profile)) {
         site.configure(profile);
@@ -69,34 +75,23 @@ function siteName(hosts: TargetHost[], route: DeliveryRoute | null): string {
     .join(',');
 }
 
-/** The first profile whose pattern matches an MX host or the destination; `*.` matches any depth below. */
-function findProfile(
-  shaping: ShapingProfile[],
-  destination: string,
-  hosts: TargetHost[],
-): ShapingProfile | null {
-  const names = [destination, ...hosts.map(({ name }) => name)];
-  return shaping.find(({ match }) => names.some((name) => matches(match.toLowerCase(), name))) ?? null;
-}
-
-function matches(pattern: string, name: string): boolean {
-  return pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern;
-}
-
-function toSiteProfile(profile: ShapingProfile): SiteProfile {
-  const { connections, messagesPerConnection, idleSeconds, tls } = profile;
-  return { connections, messagesPerConnection, idleMs: idleSeconds * 1000, tls };
+function toSiteProfile(profile: ShapingProfile, route: DeliveryRoute | null): SiteProfile {
+  const { connections, messagesPerConnection, perSecond, idleSeconds, tls } = profile;
+  return {
+    connections,
+    messagesPerConnection,
+    perSecond,
+    idleMs: idleSeconds * 1000,
+    tls: route?.tls ?? tls,
+  };
 }
 
 function isSameProfile(a: SiteProfile, b: SiteProfile): boolean {
   return (
     a.connections === b.connections &&
     a.messagesPerConnection === b.messagesPerConnection &&
+    a.perSecond === b.perSecond &&
     a.idleMs === b.idleMs &&
     a.tls === b.tls
   );
-}
-
-function defaultProfile(route: DeliveryRoute | null): SiteProfile {
-  return route === null ? DEFAULT_PROFILE : { ...DEFAULT_PROFILE, tls: route.tls };
 }

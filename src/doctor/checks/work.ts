@@ -65,6 +65,8 @@ interface QueueFacts {
   limit: number;
   daemon: DaemonState['kind'];
   parked: { kind: string; id: string; reason: string }[];
+  /** Sites that have had one connection for hours because they asked to send less. */
+  slowSites: { site: string; since: string }[];
 }
 
 export const queueCheck = check<QueueFacts>({
@@ -80,6 +82,7 @@ export const queueCheck = check<QueueFacts>({
       limit: config.limits.queuedMessages,
       daemon: running.kind,
       parked: running.kind === 'running' ? parkedOf(running.report) : [],
+      slowSites: running.kind === 'running' ? slowSitesOf(running.report) : [],
     };
   },
   judge: judgeQueue,
@@ -91,7 +94,7 @@ const VERY_OLD_MS = 2 * HOUR;
 const OVERDUE_MS = 10 * MINUTE;
 const NEARLY_FULL = 0.8;
 
-export function judgeQueue({ now, queue, limit, daemon, parked }: QueueFacts): Result[] {
+export function judgeQueue({ now, queue, limit, daemon, parked, slowSites }: QueueFacts): Result[] {
   const { messages, oldestWaiting, nextDue } = queue;
   const results: Result[] = [];
   const list = 'postrider queue list';
@@ -127,6 +130,14 @@ export function judgeQueue({ now, queue, limit, daemon, parked }: QueueFacts): R
         `postrider queue list --${kind} ${id}`,
       ),
     );
+  for (const { site, since } of slowSites)
+    results.push(
+      warning(
+        `site ${site}`,
+        `It has asked to send less since ${quoted(since)}, and gets one connection at a time: usually because of the reputation of the address or of a sender.`,
+        'postrider stats --by provider',
+      ),
+    );
   return results.length > 0
     ? results
     : [ok('queue', `${messages} messages; none waits for longer than it should.`)];
@@ -141,6 +152,15 @@ function parkedOf({ checks }: DaemonReport): QueueFacts['parked'] {
     kind: String(entry.kind),
     id: String(entry.id),
     reason: String(entry.reason),
+  }));
+}
+
+function slowSitesOf({ checks }: DaemonReport): QueueFacts['slowSites'] {
+  const listed: unknown = checks.find(({ check: name }) => name === 'queue')?.details?.['slowSites'];
+  if (!Array.isArray(listed)) return [];
+  return listed.slice(0, MAX_PARKED).map((entry: { site?: unknown; since?: unknown }) => ({
+    site: String(entry.site),
+    since: String(entry.since),
   }));
 }
 

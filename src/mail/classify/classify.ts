@@ -4,13 +4,16 @@ import { MAILBOX_RULES } from './mailbox.ts';
 import { MESSAGE_RULES } from './message.ts';
 import { indexPhrases } from './phrases.ts';
 import { PROVIDER_RULES } from './provider.ts';
+import { RECEIVER_LIMIT_RULES } from './receiver-limits.ts';
 import { RECIPIENT_RULES } from './recipient.ts';
+import { retryAfter } from './retry-after.ts';
 import {
   type BounceClass,
   type BounceScope,
   type BounceType,
   MEANINGS,
   type Meaning,
+  type MeaningName,
   matchesRule,
   normalizeText,
   type ReplyPhase,
@@ -50,8 +53,12 @@ export interface ClassifierInput {
   mxHost?: string | null;
 }
 
+/** Classifies one reply. */
+export type Classify = (input: ClassifierInput) => Classification;
+
 /** Most specific first; the first rule that matches decides. */
 export const RULES: readonly Rule[] = [
+  ...RECEIVER_LIMIT_RULES,
   ...PROVIDER_RULES,
   ...FILTER_RULES,
   ...SENDER_RULES,
@@ -87,6 +94,11 @@ export function classifyWithRule({ phase, reply, mxHost }: ClassifierInput): {
     classification: toClassification(rule ? MEANINGS[rule.meaning] : unmatched(phase), reply, phase),
     rule,
   };
+}
+
+/** The classification of a reply with a known meaning. */
+export function meaningOf(name: MeaningName, reply: SmtpReply, phase: ReplyPhase): Classification {
+  return toClassification(MEANINGS[name], reply, phase);
 }
 
 /** Before MAIL a reply cannot be about the message; only these rejections are final nevertheless. */
@@ -246,23 +258,4 @@ function local(code: number, enhanced: string, text: string, meaning: Meaning): 
 /** The first enhanced status code (RFC 3463 §2) in the text of a reply, or null; never a part of an IP address. */
 export function enhancedCode(text: string): string | null {
   return /(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![\d]|\.\d)/.exec(text)?.[0] ?? null;
-}
-
-const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
-
-/** The wait in "try again in 5 minutes", "retry after 300s" or "come back in 00:04:59", in ms; null for none. */
-function retryAfter(text: string): number | null {
-  const clock = /\b(?:in|after|for) (\d\d):(\d\d):(\d\d)\b/.exec(text);
-  if (clock) return bounded(((Number(clock[1]) * 60 + Number(clock[2])) * 60 + Number(clock[3])) * 1000);
-  const named =
-    /\b(?:again|retry|wait|back|later|greylist\w{0,3}|deferred)\b[^.;\d]{0,40}(\d{1,6}) ?(s|m|h|secs?|mins?|hrs?|seconds?|minutes?|hours?)\b/i.exec(
-      text,
-    );
-  const unit = UNIT_MS[named?.[2]?.charAt(0).toLowerCase() ?? ''];
-  return named && unit ? bounded(Number(named[1]) * unit) : null;
-}
-
-function bounded(ms: number): number {
-  return Math.min(ms, MAX_RETRY_AFTER_MS);
 }

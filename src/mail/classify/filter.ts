@@ -50,8 +50,9 @@ export const FILTER_RULES: readonly Rule[] = [
     ],
     meaning: 'rate limit',
     example: {
-      code: 421,
-      text: 'mwinf5c03 ME Trop de connexions, veuillez verifier votre configuration. Too many connections, slow down. OFR004_104',
+      code: 550,
+      enhanced: '5.7.1',
+      text: 'Service refuse. Veuillez essayer plus tard. OFR_108 [108]',
     },
   },
   {
@@ -159,8 +160,6 @@ export const FILTER_RULES: readonly Rule[] = [
     phrases: [
       'connection frequency limited',
       'ip frequency limited',
-      'domain frequency limited',
-      'sender frequency limited',
       'mi:cel',
       'rp:cel',
       'rp:trc',
@@ -179,11 +178,9 @@ export const FILTER_RULES: readonly Rule[] = [
       'suspected spam ip',
       'ip is rejected',
       'mi:spb',
-      'rp:qrc',
       'dt:rbl',
       'mi:irb',
       'rp:irb',
-      'hl:ifc',
       'ip in blacklist',
     ],
     meaning: 'IP address blocklisted',

@@ -57,7 +57,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
     example: {
       code: 421,
       enhanced: '4.7.0',
-      text: 'Too many concurrent SMTP connections; please try again later.',
+      text: 'Message rate exceeded; please try again later.',
     },
   },
   {

@@ -1,3 +1,4 @@
+import type { ReplyMeaning } from '../../config/reply-rules.ts';
 import type { SmtpPhase } from '../reply.ts';
 
 /**
@@ -46,7 +47,7 @@ export interface Meaning {
   bounceType: BounceType;
   scope: BounceScope;
   suppress: SuppressWhen;
-  /** Retried even after a 5xx: the failure concerns the connection, and the next one may succeed. */
+  /** Retried even after a 5xx: the failure concerns the connection or the rate, and the next attempt may succeed. */
   isRetried?: true;
 }
 
@@ -74,7 +75,8 @@ export const MEANINGS = {
   'sender rejected': meaning('policy-block', 'block', 'sender', 'never'),
   'sender not authenticated': meaning('authentication-failed', 'block', 'sender', 'never'),
   'IP address blocklisted': meaning('reputation-block', 'block', 'sender', 'never'),
-  'rate limit': meaning('rate-limited', 'soft', 'site', 'never'),
+  /** Retried even after a 5xx: the same message is accepted at a lower rate. */
+  'rate limit': { ...meaning('rate-limited', 'soft', 'site', 'never'), isRetried: true },
   /** A limit on one sender's volume or complaints, not on the number of our connections. */
   'sender rate limit': meaning('rate-limited', 'soft', 'sender', 'never'),
   greylisted: meaning('greylisted', 'soft', 'recipient', 'never'),
@@ -85,7 +87,7 @@ export const MEANINGS = {
   'server error': meaning('server-error', 'soft', 'site', 'never'),
   expired: meaning('expired', 'soft', 'site', 'never'),
   'routing loop': meaning('routing-loop', 'soft', 'recipient', 'never'),
-} as const satisfies Record<string, Meaning>;
+} as const satisfies Record<string, Meaning> & Record<ReplyMeaning, Meaning>;
 
 export type MeaningName = keyof typeof MEANINGS;
 
@@ -121,7 +123,7 @@ export interface RuleInput {
 }
 
 /** Whether all conditions of the rule are met. */
-export function matchesRule(rule: Rule, reply: RuleInput): boolean {
+export function matchesRule(rule: Omit<Rule, 'meaning' | 'example'>, reply: RuleInput): boolean {
   return (
     (!rule.codes || rule.codes.includes(reply.code)) &&
     (!rule.phases || rule.phases.includes(reply.phase)) &&

@@ -1,4 +1,6 @@
 import type { Database } from '../database.ts';
+import { SITE_LIMIT_POLICY } from '../delivery/site-limits.ts';
+import { UNCLASSIFIED_REPLY_POLICY } from '../delivery/unclassified-replies.ts';
 import { DMARC_REPORT_POLICY } from '../domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from '../domains/tls-reports.ts';
 import { IDEMPOTENCY_POLICY } from '../idempotency.ts';
@@ -71,6 +73,8 @@ export function retentionTable(db: Database) {
     delayNotices: timedRows(db, tableOf(DELAY_NOTICE_POLICY)),
     movedMessages: timedRows(db, tableOf(MOVED_MESSAGE_POLICY)),
     hourlyCounts: timedRows(db, tableOf(HOURLY_COUNT_POLICY)),
+    siteLimits: timedRows(db, tableOf(SITE_LIMIT_POLICY)),
+    unclassifiedReplies: timedRows(db, tableOf(UNCLASSIFIED_REPLY_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
   };
 }

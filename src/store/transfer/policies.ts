@@ -27,10 +27,12 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   queue: 'an export is refused while messages are queued, or this installation sends them',
   settings: 'values about this database',
   shared_contents: 'belong to messages',
+  site_limits: 'what receivers asked of the addresses of this installation',
   subscription_group_numbers: 'numbers of this database, assigned again',
   tls_failures: 'belong to tls_reports',
   tls_reports: 'reports about a name, received where its records point; deleted by age',
   token_keys: 'the header of the file has the key of the account',
+  unclassified_replies: 'replies of receivers to this installation',
   webhook_deliveries: 'calls about events, which this installation makes',
   zone_changes: 'counts changes of this zone',
 };

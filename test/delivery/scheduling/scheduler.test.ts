@@ -146,7 +146,7 @@ describe('a fast and healthy site', () => {
     expect(env.leasedCount()).toBe(2);
     for (let n = 0; n < 4; n++) {
       const [first] = env.started;
-      if (answers && first !== undefined) first.reservation.site.answered(first.reservation);
+      if (answers && first !== undefined) first.reservation.site.answered(first.reservation, true);
       env.finish(1);
     }
     return env;
@@ -188,5 +188,75 @@ describe('budgets', () => {
     full = false;
     finish(1);
     expect(recipientsOf(started)).toEqual(['big0@one.test', 'big1@one.test']);
+  });
+});
+
+describe('a site with a rate', () => {
+  it('starts a message when its rate allows one, without waiting for the scan', () => {
+    const { started, put, announce, timers, clock, runTasks, finish } = createTestScheduling({
+      connections: 10,
+      perSecond: 2,
+    });
+    put(users(6));
+    announce();
+    expect(started).toHaveLength(2);
+    const counts: number[] = [];
+    for (let n = 0; n < 3; n++) {
+      const [timer] = timers.splice(0);
+      if (timer === undefined) throw new Error('there is no timer');
+      expect(timer.ms).toBe(500);
+      clock.advance(timer.ms);
+      timer.task();
+      runTasks();
+      counts.push(started.length);
+    }
+    expect(counts).toEqual([3, 4, 5]);
+    // One timer at a time, however many slots are released.
+    finish(3);
+    expect(timers).toHaveLength(1);
+  });
+
+  it('has no timer without mail', () => {
+    const { put, announce, timers } = createTestScheduling({ connections: 10, perSecond: 2 });
+    put(users(2));
+    announce();
+    expect(timers).toEqual([]);
+  });
+});
+
+describe('a site that asked to send less', () => {
+  it('gets no mail while it is paused, and drops what was read ahead', async () => {
+    const env = createTestScheduling({ connections: 2 });
+    env.put(users(10));
+    env.announce();
+    const [first] = env.started;
+    if (first === undefined) throw new Error('nothing was started');
+    const site = env.onlySite();
+    expect(site.throttled(first.reservation, 30_000)).toBe(30_000);
+    env.finish(2);
+    expect(env.started).toHaveLength(0);
+    expect(site.backlogSize(0)).toBe(0);
+    env.clock.advance(30_000);
+    await env.runScan();
+    expect(env.started).toHaveLength(1);
+  });
+
+  it('does not read the mail of an account that is paused, and reads that of others', async () => {
+    const env = createTestScheduling({ connections: 4 });
+    env.addAccount('acct_two', 'domain_two');
+    env.put(users(4, 'bad'));
+    env.announce();
+    const [first] = env.started;
+    if (first === undefined) throw new Error('nothing was started');
+    env.onlySite().senderThrottled(first.reservation, 60_000);
+    env.finish(4);
+    env.put(users(3, 'late'));
+    env.put(users(3, 'good'), { account_id: 'acct_two', domain_id: 'domain_two' });
+    await env.runScan();
+    expect(recipientsOf(env.started)).toEqual(users(3, 'good'));
+    env.finish(3);
+    env.clock.advance(61_000);
+    await env.runScan();
+    expect(recipientsOf(env.started)).toContain('late0@one.test');
   });
 });

@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest';
-import type { ShapingProfile } from '../../../src/config/setting-types.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
@@ -15,6 +16,7 @@ import { enqueue, insertAccount, insertDomain, startStore } from '../../support/
 
 export interface SchedulingOptions {
   connections?: number;
+  perSecond?: number;
   routeOf?: (destination: string) => RouteResult | null;
   admits?: (message: QueuedMessage) => boolean;
   poolOf?: (region: string, useCase: 'tx' | 'mk') => string;
@@ -35,14 +37,18 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   const store = startStore();
   const { db, tables, writer, clock } = store;
   const log = createLog({ level: 'silent', hashAddresses: true });
+  const [defaults] = loadConfig({ file: null, env: {} }).delivery.shaping.slice(-1);
+  if (defaults === undefined) throw new Error('there is no default profile');
   const shaping: ShapingProfile[] = [
     {
-      match: '*.test',
+      ...defaults,
+      name: 'test',
+      match: ['*.test'],
       connections: options.connections ?? 2,
-      messagesPerConnection: 100,
-      idleSeconds: 60,
+      perSecond: options.perSecond ?? 0,
       tls: 'none',
     },
+    defaults,
   ];
   const sites = createSites({ clock, shaping, firstSuspensionMs: MINUTE });
   const claims = createClaims(clock);
@@ -56,6 +62,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   const expired: string[] = [];
   const lookups: (() => void)[] = [];
   const tasks: (() => void)[] = [];
+  /** Timers that the scheduler has set and that have not fired. */
+  const timers: { ms: number; task: () => void }[] = [];
 
   const lease = (message: QueuedMessage) => {
     tables.queue.lease(message.seq, 1);
@@ -125,6 +133,10 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     leases,
     mayStart: () => true,
     defer: (task) => void tasks.push(task),
+    after: (ms, task) => {
+      timers.push({ ms, task });
+      return () => void timers.splice(0);
+    },
   });
   const scan = createQueueScan({
     clock,
@@ -160,6 +172,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     unprepared,
     expired,
     lookups,
+    timers,
     runTasks,
     /** Puts messages to recipients into the queue; nothing is announced. */
     put: (recipients: readonly string[], columns: Parameters<typeof enqueue>[2] = {}) =>

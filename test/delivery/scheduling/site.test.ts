@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../../src/core/clock.ts';
-import { type Assignment, createSite, type SlotReservation } from '../../../src/delivery/scheduling/site.ts';
+import { createSite } from '../../../src/delivery/scheduling/create-site.ts';
+import type { Assignment, SlotReservation } from '../../../src/delivery/scheduling/site.ts';
 import type { QueueKey, QueuePriority } from '../../../src/store/messages/queue.ts';
 import { heldClock } from '../../support/store.ts';
 import { readyMessage } from '../messages.ts';
@@ -13,7 +14,7 @@ function createTestSite({ messages = 100, connections = 10 } = {}) {
     key: 'mx.one.test via default',
     number: 0,
     pool: 'default',
-    profile: { connections, messagesPerConnection: 100, idleMs: MINUTE, tls: 'opportunistic' },
+    profile: { connections, messagesPerConnection: 100, perSecond: 0, idleMs: MINUTE, tls: 'opportunistic' },
     clock,
     firstSuspensionMs: 5 * SECOND,
   });
@@ -80,7 +81,7 @@ describe('a site whose hosts cannot be reached', () => {
       for (const reservation of others) site.release(reservation);
       if (probe === undefined) throw new Error('no slot');
       site.release(probe);
-      site.answered(probe);
+      site.answered(probe, true);
     }
     expect(counts).toEqual([1, 2, 4, 8, 10]);
   });
@@ -114,7 +115,7 @@ describe('a site whose hosts cannot be reached', () => {
       clock.advance(ms);
     }
     expect(waits).toEqual([10, 20, 40, 80, 160, 320, 640, 1280, 1800, 1800]);
-    site.answered(probe());
+    site.answered(probe(), true);
     expect(site.unreachable(probe())).toBe(0);
     expect(site.unreachable(probe())).toBe(5 * SECOND);
   });
@@ -126,7 +127,7 @@ describe('a site whose hosts cannot be reached', () => {
     site.unreachable(first);
     site.unreachable(second);
     expect(site.isSuspended()).toBe(true);
-    site.answered(third);
+    site.answered(third, true);
     expect(site.isSuspended()).toBe(false);
     for (const reservation of [first, second, third]) site.release(reservation);
     expect(reserveAll()).toHaveLength(1);
@@ -137,7 +138,7 @@ describe('a site whose hosts cannot be reached', () => {
     for (let round = 0; round < 20; round++) {
       for (const [index, reservation] of reserveAll().entries()) {
         site.release(reservation);
-        if ((index + round) % 3 === 0) site.answered(reservation);
+        if ((index + round) % 3 === 0) site.answered(reservation, true);
         else site.unreachable(reservation);
       }
       clock.advance(31 * MINUTE);
@@ -147,7 +148,7 @@ describe('a site whose hosts cannot be reached', () => {
       for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq));
       for (const reservation of reserveAll()) {
         site.release(reservation);
-        site.answered(reservation);
+        site.answered(reservation, true);
       }
     }
     site.drop(Number.POSITIVE_INFINITY);
@@ -165,7 +166,7 @@ describe('a reservation', () => {
       const next = reserve();
       sent.push([next.assignment.message.seq, next.leased]);
       site.release(next.reservation);
-      site.answered(next.reservation);
+      site.answered(next.reservation, true);
     };
     for (let seq = 1; seq <= 4; seq++) add(seq, 0);
     for (let n = 0; n < 2; n++) takeNext();
@@ -294,7 +295,7 @@ describe('a site without mail', () => {
 
 describe('changed limits', () => {
   const limits = (connections: number) =>
-    ({ connections, messagesPerConnection: 1, idleMs: SECOND, tls: 'required' }) as const;
+    ({ connections, messagesPerConnection: 1, perSecond: 0, idleMs: SECOND, tls: 'required' }) as const;
 
   it('apply to the next sessions; those in progress end by themselves', () => {
     const { site, reserveAll } = createTestSite();

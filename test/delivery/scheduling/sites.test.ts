@@ -1,18 +1,30 @@
 import { describe, expect, it } from 'vitest';
-import type { ShapingProfile } from '../../../src/config/setting-types.ts';
+import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 
+const DEFAULT: ShapingProfile = {
+  name: 'default',
+  match: [],
+  connections: 10,
+  messagesPerConnection: 100,
+  perSecond: 0,
+  idleSeconds: 60,
+  tls: 'opportunistic',
+  shared: true,
+  origin: 'program',
+};
 const GOOGLE: ShapingProfile = {
-  match: '*.google.com',
+  ...DEFAULT,
+  name: 'google',
+  match: ['*.google.com'],
   connections: 5,
   messagesPerConnection: 50,
-  idleSeconds: 60,
   tls: 'required',
 };
 
 const createTestSites = (shaping: ShapingProfile[] = []) =>
-  createSites({ clock: { now: () => 0 }, shaping, firstSuspensionMs: MINUTE });
+  createSites({ clock: { now: () => 0 }, shaping: [...shaping, DEFAULT], firstSuspensionMs: MINUTE });
 const hosts = (...names: string[]) => names.map((name) => ({ name, addresses: ['192.0.2.1'] }));
 
 describe('sites', () => {
@@ -31,13 +43,14 @@ describe('sites', () => {
     expect(site.profile).toEqual({
       connections: 5,
       messagesPerConnection: 50,
+      perSecond: 0,
       idleMs: MINUTE,
       tls: 'required',
     });
   });
 
   it("also match a recipient's domain, and never a look-alike", () => {
-    const sites = createTestSites([{ ...GOOGLE, match: 'a.test' }, GOOGLE]);
+    const sites = createTestSites([{ ...GOOGLE, match: ['a.test'] }, GOOGLE]);
     expect(sites.of('a.test', hosts('mx.x'), null, 'p').profile.connections).toBe(5);
     expect(sites.of('b.test', hosts('evilgoogle.com'), null, 'p').profile.connections).toBe(10);
   });

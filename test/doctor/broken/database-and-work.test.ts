@@ -177,6 +177,23 @@ describeBroken(
       fix: /--domain domain_one$/,
     },
     {
+      title: 'site with one connection for hours',
+      check: 'queue',
+      break: reporting({
+        checks: [
+          {
+            check: 'queue',
+            ok: true,
+            details: { slowSites: [{ site: 'yahoo via default', since: '2026-11-22T09:00:00.000Z' }] },
+          },
+        ],
+      }),
+      status: 'warning',
+      subject: 'site yahoo via default',
+      reason: /asked to send less since 2026-11-22T09:00:00.000Z/,
+      fix: /^postrider stats --by provider$/,
+    },
+    {
       title: 'failing webhook',
       check: 'webhooks',
       break: (setup) => insertWebhook(setup, { isActive: 1, offReason: null, since: NOW - HOUR }),

@@ -1,0 +1,116 @@
+import { type Clock, MINUTE } from '../../core/clock.ts';
+
+/**
+ * The outage of a site: after two sessions in a row in which no host could be reached, the site is suspended, for longer
+ * each time. Then one connection probes it; once the probe is answered, the number of connections doubles with every
+ * further answer (ramp-up).
+ */
+export interface Suspension {
+  isSuspended(): boolean;
+  /** Milliseconds until the site is probed; 0: it is not suspended. */
+  suspendedMs(): number;
+  /** Number of suspensions so far: a session that began before the latest one belongs to the outage that caused it. */
+  era(): number;
+  /** Whether the ramp-up allows one more session. */
+  mayConnect(): boolean;
+  /** A session began. */
+  started(): void;
+  /** A session of this era ended. */
+  ended(era: number): void;
+  answered(era: number): void;
+  /** Returns for how many ms the site is suspended because of it; 0: it is not. */
+  unreachable(era: number): number;
+  /** Changes the number of connections at which the site counts as recovered. */
+  configure(connections: number): void;
+  /** Sessions in a row that were answered. */
+  answers(): number;
+  /** What is stored; the same object while it does not change. Null: the site is not suspended. */
+  memory(): SuspensionMemory | null;
+}
+
+/** What survives a restart. */
+export interface SuspensionMemory {
+  /** Suspensions in a row without an answer between them. */
+  suspensions: number;
+  /** Epoch ms. */
+  suspendedUntil: number;
+}
+
+export interface SuspensionOptions {
+  connections: number;
+  /** Later suspensions double. */
+  firstMs: number;
+  clock: Clock;
+  /** Setting the system clock must not prolong a suspension. */
+  monotonic: Clock;
+  memory?: SuspensionMemory | null | undefined;
+}
+
+const SUSPEND_AFTER_FAILURES = 2;
+const MAX_SUSPENSION_MS = 30 * MINUTE;
+
+export function createSuspension(options: SuspensionOptions): Suspension {
+  const { clock, monotonic, firstMs } = options;
+  let stored = options.memory ?? null;
+  let { connections } = options;
+  /** Sessions in a row that were answered, and that were not. */
+  let answers = 0;
+  let failures = 0;
+  let era = 0;
+  let suspendedUntil =
+    stored === null
+      ? Number.NEGATIVE_INFINITY
+      : monotonic.now() + Math.min(stored.suspendedUntil - clock.now(), MAX_SUSPENSION_MS);
+  /** Connections allowed since the last suspension; the site has recovered when they are `connections`. */
+  let allowed = stored === null ? connections : 1;
+  /** Sessions in progress of the current era. */
+  let probes = 0;
+
+  function suspend(): number {
+    const suspensions = stored?.suspensions ?? 0;
+    const ms = Math.min(firstMs * 2 ** Math.min(suspensions, 16), MAX_SUSPENSION_MS);
+    stored = { suspensions: suspensions + 1, suspendedUntil: clock.now() + ms };
+    suspendedUntil = monotonic.now() + ms;
+    era++;
+    failures = 0;
+    allowed = 1;
+    probes = 0;
+    return ms;
+  }
+
+  return {
+    isSuspended: () => suspendedUntil > monotonic.now(),
+    suspendedMs: () => Math.max(0, suspendedUntil - monotonic.now()),
+    era: () => era,
+    // Sessions of an earlier era belong to one outage: they do not count against the probes.
+    mayConnect: () => allowed >= connections || probes < allowed,
+    started: () => {
+      probes++;
+    },
+    ended: (begunIn) => {
+      if (begunIn === era) probes--;
+    },
+    answered: (begunIn) => {
+      failures = 0;
+      answers++;
+      stored = null;
+      suspendedUntil = Number.NEGATIVE_INFINITY;
+      // A late answer to an earlier session ends the suspension; how many connections the site takes is still unknown.
+      if (begunIn === era) allowed = Math.min(allowed * 2, connections);
+    },
+    unreachable: (begunIn) => {
+      answers = 0;
+      if (begunIn !== era) return 0;
+      failures++;
+      // One failed probe suffices.
+      return failures < SUSPEND_AFTER_FAILURES && stored === null ? 0 : suspend();
+    },
+    configure: (next) => {
+      const hasRecovered = allowed >= connections;
+      connections = next;
+      allowed = hasRecovered ? connections : Math.min(allowed, connections);
+    },
+    answers: () => answers,
+    memory: () => stored,
+  };
+}

@@ -1,0 +1,89 @@
+import type { Clock } from '../../core/clock.ts';
+import { createLimiter, type Limiter, type LimiterMemory, type Limits } from './limiter.ts';
+
+/**
+ * The accounts that a site asked to send less: a reply about one sender slows the mail of its account to that site, and
+ * no other mail. An account whose limits are the configured ones again is forgotten.
+ */
+export interface AccountLimits {
+  /** Whether the account may start one more message, of which `inFlight` are in progress. */
+  admits(accountId: string, inFlight: number): boolean;
+  /** Counts a message of the account toward its rate. Returns the era in which it began. */
+  start(accountId: string): number;
+  /** Milliseconds until the account's pause ends; 0: there is none. */
+  pausedMs(accountId: string): number;
+  /** See `Limiter.throttled`. */
+  throttled(accountId: string, era: number, waitMs: number | null, pace: number): number;
+  delivered(accountId: string, era: number): void;
+  configure(limits: Limits): void;
+  /** Number of accounts with reduced limits. */
+  count(): number;
+  /** What is stored, by account. */
+  memory(): ReadonlyMap<string, LimiterMemory>;
+}
+
+export interface AccountLimitsOptions {
+  limits: Limits;
+  clock: Clock;
+  monotonic: Clock;
+  memory?: ReadonlyMap<string, LimiterMemory> | undefined;
+}
+
+/** Accounts with reduced limits at one site; beyond it, the one that was slowed first is forgotten. */
+const MAX_ACCOUNTS = 1000;
+
+/** Almost all sites. */
+const NONE: ReadonlyMap<string, LimiterMemory> = new Map();
+
+export function createAccountLimits({
+  clock,
+  monotonic,
+  memory,
+  ...options
+}: AccountLimitsOptions): AccountLimits {
+  let { limits } = options;
+  const accounts = new Map<string, Limiter>();
+  const add = (accountId: string, stored: LimiterMemory | null): Limiter => {
+    const limiter = createLimiter({ limits, clock, monotonic, memory: stored });
+    accounts.set(accountId, limiter);
+    for (const oldest of accounts.keys()) {
+      if (accounts.size <= MAX_ACCOUNTS) break;
+      accounts.delete(oldest);
+    }
+    return limiter;
+  };
+  for (const [accountId, stored] of memory ?? []) add(accountId, stored);
+
+  return {
+    // Called for every message: almost always no account is limited.
+    admits: (accountId, inFlight) => {
+      if (accounts.size === 0) return true;
+      const limiter = accounts.get(accountId);
+      return limiter === undefined || (limiter.waitMs() === 0 && inFlight < limiter.connections());
+    },
+    start: (accountId) => {
+      const limiter = accounts.get(accountId);
+      limiter?.start();
+      return limiter?.era() ?? 0;
+    },
+    pausedMs: (accountId) => accounts.get(accountId)?.pausedMs() ?? 0,
+    throttled: (accountId, era, waitMs, pace) =>
+      (accounts.get(accountId) ?? add(accountId, null)).throttled(era, waitMs, pace),
+    delivered: (accountId, era) => accounts.get(accountId)?.delivered(era),
+    configure: (next) => {
+      limits = next;
+      for (const limiter of accounts.values()) limiter.configure(next);
+    },
+    count: () => accounts.size,
+    memory: () => {
+      if (accounts.size === 0) return NONE;
+      const stored = new Map<string, LimiterMemory>();
+      for (const [accountId, limiter] of accounts) {
+        const own = limiter.memory();
+        if (own === null) accounts.delete(accountId);
+        else stored.set(accountId, own);
+      }
+      return stored;
+    },
+  };
+}

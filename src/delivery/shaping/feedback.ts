@@ -1,0 +1,142 @@
+import { type Clock, HOUR, SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { createLru } from '../../core/lru.ts';
+import type { Classification } from '../../mail/classify/classify.ts';
+import type { SmtpPhase } from '../../mail/reply.ts';
+import type { QueuedMessage } from '../../store/messages/queue.ts';
+import { type AttemptResult, siteStateOf } from '../attempt-result.ts';
+import type { Site, SlotReservation } from '../scheduling/site.ts';
+import type { AttemptReport } from '../worker/protocol.ts';
+
+/** Applies the reply of a finished session to the limits of its site. */
+export interface Feedback {
+  /** Returns the result, with the wait that the site is known to require from greylisted mail. */
+  apply(
+    report: AttemptReport,
+    result: AttemptResult,
+    reservation: SlotReservation,
+    message: QueuedMessage,
+  ): AttemptResult;
+}
+
+export interface FeedbackDeps {
+  /** Monotonic. */
+  clock: Clock;
+  log: Log;
+  /** Called with each reply of a server whose meaning no rule knows. */
+  onUnclassified(report: AttemptReport, host: string | null): void;
+}
+
+/** What a session means for its site. */
+export type SiteSignal =
+  /** A reply that decides about the message. */
+  | 'answered'
+  /** No host could be reached. */
+  | 'unreachable'
+  /** The site asks to send less. */
+  | 'throttled'
+  /** The site asks to send less mail of this sender. */
+  | 'sender-throttled';
+
+/** Before MAIL a server knows the address of the sender only, which all accounts share. */
+const BEFORE_MAIL: ReadonlySet<SmtpPhase> = new Set([
+  'dns',
+  'connect',
+  'greeting',
+  'ehlo',
+  'starttls',
+  'auth',
+]);
+
+/** What the report means for the site; null: nothing, because no host was contacted. */
+export function signalOf(report: AttemptReport, classification: Classification): SiteSignal | null {
+  const state = siteStateOf(report);
+  if (report.reply === null || report.conclusion === 'unanswered' || report.conclusion === 'refused-locally')
+    return state;
+  const { action, bounceClass, scope } = classification;
+  const asksForLess =
+    bounceClass === 'rate-limited' ||
+    (action === 'defer' && (bounceClass === 'reputation-block' || report.reply.code === 421));
+  if (scope === 'sender' && asksForLess)
+    return BEFORE_MAIL.has(report.phase) ? 'throttled' : 'sender-throttled';
+  return scope === 'site' && bounceClass === 'rate-limited' ? 'throttled' : state;
+}
+
+/** Greylisted messages in memory; the oldest are forgotten first. */
+const MAX_GREYLISTED = 20_000;
+/** An acceptance after a longer time has another cause than greylisting. */
+const MAX_GREYLIST_MS = 4 * HOUR;
+const MIN_GREYLIST_MS = SECOND;
+
+export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Feedback {
+  /** When messages were greylisted first (monotonic), by seq. */
+  const greylisted = createLru<{ at: number }>(MAX_GREYLISTED);
+
+  function apply(signal: SiteSignal | null, result: AttemptResult, reservation: SlotReservation): void {
+    const { site, accountId } = reservation;
+    const { action, retryAfterMs } = result.classification;
+    const reply = result.reply.text;
+    if (signal === 'unreachable') {
+      const waitMs = site.unreachable(reservation);
+      if (waitMs > 0) log.warn({ site: site.key, waitMs }, 'site suspended: its hosts cannot be reached');
+      return;
+    }
+    if (signal === null) return;
+    site.answered(reservation, action === 'deliver');
+    if (signal === 'throttled') {
+      const waitMs = site.throttled(reservation, retryAfterMs);
+      const { connections, perSecond } = site.limits();
+      if (waitMs > 0)
+        log.warn(
+          { site: site.key, waitMs, connections, perSecond, reply },
+          'site asked to send less: paused, then slower',
+        );
+    }
+    if (signal === 'sender-throttled') {
+      const waitMs = site.senderThrottled(reservation, retryAfterMs);
+      if (waitMs > 0)
+        log.warn(
+          { site: site.key, accountId, waitMs, reply },
+          'site asked to send less mail of one sender: its account is paused there, then slower',
+        );
+    }
+  }
+
+  /** Remembers after which wait greylisted mail is accepted. Returns how long to wait now; null: not known. */
+  function learn({ action, greylisted: isGreylisted }: Classification, site: Site, message: QueuedMessage) {
+    const { attempts } = message;
+    const id = String(message.seq);
+    const now = clock.now();
+    // Almost always there is none.
+    const first = greylisted.size === 0 ? undefined : greylisted.get(id);
+    const elapsed = first === undefined ? null : now - first.at;
+    const known = site.greylistMs();
+    if (!isGreylisted) {
+      if (elapsed === null) return null;
+      greylisted.delete(id);
+      if (action === 'deliver' && elapsed <= MAX_GREYLIST_MS && elapsed < (known ?? Number.POSITIVE_INFINITY))
+        site.learnGreylisting(Math.max(Math.ceil(elapsed), MIN_GREYLIST_MS));
+      return null;
+    }
+    // The beginning is known only of a message that was greylisted at its first attempt.
+    if (first === undefined && attempts === 0) greylisted.set(id, { at: now });
+    if (known === null) return null;
+    if ((elapsed ?? 0) < known) return known - (elapsed ?? 0);
+    // The known wait was not enough: the site has changed its rules.
+    site.learnGreylisting(null);
+    return null;
+  }
+
+  return {
+    apply: (report, result, reservation, message) => {
+      const { classification } = result;
+      apply(signalOf(report, classification), result, reservation);
+      if (result.source === 'smtp' && classification.action !== 'deliver') {
+        if (classification.bounceClass === 'unclassified')
+          onUnclassified(report, report.sessions.at(-1)?.host ?? null);
+      }
+      const greylistMs = learn(classification, reservation.site, message);
+      return greylistMs === null ? result : { ...result, greylistMs };
+    },
+  };
+}

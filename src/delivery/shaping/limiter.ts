@@ -1,0 +1,208 @@
+import { type Clock, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
+import { createTokenBucket, type TokenBucket } from '../../core/token-bucket.ts';
+
+/**
+ * The limits of connections and rate in force at a site, or of one account at a site. When the receiver asks to send
+ * less, the limiter backs off: it pauses for the time that the reply names, else for a minute, twice as long for each
+ * further step, at most half an hour, and halves connections and rate. Each hundred messages that are accepted after
+ * that, or ten minutes after the pause, take back one step. Over a limit, mail is slower; it never stops.
+ *
+ * Replies to sessions that began before the last step belong to the same event and count once.
+ */
+export interface Limiter {
+  /** Connections allowed now, at least 1. */
+  connections(): number;
+  /** Messages per second allowed now; null: no limit. */
+  perSecond(): number | null;
+  /** Steps below the configured limits; 0: none. */
+  level(): number;
+  /** Milliseconds until the pause ends; 0: there is none. */
+  pausedMs(): number;
+  /** Milliseconds until the pause and the rate allow the next message; 0: now. */
+  waitMs(): number;
+  /** Counts a message that begins now toward the rate. */
+  start(): void;
+  /** Changes with each step: a session refers to the one in which it began. */
+  era(): number;
+  /**
+   * The receiver asked to send less. `waitMs`: the time that it names; null: none. `pace`: messages per second until now.
+   * Returns the pause in ms; 0: the session began before the last step.
+   */
+  throttled(era: number, waitMs: number | null, pace: number): number;
+  /** A message was accepted in a session of this era. */
+  delivered(era: number): void;
+  configure(limits: Limits): void;
+  /** What is stored; the same object while it does not change. Null: the limits are the configured ones. */
+  memory(): LimiterMemory | null;
+}
+
+/** The configured limits. */
+export interface Limits {
+  connections: number;
+  /** Messages per second; 0: no limit. */
+  perSecond: number;
+}
+
+/** What survives a restart. Times are of the system clock, epoch ms. */
+export interface LimiterMemory {
+  level: number;
+  /** Messages per second at which the first step halved. */
+  pace: number;
+  pausedUntil: number;
+  /** When the first step was taken. */
+  since: number;
+  /** When the last step was taken or taken back, not before the end of the pause. */
+  steppedAt: number;
+}
+
+export interface LimiterOptions {
+  limits: Limits;
+  /** The system clock, for what is stored. */
+  clock: Clock;
+  monotonic: Clock;
+  memory?: LimiterMemory | null | undefined;
+}
+
+const FIRST_PAUSE_MS = MINUTE;
+const MAX_PAUSE_MS = 30 * MINUTE;
+/** A reply can name a shorter pause, and a longer one up to this. */
+const MIN_NAMED_PAUSE_MS = SECOND;
+const MAX_NAMED_PAUSE_MS = 4 * HOUR;
+const DELIVERIES_PER_STEP = 100;
+const STEP_BACK_AFTER_MS = 10 * MINUTE;
+/** Halved 8 times: 1/256 of the rate. */
+const MAX_LEVEL = 8;
+/** Messages per second; a backoff does not go below it. */
+const MIN_RATE = 0.1;
+
+interface Step {
+  level: number;
+  pace: number;
+  pausedUntil: number;
+  steppedAt: number;
+  stored: LimiterMemory;
+}
+
+export function createLimiter(options: LimiterOptions): Limiter {
+  const { clock, monotonic } = options;
+  let { limits } = options;
+  let step: Step | null = restore(options);
+  let era = 0;
+  let deliveries = 0;
+  let bucket: { rate: number; tokens: TokenBucket } | null = null;
+
+  /** Takes back the steps for which enough time has passed. */
+  function settle(): void {
+    if (step === null) return;
+    const now = monotonic.now();
+    const steps = Math.floor((now - step.steppedAt) / STEP_BACK_AFTER_MS);
+    if (steps > 0) stepBack(steps, step.steppedAt + steps * STEP_BACK_AFTER_MS);
+  }
+
+  function stepBack(steps: number, at: number): void {
+    if (step === null) return;
+    deliveries = 0;
+    const level = step.level - steps;
+    if (level <= 0) {
+      step = null;
+      return;
+    }
+    const steppedAt = clock.now() - (monotonic.now() - at);
+    step = { ...step, level, steppedAt: at, stored: { ...step.stored, level, steppedAt } };
+  }
+
+  function perSecond(): number | null {
+    settle();
+    const configured = limits.perSecond > 0 ? limits.perSecond : null;
+    if (step === null) return configured;
+    const base = configured === null ? step.pace : Math.min(configured, step.pace);
+    const reduced = Math.max(base / 2 ** step.level, MIN_RATE);
+    return configured === null ? reduced : Math.min(configured, reduced);
+  }
+
+  /** A bucket of one second; after a change of the rate it has one token. */
+  function tokens(): TokenBucket | null {
+    const rate = perSecond();
+    if (rate === null) {
+      bucket = null;
+      return null;
+    }
+    if (bucket?.rate !== rate) {
+      const isFirst = bucket === null && step === null;
+      const burst = Math.max(1, rate);
+      bucket = { rate, tokens: createTokenBucket(monotonic, { burst, perSecond: rate }) };
+      if (!isFirst) bucket.tokens.charge(burst - 1);
+    }
+    return bucket.tokens;
+  }
+
+  const pausedMs = () => (step === null ? 0 : Math.max(0, step.pausedUntil - monotonic.now()));
+
+  return {
+    connections: () => {
+      settle();
+      return step === null
+        ? limits.connections
+        : Math.max(1, Math.floor(limits.connections / 2 ** step.level));
+    },
+    perSecond,
+    level: () => {
+      settle();
+      return step?.level ?? 0;
+    },
+    pausedMs,
+    waitMs: () => Math.max(pausedMs(), tokens()?.waitMs(1) ?? 0),
+    start: () => tokens()?.charge(1),
+    era: () => era,
+    throttled: (begunIn, waitMs, pace) => {
+      if (begunIn !== era) return 0;
+      settle();
+      era++;
+      deliveries = 0;
+      const level = Math.min((step?.level ?? 0) + 1, MAX_LEVEL);
+      const ms =
+        waitMs === null
+          ? Math.min(FIRST_PAUSE_MS * 2 ** (level - 1), MAX_PAUSE_MS)
+          : Math.min(Math.max(waitMs, MIN_NAMED_PAUSE_MS), MAX_NAMED_PAUSE_MS);
+      const now = clock.now();
+      const measured = step?.pace ?? Math.max(pace, 1);
+      const since = step?.stored.since ?? now;
+      const pausedUntil = monotonic.now() + ms;
+      step = {
+        level,
+        pace: measured,
+        pausedUntil,
+        steppedAt: pausedUntil,
+        stored: { level, pace: measured, pausedUntil: now + ms, since, steppedAt: now + ms },
+      };
+      return ms;
+    },
+    delivered: (begunIn) => {
+      if (step === null || begunIn !== era) return;
+      deliveries++;
+      if (deliveries >= DELIVERIES_PER_STEP) stepBack(1, monotonic.now());
+    },
+    configure: (next) => {
+      limits = next;
+    },
+    memory: () => {
+      settle();
+      return step?.stored ?? null;
+    },
+  };
+}
+
+/** A pause that is longer than any that is set comes from a clock that was changed: it is shortened. */
+function restore({ memory, clock, monotonic }: LimiterOptions): Step | null {
+  if (memory === undefined || memory === null) return null;
+  const toMonotonic = (at: number) => monotonic.now() + Math.min(at - clock.now(), MAX_NAMED_PAUSE_MS);
+  const level = Math.min(Math.max(Math.trunc(memory.level), 1), MAX_LEVEL);
+  const pace = Number.isFinite(memory.pace) ? Math.max(memory.pace, MIN_RATE) : 1;
+  return {
+    level,
+    pace,
+    pausedUntil: toMonotonic(memory.pausedUntil),
+    steppedAt: toMonotonic(memory.steppedAt),
+    stored: memory,
+  };
+}

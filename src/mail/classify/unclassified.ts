@@ -1,0 +1,89 @@
+import type { SmtpPhase, SmtpReply } from '../reply.ts';
+import { normalizeText } from './rules.ts';
+
+/** Replies without known wording, counted in memory until they are stored. */
+export interface UnclassifiedReplies {
+  add(phase: SmtpPhase, reply: SmtpReply, host: string | null): void;
+  /** Removes and returns at most `count` of them. */
+  take(count: number): UnclassifiedReply[];
+  /** Counts replies again that could not be stored. */
+  giveBack(replies: readonly UnclassifiedReply[]): void;
+}
+
+export interface UnclassifiedReply {
+  code: number;
+  enhanced: string;
+  phase: SmtpPhase;
+  text: string;
+  host: string;
+  replies: number;
+  /** Epoch ms. */
+  firstAt: number;
+  lastAt: number;
+}
+
+/** Different replies in memory; further ones are not counted until these are stored. */
+const MAX_PENDING = 500;
+const MAX_TEXT_LENGTH = 300;
+
+export function createUnclassifiedReplies(now: () => number): UnclassifiedReplies {
+  const pending = new Map<string, UnclassifiedReply>();
+
+  function count(reply: UnclassifiedReply): void {
+    const { code, enhanced, phase, text, replies, firstAt, lastAt, host } = reply;
+    const key = `${code} ${enhanced} ${phase} ${text}`;
+    const known = pending.get(key);
+    if (known === undefined) {
+      if (pending.size < MAX_PENDING) pending.set(key, { ...reply });
+      return;
+    }
+    known.replies += replies;
+    known.firstAt = Math.min(known.firstAt, firstAt);
+    if (lastAt >= known.lastAt) Object.assign(known, { lastAt, host });
+  }
+
+  return {
+    add: (phase, { code, enhanced, text }, host) => {
+      const at = now();
+      const normalized = withoutDetails(text);
+      count({
+        code,
+        enhanced: enhanced ?? '',
+        phase,
+        text: normalized,
+        host: host ?? '',
+        replies: 1,
+        firstAt: at,
+        lastAt: at,
+      });
+    },
+    take: (most) => {
+      const taken: UnclassifiedReply[] = [];
+      for (const [key, reply] of pending) {
+        if (taken.length >= most) break;
+        pending.delete(key);
+        taken.push(reply);
+      }
+      return taken;
+    },
+    giveBack: (replies) => {
+      for (const reply of replies) count(reply);
+    },
+  };
+}
+
+/**
+ * The text in the form in which rules are written, without what differs from reply to reply: addresses, numbers,
+ * identifiers (words with digits), and what is quoted.
+ */
+export function withoutDetails(text: string): string {
+  return normalizeText(text)
+    .replace(/<[^<>]*@[^<>]*>/g, '<@>')
+    .replace(/"[^"]{1,200}"/g, '"…"')
+    .split(' ')
+    .map((word) => (/^https?:/.test(word) ? (word.split('?')[0] ?? word) : word))
+    .map((word) => word.replace(/[\p{L}\p{N}_-]*\d[\p{L}\p{N}_.:-]*/gu, '#'))
+    .join(' ')
+    .slice(0, MAX_TEXT_LENGTH)
+    .trim();
+}

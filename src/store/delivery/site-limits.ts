@@ -1,0 +1,47 @@
+import type { DataPolicy } from '../data-policy.ts';
+import type { Database } from '../database.ts';
+
+/** The stored state of a site, or of an account at a site. All times are epoch ms. */
+export interface SiteLimitRow {
+  site: string;
+  /** Account id; '': the site as a whole. */
+  account: string;
+  level: number;
+  pace: number;
+  paused_until: number;
+  since: number;
+  stepped_at: number;
+  suspensions: number;
+  suspended_until: number;
+  greylist_ms: number | null;
+  updated_at: number;
+}
+
+export const SITE_LIMIT_POLICY = {
+  table: 'site_limits',
+  personal: [],
+  retention: {
+    kind: 'siteLimits',
+    rows: 'timed',
+    period: 'events',
+    key: 'site, account',
+    time: 'updated_at',
+  },
+} as const satisfies DataPolicy;
+
+export function siteLimitTable(db: Database) {
+  const newest = db.prepare<[number], SiteLimitRow>(
+    'SELECT * FROM site_limits ORDER BY updated_at DESC LIMIT ?',
+  );
+  const put = db.prepare<[SiteLimitRow]>(
+    `INSERT OR REPLACE INTO site_limits VALUES (@site, @account, @level, @pace, @paused_until, @since, @stepped_at,
+      @suspensions, @suspended_until, @greylist_ms, @updated_at)`,
+  );
+  const remove = db.prepare<[string, string]>('DELETE FROM site_limits WHERE site = ? AND account = ?');
+  return {
+    /** The rows that changed last, at most `limit`. */
+    newest: (limit: number): SiteLimitRow[] => newest.all(limit),
+    put: (row: SiteLimitRow): void => void put.run(row),
+    remove: (site: string, account: string): void => void remove.run(site, account),
+  };
+}

@@ -1,0 +1,233 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { startDaemon } from '../support/daemon.ts';
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { verifiedDomain } from '../support/verified-domain.ts';
+import { startBenchmarkProcess } from './benchmark-process.ts';
+import type { LoadJob, LoadReport } from './load.ts';
+import { thisMachine } from './machine.ts';
+import { htmlOf, SUBJECT } from './message.ts';
+import { publishRecipients, RECIPIENT_DOMAINS, startReceiver } from './receiver.ts';
+import { createResources } from './resources.ts';
+import { percentile } from './result.ts';
+
+/*
+ * Whether mail to one destination, and of one account, delays the mail of others:
+ *
+ *     npm run build && npm run bench:isolation
+ *
+ * 1. Delivery rate to a healthy site, alone, and while mail waits for a site that accepts connections and never replies
+ *    and for one that refuses them. The rate should drop by less than 10 %.
+ * 2. Time from the request to the arrival of single messages of one account while another account has 100,000 recipients in
+ *    the queue. Each should leave within a second.
+ *
+ * The sink and the load generator use the same cores: compare the ratio of the medians.
+ */
+const { values } = parseArgs({
+  options: {
+    /** Messages of each round. */
+    messages: { type: 'string', default: '4000' },
+    rounds: { type: 'string', default: '3' },
+    /** Messages that wait for each of the two dead sites. */
+    dead: { type: 'string', default: '2000' },
+    /** Recipients of the large account. */
+    recipients: { type: 'string', default: '100000' },
+    /** Single messages of the other account. */
+    singles: { type: 'string', default: '20' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const integer = (name: Exclude<keyof typeof values, 'json'>): number => {
+  const number = Number(values[name]);
+  if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} must be a positive integer`);
+  return number;
+};
+
+const TARPIT = { domain: 'tarpits.example', address: '127.0.2.1' };
+const REFUSING = { domain: 'refuses.example', address: '127.0.2.2' };
+const PATH = '/transactional/send';
+const MAX_SINGLE_MS = 30_000;
+
+interface Result {
+  /** Messages delivered per second, by round. */
+  alone: number[];
+  withDeadSites: number[];
+  /** 1 minus the ratio of the medians. */
+  drop: number;
+  /** Connections that the tarpit held at most. */
+  tarpitConnections: number;
+  /** Messages of the large account in the queue at the first and at the last single message. */
+  queued: [number, number];
+  /** Milliseconds from the request to the arrival of each single message, ascending. */
+  singles: number[];
+  /** Single messages that did not arrive. */
+  missing: number;
+}
+
+const resources = await createResources();
+try {
+  const result = await bench();
+  if (values.json) console.log(JSON.stringify({ machine: thisMachine(), ...result }, null, 2));
+  else print(result);
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await resources.release();
+}
+
+async function bench(): Promise<Result> {
+  const receiver = await resources.start(() => startReceiver());
+  const dns = await startDnsServer();
+  publishRecipients(dns);
+  for (const site of [TARPIT, REFUSING]) publishSite(dns, site);
+  const tarpit = await resources.start(() => startTarpit(receiver.port));
+  const daemon = await resources.start(() =>
+    startDaemon({
+      'dns.resolvers': [dns.address],
+      'delivery.port': receiver.port,
+      'delivery.allowPrivateNetworks': true,
+      'log.level': 'error',
+    }),
+  );
+  await verifiedDomain(daemon, dns, 'shop.example');
+  const large = await daemon.account('Large');
+  await verifiedDomain(daemon, dns, 'large.example', { api: large });
+  const load = startBenchmarkProcess<LoadJob, LoadReport>(new URL('load.ts', import.meta.url));
+  await resources.start(() => Promise.resolve(load));
+
+  const port = Number(new URL(daemon.baseUrl).port);
+  let first = 0;
+  const send = (api: typeof daemon.api, from: string, count: number, domains: string[]) => {
+    const job: LoadJob = {
+      kind: 'run',
+      port,
+      path: PATH,
+      headers: { 'X-Api-Key': api.keys.transactional, 'X-Id': api.accountId },
+      body: { from: `Shop <news@${from}>`, subject: SUBJECT, html: htmlOf(10_240) },
+      domains,
+      connections: 30,
+      first,
+      count,
+      bound: null,
+    };
+    first += count;
+    return load.request(job);
+  };
+  const round = async (): Promise<number> => {
+    await receiver.reset();
+    const { startedAt, accepted } = await send(
+      daemon.api,
+      'shop.example',
+      integer('messages'),
+      RECIPIENT_DOMAINS,
+    );
+    const counts = await receiver.waitFor(accepted);
+    if (counts.recipients < accepted) throw new Error(`${accepted - counts.recipients} messages are missing`);
+    return counts.recipients / ((counts.lastAt - startedAt) / 1000);
+  };
+
+  await round();
+  const alone: number[] = [];
+  for (let n = 0; n < integer('rounds'); n++) alone.push(await round());
+
+  await send(daemon.api, 'shop.example', 2 * integer('dead'), [TARPIT.domain, REFUSING.domain]);
+  while (tarpit.peak() === 0) await sleep(10);
+  const withDeadSites: number[] = [];
+  for (let n = 0; n < integer('rounds'); n++) withDeadSites.push(await round());
+
+  const sending = send(large, 'large.example', integer('recipients'), RECIPIENT_DOMAINS);
+  const queued = () => daemon.metric('postrider_queue_messages');
+  // The queue grows while mail is accepted faster than it is delivered; the dead mail is in it already.
+  await Promise.race([sending, sleep(10_000)]);
+  const before = await queued();
+  const requested = new Map<string, number>();
+  for (let n = 0; n < integer('singles'); n++) {
+    const to = `timed${n}@${RECIPIENT_DOMAINS[n % RECIPIENT_DOMAINS.length]}`;
+    requested.set(to, Date.now());
+    const response = await fetch(`${daemon.baseUrl}${PATH}`, {
+      method: 'POST',
+      headers: {
+        'X-Api-Key': daemon.api.keys.transactional,
+        'X-Id': daemon.api.accountId,
+        'Content-Type': 'application/json',
+      },
+      body: JSON.stringify({ from: 'Shop <news@shop.example>', to, subject: SUBJECT, html: htmlOf(10_240) }),
+    });
+    if (!response.ok) throw new Error(`a single message was answered ${response.status}`);
+    await response.arrayBuffer();
+    await sleep(250);
+  }
+  const after = await queued();
+  await sending;
+  const until = Date.now() + MAX_SINGLE_MS;
+  let arrivals = await receiver.arrivals();
+  while (arrivals.size < requested.size && Date.now() < until) {
+    await sleep(100);
+    arrivals = await receiver.arrivals();
+  }
+  const singles = [...requested].flatMap(([to, at]) => {
+    const arrived = arrivals.get(to);
+    return arrived === undefined ? [] : [arrived - at];
+  });
+  return {
+    alone,
+    withDeadSites,
+    drop: 1 - median(withDeadSites) / median(alone),
+    tarpitConnections: tarpit.peak(),
+    queued: [before, after],
+    singles: singles.toSorted((a, b) => a - b),
+    missing: requested.size - singles.length,
+  };
+}
+
+function publishSite(dns: DnsServer, { domain, address }: typeof TARPIT): void {
+  dns.set(domain, 'MX', [`10 mx.${domain}`]);
+  dns.set(`mx.${domain}`, 'A', [address]);
+}
+
+/** A server that accepts connections and never sends anything. */
+async function startTarpit(port: number): Promise<{ peak: () => number; stop: () => Promise<void> }> {
+  const sockets = new Set<Socket>();
+  let peak = 0;
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    peak = Math.max(peak, sockets.size);
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, TARPIT.address, resolve);
+  });
+  return {
+    peak: () => peak,
+    stop: () =>
+      new Promise((resolve) => {
+        for (const socket of sockets) socket.destroy();
+        server.close(() => resolve());
+      }),
+  };
+}
+
+function median(numbers: readonly number[]): number {
+  return percentile(
+    numbers.toSorted((a, b) => a - b),
+    0.5,
+  );
+}
+
+function print({ alone, withDeadSites, drop, tarpitConnections, queued, singles, missing }: Result): void {
+  const rates = (list: readonly number[]) => list.map((rate) => rate.toFixed(0)).join(', ');
+  console.log(`healthy site alone:           ${rates(alone)} messages/s`);
+  console.log(
+    `with a tarpit and a refusing site: ${rates(withDeadSites)} messages/s (${tarpitConnections} connections held)`,
+  );
+  console.log(`drop of the median: ${(100 * drop).toFixed(1)} %`);
+  const times = [0.5, 0.99].map((share) => percentile(singles, share).toFixed(0));
+  console.log(
+    `single messages while another account has ${queued[0]} to ${queued[1]} queued: p50 ${times[0]} ms, p99 ${times[1]} ms, max ${singles.at(-1)} ms; ${missing} missing`,
+  );
+  if (drop >= 0.1 || missing > 0 || (singles.at(-1) ?? 0) > 1000) process.exitCode = 1;
+}
