@@ -32,6 +32,11 @@ export function isForbidden(address: string): boolean {
   return addressKind(address) === 'forbidden';
 }
 
+/** An address of this machine's loopback interface (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3); false for an invalid one. */
+export function isLoopback(address: string): boolean {
+  return isIP(address) !== 0 && ipaddr.process(address).range() === 'loopback';
+}
+
 /** Accepts only standard notation: `127.1` and `0x7f.0.0.1` are invalid, and therefore forbidden. */
 export function addressKind(address: string): AddressKind {
   const [bare = ''] = address.split('%', 1);
