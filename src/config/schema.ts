@@ -8,6 +8,7 @@ import {
   DEFAULT_BLOCKLISTS,
   DEFAULT_SHAPING,
   deliveryRoute,
+  deliveryTls,
   duration,
   egressEntry,
   HOST_PATTERN,
@@ -28,6 +29,7 @@ import {
   shapingProfile,
   TIME_SERVER,
   tlsFiles,
+  tlsReports,
   uniqueBy,
 } from './setting-types.ts';
 
@@ -181,6 +183,14 @@ export const configSchema = z.strictObject({
       .default([])
       .meta(live('Resolvers ("ip" or "ip:port") for all lookups; empty: those of the system.', '[]')),
     timeoutMs: ms.max(60_000).default(5000).meta(live('Timeout of one lookup including its retries, in ms.')),
+    trustAd: z
+      .enum(['loopback', 'always', 'never'])
+      .default('loopback')
+      .meta(
+        live(
+          'Resolvers whose DNSSEC validation (AD flag) is trusted, as DANE requires: those on loopback addresses, all ("always": only if nobody else can change packets on the way), or none.',
+        ),
+      ),
     server: dnsServer,
   }),
   domains: domainSettings,
@@ -243,6 +253,7 @@ export const configSchema = z.strictObject({
           'Limits by destination: { match = MX host or recipient domain, connections, messagesPerConnection, idleSeconds, tls }.',
         ),
       ),
+    tls: deliveryTls,
     retry: section({
       first: duration.default(300_000).meta(live('Delay after the first deferral.', '"5m"')),
       greylisted: duration.default(120_000).meta(live('Delay after a greylisting reply.', '"2m"')),
@@ -261,6 +272,7 @@ export const configSchema = z.strictObject({
         .meta(live('Transactional messages expire after this time.', '"2d"')),
     }),
   }),
+  tlsReports,
   readers: section({
     threads: z
       .int()

@@ -19,10 +19,9 @@ import { createLocalAttempts } from './local-attempts.ts';
 import { createOutcomeWaiters } from './outcome-waiters.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
 import { createRecording } from './recording.ts';
+import { configuredRouteFinder } from './routing/configured.ts';
 import { createEgressPools } from './routing/egress.ts';
-import { createGuard } from './routing/guard.ts';
 import { createRouteCache } from './routing/route-cache.ts';
-import { createRouteFinder } from './routing/routes.ts';
 import { defaultConnections, openFilesLimit } from './scheduling/budget.ts';
 import { createClaims } from './scheduling/claims.ts';
 import { createParking, type Parked } from './scheduling/parking.ts';
@@ -30,6 +29,7 @@ import { createQueueReader } from './scheduling/queue-reader.ts';
 import { createQueueScan, SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
 import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
 import { createSites } from './scheduling/sites.ts';
+import type { TlsSystem } from './tls/system.ts';
 
 /**
  * Delivers the mail in the queue. A message is delivered at least once: a crash sends it twice only between the
@@ -37,6 +37,7 @@ import { createSites } from './scheduling/sites.ts';
  *
  * The modules; each uses only those before it:
  *
+ *   tls/            TLS policies of destinations: MTA-STS, DANE
  *   routing/        routes, MX hosts and addresses of destinations; source addresses
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
  *   recording       commits outcomes, with retries
@@ -108,6 +109,8 @@ export interface DeliveryDeps {
   /** Null: the message may be sent. */
   stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
   generation: number;
+  /** TLS policies of others. Default: they do not apply, and nothing is counted. */
+  tls?: Pick<TlsSystem, 'policies' | 'counting' | 'observeSessions' | 'authorities'>;
   workerScript: URL;
   /** Called with the status of each recorded outcome, for metrics. */
   observe(status: DeliveryOutcome['status']): void;
@@ -134,7 +137,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   let stopping = false;
 
   const egress = createEgressPools(deps.config);
-  const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
+  const routes = createRouteCache({
+    finder: configuredRouteFinder({ ...deps, tlsPolicies: deps.tls?.policies }),
+    clock: monotonic,
+    log,
+  });
   const sites = createSites({
     clock: monotonic,
     get shaping() {
@@ -190,9 +197,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       script: deps.workerScript,
       workers: config.workers,
       idleConnections: connections,
+      authorities: deps.tls?.authorities,
       monotonic,
     },
     observeAttempt: deps.observeAttempt,
+    tls: deps.tls,
     onReleased: (site) => scheduler.released(site),
   });
   const reader = createQueueReader({
@@ -302,28 +311,4 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       return left;
     },
   };
-}
-
-function routeFinder({ config, resolver, random }: DeliveryDeps) {
-  const { delivery } = config;
-  const ownListeners = [config.mx.listen, config.submission.listen].filter((listen) => listen !== 'off');
-  return createRouteFinder({
-    resolver,
-    random,
-    guard: createGuard({
-      get allowPrivateNetworks() {
-        return delivery.allowPrivateNetworks;
-      },
-      ownListeners,
-    }),
-    get routes() {
-      return delivery.routes;
-    },
-    get port() {
-      return delivery.port;
-    },
-    get ownNames() {
-      return [config.hostname, ...delivery.egress.flatMap(({ hostname }) => hostname ?? [])];
-    },
-  });
 }

@@ -19,6 +19,12 @@ export function normalizeAddress(address: string): string {
   return ipaddr.parse(address).toString();
 }
 
+/** The IP address of the host of a parsed URL, in any notation; null: the host is a name. */
+export function literalAddress(hostname: string): string | null {
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+  return isIP(bare) === 0 ? null : bare;
+}
+
 /** A globally reachable unicast address. */
 export function isPublic(address: string): boolean {
   return addressKind(address) === 'public';

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { DnsError } from '../../src/dns/dns-error.ts';
-import { createResolver, type Resolver } from '../../src/dns/resolver.ts';
+import { type ConfigurableResolver, createResolver } from '../../src/dns/resolver.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
 let dns: DnsServer;
-let resolver: Resolver;
+let resolver: ConfigurableResolver;
 let now: number;
 
 beforeEach(async () => {

@@ -28,7 +28,7 @@ export type TlsMode = 'none' | 'opportunistic' | 'required' | 'verified';
 export type TlsSource = 'default' | 'profile' | 'route' | 'mta-sts' | 'dane';
 
 /** A published policy, as far as it concerns one host. */
-export type HostPolicy = DanePolicy | StsPolicy;
+export type HostPolicy = DanePolicy | StsHostPolicy;
 
 /** TLSA records of a host whose DNS data is signed (RFC 7672). */
 export interface DanePolicy {
@@ -57,7 +57,7 @@ export interface TlsaAssociation {
 }
 
 /** The MTA-STS policy of the recipient domain (RFC 8461). `fault`: the host is not in it; only reported in mode testing. */
-export interface StsPolicy {
+export interface StsHostPolicy {
   kind: 'mta-sts';
   domain: string;
   mode: 'enforce' | 'testing';

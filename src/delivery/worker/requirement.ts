@@ -1,4 +1,3 @@
-import type { Connection } from './connection.ts';
 import type {
   DanePolicy,
   DeliveryJob,
@@ -7,6 +6,7 @@ import type {
   TargetHost,
   TlsFailureType,
   TlsMode,
+  TlsRecord,
   TlsSource,
 } from './protocol.ts';
 
@@ -65,14 +65,17 @@ export function requiredByText({ source, policy }: TlsRequirement): string {
   return '';
 }
 
+/** A connection as far as TLS is concerned. */
+interface OpenedConnection {
+  tls: TlsRecord | null;
+  requirement: Pick<TlsRequirement, 'mode' | 'key'>;
+}
+
 /**
  * Whether a connection that was opened for one message may carry another one. The site of a connection is shared by
  * domains with different policies, so that this is decided for each message.
  */
-export function satisfies(
-  { tls, requirement: opened }: Pick<Connection, 'tls' | 'requirement'>,
-  needed: TlsRequirement,
-): boolean {
+export function satisfies({ tls, requirement: opened }: OpenedConnection, needed: TlsRequirement): boolean {
   if (obstacleOf(needed) !== null) return false;
   if (needed.dane !== null) return tls?.verification === 'dane' && opened.key === needed.key;
   if (needed.mode === 'verified') return tls?.verification === 'webpki';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type {
   DanePolicy,
   HostPolicy,
-  StsPolicy,
+  StsHostPolicy,
   TlsaAssociation,
 } from '../../../src/delivery/worker/protocol.ts';
 import { publicKeyOf } from '../../../src/delivery/worker/tlsa.ts';
@@ -19,7 +19,7 @@ const OTHER_NAME = authority.issue(['elsewhere.test']);
 const SELF_SIGNED = selfSigned([NAME]);
 const UNKNOWN_AUTHORITY = createAuthority('An authority that nobody knows');
 
-const trusting = () => client({ handshake: 500 }, { authorities: [authority.cert] });
+const trusting = () => client({}, { authorities: [authority.cert] });
 
 /** A server certificate followed by that of its issuer. */
 const withIssuer = (own: Certificate, issuer: { cert: string }): Certificate => ({
@@ -37,7 +37,7 @@ function dane(records: TlsaAssociation[], changes: Partial<DanePolicy> = {}): Da
   return { kind: 'dane', base: NAME, tlsaName: `_25._tcp.${NAME}`, names: [NAME], records, ...changes };
 }
 
-function sts(mode: StsPolicy['mode'], fault?: StsPolicy['fault']): StsPolicy {
+function sts(mode: StsHostPolicy['mode'], fault?: StsHostPolicy['fault']): StsHostPolicy {
   return { kind: 'mta-sts', domain: 'example.test', mode, ...(fault === undefined ? {} : { fault }) };
 }
 
