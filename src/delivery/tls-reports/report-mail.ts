@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type DkimSigner, type SignableMessage, signDkim } from '../../mail/dkim.ts';
 import { wrapBase64 } from '../../mail/encode.ts';
-import type { Submitter, TlsReport } from './report.ts';
+import type { OutgoingTlsReport, Submitter } from './report.ts';
 
 /** The report as mail (RFC 8460 §5.3): `multipart/report` with a text and the gzipped document, DKIM-signed. */
 export interface ReportMail {
@@ -12,7 +12,7 @@ export interface ReportMail {
 }
 
 export interface ReportMailInput {
-  report: TlsReport;
+  report: OutgoingTlsReport;
   submitter: Submitter;
   to: string;
   /** Of `submitter.domain`. */

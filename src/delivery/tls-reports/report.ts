@@ -6,7 +6,7 @@ import type { TlsSessionRow, UnreportedDay } from '../../store/tls/tls-sessions.
 import type { PublishedPolicy } from './counting.ts';
 
 /** One TLS report: the sessions of one day with the hosts of one domain (RFC 8460 §4). */
-export interface TlsReport {
+export interface OutgoingTlsReport {
   id: string;
   domain: string;
   /** Name without folder: `submitter!domain!begin!end!id.json.gz` (§5.1). */
@@ -29,7 +29,7 @@ export async function composeReport(
   tables: Pick<Tables, 'tlsSessions'>,
   { day, domain }: UnreportedDay,
   submitter: Submitter,
-): Promise<TlsReport | null> {
+): Promise<OutgoingTlsReport | null> {
   const rows = tables.tlsSessions.ofDay({ day, domain });
   if (rows.length === 0) return null;
   const begin = day * DAY;

@@ -7,7 +7,7 @@ import type { Tables } from '../../store/tables.ts';
 import type { UnreportedDay } from '../../store/tls/tls-sessions.ts';
 import type { Writer } from '../../store/writer.ts';
 import { dayOf, type TlsCounting } from './counting.ts';
-import { composeReport, type Submitter, type TlsReport } from './report.ts';
+import { composeReport, type OutgoingTlsReport, type Submitter } from './report.ts';
 import type { ReportTarget } from './report-record.ts';
 
 /**
@@ -31,7 +31,7 @@ export interface ReportSenderDeps {
   readonly isOn: boolean;
   readonly submitter: Submitter;
   /** Sends a report to one target; null: it was accepted, else why not. Never rejects. */
-  deliver(target: ReportTarget, report: TlsReport): Promise<string | null>;
+  deliver(target: ReportTarget, report: OutgoingTlsReport): Promise<string | null>;
   /** Called with the result for each target, for metrics. */
   observe?: ((result: 'sent' | 'failed') => void) | undefined;
   /** Default: one minute. */
@@ -116,7 +116,7 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
     return retryLater(of, reached, reason);
   }
 
-  async function send(target: ReportTarget, composed: TlsReport): Promise<string | null> {
+  async function send(target: ReportTarget, composed: OutgoingTlsReport): Promise<string | null> {
     const reason = await deps.deliver(target, composed);
     deps.observe?.(reason === null ? 'sent' : 'failed');
     const fields = { domain: composed.domain, reportId: composed.id, target: nameOf(target) };

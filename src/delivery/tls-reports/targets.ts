@@ -11,7 +11,7 @@ import { attempt } from '../worker/attempt.ts';
 import { createSmtpClient } from '../worker/client.ts';
 import { SMTP_TIMEOUTS, type SmtpTimeouts } from '../worker/timeouts.ts';
 import { dialTcp } from '../worker/wire.ts';
-import type { Submitter, TlsReport } from './report.ts';
+import type { OutgoingTlsReport, Submitter } from './report.ts';
 import { composeReportMail } from './report-mail.ts';
 import type { ReportTarget } from './report-record.ts';
 
@@ -21,7 +21,7 @@ import type { ReportTarget } from './report-record.ts';
  */
 export interface ReportTargets {
   /** Null: the target has accepted the report, else why not. Never rejects. */
-  deliver(target: ReportTarget, report: TlsReport): Promise<string | null>;
+  deliver(target: ReportTarget, report: OutgoingTlsReport): Promise<string | null>;
   close(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
     bodyTimeout: 0,
   });
 
-  async function post(url: string, { gzipped }: TlsReport): Promise<string | null> {
+  async function post(url: string, { gzipped }: OutgoingTlsReport): Promise<string | null> {
     const { origin, pathname, search } = new URL(url);
     const { statusCode, body } = await agent.request({
       origin,
@@ -73,7 +73,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
 
   async function mail(
     target: Extract<ReportTarget, { kind: 'mailto' }>,
-    report: TlsReport,
+    report: OutgoingTlsReport,
   ): Promise<string | null> {
     const signer = await deps.signer();
     const problem = await keyProblem(resolver, signer);

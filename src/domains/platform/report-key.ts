@@ -7,8 +7,8 @@ import type { GenerateKey } from '../key-queue.ts';
 import { type DkimKeyName, keyRecordName } from '../keys.ts';
 
 /*
- * The DKIM key of the platform that signs TLS reports, and nothing else: its record has the service type `tlsrpt`
- * (RFC 8460 §3), so that no receiver accepts it for other mail.
+ * The DKIM key of the platform that signs TLS reports. Its record has the service type `tlsrpt` (RFC 8460 §3), and also
+ * `email` (RFC 6376 §3.6.1), without which filters that know nothing of TLS reports reject the signature.
  */
 const SELECTOR = 'tlsrpt';
 const PRIVATE_KEY = 'tlsrpt-dkim-key';
@@ -30,7 +30,7 @@ export async function reportSigner(deps: ReportKeyDeps): Promise<DkimSigner> {
     const key = await generateKey();
     const der = key.export({ type: 'pkcs8', format: 'der' });
     const secret = seal.seal(der, PRIVATE_KEY).toString('base64');
-    const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=tlsrpt; p=');
+    const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=email:tlsrpt; p=');
     await writer.run((all) => {
       all.settings.put(PRIVATE_KEY, secret);
       all.settings.put(PUBLIC_KEY, record);
