@@ -191,9 +191,7 @@ function exchangeOptions({
   trustAd = 'loopback',
 }: Pick<ResolverDeps, 'resolvers' | 'timeoutMs' | 'trustAd'>) {
   const servers = (resolvers.length > 0 ? resolvers : getServers()).map(parseServer);
-  const trustsAd = ({ address }: ServerAddress) =>
-    trustAd === 'always' || (trustAd === 'loopback' && isLoopback(address));
-  return { servers, timeoutMs, trustsAd };
+  return { servers, timeoutMs, trustsAd: (server: ServerAddress) => trustsAd(trustAd, server) };
 }
 
 /**
@@ -201,6 +199,11 @@ function exchangeOptions({
  * only a server on this machine is trusted with it.
  */
 export type AdTrust = 'loopback' | 'always' | 'never';
+
+/** Whether the AD bit of a server counts. */
+export function trustsAd(trust: AdTrust, { address }: ServerAddress): boolean {
+  return trust === 'always' || (trust === 'loopback' && isLoopback(address));
+}
 
 interface TimedResult {
   result: QueryResult;

@@ -47,7 +47,7 @@ function tlsa(
   [usage, selector, matchingType] = [3, 1, 1] as const,
 ): void {
   const data = { usage, selector, matchingType, certificate: Buffer.from(HASH, 'hex') };
-  dns.set(name, 'TLSA' as never, {
+  dns.set(name, 'TLSA', {
     values: [],
     raw: [{ type: 'TLSA', name, ttl: 300, data }],
     authenticated,
@@ -105,7 +105,7 @@ describe('TLSA records', () => {
     ['there are none', () => dns.remove('_25._tcp.mx.one.test')],
     [
       'there are other records at their name',
-      () => dns.set('_25._tcp.mx.one.test', 'TLSA' as never, 'NODATA'),
+      () => dns.set('_25._tcp.mx.one.test', 'TLSA', 'NODATA'),
     ],
     [
       'the resolver is not trusted',
@@ -126,7 +126,7 @@ describe('TLSA records', () => {
   it.each(['SERVFAIL', 'REFUSED', 'silent', 'bad bytes'] as const)(
     'exclude the host if the answer is: %s',
     async (answer) => {
-      dns.set('_25._tcp.mx.one.test', 'TLSA' as never, answer);
+      dns.set('_25._tcp.mx.one.test', 'TLSA', answer);
       expect(await policies()).toMatchObject([{ kind: 'dane', fault: FAULT }]);
       const found = await route();
       expect(found.ttl).toBeLessThanOrEqual(60);
