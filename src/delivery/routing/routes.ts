@@ -166,7 +166,12 @@ async function withPolicies(
   return {
     ...chosen,
     hosts: found.map(({ host }) => host),
-    ttl: Math.min(chosen.ttl, ...found.map(({ ttl }) => ttl)),
+    // A policy that could not be obtained may be known soon.
+    ttl: Math.min(
+      sts.fault === null ? chosen.ttl : FAILURE_TTL_SECONDS,
+      chosen.ttl,
+      ...found.map(({ ttl }) => ttl),
+    ),
     tls: publishedTls(sts),
   };
 }

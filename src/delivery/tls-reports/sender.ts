@@ -146,7 +146,6 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
     start: loop.start,
     stop: async () => {
       stopped = true;
-      queue.clear();
       await loop.stop();
     },
   };

@@ -190,7 +190,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     start: loop.start,
     stop: async () => {
       stopped = true;
-      queue.clear();
+      // Fetches in progress and waiting ones fail now.
       await fetcher.close();
       await loop.stop();
       await queue.onIdle();

@@ -103,10 +103,7 @@ describe('TLSA records', () => {
     ['the addresses are not secure', () => dns.set('mx.one.test', 'A', ['192.0.2.1'])],
     ['they are not secure themselves', () => tlsa('_25._tcp.mx.one.test', false)],
     ['there are none', () => dns.remove('_25._tcp.mx.one.test')],
-    [
-      'there are other records at their name',
-      () => dns.set('_25._tcp.mx.one.test', 'TLSA', 'NODATA'),
-    ],
+    ['there are other records at their name', () => dns.set('_25._tcp.mx.one.test', 'TLSA', 'NODATA')],
     [
       'the resolver is not trusted',
       () => resolver.configure({ resolvers: [dns.address], timeoutMs: 2000, trustAd: 'never' }),
