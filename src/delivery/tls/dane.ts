@@ -3,7 +3,7 @@ import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver, TlsaRecord } from '../../dns/resolver.ts';
 import type { DanePolicy, TlsaAssociation } from '../worker/protocol.ts';
 
-/** An MX host with what DNS said about its addresses. */
+/** An MX host with the state of its addresses in DNS. */
 export interface DaneHost {
   name: string;
   /** The name at the end of the CNAMEs of the host; the host's own name without any. */

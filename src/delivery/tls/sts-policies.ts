@@ -181,7 +181,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
       try {
         return await find(domain);
       } catch (error) {
-        // A database that cannot be read also stops deliveries, and says so.
+        // A database that cannot be read also stops deliveries, which is reported there.
         log.error({ err: error, domain }, 'MTA-STS policy could not be looked up');
         const text = 'the stored MTA-STS policies could not be read';
         return { policy: null, fault: { type: 'sts-policy-fetch-error', text } };

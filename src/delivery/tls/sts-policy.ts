@@ -1,8 +1,8 @@
 import { fromWire } from '../../dns/names.ts';
 
 /**
- * The texts of MTA-STS (RFC 8461): the TXT record that announces a policy (§3.1), and the policy (§3.2). Both are from
- * strangers: what is not valid is no policy.
+ * The texts of MTA-STS (RFC 8461): the TXT record that announces a policy (§3.1), and the policy (§3.2). Anyone can
+ * publish them: what is not valid is no policy.
  */
 export interface StsPolicy {
   mode: 'enforce' | 'testing' | 'none';

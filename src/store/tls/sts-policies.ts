@@ -28,7 +28,7 @@ export interface StsPolicyRow {
 export const STS_POLICY_POLICY = {
   table: 'sts_policies',
   personal: ['domain'],
-  erasure: { stays: "a recipient domain's published policy; says nothing about a person" },
+  erasure: { stays: "a recipient domain's published policy, without data about a person" },
   retention: { until: 'the policy expires, after a year at most' },
 } as const satisfies DataPolicy;
 

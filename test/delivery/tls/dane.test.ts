@@ -163,12 +163,12 @@ describe('TLSA records', () => {
       ]);
     });
 
-    it('are then those of its own name', async () => {
+    it('are then those of the alias', async () => {
       tlsa('_25._tcp.alias.one.test');
       expect(await policies()).toMatchObject([{ base: 'alias.one.test' }]);
     });
 
-    it('are those of its own name if only the CNAME is secure', async () => {
+    it('are those of the alias if only the CNAME is secure', async () => {
       dns.set('mx.two.test', 'A', ['192.0.2.3']);
       tlsa('_25._tcp.alias.one.test');
       tlsa('_25._tcp.mx.two.test');
