@@ -27,6 +27,7 @@ import { createHolds } from './delivery/holds.ts';
 import { registerDeliveryCounters, registerDeliveryGauges } from './delivery/metrics.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
+import { createTlsSystem } from './delivery/tls/system.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
 import { parseMetrics } from './doctor/daemon-report.ts';
 import { thisMachine } from './doctor/machine.ts';
@@ -46,6 +47,7 @@ import { createProbe, failedChecks, instanceRoute, readiness, readinessChecks } 
 import { createPublicPages } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
+import { generateDkimKey } from './mail/dkim.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createReload, rateLimitsOf } from './reload.ts';
@@ -363,6 +365,21 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       labelNames: ['purpose', 'result'],
       registers: [registry],
     });
+    const tls = createTlsSystem({
+      config,
+      clock,
+      monotonic: env.monotonic ?? monotonicClock,
+      random,
+      log,
+      resolver,
+      tables,
+      writer,
+      registry,
+      seal,
+      generateKey: env.generateKey ?? generateDkimKey,
+      userAgent: `Postrider/${programVersion()}`,
+    });
+    undo.push(() => tls.stop());
     let delivered = 0;
     const counters = registerDeliveryCounters(registry);
     const delivery = createDelivery({
@@ -384,6 +401,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         if (status === 'delivered') delivered++;
       },
       observeAttempt: counters.observeAttempt,
+      tls,
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
@@ -585,6 +603,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     }
     domains.jobs.start();
     undo.push(() => domains.jobs.stop());
+    tls.start();
     delivery.start();
     holds.start();
     campaignSystem.runner.start();

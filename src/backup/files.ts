@@ -81,6 +81,7 @@ function configFiles({ file, mx, submission, public: pages, delivery, secondary 
     submission.tls.certificateFile,
     submission.tls.keyFile,
     pages.tls.directoryCaFile,
+    delivery.tls.caFile,
     ...delivery.routes.map(({ passwordFile }) => passwordFile),
     secondary.type === 'relay' ? secondary.passwordFile : undefined,
   ];

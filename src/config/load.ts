@@ -209,6 +209,7 @@ const FILE_KEYS = [
   'keyFile',
   'passwordFile',
   'directoryCaFile',
+  'caFile',
   'metricsKeyFile',
 ] as const;
 
@@ -227,7 +228,11 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
     mx: { ...raw.mx, tls: located(raw.mx.tls) },
     submission: { ...raw.submission, tls: located(raw.submission.tls) },
     public: { ...raw.public, tls: located(raw.public.tls) },
-    delivery: { ...raw.delivery, routes: raw.delivery.routes.map(located) },
+    delivery: {
+      ...raw.delivery,
+      tls: located(raw.delivery.tls),
+      routes: raw.delivery.routes.map(located),
+    },
     secondary: located(raw.secondary),
   };
 }

@@ -8,6 +8,7 @@ import {
   count,
   DEFAULT_BLOCKLISTS,
   deliveryRoute,
+  deliveryTls,
   duration,
   egressEntry,
   HOST_PATTERN,
@@ -27,6 +28,7 @@ import {
   section,
   TIME_SERVER,
   tlsFiles,
+  tlsReports,
   uniqueBy,
 } from './setting-types.ts';
 import { type ShapingProfile, shapingEntries } from './shaping.ts';
@@ -181,6 +183,14 @@ export const configSchema = z.strictObject({
       .default([])
       .meta(live('Resolvers ("ip" or "ip:port") for all lookups; empty: those of the system.', '[]')),
     timeoutMs: ms.max(60_000).default(5000).meta(live('Timeout of one lookup including its retries, in ms.')),
+    trustAd: z
+      .enum(['loopback', 'always', 'never'])
+      .default('loopback')
+      .meta(
+        live(
+          'Resolvers whose DNSSEC validation (AD flag) is trusted, as DANE requires: those on loopback addresses, all ("always": only if nobody else can change packets on the way), or none.',
+        ),
+      ),
     server: dnsServer,
   }),
   domains: domainSettings,
@@ -249,6 +259,7 @@ export const configSchema = z.strictObject({
           'Meaning of replies, before the built-in rules: { text, code, enhanced, host, meaning, action, retryAfter }. text: words of the reply with "*" for any words between them.',
         ),
       ),
+    tls: deliveryTls,
     retry: section({
       first: duration.default(300_000).meta(live('Delay after the first deferral.', '"5m"')),
       greylisted: duration.default(120_000).meta(live('Delay after a greylisting reply.', '"2m"')),
@@ -267,6 +278,7 @@ export const configSchema = z.strictObject({
         .meta(live('Transactional messages expire after this time.', '"2d"')),
     }),
   }),
+  tlsReports,
   readers: section({
     threads: z
       .int()

@@ -222,6 +222,51 @@ export const tlsFiles = (without: string) =>
     'must name both, certificateFile and keyFile, or neither',
   );
 
+/** TLS policies that recipient domains and mail servers publish. */
+export const deliveryTls = section({
+  mtaSts: z
+    .boolean()
+    .default(true)
+    .meta(live('Whether MTA-STS policies of recipient domains apply (RFC 8461).')),
+  dane: z
+    .boolean()
+    .default(true)
+    .meta(
+      live(
+        'Whether TLSA records of mail servers apply (DANE, RFC 7672); without a validating resolver (dns.trustAd) there are none.',
+      ),
+    ),
+  caFile: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(
+      restart(
+        'PEM file of certificate authorities that are trusted in addition to the built-in ones: for mail servers whose certificate is verified, and for hosts of MTA-STS policies.',
+        'none',
+      ),
+    ),
+});
+
+/** Reports to recipient domains about TLS (RFC 8460). */
+export const tlsReports = section({
+  send: z
+    .boolean()
+    .default(true)
+    .meta(live('Whether TLS reports are sent daily to the recipient domains that ask for them (RFC 8460).')),
+  organization: z
+    .string()
+    .min(1)
+    .max(100)
+    .regex(/^[\x20-\x7e]*$/, 'must be ASCII')
+    .optional()
+    .meta(live('Name of the sending organization in these reports.', '<hostname>')),
+  contact: z
+    .email()
+    .optional()
+    .meta(live('Contact address in these reports, also their sender.', 'postmaster@<hostname>')),
+});
+
 /** HTTPS of the public pages. */
 export const publicTls = section({
   listen: listenOrOff

@@ -39,6 +39,7 @@ function fileWarnings(config: Config): ConfigIssue[] {
     { key: 'submission.tls.certificateFile', file: submission.tls.certificateFile, isPrivate: false },
     { key: 'submission.tls.keyFile', file: submission.tls.keyFile, isPrivate: true },
     { key: 'public.tls.directoryCaFile', file: pages.tls.directoryCaFile, isPrivate: false },
+    { key: 'delivery.tls.caFile', file: delivery.tls.caFile, isPrivate: false },
     { key: 'api.metricsKeyFile', file: api.metricsKeyFile, isPrivate: true },
     ...delivery.routes.map(({ passwordFile }, index) => ({
       key: `delivery.routes[${index}].passwordFile`,

@@ -60,7 +60,8 @@ export function evaluateReport(report: AttemptReport, classify: Classify): Attem
  */
 export function siteStateOf({ conclusion, sessions }: AttemptReport): 'answered' | 'unreachable' | null {
   if (conclusion === 'unreachable') return 'unreachable';
-  return sessions.length === 0 ? null : 'answered';
+  // In phase dns a published TLS policy excludes the host: it was not contacted.
+  return sessions.every(({ phase }) => phase === 'dns') ? null : 'answered';
 }
 
 /** The result of an attempt that failed on this side. */
@@ -73,15 +74,17 @@ export function logAttempt(
   log: Log,
   message: QueuedMessage,
   { classification, reply, source }: AttemptResult,
-  attempt: { conclusion: string; site?: string; host?: string | undefined },
+  attempt: { conclusion: string; site?: string; session?: SessionRecord | undefined },
 ): void {
+  const { session, ...sent } = attempt;
   log.info(
     {
       messageId: message.message_id,
       accountId: message.account_id,
       recipient: message.recipient,
       recipientDomain: message.destination,
-      ...attempt,
+      ...sent,
+      ...(session === undefined ? {} : { host: session.host, ...tlsFields(session) }),
       action: classification.action,
       ...(classification.action === 'deliver' ? {} : { classification: classification.bounceClass }),
       smtpCode: reply.code,
@@ -92,6 +95,11 @@ export function logAttempt(
     },
     'delivery attempt',
   );
+}
+
+function tlsFields({ tls }: SessionRecord): Record<string, string> {
+  if (tls === null) return { tls: 'none' };
+  return { tls: tls.protocol, tlsVerification: tls.verification, tlsRequiredBy: tls.requiredBy };
 }
 
 /** What is stored of an attempt in addition to its result. */

@@ -19,10 +19,9 @@ import { createLocalAttempts } from './local-attempts.ts';
 import { createOutcomeWaiters } from './outcome-waiters.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
 import { createRecording } from './recording.ts';
+import { configuredRouteFinder } from './routing/configured.ts';
 import { createEgressPools } from './routing/egress.ts';
-import { createGuard } from './routing/guard.ts';
 import { createRouteCache } from './routing/route-cache.ts';
-import { createRouteFinder } from './routing/routes.ts';
 import { defaultConnections, openFilesLimit } from './scheduling/budget.ts';
 import { createClaims } from './scheduling/claims.ts';
 import { createParking, type Parked } from './scheduling/parking.ts';
@@ -32,6 +31,7 @@ import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
 import type { LimitedSite } from './shaping/metrics.ts';
 import { createShaping } from './shaping/shaping.ts';
 import type { SlowSite } from './shaping/site-limits.ts';
+import type { TlsSystem } from './tls/system.ts';
 
 /**
  * Delivers the mail in the queue. A message is delivered at least once: it is sent twice only if the destination's 250 is
@@ -39,6 +39,7 @@ import type { SlowSite } from './shaping/site-limits.ts';
  *
  * The modules; each uses only those before it:
  *
+ *   tls/            TLS policies of destinations: MTA-STS, DANE
  *   routing/        routes, MX hosts and addresses of destinations; source addresses
  *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
@@ -115,6 +116,8 @@ export interface DeliveryDeps {
   /** Null: the message may be sent. */
   stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
   generation: number;
+  /** TLS policies of others. Default: they do not apply, and nothing is counted. */
+  tls?: Pick<TlsSystem, 'policies' | 'counting' | 'observeSessions' | 'authorities'>;
   workerScript: URL;
   /** Called with the status of each recorded outcome, for metrics. */
   observe(status: DeliveryOutcome['status']): void;
@@ -140,7 +143,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   let stopping = false;
 
   const egress = createEgressPools(deps.config);
-  const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
+  const routes = createRouteCache({
+    finder: configuredRouteFinder({ ...deps, tlsPolicies: deps.tls?.policies }),
+    clock: monotonic,
+    log,
+  });
   const shaping = createShaping({ config, clock, monotonic, log, tables, writer });
   const { sites, classify, feedback } = shaping;
   const claims = createClaims(monotonic);
@@ -191,9 +198,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       script: deps.workerScript,
       workers: config.workers,
       idleConnections: connections,
+      authorities: deps.tls?.authorities,
       monotonic,
     },
     observeAttempt: deps.observeAttempt,
+    tls: deps.tls,
     onReleased: (site) => scheduler.released(site),
   });
   const reader = createQueueReader({
@@ -307,28 +316,4 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       return left;
     },
   };
-}
-
-function routeFinder({ config, resolver, random }: DeliveryDeps) {
-  const { delivery } = config;
-  const ownListeners = [config.mx.listen, config.submission.listen].filter((listen) => listen !== 'off');
-  return createRouteFinder({
-    resolver,
-    random,
-    guard: createGuard({
-      get allowPrivateNetworks() {
-        return delivery.allowPrivateNetworks;
-      },
-      ownListeners,
-    }),
-    get routes() {
-      return delivery.routes;
-    },
-    get port() {
-      return delivery.port;
-    },
-    get ownNames() {
-      return [config.hostname, ...delivery.egress.flatMap(({ hostname }) => hostname ?? [])];
-    },
-  });
 }

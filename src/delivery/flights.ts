@@ -1,6 +1,7 @@
 import type { Log } from '../core/log.ts';
 import type { Classify } from '../mail/classify/classify.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
 import { type AttemptResults, evaluateReport, localResult, logAttempt } from './attempt-result.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
@@ -8,9 +9,10 @@ import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts'
 import type { Recording } from './recording.ts';
 import { type BudgetShare, createBudget } from './scheduling/budget.ts';
 import type { Parking } from './scheduling/parking.ts';
-import type { ReservedMessage, Site, SlotReservation } from './scheduling/site.ts';
+import type { Assignment, ReservedMessage, Site, SlotReservation } from './scheduling/site.ts';
 import type { Feedback } from './shaping/feedback.ts';
-import type { AttemptReport, DeliveryJob } from './worker/protocol.ts';
+import type { TlsSystem } from './tls/system.ts';
+import type { AttemptReport, DeliveryJob, SessionRecord } from './worker/protocol.ts';
 import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './worker-pool.ts';
 
 /**
@@ -48,9 +50,11 @@ export interface FlightsDeps {
   buildJob: BuildJob;
   /** Concurrent sessions and content bytes at most. */
   limits: { sessions: number; bytes: number };
-  pool: Pick<WorkerPoolOptions, 'script' | 'workers' | 'idleConnections' | 'monotonic'>;
+  pool: Pick<WorkerPoolOptions, 'script' | 'workers' | 'idleConnections' | 'authorities' | 'monotonic'>;
   /** Called with the result of each session, for metrics. */
   observeAttempt?: ObserveAttempt | undefined;
+  /** Counts TLS sessions. */
+  tls?: Pick<TlsSystem, 'counting' | 'observeSessions'> | undefined;
   /** Called in a later turn of the event loop than the release of a slot, once for each site. */
   onReleased(site: Site): void;
 }
@@ -69,6 +73,8 @@ const UNCOUNTED_BYTES = 64 * 1024;
 
 interface Flight {
   message: QueuedMessage;
+  /** Where it is sent, and what is published there. */
+  target: Pick<Assignment, 'hosts' | 'tls'>;
   reservation: SlotReservation;
   session: BudgetShare;
   bytes: BudgetShare;
@@ -105,7 +111,9 @@ export function createFlights(deps: FlightsDeps): Flights {
 
   function start({ reservation, assignment, leased }: ReservedMessage): void {
     const { message } = assignment;
-    const flight = { message, reservation, ...sharesOf(reservation.site, message) };
+    const { hosts, tls } = assignment;
+    const target = { hosts, ...(tls === undefined ? {} : { tls }) };
+    const flight = { message, target, reservation, ...sharesOf(reservation.site, message) };
     flights.set(message.seq, flight);
     sessionBudget.take(flight.session);
     byteBudget.take(flight.bytes);
@@ -170,7 +178,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   function finish(report: AttemptReport): void {
     const flight = end(report.id);
     if (flight === null) return;
-    const { message, reservation } = flight;
+    const { message, target, reservation } = flight;
     const { site } = reservation;
     const result = feedback.apply(report, evaluateReport(report, classify), reservation, message);
     const { conclusion, sessions } = report;
@@ -180,10 +188,19 @@ export function createFlights(deps: FlightsDeps): Flights {
         'message cannot be composed; it fails',
       );
     deps.observeAttempt?.(site.key, RESULTS[result.classification.action]);
-    logAttempt(log, message, result, { conclusion, site: site.key, host: sessions.at(-1)?.host });
-    recording.persist(report.id, (tables) =>
-      results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions }),
-    );
+    logAttempt(log, message, result, { conclusion, site: site.key, session: sessions.at(-1) });
+    deps.tls?.observeSessions(target.hosts, sessions);
+    recording.persist(report.id, (tables) => {
+      countTls(tables, flight, sessions);
+      return results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions });
+    });
+  }
+
+  /** Only what was sent by published data is reported, not what followed a configured route. */
+  function countTls(tables: Tables, { message, target }: Flight, sessions: readonly SessionRecord[]): void {
+    const { hosts, tls } = target;
+    if (tls !== undefined)
+      deps.tls?.counting.count(tables, { destination: message.destination, hosts, tls, sessions });
   }
 
   /** The worker died during the session: the message may have been sent. */

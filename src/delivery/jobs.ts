@@ -6,8 +6,8 @@ import { fileFault } from '../core/operator-fault.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
 import type { EgressPools } from './routing/egress.ts';
-import type { Assignment, SlotReservation } from './scheduling/site.ts';
-import type { DeliveryJob, SharedReference } from './worker/protocol.ts';
+import type { Assignment, SiteProfile, SlotReservation } from './scheduling/site.ts';
+import type { DeliveryJob, SharedReference, TlsSource } from './worker/protocol.ts';
 
 /**
  * Builds what a worker needs to send one message. Returns the reason when the message can never be sent. Throws when
@@ -69,6 +69,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
       port: route?.port ?? config.port,
       // Two routes may name the same host and so share a site, with different TLS modes.
       tls: route?.tls ?? site.profile.tls,
+      tlsSource: route === null ? profileSource(site.profile) : 'route',
       ...(route?.user === undefined || password === undefined
         ? {}
         : { auth: { user: route.user, password, allowUnverified: route.allowUnverifiedAuth } }),
@@ -78,6 +79,11 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     };
   };
   return { build, usePasswords };
+}
+
+/** A profile that does not change the default is not the reason for it. */
+function profileSource({ tls }: SiteProfile): TlsSource {
+  return tls === 'opportunistic' ? 'default' : 'profile';
 }
 
 type SharedContent = Omit<SharedReference, 'identity'>;

@@ -29,6 +29,8 @@ export interface WorkerPoolOptions {
   workers: number;
   /** Idle connections of all workers together at most. */
   idleConnections: number;
+  /** PEM certificates of authorities to trust in addition to the built-in ones. */
+  authorities?: readonly string[] | undefined;
   monotonic: Clock;
   log: Log;
   onReports(reports: AttemptReport[]): void;
@@ -90,6 +92,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const begun = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     const workerData: WorkerSetup = {
       begun,
+      authorities: [...(options.authorities ?? [])],
       idleConnections: Math.max(1, Math.floor(options.idleConnections / options.workers)),
     };
     const worker = new Worker(options.script, { workerData });

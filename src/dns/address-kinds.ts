@@ -19,6 +19,12 @@ export function normalizeAddress(address: string): string {
   return ipaddr.parse(address).toString();
 }
 
+/** The IP address of the host of a parsed URL, in any notation; null: the host is a name. */
+export function literalAddress(hostname: string): string | null {
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+  return isIP(bare) === 0 ? null : bare;
+}
+
 /** A globally reachable unicast address. */
 export function isPublic(address: string): boolean {
   return addressKind(address) === 'public';
@@ -30,6 +36,11 @@ export function isPublic(address: string): boolean {
  */
 export function isForbidden(address: string): boolean {
   return addressKind(address) === 'forbidden';
+}
+
+/** An address of this machine's loopback interface (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3); false for an invalid one. */
+export function isLoopback(address: string): boolean {
+  return isIP(address) !== 0 && ipaddr.process(address).range() === 'loopback';
 }
 
 /** Accepts only standard notation: `127.1` and `0x7f.0.0.1` are invalid, and therefore forbidden. */

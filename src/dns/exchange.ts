@@ -13,7 +13,7 @@ export interface Exchange {
   /** Never rejects: errors are results of kind 'failed'. */
   query(question: Question): Promise<QueryResult>;
   /** Changes the servers and the timeout; queries in progress continue with the previous ones. */
-  configure(options: Pick<ExchangeOptions, 'servers' | 'timeoutMs'>): void;
+  configure(options: Omit<ExchangeOptions, 'random'>): void;
   /** Ends every query in progress, and every later one, with ECANCELLED. */
   close(): void;
 }
@@ -22,6 +22,8 @@ export interface ExchangeOptions {
   servers: readonly ServerAddress[];
   /** For one query over all servers, including the time waiting for a slot. */
   timeoutMs: number;
+  /** Whether the AD bit of a server's answers counts. */
+  trustsAd(server: ServerAddress): boolean;
   random: Random;
 }
 
@@ -42,7 +44,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   function query(question: Question): Promise<QueryResult> {
     if (closed) return Promise.resolve(CANCELLED);
     return new Promise((resolve) => {
-      const { servers, timeoutMs, turns, gapMs } = settings;
+      const { servers, timeoutMs, trustsAd, turns, gapMs } = settings;
       const order = [...servers.slice(preferred), ...servers.slice(0, preferred)];
       const failures = new Map<ServerAddress, QueryResult>();
       const ended = new AbortController();
@@ -76,7 +78,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
           if (server !== order[0] && isSilent(failures.get(order[0] as ServerAddress))) {
             if (servers === settings.servers) preferred = servers.indexOf(server);
           }
-          finish(result);
+          finish(trustsAd(server) ? result : withoutAd(result));
         });
       };
       const deadline = setTimeout(() => {
@@ -101,9 +103,13 @@ export function createExchange(options: ExchangeOptions): Exchange {
   };
 }
 
-function settingsOf({ servers, timeoutMs }: Pick<ExchangeOptions, 'servers' | 'timeoutMs'>) {
+function settingsOf({ servers, timeoutMs, trustsAd }: Omit<ExchangeOptions, 'random'>) {
   const turns = Math.max(3, servers.length * 2);
-  return { servers, timeoutMs, turns, gapMs: timeoutMs / (turns + 1) };
+  return { servers, timeoutMs, trustsAd, turns, gapMs: timeoutMs / (turns + 1) };
+}
+
+function withoutAd(result: QueryResult): QueryResult {
+  return 'authenticated' in result ? { ...result, authenticated: false } : result;
 }
 
 /** A server that answers SERVFAIL works, and may be the only one that validates: it stays preferred. */

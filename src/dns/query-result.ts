@@ -6,10 +6,10 @@ import { type DnsResponse, type Question, RCODE } from './wire.ts';
 /**
  * The meaning of one response: records, an alias to query next, an authoritative negative answer, or a failure. The
  * difference between the last two determines bounces, so it is strict: only NXDOMAIN, or NOERROR from a recursive or
- * authoritative server, is a negative answer.
+ * authoritative server, is a negative answer. `name`: of the records, at the end of the CNAMEs.
  */
 export type QueryResult =
-  | { kind: 'records'; records: Answer[]; ttl: number; authenticated: boolean; hops: number }
+  | { kind: 'records'; name: string; records: Answer[]; ttl: number; authenticated: boolean; hops: number }
   | { kind: 'alias'; target: string; ttl: number; authenticated: boolean; hops: number }
   | { kind: 'absent'; code: 'ENOTFOUND' | 'ENODATA'; ttl: number }
   | { kind: 'failed'; code: Exclude<DnsErrorCode, 'ENOTFOUND' | 'ENODATA' | 'EBADNAME'>; detail: string };
@@ -35,7 +35,7 @@ export function queryResultOf(question: Question, response: DnsResponse): QueryR
     const records = here.filter((record) => record.type === question.type);
     if (records.length > 0) {
       ttl = Math.min(ttl, ...records.map(ttlOf));
-      return { kind: 'records', records, ttl, authenticated: response.authenticated, hops };
+      return { kind: 'records', name, records, ttl, authenticated: response.authenticated, hops };
     }
     const alias = here.find((record): record is StringAnswer => record.type === 'CNAME');
     if (!alias) return chainEnd(response, name, ttl, hops);

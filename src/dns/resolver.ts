@@ -5,6 +5,7 @@ import type { Answer } from 'dns-packet';
 import { type Clock, SECOND } from '../core/clock.ts';
 import { createLru } from '../core/lru.ts';
 import type { Random } from '../core/random.ts';
+import { isLoopback } from './address-kinds.ts';
 import { DnsError } from './dns-error.ts';
 import { createExchange } from './exchange.ts';
 import { canonicalName, fromWire } from './names.ts';
@@ -15,7 +16,7 @@ import type { Question, QuestionType } from './wire.ts';
 /**
  * The resolver for all lookups of the daemon: a caching stub resolver (RFC 1034 §5.3.1) that queries the configured
  * recursive resolvers, and distinguishes negative answers from failures. Without a hosts file, a search list, or DNSSEC
- * validation: `authenticated` is the resolver's statement.
+ * validation: `authenticated` is the statement of a server that is trusted with it (`trustAd`).
  *
  * Cached: records for their TTL, at least 60 s and at most 1 h; negative answers for the time of their SOA (RFC 2308 §5),
  * at most 5 min; failures for 5 s, so that a thousand messages to a broken domain cause one query (RFC 9520 §3.2).
@@ -41,7 +42,7 @@ export interface Resolver {
 /** A resolver whose servers can be changed. */
 export interface ConfigurableResolver extends Resolver {
   /** Uses other servers and clears the cache. Lookups in progress continue with the previous servers. */
-  configure(options: Pick<ResolverDeps, 'resolvers' | 'timeoutMs'>): void;
+  configure(options: Pick<ResolverDeps, 'resolvers' | 'timeoutMs' | 'trustAd'>): void;
 }
 
 export interface LookupOptions {
@@ -56,8 +57,10 @@ export interface DnsAnswer<T> {
   records: T[];
   /** Remaining seconds of the answer. */
   ttl: number;
-  /** Whether every answer of the lookup has the AD bit. */
+  /** Whether every answer of the lookup has the AD bit and is from a server that is trusted with it. */
   authenticated: boolean;
+  /** The name of the records, at the end of the CNAMEs. */
+  name: string;
 }
 
 export interface MxRecord {
@@ -88,6 +91,8 @@ export interface ResolverDeps {
   resolvers: readonly string[];
   /** For one query, over all servers; a chain of CNAMEs may need several queries. */
   timeoutMs: number;
+  /** The servers whose AD bit counts. Default: those on loopback addresses. */
+  trustAd?: AdTrust;
   clock: Clock;
   random: Random;
   /** Cached answers. Default: 20,000. */
@@ -102,8 +107,8 @@ const FAILURE_TTL = 5;
 
 /** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */
 export function createResolver(deps: ResolverDeps): ConfigurableResolver {
-  const { clock, random, timeoutMs } = deps;
-  const exchange = createExchange({ servers: serversOf(deps.resolvers), timeoutMs, random });
+  const { clock, random } = deps;
+  const exchange = createExchange({ ...exchangeOptions(deps), random });
   const cache = createCache<QueryResult>(clock, deps.cacheSize ?? 20_000);
   const inProgress = new Map<string, Promise<TimedResult>>();
   let closed = false;
@@ -148,7 +153,7 @@ export function createResolver(deps: ResolverDeps): ConfigurableResolver {
       authenticated &&= result.authenticated;
       if (result.kind === 'records') {
         const records = result.records.map(read).filter((record) => record !== null);
-        if (records.length > 0) return { records, ttl: minTtl, authenticated };
+        if (records.length > 0) return { records, ttl: minTtl, authenticated, name: result.name };
         throw new DnsError('EBADRESP', label, 'no valid record');
       }
       name = result.target;
@@ -168,8 +173,8 @@ export function createResolver(deps: ResolverDeps): ConfigurableResolver {
     soa: (name, options) => lookup('SOA', name, readSoa, options),
     tlsa: (name, options) => lookup('TLSA', name, readTlsa, options),
     clear: () => cache.clear(),
-    configure: ({ resolvers, timeoutMs }) => {
-      exchange.configure({ servers: serversOf(resolvers), timeoutMs });
+    configure: (options) => {
+      exchange.configure(exchangeOptions(options));
       cache.clear();
     },
     close: () => {
@@ -179,9 +184,25 @@ export function createResolver(deps: ResolverDeps): ConfigurableResolver {
   };
 }
 
-/** Those of the system when none is configured. */
-function serversOf(resolvers: readonly string[]): ServerAddress[] {
-  return (resolvers.length > 0 ? resolvers : getServers()).map(parseServer);
+/** The servers of the system when none is configured. */
+function exchangeOptions({
+  resolvers,
+  timeoutMs,
+  trustAd = 'loopback',
+}: Pick<ResolverDeps, 'resolvers' | 'timeoutMs' | 'trustAd'>) {
+  const servers = (resolvers.length > 0 ? resolvers : getServers()).map(parseServer);
+  return { servers, timeoutMs, trustsAd: (server: ServerAddress) => trustsAd(trustAd, server) };
+}
+
+/**
+ * The servers whose AD bit counts. Anyone on the path to a server can set the bit (RFC 4035 §4.9.3), so that by default
+ * only a server on this machine is trusted with it.
+ */
+export type AdTrust = 'loopback' | 'always' | 'never';
+
+/** Whether the AD bit of a server counts. */
+export function trustsAd(trust: AdTrust, { address }: ServerAddress): boolean {
+  return trust === 'always' || (trust === 'loopback' && isLoopback(address));
 }
 
 interface TimedResult {

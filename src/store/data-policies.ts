@@ -17,6 +17,8 @@ import { ATTEMPT_POLICY, CONTENT_POLICY, MESSAGE_POLICY } from './messages/messa
 import { QUEUE_POLICY } from './messages/queue.ts';
 import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
 import { STRIKE_POLICY, SUPPRESSION_POLICY } from './suppressions.ts';
+import { STS_POLICY_POLICY } from './tls/sts-policies.ts';
+import { TLS_SESSION_POLICY } from './tls/tls-sessions.ts';
 import { MOVED_MESSAGE_POLICY } from './transfer/moved-messages.ts';
 import { WEBHOOK_DELIVERY_POLICY } from './webhook-deliveries.ts';
 
@@ -48,6 +50,8 @@ export const DATA_POLICIES = [
   SUPPRESSION_POLICY,
   CAMPAIGN_LINK_POLICY,
   ERASURE_POLICY,
+  STS_POLICY_POLICY,
+  TLS_SESSION_POLICY,
 ] as const satisfies DataPolicy[];
 
 type DeclaredRetention = (typeof DATA_POLICIES)[number]['retention'];
@@ -98,6 +102,8 @@ export const OTHER_TABLES = [
   // Deleted with the report.
   'tls_failures',
   'token_keys',
+  // Deleted with the sessions.
+  'tls_session_failures',
   'webhook_secrets',
   'webhooks',
   'zone_changes',

@@ -40,6 +40,8 @@ import { backlogTable } from './monitoring/backlog.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
+import { stsPolicyTable } from './tls/sts-policies.ts';
+import { tlsSessionTable } from './tls/tls-sessions.ts';
 import { accountImportTable } from './transfer/account-imports.ts';
 import { importedRecordTable } from './transfer/imported-records.ts';
 import { movedMessageTable } from './transfer/moved-messages.ts';
@@ -90,6 +92,8 @@ export function createTables(db: Database) {
     campaignCounts: () => campaignCountTable(db),
     campaignSends: () => campaignSendTable(db),
     certificates: () => certificateTable(db),
+    stsPolicies: () => stsPolicyTable(db),
+    tlsSessions: () => tlsSessionTable(db),
     webhooks: () => webhookTable(db),
     webhookDeliveries: () => webhookDeliveryTable(db),
     tokenKeys: () => tokenKeyTable(db),

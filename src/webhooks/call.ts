@@ -1,7 +1,8 @@
 import { Agent } from 'undici';
 import { SECOND } from '../core/clock.ts';
-import { type ConnectorOptions, createConnector } from './connector.ts';
+import { type ConnectorOptions, createConnector } from '../dns/connector.ts';
 import { callFailure } from './failure.ts';
+import { isCallable } from './input.ts';
 
 /** One POST to an endpoint. */
 export interface WebhookCall {
@@ -22,7 +23,9 @@ export interface WebhookCaller {
   close(): Promise<void>;
 }
 
-export interface WebhookCallerOptions extends Omit<ConnectorOptions, 'timeoutMs'> {
+export interface WebhookCallerOptions extends Omit<ConnectorOptions, 'timeoutMs' | 'mayConnect'> {
+  /** Called for each connection: a reload changes it. */
+  allowPrivateNetworks(): boolean;
   userAgent: string;
   /** For a whole call. Default: 15 s. */
   timeoutMs?: number;
@@ -40,7 +43,11 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
   const { timeoutMs = CALL_TIMEOUT_MS, userAgent } = options;
   // One connection for each call; the sender limits the calls of each webhook.
   const agent = new Agent({
-    connect: createConnector({ ...options, timeoutMs }),
+    connect: createConnector({
+      ...options,
+      timeoutMs,
+      mayConnect: (address) => isCallable(address, options.allowPrivateNetworks()),
+    }),
     maxHeaderSize: MAX_HEADER_BYTES,
     // One deadline for the whole call, below.
     headersTimeout: 0,

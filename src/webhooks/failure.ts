@@ -1,6 +1,6 @@
 import { errors } from 'undici';
+import { ForbiddenAddress } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
-import { ForbiddenAddress } from './connector.ts';
 
 /** Why a call got no response. */
 export interface CallFailure {

@@ -1,6 +1,5 @@
-import { isIP } from 'node:net';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
-import { isForbidden, isPublic } from '../dns/address-kinds.ts';
+import { isForbidden, isPublic, literalAddress } from '../dns/address-kinds.ts';
 import { EVENT_KINDS, isEventKind } from '../events/event-types.ts';
 import type { WebhookFields } from './resource.ts';
 
@@ -67,12 +66,6 @@ export function webhookUrl(text: string, allowPrivateNetworks: boolean): string 
   if (address !== null && !isCallable(address, allowPrivateNetworks))
     return invalid('url', `must not have the address ${address}, which may not be called`);
   return url;
-}
-
-/** The IP address of the host of a parsed URL, in any notation; null: the host is a name. */
-export function literalAddress(hostname: string): string | null {
-  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
-  return isIP(bare) === 0 ? null : bare;
 }
 
 /** Link-local and metadata addresses are never called; private ones only where the operator allows it. */

@@ -27,7 +27,7 @@ function client(directory: string, ca: string | null = trusted.cert) {
   const resolver = {
     a: async (name: string) => {
       lookups.push(name);
-      return { records: ['127.0.0.1'], ttl: 60, authenticated: false };
+      return { records: ['127.0.0.1'], ttl: 60, authenticated: false, name };
     },
     aaaa: async (name: string) => {
       throw new DnsError('ENODATA', `AAAA ${name}`, 'no such record');

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
 import { evaluateReport, retryWait, siteStateOf } from '../../src/delivery/attempt-result.ts';
 import type { AttemptReport, Conclusion, SessionRecord } from '../../src/delivery/worker/protocol.ts';
+import { classify } from '../../src/mail/classify/classify.ts';
 
 const schedule = {
   first: 5 * MINUTE,
@@ -70,14 +71,16 @@ describe('the result of an attempt', () => {
     [552, '5.3.4', 'the message has 2000 octets, mx.example accepts 1000 at most', 'message-too-large'],
     [553, '5.6.7', 'mx.example does not support internationalized addresses (SMTPUTF8)', 'protocol-error'],
   ])('is final when this side cannot offer the message: %i %s', (code, enhanced, text, bounceClass) => {
-    expect(evaluateReport(refused(code, enhanced, text))).toMatchObject({
+    expect(evaluateReport(refused(code, enhanced, text), classify)).toMatchObject({
       source: 'local',
       classification: { action: 'bounce', scope: 'message', bounceClass, suppress: 'never' },
     });
   });
 
   it('is a deferral when the required encryption is not available', () => {
-    expect(evaluateReport(refused(454, '4.7.5', 'mx.example does not offer STARTTLS'))).toMatchObject({
+    expect(
+      evaluateReport(refused(454, '4.7.5', 'mx.example does not offer STARTTLS'), classify),
+    ).toMatchObject({
       source: 'local',
       classification: { action: 'defer', bounceClass: 'tls-failed' },
     });

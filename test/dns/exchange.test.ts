@@ -25,7 +25,12 @@ afterEach(async () => {
 const HOST = { name: 'host.test', type: 'A' } as const;
 
 function between(servers: string[], timeoutMs: number): Exchange {
-  const exchange = createExchange({ servers: servers.map(parseServer), timeoutMs, random: systemRandom });
+  const exchange = createExchange({
+    servers: servers.map(parseServer),
+    timeoutMs,
+    trustsAd: () => true,
+    random: systemRandom,
+  });
   exchanges.push(exchange);
   return exchange;
 }

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { DnsError } from '../../src/dns/dns-error.ts';
-import { createResolver, type Resolver } from '../../src/dns/resolver.ts';
+import { type ConfigurableResolver, createResolver } from '../../src/dns/resolver.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
 let dns: DnsServer;
-let resolver: Resolver;
+let resolver: ConfigurableResolver;
 let now: number;
 
 beforeEach(async () => {
@@ -105,6 +105,16 @@ describe('a lookup returns', () => {
     expect(dns.questions.map(({ via }) => via)).toEqual(['udp', 'tcp']);
   });
 
+  it.each([
+    ['loopback', true],
+    ['always', true],
+    ['never', false],
+  ] as const)('counts the AD bit of a server on loopback with trustAd %s: %s', async (trustAd, counts) => {
+    dns.set('trusted.test', 'A', { values: ['192.0.2.1'], authenticated: true });
+    resolver.configure({ resolvers: [dns.address], timeoutMs: 5000, trustAd });
+    expect((await resolver.a('trusted.test')).authenticated).toBe(counts);
+  });
+
   it.each([true, false])('whether the resolver validated the answer: %s', async (authenticated) => {
     dns.set('signed.test', 'A', { values: ['192.0.2.1'], authenticated });
     expect((await resolver.a('signed.test')).authenticated).toBe(authenticated);
@@ -149,7 +159,12 @@ describe('aliases', () => {
     dns.set('www.test', 'CNAME', { values: ['edge.test'], ttl: 90 });
     dns.set('edge.test', 'CNAME', ['host.test']);
     dns.set('host.test', 'A', ['192.0.2.1']);
-    expect(await resolver.a('www.test')).toEqual({ records: ['192.0.2.1'], ttl: 90, authenticated: false });
+    expect(await resolver.a('www.test')).toEqual({
+      records: ['192.0.2.1'],
+      ttl: 90,
+      authenticated: false,
+      name: 'host.test',
+    });
     expect(dns.questions).toHaveLength(1);
   });
 

@@ -16,7 +16,7 @@ export function resolverOf(zone: Zone): Resolver {
   async function lookup<T>(type: string, name: string, read: (value: string) => T): Promise<DnsAnswer<T>> {
     const found = zone[`${type} ${name}`];
     if (typeof found === 'string') throw new DnsError(found, `${type} ${name}`, 'set by the test');
-    if (found !== undefined) return { records: found.map(read), ttl: 60, authenticated: false };
+    if (found !== undefined) return { records: found.map(read), ttl: 60, authenticated: false, name };
     const [alias] = zone[`CNAME ${name}`] ?? [];
     if (alias !== undefined && type !== 'CNAME') return lookup(type, alias, read);
     const exists = Object.keys(zone).some((key) => key.endsWith(` ${name}`) || key.endsWith(`.${name}`));

@@ -128,6 +128,9 @@ const NOT_OBSERVED: Record<string, string> = {
   'delivery.retry.factor': 'the same object as delivery.retry.first',
   'delivery.retry.expireMarketing': 'the same object as delivery.retry.expireTransactional',
   'dns.timeoutMs': 'set together with dns.resolvers',
+  'tlsReports.send': 'reports are sent on the next day; read for each session and each run',
+  'tlsReports.organization': 'reports are sent on the next day; read for each report',
+  'tlsReports.contact': 'reports are sent on the next day; read for each report',
   'doctor.blocklists': 'read at each run of the checks, see test/doctor',
   'doctor.mailHosts': 'read at each run of the checks, see test/doctor',
   'doctor.timeServers': 'read at each run of the checks, see test/doctor',
@@ -265,6 +268,35 @@ live(['delivery.allowPrivateNetworks'], async () => {
   await reload({ delivery: ['allowPrivateNetworks = false'] });
   await sendUntil('privat@empfang.example', 'bounced', 'failed');
   expect(sink.messages.some(({ to }) => to.includes('privat@empfang.example'))).toBe(false);
+});
+
+live(['delivery.tls.mtaSts'], async () => {
+  await reload({});
+  publishMailHost(dns, 'sts.example', sink.host);
+  await sendUntil('an@sts.example', 'delivered');
+  expect(dns.asked('_mta-sts.sts.example')).toBe(1);
+  await reload({ 'delivery.tls': ['mtaSts = false'] });
+  publishMailHost(dns, 'aus.example', sink.host);
+  await sendUntil('aus@aus.example', 'delivered');
+  expect(dns.asked('_mta-sts.aus.example')).toBe(0);
+});
+
+live(['delivery.tls.dane', 'dns.trustAd'], async () => {
+  const secure = { authenticated: true };
+  dns.set('dane.example', 'MX', { values: ['10 mx.dane.example'], ...secure });
+  dns.set('mx.dane.example', 'A', { values: [sink.host], ...secure });
+  const name = `_${sink.port}._tcp.mx.dane.example`;
+  const data = { usage: 3, selector: 1, matchingType: 1, certificate: Buffer.alloc(32) };
+  dns.set(name, 'TLSA', { values: [], raw: [{ type: 'TLSA', name, ttl: 300, data }], ...secure });
+  await reload({});
+  // The sink offers no TLS.
+  await sendUntil('a@dane.example', 'deferred');
+  await reload({ 'delivery.tls': ['dane = false'] });
+  await sendUntil('b@dane.example', 'delivered');
+  await reload({});
+  await sendUntil('c@dane.example', 'deferred');
+  await reload({ dns: [`resolvers = ["${dns.address}"]`, 'trustAd = "never"'] });
+  await sendUntil('d@dane.example', 'delivered');
 });
 
 live(['delivery.routes'], async () => {

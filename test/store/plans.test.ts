@@ -46,6 +46,7 @@ const BOUNDED: Record<string, string> = {
   erasures: 'people who are being erased',
   kept_mail: 'at most 1000 rows in each of 7 boxes',
   settings: 'a few names',
+  sts_policies: 'at most 20,000',
   subscription_group_numbers: 'created one by one',
   subscription_groups: 'created one by one',
   templates: 'limited per account',
@@ -79,6 +80,8 @@ const GROWING = new Set([
   'suppressions',
   'tls_failures',
   'tls_reports',
+  'tls_session_failures',
+  'tls_sessions',
   'webhook_deliveries',
 ]);
 

@@ -151,3 +151,8 @@ function alternativeNames(names: string[]): Buffer[] {
     der(SEQUENCE, der(OBJECT_IDENTIFIER, [0x55, 0x1d, 0x11]), der(OCTET_STRING, der(SEQUENCE, ...entries))),
   ];
 }
+
+/** The bytes of a PEM certificate. */
+export function derOf(cert: string): Buffer {
+  return Buffer.from(cert.replace(/-----[^-]+-----|\s/g, ''), 'base64');
+}

@@ -2,8 +2,11 @@ import { isIP } from 'node:net';
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Random, shuffled } from '../../core/random.ts';
 import { DnsError } from '../../dns/dns-error.ts';
-import type { Resolver } from '../../dns/resolver.ts';
+import type { DnsAnswer, Resolver } from '../../dns/resolver.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
+import type { DaneHost } from '../tls/dane.ts';
+import { type DestinationTls, permittedHosts, publishedTls, type TlsPolicies } from '../tls/host-policies.ts';
+import type { StsLookup } from '../tls/sts-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import type { Ipv6Use } from './egress.ts';
 import type { Guard } from './guard.ts';
@@ -13,7 +16,7 @@ import type { Guard } from './guard.ts';
  * SERVFAIL proves nothing about the domain: mail is deferred, never bounced.
  */
 export type RouteResult =
-  | { kind: 'hosts'; hosts: TargetHost[]; route: DeliveryRoute | null; ttl: number }
+  | { kind: 'hosts'; hosts: TargetHost[]; route: DeliveryRoute | null; ttl: number; tls?: DestinationTls }
   | { kind: 'failure'; failure: LocalFailure; ttl: number };
 
 export interface RouteFinder {
@@ -24,6 +27,8 @@ export interface RouteFinderDeps {
   resolver: Resolver;
   random: Random;
   guard: Guard;
+  /** TLS policies of destinations without a configured route. Default: none. */
+  tlsPolicies?: TlsPolicies;
   /** This and the next two are read at each lookup: a reload changes them. */
   readonly routes: DeliveryRoute[];
   readonly port: number;
@@ -43,16 +48,24 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   async function find(destination: string, ipv6: Ipv6Use): Promise<RouteResult> {
     const route = routeFor(deps.routes, destination);
     if (route !== null) return viaRoute(route, ipv6);
-    const mx = await mailExchangers(resolver, destination, random);
+    const [mx, sts] = await Promise.all([
+      mailExchangers(resolver, destination, random),
+      deps.tlsPolicies?.ofDestination(destination) ?? NO_STS,
+    ]);
     if (mx.kind === 'failure') return mx;
     const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
     const usable = withoutSelf(mx.exchangers, (name) => ownNames.has(name));
     if (usable.length === 0) return failure('routing-loop', mx.ttl);
-    return choose(await resolve(usable, ipv6), mx.ttl, mx.implicit);
+    // Hosts with TLSA records are permitted by these.
+    const permitted = mx.secure ? usable : permittedHosts(usable, sts.policy);
+    const resolved = await resolve(permitted, ipv6);
+    const chosen = choose(resolved, mx.ttl, mx.implicit);
+    if (chosen.kind === 'failure' || deps.tlsPolicies === undefined) return chosen;
+    return withPolicies(deps.tlsPolicies, destination, mx, sts, resolved, chosen);
   }
 
   /** Addresses of the first hosts, and of further ones while none can be used. */
-  async function resolve(names: string[], ipv6: Ipv6Use): Promise<FoundAddresses[]> {
+  async function resolve(names: readonly string[], ipv6: Ipv6Use): Promise<FoundAddresses[]> {
     const resolved: FoundAddresses[] = [];
     for (let start = 0; start < names.length; start += MAX_HOSTS) {
       // The others may have addresses.
@@ -80,16 +93,25 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
 
   /** Addresses of a host, IPv6 and IPv4 alternating. */
   async function addresses(name: string, ipv6: Ipv6Use): Promise<FoundAddresses> {
-    if (isIP(name) !== 0) return { name, found: [name], lookupFailed: false, unreachable: false, ttl: 3600 };
+    const ip = { canonical: name, secure: false, lookupFailed: false, unreachable: false, ttl: 3600 };
+    if (isIP(name) !== 0) return { ...ip, name, found: [name] };
     const families = await Promise.all([
       ...(ipv6 === 'always' ? [lookUp(() => resolver.aaaa(name))] : []),
       lookUp(() => resolver.a(name)),
     ]);
     const none = families.every(({ records, lookupFailed }) => records.length === 0 && !lookupFailed);
     if (none && ipv6 !== 'always') {
-      const { records, lookupFailed, ttl } = await lookUp(() => resolver.aaaa(name));
+      const answer = await lookUp(() => resolver.aaaa(name));
+      const { records, lookupFailed, ttl } = answer;
       const found = ipv6 === 'never' ? [] : shuffled(random, records);
-      return { name, found, lookupFailed, unreachable: records.length > found.length, ttl };
+      return {
+        name,
+        found,
+        lookupFailed,
+        unreachable: records.length > found.length,
+        ttl,
+        ...securityOf(name, [answer]),
+      };
     }
     const lists = families.map((family) => shuffled(random, family.records));
     const longest = Math.max(...lists.map((list) => list.length));
@@ -100,6 +122,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
       lookupFailed: families.some((family) => family.lookupFailed),
       unreachable: false,
       ttl: Math.min(...families.map((family) => family.ttl)),
+      ...securityOf(name, families),
     };
   }
 
@@ -128,8 +151,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   return { find };
 }
 
-interface FoundAddresses {
-  name: string;
+interface FoundAddresses extends DaneHost {
   found: string[];
   /** An address family could not be looked up. */
   lookupFailed: boolean;
@@ -145,7 +167,56 @@ const NOT_LOOKED_UP: FoundAddresses = {
   lookupFailed: true,
   unreachable: false,
   ttl: FAILURE_TTL_SECONDS,
+  canonical: '',
+  secure: false,
 };
+
+const NO_STS: StsLookup = { policy: null, fault: null };
+
+/** Adds the TLS policies that were published for the destination and its hosts. */
+async function withPolicies(
+  policies: TlsPolicies,
+  destination: string,
+  mx: Extract<MailExchangers, { kind: 'exchangers' }>,
+  sts: StsLookup,
+  resolved: readonly FoundAddresses[],
+  chosen: Extract<RouteResult, { kind: 'hosts' }>,
+): Promise<RouteResult> {
+  const nextHop = { names: [...new Set([destination, mx.name])], secure: mx.secure };
+  const found = await Promise.all(
+    chosen.hosts.map(async (host) => {
+      const { canonical, secure } = resolved.find(({ name }) => name === host.name) ?? NOT_RESOLVED;
+      const of = { name: host.name, canonical, secure };
+      const { policy, ttl } = await policies.ofHost(destination, sts.policy, of, nextHop);
+      return { host: policy === null ? host : { ...host, policy }, ttl };
+    }),
+  );
+  return {
+    ...chosen,
+    hosts: found.map(({ host }) => host),
+    // A policy that could not be obtained may be known soon.
+    ttl: Math.min(
+      sts.fault === null ? chosen.ttl : FAILURE_TTL_SECONDS,
+      chosen.ttl,
+      ...found.map(({ ttl }) => ttl),
+    ),
+    tls: publishedTls(sts),
+  };
+}
+
+const NOT_RESOLVED = { canonical: '', secure: false };
+
+/** Of the addresses that were found: all of them must be secure. */
+function securityOf(
+  name: string,
+  answers: readonly { records: string[]; authenticated: boolean; name: string }[],
+): Pick<DaneHost, 'canonical' | 'secure'> {
+  const positive = answers.filter(({ records }) => records.length > 0);
+  return {
+    canonical: positive[0]?.name ?? name,
+    secure: positive.length > 0 && positive.every(({ authenticated }) => authenticated),
+  };
+}
 
 interface Exchanger {
   name: string;
@@ -153,7 +224,16 @@ interface Exchanger {
 }
 
 type MailExchangers =
-  | { kind: 'exchangers'; exchangers: Exchanger[]; ttl: number; implicit: boolean }
+  | {
+      kind: 'exchangers';
+      exchangers: Exchanger[];
+      ttl: number;
+      implicit: boolean;
+      /** Whether DNSSEC secures the MX records, or there are none. */
+      secure: boolean;
+      /** The destination, or the name at the end of its CNAMEs. */
+      name: string;
+    }
   | { kind: 'failure'; failure: LocalFailure; ttl: number };
 
 /** MX hosts by preference, equal ones shuffled; the domain itself if there is no MX record (RFC 5321 §5.1). */
@@ -163,14 +243,14 @@ async function mailExchangers(
   random: Random,
 ): Promise<MailExchangers> {
   try {
-    const { records, ttl } = await resolver.mx(destination);
+    const { records, ttl, authenticated: secure, name } = await resolver.mx(destination);
     // RFC 7505: a single MX record whose name is the root.
     if (records.every(({ exchange }) => exchange === '')) return failure('null-mx', ttl);
     const exchangers = shuffled(random, records)
       .filter(({ exchange }) => exchange !== '')
       .map(({ exchange, preference }) => ({ name: exchange, preference }))
       .sort((a, b) => a.preference - b.preference);
-    return { kind: 'exchangers', exchangers, ttl, implicit: false };
+    return { kind: 'exchangers', exchangers, ttl, implicit: false, secure, name };
   } catch (error) {
     if (!(error instanceof DnsError)) throw error;
     if (error.code === 'ENOTFOUND' || error.code === 'EBADNAME')
@@ -181,6 +261,9 @@ async function mailExchangers(
       exchangers: [{ name: destination, preference: 0 }],
       ttl: FAILURE_TTL_SECONDS,
       implicit: true,
+      // In a signed zone only a secure answer denies a record, and its addresses must be secure, too.
+      secure: true,
+      name: destination,
     };
   }
 }
@@ -202,14 +285,16 @@ function routeFor(routes: DeliveryRoute[], destination: string): DeliveryRoute |
 }
 
 async function lookUp(
-  query: () => Promise<{ records: string[]; ttl: number }>,
-): Promise<{ records: string[]; ttl: number; lookupFailed: boolean }> {
+  query: () => Promise<DnsAnswer<string>>,
+): Promise<DnsAnswer<string> & { lookupFailed: boolean }> {
   try {
     return { ...(await query()), lookupFailed: false };
   } catch (error) {
     if (!(error instanceof DnsError)) throw error;
     return {
       records: [],
+      authenticated: false,
+      name: '',
       ttl: FAILURE_TTL_SECONDS,
       lookupFailed: !error.absent && error.code !== 'EBADNAME',
     };

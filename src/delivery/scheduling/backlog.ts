@@ -5,6 +5,7 @@ import {
   queueKeyText,
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
+import type { DestinationTls } from '../tls/host-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 
 /** A message that waits in memory, with its route. */
@@ -12,6 +13,8 @@ export interface Assignment {
   message: ReadyMessage;
   hosts: TargetHost[];
   route: DeliveryRoute | null;
+  /** What the destination has published about TLS; absent with a configured route. */
+  tls?: DestinationTls;
   /** When it was read from the queue (monotonic). */
   readAt: number;
 }

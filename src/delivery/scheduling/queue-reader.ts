@@ -180,11 +180,17 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     const result = routes.get(message.destination, egress.ipv6Of(pool), () => deps.onReadable(key));
     if (result === null) return { kind: 'unknown' };
     if (result.kind === 'failure') return result;
-    const { hosts, route } = result;
+    const { hosts, route, tls } = result;
     return {
       kind: 'site',
       site: sites.of(message.destination, hosts, route, pool),
-      assignment: { message, hosts, route, readAt: monotonic.now() },
+      assignment: {
+        message,
+        hosts,
+        route,
+        ...(tls === undefined ? {} : { tls }),
+        readAt: monotonic.now(),
+      },
     };
   }
 

@@ -1,8 +1,16 @@
 import type { Client } from './client.ts';
-import { type Connection, openSmtpConnection } from './connection.ts';
+import { type Connection, type ConnectionTerms, openSmtpConnection } from './connection.ts';
 import { SmtpSessionError, TlsHandshakeError } from './errors.ts';
-import type { AttemptReport, Conclusion, DeliveryJob, SessionRecord, TlsMode } from './protocol.ts';
+import type { SlotJob } from './idle-connections.ts';
+import type { AttemptReport, Conclusion, SessionRecord, TargetHost } from './protocol.ts';
 import { replyOf } from './reply-reader.ts';
+import {
+  failureTypeOf,
+  obstacleOf,
+  requiredByText,
+  requirementOf,
+  type TlsRequirement,
+} from './requirement.ts';
 import { type OutgoingMessage, offer } from './session.ts';
 import { insecure, moreSignificant, type NextStep, nextStep, type SessionResult } from './session-result.ts';
 
@@ -12,7 +20,7 @@ import { insecure, moreSignificant, type NextStep, nextStep, type SessionResult 
  * The idle connection of the slot is tried first if it leads to one of the job's hosts. Otherwise, or if that connection
  * fails before the reply to MAIL, the hosts are tried in their order. If an address cannot be connected to, the host's
  * next address follows. The next host follows if the greeting is an error, if the host cannot encrypt or refuses the
- * sender, and once if it defers the recipient. A decisive reply about the recipient or the message ends the attempt, and
+ * sender, is excluded by a published TLS policy, and once if it defers the recipient. A decisive reply about the recipient or the message ends the attempt, and
  * so does a connection that is lost after the final dot: no other host gets the message. The main thread decides about
  * retries.
  */
@@ -45,9 +53,12 @@ interface Progress {
   connection: Connection | null;
 }
 
+/** The part of a job that the attempt needs once the message is composed. */
+export type AttemptJob = SlotJob & { id: number };
+
 /** Never throws because of a server. Null: the worker was stopped before any host could have accepted the message. */
 export async function attempt(
-  job: DeliveryJob,
+  job: AttemptJob,
   message: OutgoingMessage,
   client: Client,
 ): Promise<AttemptReport | null> {
@@ -64,9 +75,10 @@ export async function attempt(
     if (session.full) progress.fullSessions++;
     return progress.fullSessions >= MAX_FULL_SESSIONS || isOver() ? 'conclude' : next;
   };
-  const tryAt = (host: string, address: string, tls: TlsMode) => {
+  const tryAt = (host: string, address: string, requirement: TlsRequirement, plain: boolean) => {
     progress.connection?.wire.quit();
-    return tryAddress(newRecord(host, address, job, client), { ...job, tls }, message, dueAt, client);
+    const terms = { ...job, requirement, plain };
+    return tryAddress(newRecord(host, address, job, client), terms, message, dueAt, client);
   };
   const conclude = (): AttemptReport | null => {
     if (progress.connection) idle.put(job, progress.connection);
@@ -79,6 +91,7 @@ export async function attempt(
   if (reused) {
     const session = await tryConnection(
       reused,
+      requirementOf(job, hostOf(job, reused)),
       newRecord(reused.host, reused.address, job, client),
       message,
       dueAt,
@@ -92,14 +105,23 @@ export async function attempt(
   }
   for (const host of job.hosts.slice(0, MAX_HOSTS)) {
     if (host.name === triedHost) continue;
+    const requirement = requirementOf(job, host);
+    const obstacle = obstacleOf(requirement);
+    if (obstacle !== null) {
+      const record = newRecord(host.name, '', job, client);
+      record.tlsResult = { failure: obstacle.type, reason: obstacle.text };
+      if (evaluate(finish(record, insecure('dns', obstacle.text), client, {})) === 'conclude')
+        return conclude();
+      continue;
+    }
     const addresses = host.addresses.filter((address) => hasSource(address, job)).slice(0, MAX_ADDRESSES);
     if (addresses.length === 0)
       evaluate(unreachable(newRecord(host.name, '', job, client), host.addresses, client));
     for (const address of addresses) {
-      const session = await tryAt(host.name, address, job.tls);
+      const session = await tryAt(host.name, address, requirement, false);
       let next = evaluate(session);
-      if (session.tlsFailed && job.tls === 'opportunistic' && next !== 'conclude') {
-        next = evaluate(await tryAt(host.name, address, 'none'));
+      if (session.tlsFailed && requirement.mode === 'opportunistic' && next !== 'conclude') {
+        next = evaluate(await tryAt(host.name, address, requirement, true));
       }
       if (next === 'conclude') return conclude();
       if (next === 'next-host') break;
@@ -111,21 +133,27 @@ export async function attempt(
 /** A session that begins with the connection. */
 async function tryAddress(
   record: SessionRecord,
-  job: DeliveryJob,
+  terms: ConnectionTerms,
   message: OutgoingMessage,
   dueAt: number,
   client: Client,
 ): Promise<Session> {
   try {
-    const opened = await openSmtpConnection(record, job, dueAt, client);
-    if ('wire' in opened) return await tryConnection(opened, record, message, dueAt, client);
+    const opened = await openSmtpConnection(record, terms, dueAt, client);
+    if ('wire' in opened)
+      return await tryConnection(opened, terms.requirement, record, message, dueAt, client);
     return finish(record, opened, client, {});
   } catch (error) {
     if (!(error instanceof SmtpSessionError)) throw error;
     // A 421 is no statement about TLS.
     const tlsFailed = error.phase === 'starttls' && error.reply === null;
-    const isInsecure = error instanceof TlsHandshakeError && job.tls !== 'opportunistic';
-    const result = isInsecure ? insecure('starttls', error.message) : broken(error);
+    if (!(error instanceof TlsHandshakeError)) return finish(record, broken(error), client, { tlsFailed });
+    const { requirement } = terms;
+    record.tlsResult = { failure: failureTypeOf(error.code), reason: error.code || error.message };
+    const result =
+      requirement.mode === 'opportunistic'
+        ? broken(error)
+        : insecure('starttls', error.message + requiredByText(requirement));
     return finish(record, result, client, { tlsFailed });
   }
 }
@@ -133,6 +161,7 @@ async function tryAddress(
 /** A session over a connection that is ready for MAIL. */
 async function tryConnection(
   connection: Connection,
+  requirement: TlsRequirement,
   record: SessionRecord,
   message: OutgoingMessage,
   dueAt: number,
@@ -140,7 +169,7 @@ async function tryConnection(
 ): Promise<Session> {
   const { wire, tls } = connection;
   record.localAddress = wire.localAddress;
-  record.tls = tls;
+  record.tls = tls === null ? null : { ...tls, policy: requirement.mode, requiredBy: requirement.source };
   wire.limitUntil(dueAt);
   try {
     const result = await offer(connection, message, client.timeouts);
@@ -159,8 +188,13 @@ function broken(failure: SmtpSessionError): SessionResult {
   return { kind: 'broken', phase, reply: reply ? replyOf(reply) : null, error };
 }
 
+/** The job's host to which the connection leads. */
+function hostOf(job: AttemptJob, { host, address }: Connection): TargetHost {
+  return job.hosts.find(({ name }) => name === host) ?? { name: host, addresses: [address] };
+}
+
 /** IPv6 requires an IPv6 source address. */
-function hasSource(address: string, job: DeliveryJob): boolean {
+function hasSource(address: string, job: AttemptJob): boolean {
   return !address.includes(':') || job.egress.address6 !== undefined;
 }
 
@@ -175,7 +209,7 @@ function unreachable(record: SessionRecord, addresses: readonly string[], client
   );
 }
 
-function newRecord(host: string, address: string, job: DeliveryJob, client: Client): SessionRecord {
+function newRecord(host: string, address: string, job: AttemptJob, client: Client): SessionRecord {
   const now = client.clock.now();
   return {
     host,
@@ -213,7 +247,7 @@ const CONCLUSIONS: Record<SessionResult['kind'], Conclusion> = {
   unanswered: 'unanswered',
 };
 
-function report({ id, slot }: DeliveryJob, { result, sessions }: Progress): AttemptReport {
+function report({ id, slot }: AttemptJob, { result, sessions }: Progress): AttemptReport {
   if (result === null)
     return { id, slot, conclusion: 'unreachable', phase: 'connect', reply: null, sessions };
   const { kind, phase, reply } = result;

@@ -1,8 +1,9 @@
 import type { SmtpPhase } from '../../mail/reply.ts';
-import type { Encryption } from './encryption.ts';
+import { type Encrypted, type Encryption, TrustAnchorFound } from './encryption.ts';
 import { SmtpSessionError } from './errors.ts';
-import type { DeliveryJob, SessionRecord, TlsRecord } from './protocol.ts';
+import type { DeliveryJob, SessionRecord, TlsRecord, TlsResult } from './protocol.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
+import { failureTypeOf, requiredByText, type TlsRequirement } from './requirement.ts';
 import { insecure, type SessionResult } from './session-result.ts';
 import { openWire, type Wire, type WireDeps } from './wire.ts';
 
@@ -14,6 +15,8 @@ export interface Connection {
   readonly address: string;
   readonly extensions: ServerExtensions;
   readonly tls: TlsRecord | null;
+  /** What was required when it was opened. */
+  readonly requirement: TlsRequirement;
   /** Transactions begun so far. */
   transactions: number;
   /** The last transaction did not end: RSET has to precede the next. */
@@ -21,7 +24,11 @@ export interface Connection {
 }
 
 /** What a job requires of a connection. */
-export type ConnectionTerms = Pick<DeliveryJob, 'port' | 'tls' | 'auth' | 'egress'>;
+export interface ConnectionTerms extends Pick<DeliveryJob, 'port' | 'auth' | 'egress'> {
+  requirement: TlsRequirement;
+  /** Does not try TLS: the handshake failed before, and plain text is permitted. */
+  plain: boolean;
+}
 
 export interface ConnectionDeps extends WireDeps {
   encryption: Encryption;
@@ -33,12 +40,30 @@ export interface ConnectionDeps extends WireDeps {
  * No wait ends after `dueAt` (clock of the deadlines).
  */
 export async function openSmtpConnection(
+  ...args: Parameters<typeof openOnce>
+): Promise<Connection | SessionResult> {
+  try {
+    return await openOnce(...args);
+  } catch (error) {
+    if (!(error instanceof TrustAnchorFound)) throw error;
+    try {
+      return await openOnce(...args);
+    } catch (again) {
+      // The server changes its anchor with each connection.
+      if (again instanceof TrustAnchorFound) throw new SmtpSessionError('starttls', 'the certificates vary');
+      throw again;
+    }
+  }
+}
+
+async function openOnce(
   record: SessionRecord,
   terms: ConnectionTerms,
   dueAt: number,
   deps: ConnectionDeps,
 ): Promise<Connection | SessionResult> {
   const { timeouts } = deps;
+  const { requirement } = terms;
   const localAddress = localAddressFor(record.address, terms.egress);
   const { host, address, port } = record;
   const wire = await openWire(
@@ -62,19 +87,23 @@ export async function openSmtpConnection(
   if (!isOk(hello)) return refused(answered('ehlo', hello));
   let extensions = parseExtensions(hello.lines);
 
-  if (terms.tls !== 'none') {
+  if (requirement.mode !== 'none' && !terms.plain) {
     const reply = extensions.startTls ? await command('starttls', 'STARTTLS') : null;
     if (reply && isOk(reply)) {
-      record.tls = await deps.encryption.begin(wire, host, port, terms.tls);
+      const encrypted = await encrypt(wire, deps.encryption, record, requirement);
+      record.tls = encrypted.record;
+      record.tlsResult = tlsResultOf(encrypted, requirement);
       // RFC 3207 §4.2: replies from before the handshake are void.
       hello = await sendEhlo(command, terms.egress.hostname);
       if (!isOk(hello)) return refused(answered('ehlo', hello));
       extensions = parseExtensions(hello.lines);
-    } else if (terms.tls !== 'opportunistic') {
+    } else {
       const reason = reply
         ? `refuses STARTTLS: ${reply.code} ${replyOf(reply).text}`
         : 'does not offer STARTTLS';
-      return refused(insecure('starttls', `${host} ${reason}`));
+      record.tlsResult = { failure: 'starttls-not-supported', reason };
+      if (requirement.mode !== 'opportunistic')
+        return refused(insecure('starttls', `${host} ${reason}${requiredByText(requirement)}`));
     }
   }
 
@@ -84,7 +113,40 @@ export async function openSmtpConnection(
     const login = await authenticate(command, extensions, terms.auth);
     if (login.code !== 235) return refused(answered('auth', login));
   }
-  return { wire, host, address, extensions, tls: record.tls, transactions: 0, unfinished: false };
+  return {
+    wire,
+    host,
+    address,
+    extensions,
+    tls: record.tls,
+    requirement,
+    transactions: 0,
+    unfinished: false,
+  };
+}
+
+/** A certificate that is not accepted ends the wire. */
+async function encrypt(
+  wire: Wire,
+  encryption: Encryption,
+  { host, port }: SessionRecord,
+  requirement: TlsRequirement,
+): Promise<Encrypted> {
+  try {
+    return await encryption.begin(wire, host, port, requirement);
+  } catch (error) {
+    wire.close('the TLS handshake failed');
+    throw error;
+  }
+}
+
+/** What an MTA-STS policy in mode testing would have refused is a failure in the report (RFC 8461 §5). */
+function tlsResultOf({ certificateFault }: Encrypted, { policy }: TlsRequirement): TlsResult {
+  const success = { failure: null, reason: '' };
+  if (policy?.kind !== 'mta-sts') return success;
+  if (policy.fault !== undefined) return { failure: policy.fault.type, reason: policy.fault.text };
+  if (certificateFault === '') return success;
+  return { failure: failureTypeOf(certificateFault), reason: certificateFault };
 }
 
 /** Sends a command and resolves with its reply. */
@@ -108,7 +170,7 @@ function passwordObstacle(
   return tls.verified || allowUnverified ? null : 'its certificate was not verified';
 }
 
-type Auth = NonNullable<ConnectionTerms['auth']>;
+type Auth = NonNullable<DeliveryJob['auth']>;
 
 /** RFC 4954 with PLAIN (RFC 4616), else LOGIN, which no RFC defines and many servers support. */
 async function authenticate(
@@ -142,7 +204,7 @@ function base64(text: string): string {
 }
 
 /** The source address: `address6` for IPv6; `address` for IPv4, or undefined: the system chooses. */
-function localAddressFor(address: string, egress: ConnectionTerms['egress']): string | undefined {
+function localAddressFor(address: string, egress: DeliveryJob['egress']): string | undefined {
   return address.includes(':') ? egress.address6 : egress.address;
 }
 

@@ -1,61 +1,156 @@
 import { isIP } from 'node:net';
-import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls';
 import { LRUCache } from 'lru-cache';
-import type { TlsMode, TlsRecord } from './protocol.ts';
+import { TlsHandshakeError } from './errors.ts';
+import type { DanePolicy, TlsRecord } from './protocol.ts';
+import { TLSA_MISMATCH, type TlsRequirement } from './requirement.ts';
+import { chainOf, matchesServer, trustAnchors } from './tlsa.ts';
 import type { Wire } from './wire.ts';
 
 /**
- * STARTTLS (RFC 3207) by TLS mode. All connections share one secure context, because loading the root certificates takes
- * milliseconds, and TLS sessions are cached, because resuming one saves both sides the expensive part of the handshake.
+ * STARTTLS (RFC 3207) by TLS mode, and verification of certificates by authorities or TLSA records. Connections share
+ * secure contexts, because loading the root certificates takes milliseconds, and TLS sessions are cached, because
+ * resuming one saves both sides the expensive part of the handshake.
  */
 export interface Encryption {
-  /** Encrypts a wire whose server has just accepted STARTTLS. Throws `TlsHandshakeError`. */
-  begin(wire: Wire, hostname: string, port: number, mode: TlsMode): Promise<TlsRecord>;
+  /**
+   * Encrypts a wire whose server has just accepted STARTTLS. Throws `TlsHandshakeError` if that fails or the
+   * certificate is not what is required, and `TrustAnchorFound`, after which a new connection succeeds.
+   */
+  begin(wire: Wire, hostname: string, port: number, requirement: TlsRequirement): Promise<Encrypted>;
 }
+
+export interface Encrypted {
+  record: TlsRecord;
+  /** Node's code of what is wrong with the certificate, '' when it was verified; modes that do not verify accept it. */
+  certificateFault: string;
+}
+
+/**
+ * The trust anchor of a host that publishes DANE-TA records is now known. OpenSSL verifies a chain only against anchors
+ * that it has before the handshake, and a TLSA record usually has only a hash of the anchor.
+ */
+export class TrustAnchorFound extends Error {}
 
 interface CachedSession {
   session: Buffer;
-  /** Whether the certificate of the first session was verified: a resumed session presents none. */
-  verified: boolean;
+  /** How the certificate of the first session was verified: a resumed session presents none. */
+  verification: TlsRecord['verification'];
 }
 
 const MAX_CACHED_SESSIONS = 1000;
+/** Hosts with DANE-TA records, some KiB each. */
+const MAX_ANCHORED = 500;
+/** RFC 8996: nothing older. */
+const MIN_VERSION = 'TLSv1.2';
 
 /** `authorities`: PEM certificates to trust in addition to the built-in ones. */
 export function createEncryption(authorities: readonly string[] = []): Encryption {
   const sessions = new LRUCache<string, CachedSession>({ max: MAX_CACHED_SESSIONS });
+  /** Contexts that trust only the anchors of a host's TLSA records, by requirement. */
+  const anchored = new LRUCache<string, SecureContext>({ max: MAX_ANCHORED });
   let context: SecureContext | null = null;
   const sharedContext = () => {
-    // RFC 8996: nothing older than TLS 1.2.
     context ??= createSecureContext({
-      minVersion: 'TLSv1.2',
+      minVersion: MIN_VERSION,
       ...(authorities.length > 0 ? { ca: [...rootCertificates, ...authorities] } : {}),
     });
     return context;
   };
+
+  /** Whether a TLSA record matches. Throws when none does, and when the anchors were not known. */
+  function verifyByDane(socket: TLSSocket, { key }: TlsRequirement, policy: DanePolicy): void {
+    const chain = chainOf(socket.getPeerCertificate(true));
+    if (matchesServer(policy.records, chain)) return;
+    if (anchored.has(key)) {
+      if (socket.authorized) return;
+      // Another anchor of the records may have issued this certificate.
+      anchored.delete(key);
+      throw mismatch(policy, String(socket.authorizationError));
+    }
+    const anchors = trustAnchors(policy.records, chain);
+    if (anchors.length === 0) throw mismatch(policy, TLSA_MISMATCH);
+    let anchoredContext: SecureContext;
+    try {
+      anchoredContext = createSecureContext({
+        minVersion: MIN_VERSION,
+        ca: anchors.map(pem),
+        // An anchor need not be self-signed.
+        allowPartialTrustChain: true,
+      });
+    } catch {
+      // A record that claims to have a certificate has other bytes.
+      throw mismatch(policy, TLSA_MISMATCH);
+    }
+    anchored.set(key, anchoredContext);
+    throw new TrustAnchorFound();
+  }
+
   return {
-    begin: async (wire, hostname, port, mode) => {
-      const key = `${mode} ${hostname} ${port}`;
+    begin: async (wire, hostname, port, requirement) => {
+      const { mode, source, dane } = requirement;
+      const key = `${requirement.key} ${hostname} ${port}`;
       const earlier = sessions.get(key);
       // A session is offered once, so that a server that fails to resume it does not fail each time.
       sessions.delete(key);
+      // RFC 7672 §8.1: the TLSA base domain.
+      const name = dane?.base ?? hostname;
       const socket = await wire.encrypt({
-        secureContext: sharedContext(),
-        host: hostname,
+        secureContext: (dane === null ? undefined : anchored.get(requirement.key)) ?? sharedContext(),
+        host: name,
         // RFC 6066 §3: no literal addresses in server_name.
-        ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
-        rejectUnauthorized: mode === 'verified',
+        ...(isIP(name) === 0 ? { servername: name } : {}),
+        rejectUnauthorized: mode === 'verified' && dane === null,
+        ...(dane === null ? {} : { checkServerIdentity: identityIn(dane.names) }),
         ...(earlier ? { session: earlier.session } : {}),
       });
-      const verified = socket.isSessionReused() ? (earlier?.verified ?? false) : socket.authorized;
-      socket.on('session', (session: Buffer) => sessions.set(key, { session, verified }));
-      if (socket.isSessionReused() && earlier) sessions.set(key, earlier);
+      const isResumed = socket.isSessionReused() && earlier !== undefined;
+      if (dane !== null && !isResumed) verifyByDane(socket, requirement, dane);
+      const verification = isResumed ? earlier.verification : verificationOf(socket, dane !== null);
+      socket.on('session', (session: Buffer) => sessions.set(key, { session, verification }));
+      if (isResumed) sessions.set(key, earlier);
       return {
-        protocol: socket.getProtocol() ?? 'unknown',
-        cipher: socket.getCipher().standardName,
-        verified,
-        policy: mode,
+        record: {
+          protocol: socket.getProtocol() ?? 'unknown',
+          cipher: socket.getCipher().standardName,
+          verified: verification !== 'none',
+          policy: mode,
+          requiredBy: source,
+          verification,
+        },
+        certificateFault: verification === 'none' ? String(socket.authorizationError ?? '') : '',
       };
     },
   };
+}
+
+function verificationOf(socket: TLSSocket, byDane: boolean): TlsRecord['verification'] {
+  if (byDane) return 'dane';
+  return socket.authorized ? 'webpki' : 'none';
+}
+
+/** Accepts a certificate with one of the names (RFC 7672 §3.2.2). */
+function identityIn(names: readonly string[]): NonNullable<ConnectionOptions['checkServerIdentity']> {
+  return (_, certificate) => {
+    const faults = names.map((name) => checkServerIdentity(name, certificate));
+    return faults.includes(undefined) ? undefined : faults[0];
+  };
+}
+
+function mismatch({ tlsaName }: DanePolicy, code: string): TlsHandshakeError {
+  const detail = code === TLSA_MISMATCH ? '' : `: ${code}`;
+  const text = `TLS handshake failed: the certificate does not match the TLSA records of ${tlsaName}${detail}`;
+  return new TlsHandshakeError('starttls', text, code);
+}
+
+function pem(der: Buffer): string {
+  const lines = der.toString('base64').replace(/.{64}(?=.)/g, '$&\n');
+  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
 }

@@ -18,8 +18,16 @@ export class SmtpSessionError extends Error {
   }
 }
 
-/** The TLS handshake failed. */
-export class TlsHandshakeError extends SmtpSessionError {}
+/** The TLS handshake failed, or the certificate is not what is required. */
+export class TlsHandshakeError extends SmtpSessionError {
+  /** Node's or OpenSSL's code, '' for none: `CERT_HAS_EXPIRED`. */
+  readonly code: string;
+
+  constructor(phase: SmtpPhase, message: string, code = '') {
+    super(phase, message);
+    this.code = code;
+  }
+}
 
 /** What is awaited in each phase, for messages: `timed out after 5 min waiting for the reply to MAIL`. */
 const AWAITED: Record<SmtpPhase, string> = {

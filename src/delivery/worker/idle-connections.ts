@@ -1,5 +1,6 @@
-import type { Connection, ConnectionTerms } from './connection.ts';
+import type { Connection } from './connection.ts';
 import type { DeliveryJob } from './protocol.ts';
+import { requirementOf, satisfies } from './requirement.ts';
 
 /**
  * The idle connections, at most one for each slot. `take` removes a connection, `put` returns it. A connection that the
@@ -7,11 +8,20 @@ import type { DeliveryJob } from './protocol.ts';
  */
 export interface IdleConnections {
   /** The slot's connection if it is suitable for this job; otherwise it is closed. */
-  take(job: DeliveryJob): Connection | null;
+  take(job: SlotJob): Connection | null;
   /** Stores the connection for the slot's next job; one that has reached its number of messages is closed. */
-  put(job: DeliveryJob, connection: Connection): void;
+  put(job: SlotJob, connection: Connection): void;
   closeAll(): void;
 }
+
+/** The part of a job that matters for connections. */
+export type SlotJob = Pick<
+  DeliveryJob,
+  'slot' | 'hosts' | 'port' | 'tls' | 'tlsSource' | 'auth' | 'egress' | 'messagesPerConnection' | 'idleMs'
+>;
+
+/** What jobs that share a connection have in common, in addition to TLS. */
+type ConnectionTerms = Pick<DeliveryJob, 'port' | 'auth' | 'egress'>;
 
 /** `limit`: maximum number of idle connections; the one that has been idle longest is closed for the next. */
 export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleConnections {
@@ -43,8 +53,8 @@ export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleCon
         if (idle.size < limit) break;
         remove(slot)?.connection.wire.quit();
       }
-      const { port, tls, auth, egress } = job;
-      idle.set(job.slot, { connection, terms: { port, tls, egress, ...(auth ? { auth } : {}) } });
+      const { port, auth, egress } = job;
+      idle.set(job.slot, { connection, terms: { port, egress, ...(auth ? { auth } : {}) } });
       wire.startIdle(job.idleMs, () => idle.delete(job.slot));
     },
     closeAll: () => {
@@ -53,16 +63,18 @@ export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleCon
   };
 }
 
-function suits(connection: Connection, job: DeliveryJob): boolean {
+function suits(connection: Connection, job: SlotJob): boolean {
   return job.hosts.some(
-    (host) => host.name === connection.host && host.addresses.includes(connection.address),
+    (host) =>
+      host.name === connection.host &&
+      host.addresses.includes(connection.address) &&
+      satisfies(connection, requirementOf(job, host)),
   );
 }
 
 function equalTerms(a: ConnectionTerms, b: ConnectionTerms): boolean {
   return (
     a.port === b.port &&
-    a.tls === b.tls &&
     a.auth?.user === b.auth?.user &&
     a.auth?.password === b.auth?.password &&
     a.auth?.allowUnverified === b.auth?.allowUnverified &&

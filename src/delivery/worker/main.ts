@@ -25,6 +25,7 @@ const client = createSmtpClient({
   dial: dialTcp,
   timeouts: SMTP_TIMEOUTS,
   idleConnections: setup.idleConnections,
+  authorities: setup.authorities,
 });
 const sharedContents = createSharedContents();
 const send = (message: FromWorker) => port.postMessage(message);

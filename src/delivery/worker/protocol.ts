@@ -13,6 +13,8 @@ import type { EncodedContent } from '../../mail/stored-content.ts';
 export interface TargetHost {
   name: string;
   addresses: string[];
+  /** What the recipient's side has published about TLS; absent: nothing that applies to this host. */
+  policy?: HostPolicy;
 }
 
 /**
@@ -21,6 +23,64 @@ export interface TargetHost {
  * certificate must be valid for the host's name.
  */
 export type TlsMode = 'none' | 'opportunistic' | 'required' | 'verified';
+
+/** Who requires the TLS mode of a session. */
+export type TlsSource = 'default' | 'profile' | 'route' | 'mta-sts' | 'dane';
+
+/** A published policy, as far as it concerns one host. */
+export type HostPolicy = DanePolicy | StsHostPolicy;
+
+/** TLSA records of a host whose DNS data is signed (RFC 7672). */
+export interface DanePolicy {
+  kind: 'dane';
+  /** The TLSA base domain: the name in SNI. */
+  base: string;
+  /** `_25._tcp.mx.example.net` */
+  tlsaName: string;
+  /** Names that a certificate issued by a trust anchor may have (RFC 7672 §3.2.2). */
+  names: string[];
+  /** The usable records; none: the session is encrypted and the certificate not verified (RFC 7672 §2.2). */
+  records: TlsaAssociation[];
+  /** Why no mail may be sent to this host. */
+  fault?: PolicyFault;
+}
+
+/** The usable combinations of RFC 7672 §3.1. `data`: hex. */
+export interface TlsaAssociation {
+  /** 2: trust anchor (DANE-TA); 3: the server's own certificate (DANE-EE). */
+  usage: 2 | 3;
+  /** 0: the certificate; 1: its public key. */
+  selector: 0 | 1;
+  /** 0: the bytes themselves; 1: their SHA-256; 2: SHA-512. */
+  matchingType: 0 | 1 | 2;
+  data: string;
+}
+
+/** The MTA-STS policy of the recipient domain (RFC 8461). `fault`: the host is not in it; only reported in mode testing. */
+export interface StsHostPolicy {
+  kind: 'mta-sts';
+  domain: string;
+  mode: 'enforce' | 'testing';
+  fault?: PolicyFault;
+}
+
+export interface PolicyFault {
+  type: TlsFailureType;
+  text: string;
+}
+
+/** RFC 8460 §4.3. */
+export type TlsFailureType =
+  | 'starttls-not-supported'
+  | 'certificate-host-mismatch'
+  | 'certificate-expired'
+  | 'certificate-not-trusted'
+  | 'validation-failure'
+  | 'tlsa-invalid'
+  | 'dnssec-invalid'
+  | 'sts-policy-fetch-error'
+  | 'sts-policy-invalid'
+  | 'sts-webpki-invalid';
 
 /** The part of a content that is the same in other jobs: each worker decodes it once and caches it by its id. */
 export interface SharedReference extends EncodedContent<SharedArrayBuffer> {
@@ -48,7 +108,9 @@ export interface DeliveryJob {
   signers: DkimSigner[];
   hosts: TargetHost[];
   port: number;
+  /** The configured mode; the policy of a host may require more. */
   tls: TlsMode;
+  tlsSource: TlsSource;
   /**
    * SMTP AUTH at a fixed route. The password is sent only to a host whose certificate was verified, unless
    * `allowUnverified` is set; on an unencrypted connection only over loopback.
@@ -62,9 +124,21 @@ export interface DeliveryJob {
 export interface TlsRecord {
   protocol: string;
   cipher: string;
+  /** Whether the server's certificate was verified, in either way. */
   verified: boolean;
-  /** The TLS mode of the job. */
+  /** The TLS mode that applied, and who required it. */
   policy: TlsMode;
+  requiredBy: TlsSource;
+  /** webpki: a trusted authority vouches for the host's name; dane: a TLSA record matches. */
+  verification: 'none' | 'webpki' | 'dane';
+}
+
+/** What a new session adds to the report for the recipient's side (RFC 8460). */
+export interface TlsResult {
+  /** Null: a success. */
+  failure: TlsFailureType | null;
+  /** Of a failure. */
+  reason: string;
 }
 
 /** One session with one address: a line of the message's timeline. */
@@ -82,6 +156,8 @@ export interface SessionRecord {
   error: string | null;
   startedAt: number;
   endedAt: number;
+  /** Set when TLS was negotiated, refused or required in this session; not on a connection that was open already. */
+  tlsResult?: TlsResult;
 }
 
 /**
@@ -111,6 +187,8 @@ export interface WorkerSetup {
    * a thread dies, the counter separates the jobs that were not begun from those that may have been sent.
    */
   begun: SharedArrayBuffer;
+  /** PEM certificates of authorities to trust in addition to the built-in ones. */
+  authorities: string[];
   /** Maximum number of idle connections of the worker. */
   idleConnections: number;
 }

@@ -87,6 +87,8 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
   let onIdleClosed: (() => void) | null = null;
   let expiryText: TextOfPhase = () => '';
   let handshaking = false;
+  /** Of the socket's error. */
+  let errorCode = '';
   /** Received data is ignored. */
   let muted = false;
 
@@ -108,7 +110,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     if (!failure) {
       retire((at) =>
         isHandshake
-          ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`)
+          ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`, errorCode)
           : new SmtpSessionError(at, text(at)),
       );
     }
@@ -181,8 +183,10 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     if (muted) reader.clear();
     if (replies.length > MAX_WAITING_REPLIES) fail(() => UNSOLICITED);
   };
-  const onError = (error: NodeJS.ErrnoException) =>
+  const onError = (error: NodeJS.ErrnoException) => {
+    errorCode = error.code ?? '';
     fail((at) => socketErrorText(error, at, options.localAddress));
+  };
   const onEnd = () => fail(closedByServer);
   const onClose = () => {
     fail(closedByServer);

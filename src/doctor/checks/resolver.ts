@@ -1,7 +1,8 @@
 import { getServers } from 'node:dns';
 import { SECOND } from '../../core/clock.ts';
 import { DnsError } from '../../dns/dns-error.ts';
-import { createResolver } from '../../dns/resolver.ts';
+import { createResolver, trustsAd } from '../../dns/resolver.ts';
+import { parseServer } from '../../dns/transport.ts';
 import { check, type DoctorContext } from '../context.ts';
 import { failure, ok, type Result, unknown, warning } from '../finding.ts';
 
@@ -12,6 +13,8 @@ interface ServerFacts {
   invented: string[] | null;
   /** Whether it validated a signed name; null: it did not answer. */
   validates: boolean | null;
+  /** Whether its validation is trusted (`dns.trustAd`). */
+  isTrusted: boolean;
   /** Median time of lookups that were answered, ms; null: none was. */
   latencyMs: number | null;
 }
@@ -40,9 +43,15 @@ export const resolverCheck = check<ServerFacts[]>({
 
 async function examine(
   server: string,
-  { clock, random, monotonic, signal }: DoctorContext,
+  { clock, random, monotonic, signal, config }: DoctorContext,
 ): Promise<ServerFacts> {
-  const resolver = createResolver({ resolvers: [server], timeoutMs: TIMEOUT_MS, clock, random });
+  const resolver = createResolver({
+    resolvers: [server],
+    timeoutMs: TIMEOUT_MS,
+    trustAd: 'always',
+    clock,
+    random,
+  });
   const times: number[] = [];
   const timed = async <T>(lookup: Promise<T>): Promise<T | DnsError> => {
     const began = monotonic.now();
@@ -69,6 +78,7 @@ async function examine(
         ? answers.flatMap((answer) => (answer instanceof DnsError ? [] : answer.records))
         : null,
       validates: root instanceof DnsError ? null : root.authenticated,
+      isTrusted: trustsAd(config.dns.trustAd, parseServer(server)),
       latencyMs: times.sort((one, two) => one - two)[times.length >> 1] ?? null,
     };
   } finally {
@@ -78,7 +88,7 @@ async function examine(
 
 export const OWN_RESOLVER = 'apt install unbound, then set dns.resolvers = ["127.0.0.1"]';
 
-export function judgeServer({ server, invented, validates, latencyMs }: ServerFacts): Result[] {
+export function judgeServer({ server, invented, validates, isTrusted, latencyMs }: ServerFacts): Result[] {
   if (latencyMs === null)
     return [failure(server, 'The DNS server does not answer, or cannot resolve anything.', OWN_RESOLVER)];
   const results: Result[] = [];
@@ -109,5 +119,8 @@ export function judgeServer({ server, invented, validates, latencyMs }: ServerFa
       ),
     );
   const time = `${latencyMs < 1 ? '<1' : Math.round(latencyMs)} ms`;
-  return results.length > 0 ? results : [ok(server, `Answers in ${time} and validates DNSSEC.`)];
+  const trust = isTrusted
+    ? ''
+    : ' Its validation is not trusted (dns.trustAd), so TLSA records of mail servers do not apply.';
+  return results.length > 0 ? results : [ok(server, `Answers in ${time} and validates DNSSEC.${trust}`)];
 }

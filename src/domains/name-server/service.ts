@@ -18,6 +18,7 @@ import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import { type PlatformOptions, platformOf } from '../platform/platform.ts';
 import { platformZone } from '../platform/platform-zone.ts';
+import { reportKeyRecord } from '../platform/report-key.ts';
 import { authorityRecords } from '../platform/zone-authority.ts';
 import { createZoneSerial } from './serial.ts';
 import { createZoneSource } from './zone-source.ts';
@@ -92,7 +93,8 @@ export function createPlatformNameServer(deps: NameServerDeps): PlatformNameServ
 
   async function refresh(): Promise<void> {
     const keys = tables.platformKeys.list();
-    const own = (await platformZone(createDnsView(resolver), platform, keys)).filter(
+    const reportKey = reportKeyRecord(tables, hostname);
+    const own = (await platformZone(createDnsView(resolver), platform, keys, reportKey)).filter(
       ({ name, type }) => type !== 'PTR' && isWithin(name, hostname),
     );
     const keyChanges = tables.platformKeys.zoneChanges();

@@ -39,11 +39,12 @@ export function platformNotes(platform: Platform, records: readonly ZoneRecord[]
   return notes;
 }
 
-/** The records in order: hosts, SPF, the keys of domains, PTR. SOA and NS are in zone-authority.ts. */
+/** The records in order: hosts, SPF, the keys of domains, the key of TLS reports, PTR. SOA and NS are in zone-authority.ts. */
 export async function platformZone(
   view: DnsView,
   platform: Platform,
   keys: readonly ZoneKey[],
+  reportKey: { name: string; value: string } | null = null,
 ): Promise<ZoneRecord[]> {
   const { hostname } = platform;
   const addresses = await hostAddresses(view, platform);
@@ -58,6 +59,7 @@ export async function platformZone(
     // of the domain itself need no authorization.
     txt(`*._report._dmarc.${hostname}`, 'v=DMARC1', TTL),
     ...keys.map((key) => zoneKeyRecord(platform, key)),
+    ...(reportKey === null ? [] : [txt(reportKey.name, reportKey.value, TTL)]),
     ...egressHostRecords(platform),
     ...pointerRecords(platform, addresses),
   ];

@@ -4,6 +4,7 @@ import type { Tables } from '../../store/tables.ts';
 import { printedSerial } from '../name-server/serial.ts';
 import type { Platform } from './platform.ts';
 import { platformZone } from './platform-zone.ts';
+import { reportKeyRecord } from './report-key.ts';
 import { authorityRecords } from './zone-authority.ts';
 import { allZoneKeys } from './zone-keys.ts';
 
@@ -16,6 +17,6 @@ export async function printedZone(
 ): Promise<ZoneRecord[]> {
   return [
     ...authorityRecords(platform, printedSerial(tables, now)),
-    ...(await platformZone(view, platform, allZoneKeys(tables))),
+    ...(await platformZone(view, platform, allZoneKeys(tables), reportKeyRecord(tables, platform.hostname))),
   ];
 }

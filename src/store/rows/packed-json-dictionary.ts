@@ -160,6 +160,14 @@ export const STRINGS = [
   'protocol-error',
   'server-error',
   'routing-loop',
+  'requiredBy',
+  'verification',
+  'webpki',
+  'dane',
+  'mta-sts',
+  'default',
+  'profile',
+  'route',
 ] as const;
 
 /** The keys of objects, in order. All of them are in STRINGS. */
@@ -179,4 +187,5 @@ export const SHAPES: readonly (readonly string[])[] = [
   ['ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
   ['url', 'ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
   ['source', 'feedbackType', 'verified', 'suppressed'],
+  ['protocol', 'cipher', 'verified', 'policy', 'requiredBy', 'verification'],
 ];

@@ -122,6 +122,8 @@ describe('STARTTLS by TLS mode and server', () => {
                   cipher: expect.stringMatching(/^TLS_/),
                   verified: sent === 'verified',
                   policy: mode,
+                  requiredBy: 'default',
+                  verification: sent === 'verified' ? 'webpki' : 'none',
                 },
           );
         }

@@ -95,6 +95,7 @@ export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): Deli
     hosts: hosts.map((each, index) => host(`mx${index + 1}.example.test`, each.host)),
     port: hosts[0]?.port ?? 1,
     tls: 'opportunistic',
+    tlsSource: 'default',
     egress: { hostname: 'out.example.org' },
     messagesPerConnection: 100,
     idleMs: 10_000,

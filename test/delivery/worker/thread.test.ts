@@ -26,7 +26,7 @@ it('a worker thread reports ready, delivers over TLS, sends reports and exits af
   const signers = [{ domain: 'example.org', selector: 's', key: RSA_KEY }];
 
   const begun = new SharedArrayBuffer(4);
-  const workerData: WorkerSetup = { begun, idleConnections: 10 };
+  const workerData: WorkerSetup = { begun, authorities: [], idleConnections: 10 };
   const worker = new Worker(builtThread('delivery/worker/main.ts'), { workerData });
   onTestFinished(async () => void (await worker.terminate()));
   const received: FromWorker[] = [];

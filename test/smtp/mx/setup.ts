@@ -50,7 +50,7 @@ export function createTestResolver(records: Record<string, string>) {
       asked.push(name);
       const record = records[name];
       if (record === undefined) throw new DnsError('ENOTFOUND', `TXT ${name}`, 'no such name');
-      return { records: [record.match(/.{1,255}/g) ?? []], ttl: 60, authenticated: false };
+      return { records: [record.match(/.{1,255}/g) ?? []], ttl: 60, authenticated: false, name };
     },
   };
 }

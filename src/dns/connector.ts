@@ -1,16 +1,16 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
-import type { Resolver } from '../dns/resolver.ts';
-import { isCallable, literalAddress } from './input.ts';
+import { literalAddress } from './address-kinds.ts';
+import type { Resolver } from './resolver.ts';
 
 export interface ConnectorOptions {
   resolver: Resolver;
-  /** Called for each connection: a reload changes it. */
-  allowPrivateNetworks(): boolean;
+  /** Called for each connection: a reload may change it. */
+  mayConnect(address: string): boolean;
   /** For a connection with its TLS handshake. */
   timeoutMs: number;
   /** Certificate authorities in PEM; default: those of Node. */
-  trusted?: string | undefined;
+  trusted?: string | readonly string[] | undefined;
 }
 
 /** The address may not be called. The message contains it, so it is for the operator's log only. */
@@ -22,12 +22,13 @@ export class ForbiddenAddress extends Error {
 const LOCALHOST = /^(.+\.)?localhost\.?$/i;
 
 /**
- * Connects calls of webhooks to addresses that may be called. The address is checked when the connection is made, and
- * the connection uses that address, so an attacker gains nothing by changing the DNS answer afterwards (DNS rebinding).
- * Addresses in URLs are checked too, in every notation: they are never looked up, and `http://2130706433/` is 127.0.0.1.
+ * Connects HTTP requests to hosts that others choose, only to permitted addresses. The address is checked when the
+ * connection is made, and the connection uses that address, so an attacker gains nothing by changing the DNS answer
+ * afterwards (DNS rebinding). Addresses in URLs are checked too, in every notation: they are never looked up, and
+ * `http://2130706433/` is 127.0.0.1.
  */
 export function createConnector(options: ConnectorOptions): buildConnector.connector {
-  const { resolver, allowPrivateNetworks, timeoutMs, trusted } = options;
+  const { resolver, mayConnect, timeoutMs, trusted } = options;
 
   async function addressesOf(host: string): Promise<string[]> {
     if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
@@ -40,7 +41,7 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
   const lookup: LookupFunction = (host, { all }, report) => {
     addressesOf(host).then(
       (found) => {
-        const allowed = found.filter((address) => isCallable(address, allowPrivateNetworks()));
+        const allowed = found.filter(mayConnect);
         const [first] = allowed;
         if (first === undefined)
           report(
@@ -60,12 +61,12 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
   const connect = buildConnector({
     lookup,
     timeout: timeoutMs,
-    ...(trusted === undefined ? {} : { ca: trusted }),
+    ...(trusted === undefined ? {} : { ca: typeof trusted === 'string' ? trusted : [...trusted] }),
   });
 
   return (target, callback) => {
     const address = literalAddress(target.hostname);
-    if (address === null || isCallable(address, allowPrivateNetworks())) connect(target, callback);
+    if (address === null || mayConnect(address)) connect(target, callback);
     else callback(new ForbiddenAddress(`${address} may not be called`), null);
   };
 }

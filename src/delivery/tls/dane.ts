@@ -1,0 +1,110 @@
+import { isIP } from 'node:net';
+import { DnsError } from '../../dns/dns-error.ts';
+import type { Resolver, TlsaRecord } from '../../dns/resolver.ts';
+import type { DanePolicy, TlsaAssociation } from '../worker/protocol.ts';
+
+/** An MX host with the state of its addresses in DNS. */
+export interface DaneHost {
+  name: string;
+  /** The name at the end of the CNAMEs of the host; the host's own name without any. */
+  canonical: string;
+  /** Whether DNSSEC secures its addresses, CNAMEs included. */
+  secure: boolean;
+}
+
+/** How the host was found. */
+export interface DaneNextHop {
+  /** The recipients' domain, and the name at the end of its CNAMEs if it has any. */
+  names: string[];
+  /** Whether DNSSEC secures the MX records; also true if the domain has none and is the host itself. */
+  secure: boolean;
+}
+
+export interface DaneLookup {
+  policy: DanePolicy | null;
+  /** Seconds for which the answer is valid. */
+  ttl: number;
+}
+
+type TlsaResolver = Pick<Resolver, 'tlsa' | 'cname'>;
+
+/** Not limited by TLSA records. */
+const NO_LIMIT = 3600;
+const FAILURE_TTL_SECONDS = 60;
+
+/**
+ * The TLSA records of a host at a port (RFC 7672 §2.2). Null: DANE does not apply to it. Lookups are made only below names
+ * that are secure, because name servers of other zones may not answer them (§2.2.2). A lookup that fails excludes the
+ * host: an attacker might suppress the answer (§2.1.2).
+ */
+export async function lookUpDane(
+  resolver: TlsaResolver,
+  host: DaneHost,
+  port: number,
+  nextHop: DaneNextHop,
+): Promise<DaneLookup> {
+  let ttl = NO_LIMIT;
+  if (!nextHop.secure || isIP(host.name) !== 0) return { policy: null, ttl };
+  try {
+    for (const base of await baseDomains(resolver, host)) {
+      const tlsaName = `_${port}._tcp.${base}`;
+      const found = await secureTlsa(resolver, tlsaName);
+      if (found === null) continue;
+      ttl = Math.min(ttl, found.ttl);
+      const names = [...new Set([base, ...nextHop.names, host.name])];
+      const records = found.records.flatMap((record) => associationOf(record) ?? []);
+      return { policy: { kind: 'dane', base, tlsaName, names, records }, ttl };
+    }
+    return { policy: null, ttl };
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error;
+    const tlsaName = `_${port}._tcp.${host.name}`;
+    const text = `${host.name}: the TLSA records of ${tlsaName} could not be looked up (${error.code}); mail is sent only if DNSSEC proves that there are none`;
+    const fault = { type: 'dnssec-invalid', text } as const;
+    return {
+      policy: { kind: 'dane', base: host.name, tlsaName, names: [], records: [], fault },
+      ttl: FAILURE_TTL_SECONDS,
+    };
+  }
+}
+
+/** The candidates for the TLSA base domain in their order (RFC 7672 §2.2.2): the end of the CNAMEs, then the host's name. */
+async function baseDomains(resolver: TlsaResolver, { name, canonical, secure }: DaneHost): Promise<string[]> {
+  if (canonical === name) return secure ? [name] : [];
+  if (secure) return [canonical, name];
+  // Only the end of the chain is insecure if the first CNAME is secure.
+  const { authenticated } = await resolver.cname(name);
+  return authenticated ? [name] : [];
+}
+
+/** Null: there are none, or DNSSEC does not secure them. */
+async function secureTlsa(
+  resolver: TlsaResolver,
+  name: string,
+): Promise<{ records: TlsaRecord[]; ttl: number } | null> {
+  try {
+    const answer = await resolver.tlsa(name);
+    return answer.authenticated ? answer : null;
+  } catch (error) {
+    if (error instanceof DnsError && error.absent) return null;
+    throw error;
+  }
+}
+
+/** Bytes of SHA-256 and SHA-512. */
+const HASH_LENGTHS = { 1: 32, 2: 64 } as const;
+
+/** Null: unusable for SMTP (RFC 7672 §3.1.3: usages 0 and 1) or unknown. */
+export function associationOf({
+  usage,
+  selector,
+  matchingType,
+  certificate,
+}: TlsaRecord): TlsaAssociation | null {
+  if (usage !== 2 && usage !== 3) return null;
+  if (selector !== 0 && selector !== 1) return null;
+  if (matchingType !== 0 && matchingType !== 1 && matchingType !== 2) return null;
+  const { length } = certificate;
+  const isComplete = matchingType === 0 ? length > 0 : length === HASH_LENGTHS[matchingType];
+  return isComplete ? { usage, selector, matchingType, data: certificate.toString('hex') } : null;
+}

@@ -1,0 +1,230 @@
+import { LRUCache } from 'lru-cache';
+import PQueue from 'p-queue';
+import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { createLoop } from '../../core/loop.ts';
+import { DnsError } from '../../dns/dns-error.ts';
+import { canonicalName } from '../../dns/names.ts';
+import type { Resolver } from '../../dns/resolver.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { StsPolicyRow } from '../../store/tls/sts-policies.ts';
+import type { Writer } from '../../store/writer.ts';
+import type { PolicyFault } from '../worker/protocol.ts';
+import type { StsFetcher, StsFetchResult } from './sts-fetch.ts';
+import { parseStsRecord, type StsPolicy } from './sts-policy.ts';
+
+/**
+ * The MTA-STS policies of recipient domains (RFC 8461 §3.3, §5.1). A policy is stored until it expires. The TXT record is
+ * queried each time a route is looked up; if its id has changed, the policy is fetched again. While neither can be
+ * obtained, the stored policy applies: an attacker who blocks them gains nothing.
+ */
+export interface StsPolicies {
+  /** The policy that applies to a domain now. Never rejects; waits for a fetch for at most 10 s. */
+  of(domain: string): Promise<StsLookup>;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface StsLookup {
+  /** Null: none is known. */
+  policy: StsPolicy | null;
+  /** The domain announces a policy that could not be obtained. */
+  fault: PolicyFault | null;
+}
+
+export interface StsPoliciesDeps {
+  clock: Clock;
+  log: Log;
+  resolver: Pick<Resolver, 'txt'>;
+  tables: Pick<Tables, 'stsPolicies'>;
+  writer: Writer;
+  fetcher: StsFetcher;
+  /** Called after each fetch, for metrics. */
+  observe?: ((result: 'fetched' | StsFetchFailureType) => void) | undefined;
+  /** How long a route waits for a fetch, ms. */
+  maxWaitMs?: number;
+}
+
+export type StsFetchFailureType = Extract<StsFetchResult, { kind: 'failed' }>['type'];
+
+const MAX_WAIT_MS = 10 * SECOND;
+/** Fetches at a time; anyone may announce a policy at a host that never responds. */
+const MAX_FETCHES = 50;
+const MAX_WAITING_FETCHES = 1000;
+/** RFC 8461 §3.3: a failed fetch is not repeated for the same id for some minutes. */
+const RETRY_MS = 5 * MINUTE;
+const MAX_FAILURES = 10_000;
+const REFRESH_INTERVAL_MS = MINUTE;
+const REFRESH_BATCH_SIZE = 20;
+const EXPIRY_BATCH_SIZE = 200;
+const REFRESH_RETRY_MS = HOUR;
+/** A policy that was not used for this time expires without a refresh. */
+const UNUSED_MS = 30 * DAY;
+
+export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
+  const { clock, log, resolver, tables, writer, fetcher, maxWaitMs = MAX_WAIT_MS } = deps;
+  const queue = new PQueue({ concurrency: MAX_FETCHES });
+  const inProgress = new Map<string, Promise<StsLookup>>();
+  /** By domain and id. */
+  const failures = new LRUCache<string, { fault: PolicyFault; until: number }>({ max: MAX_FAILURES });
+  const loop = createLoop({
+    name: 'mta-sts-refresh',
+    run: refreshSome,
+    intervalMs: REFRESH_INTERVAL_MS,
+    firstMs: REFRESH_INTERVAL_MS,
+    jitter: 0.2,
+    log,
+  });
+  let stopped = false;
+
+  function stored(domain: string): StsPolicyRow | null {
+    const row = tables.stsPolicies.get(domain);
+    return row !== null && row.expires_at > clock.now() ? row : null;
+  }
+
+  /** The announced id; null when there is no announcement, or it cannot be looked up. */
+  async function announcedId(domain: string): Promise<string | null> {
+    try {
+      const { records } = await resolver.txt(`_mta-sts.${domain}`);
+      return parseStsRecord(records.map((strings) => strings.join('')));
+    } catch (error) {
+      if (error instanceof DnsError) return null;
+      throw error;
+    }
+  }
+
+  async function find(domain: string): Promise<StsLookup> {
+    const row = stored(domain);
+    const known: StsLookup = { policy: row === null ? null : policyOf(row), fault: null };
+    if (row !== null) markUsed(row);
+    const id = await announcedId(domain);
+    if (id === null || id === row?.policy_id) return known;
+    const failure = failures.get(`${domain} ${id}`);
+    if (failure !== undefined && failure.until > clock.now()) return { ...known, fault: failure.fault };
+    const fetched = await within(fetchOnce(domain, id), maxWaitMs);
+    if (fetched === null) {
+      const text = `the policy of ${domain} was not received within ${maxWaitMs / SECOND} s`;
+      return { ...known, fault: { type: 'sts-policy-fetch-error', text } };
+    }
+    return fetched.policy === null ? { ...known, fault: fetched.fault } : fetched;
+  }
+
+  /** Never rejects. */
+  function fetchOnce(domain: string, id: string): Promise<StsLookup> {
+    const same = inProgress.get(domain);
+    if (same !== undefined) return same;
+    if (stopped || queue.size >= MAX_WAITING_FETCHES) {
+      const text = 'too many policies are being fetched';
+      return Promise.resolve({ policy: null, fault: { type: 'sts-policy-fetch-error', text } });
+    }
+    const fetching = queue
+      .add(() => fetchAndStore(domain, id))
+      .catch((error: unknown): StsLookup => {
+        log.error({ err: error, domain }, 'MTA-STS policy could not be stored');
+        return { policy: null, fault: { type: 'sts-policy-fetch-error', text: 'internal error' } };
+      })
+      .finally(() => inProgress.delete(domain));
+    inProgress.set(domain, fetching);
+    return fetching;
+  }
+
+  async function fetchAndStore(domain: string, id: string): Promise<StsLookup> {
+    const result = await fetcher.fetch(domain);
+    deps.observe?.(result.kind === 'policy' ? 'fetched' : result.type);
+    if (result.kind === 'failed') {
+      const { type, reason } = result;
+      log.warn({ domain, result: type, reason }, 'MTA-STS policy could not be fetched');
+      const fault: PolicyFault = { type, text: reason };
+      failures.set(`${domain} ${id}`, { fault, until: clock.now() + RETRY_MS });
+      return { policy: null, fault };
+    }
+    const { policy } = result;
+    const now = clock.now();
+    const row = rowOf(domain, id, policy, now);
+    await writer.run((all) => all.stsPolicies.put(row));
+    log.info({ domain, mode: policy.mode, maxAge: policy.maxAge }, 'MTA-STS policy fetched');
+    return { policy, fault: null };
+  }
+
+  function markUsed(row: StsPolicyRow): void {
+    const now = clock.now();
+    if (stopped || !tables.stsPolicies.needsUse(row, now)) return;
+    writer
+      .run((all) => all.stsPolicies.markUsed(row.domain, now))
+      .catch((error: unknown) => log.error({ err: error }, 'use of an MTA-STS policy could not be recorded'));
+  }
+
+  /** Fetches policies again before they expire, also if their id has not changed (RFC 8461 §10.2). */
+  async function refreshSome(): Promise<number | undefined> {
+    const now = clock.now();
+    const expired = await writer.run((all) => all.stsPolicies.expire(now, EXPIRY_BATCH_SIZE));
+    const due = tables.stsPolicies.due(now, REFRESH_BATCH_SIZE);
+    await Promise.all(due.map(refresh));
+    return expired === EXPIRY_BATCH_SIZE || due.length === REFRESH_BATCH_SIZE ? SECOND : undefined;
+  }
+
+  async function refresh(row: StsPolicyRow): Promise<void> {
+    const { domain, expires_at } = row;
+    const now = clock.now();
+    if (row.used_at < now - UNUSED_MS)
+      return writer.run((all) => all.stsPolicies.postpone(domain, expires_at));
+    const id = (await announcedId(domain)) ?? row.policy_id;
+    const { policy } = await fetchOnce(domain, id);
+    if (policy === null)
+      await writer.run((all) => all.stsPolicies.postpone(domain, clock.now() + REFRESH_RETRY_MS));
+  }
+
+  return {
+    of: async (text) => {
+      const domain = canonicalName(text);
+      if (domain === null) return { policy: null, fault: null };
+      try {
+        return await find(domain);
+      } catch (error) {
+        // A database that cannot be read also stops deliveries, which is reported there.
+        log.error({ err: error, domain }, 'MTA-STS policy could not be looked up');
+        const text = 'the stored MTA-STS policies could not be read';
+        return { policy: null, fault: { type: 'sts-policy-fetch-error', text } };
+      }
+    },
+    start: loop.start,
+    stop: async () => {
+      stopped = true;
+      // Fetches in progress and waiting ones fail now.
+      await fetcher.close();
+      await loop.stop();
+      await queue.onIdle();
+    },
+  };
+}
+
+function policyOf({ mode, mx, max_age }: StsPolicyRow): StsPolicy {
+  const patterns: string[] = JSON.parse(mx);
+  return { mode, mx: patterns, maxAge: max_age };
+}
+
+function rowOf(domain: string, id: string, policy: StsPolicy, now: number): StsPolicyRow {
+  const ms = policy.maxAge * SECOND;
+  return {
+    domain,
+    policy_id: id,
+    mode: policy.mode,
+    mx: JSON.stringify(policy.mx),
+    max_age: policy.maxAge,
+    fetched_at: now,
+    expires_at: now + ms,
+    refresh_at: now + Math.max(Math.min(DAY, ms / 2), RETRY_MS),
+    used_at: now - (now % DAY),
+  };
+}
+
+/** Null: `work` takes longer; it continues. */
+async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms);
+  });
+  const first = await Promise.race([work, late]);
+  clearTimeout(timer);
+  return first;
+}

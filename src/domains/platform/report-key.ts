@@ -1,0 +1,53 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import type { Seal } from '../../core/seal.ts';
+import { type DkimSigner, publicKeyRecordValue } from '../../mail/dkim.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import type { GenerateKey } from '../key-queue.ts';
+import { type DkimKeyName, keyRecordName } from '../keys.ts';
+
+/*
+ * The DKIM key of the platform that signs TLS reports. Its record has the service type `tlsrpt` (RFC 8460 §3), and also
+ * `email` (RFC 6376 §3.6.1), without which filters that know nothing of TLS reports reject the signature.
+ */
+const SELECTOR = 'tlsrpt';
+const PRIVATE_KEY = 'tlsrpt-dkim-key';
+const PUBLIC_KEY = 'tlsrpt-dkim-public-key';
+
+export interface ReportKeyDeps {
+  hostname: string;
+  tables: Tables;
+  writer: Writer;
+  seal: Seal;
+  generateKey: GenerateKey;
+}
+
+/** The signer of TLS reports. Generates the key at the first call. */
+export async function reportSigner(deps: ReportKeyDeps): Promise<DkimSigner> {
+  const { hostname, tables, writer, seal, generateKey } = deps;
+  let sealed = tables.settings.get(PRIVATE_KEY);
+  if (sealed === null) {
+    const key = await generateKey();
+    const der = key.export({ type: 'pkcs8', format: 'der' });
+    const secret = seal.seal(der, PRIVATE_KEY).toString('base64');
+    const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=email:tlsrpt; p=');
+    await writer.run((all) => {
+      all.settings.put(PRIVATE_KEY, secret);
+      all.settings.put(PUBLIC_KEY, record);
+    });
+    sealed = secret;
+  }
+  const secret = seal.open(Buffer.from(sealed, 'base64'), PRIVATE_KEY);
+  const key = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' });
+  return { domain: hostname, selector: SELECTOR, key };
+}
+
+/** The TXT record of the key for the platform's zone; null: there is no key yet. */
+export function reportKeyRecord(
+  { settings }: Pick<Tables, 'settings'>,
+  hostname: string,
+): { name: string; value: string } | null {
+  const value = settings.get(PUBLIC_KEY);
+  const key: DkimKeyName = { domain: hostname, selector: SELECTOR };
+  return value === null ? null : { name: keyRecordName(key), value };
+}

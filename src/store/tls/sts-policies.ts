@@ -1,0 +1,86 @@
+import { DAY } from '../../core/clock.ts';
+import type { DataPolicy } from '../data-policy.ts';
+import type { Database } from '../database.ts';
+
+/**
+ * MTA-STS policies of recipient domains (RFC 8461), one row per domain. They outlive restarts: a policy protects only if
+ * an attacker cannot make us forget it.
+ */
+export interface StsPolicyRow {
+  /** A-labels. */
+  domain: string;
+  /** Of the TXT record for which the policy was fetched. */
+  policy_id: string;
+  mode: 'enforce' | 'testing' | 'none';
+  /** JSON: the patterns. */
+  mx: string;
+  /** Seconds. */
+  max_age: number;
+  /** This and the following in epoch ms. */
+  fetched_at: number;
+  expires_at: number;
+  /** The next fetch in the background. */
+  refresh_at: number;
+  /** The day of the last use. */
+  used_at: number;
+}
+
+export const STS_POLICY_POLICY = {
+  table: 'sts_policies',
+  personal: ['domain'],
+  erasure: { stays: "a recipient domain's published policy, without data about a person" },
+  retention: { until: 'the policy expires, after a year at most' },
+} as const satisfies DataPolicy;
+
+/** Above it, the policy that was not used for the longest time is removed for a new one. */
+export const MAX_STS_POLICIES = 20_000;
+
+export function stsPolicyTable(db: Database, max = MAX_STS_POLICIES) {
+  const get = db.prepare<[string], StsPolicyRow>('SELECT * FROM sts_policies WHERE domain = ?');
+  const put = db.prepare<StsPolicyRow>(`
+    INSERT INTO sts_policies (domain, policy_id, mode, mx, max_age, fetched_at, expires_at, refresh_at, used_at)
+    VALUES (@domain, @policy_id, @mode, @mx, @max_age, @fetched_at, @expires_at, @refresh_at, @used_at)
+    ON CONFLICT (domain) DO UPDATE SET policy_id = excluded.policy_id, mode = excluded.mode, mx = excluded.mx,
+      max_age = excluded.max_age, fetched_at = excluded.fetched_at, expires_at = excluded.expires_at,
+      refresh_at = excluded.refresh_at, used_at = max(used_at, excluded.used_at)`);
+  const count = db.prepare<[], number>('SELECT count(*) FROM sts_policies').pluck();
+  const dropUnused = db.prepare<[number]>(
+    'DELETE FROM sts_policies WHERE domain IN (SELECT domain FROM sts_policies ORDER BY used_at LIMIT +?)',
+  );
+  const use = db.prepare<[number, string, number]>(
+    'UPDATE sts_policies SET used_at = ? WHERE domain = ? AND used_at < ?',
+  );
+  const postpone = db.prepare<[number, string]>('UPDATE sts_policies SET refresh_at = ? WHERE domain = ?');
+  const due = db.prepare<[number, number], StsPolicyRow>(
+    'SELECT * FROM sts_policies WHERE refresh_at <= ? ORDER BY refresh_at LIMIT +?',
+  );
+  const expire = db.prepare<[number, number]>(`
+    DELETE FROM sts_policies WHERE domain IN (
+      SELECT domain FROM sts_policies WHERE expires_at <= ? ORDER BY expires_at LIMIT +?)`);
+  return {
+    get: (domain: string): StsPolicyRow | null => get.get(domain) ?? null,
+    /** Inserts or replaces the policy of a domain. */
+    put: (row: StsPolicyRow): void => {
+      if (get.get(row.domain) === undefined) {
+        const surplus = (count.get() ?? 0) + 1 - max;
+        if (surplus > 0) dropUnused.run(surplus);
+      }
+      put.run(row);
+    },
+    /** Whether `markUsed` would change the row: a day has passed. */
+    needsUse: ({ used_at }: StsPolicyRow, now: number): boolean => used_at < now - (now % DAY),
+    markUsed: (domain: string, now: number): void => {
+      const day = now - (now % DAY);
+      use.run(day, domain, day);
+    },
+    /** Sets the time of the next fetch, after a failed one. */
+    postpone: (domain: string, refreshAt: number): void => {
+      postpone.run(refreshAt, domain);
+    },
+    /** Policies to fetch again, the longest due first. */
+    due: (now: number, limit: number): StsPolicyRow[] => due.all(now, limit),
+    /** Removes expired policies, at most `limit`; returns their number. */
+    expire: (now: number, limit: number): number => expire.run(now, limit).changes,
+    count: (): number => count.get() ?? 0,
+  };
+}
