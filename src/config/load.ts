@@ -189,6 +189,7 @@ const FILE_KEYS = [
   'certificateFile',
   'keyFile',
   'passwordFile',
+  'proxyPasswordFile',
   'directoryCaFile',
   'metricsKeyFile',
 ] as const;
@@ -208,7 +209,11 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
     mx: { ...raw.mx, tls: located(raw.mx.tls) },
     submission: { ...raw.submission, tls: located(raw.submission.tls) },
     public: { ...raw.public, tls: located(raw.public.tls) },
-    delivery: { ...raw.delivery, routes: raw.delivery.routes.map(located) },
+    delivery: {
+      ...raw.delivery,
+      routes: raw.delivery.routes.map(located),
+      egress: raw.delivery.egress.map(located),
+    },
     secondary: located(raw.secondary),
   };
 }

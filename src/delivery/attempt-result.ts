@@ -45,6 +45,7 @@ export function evaluateReport(report: AttemptReport): AttemptResult {
     };
   }
   if (report.conclusion === 'unanswered') return localResult('connection-lost');
+  if (report.conclusion === 'egress-failed') return localResult('egress-failed');
   return localResult(
     report.sessions.some(({ phase }) => phase === 'starttls') ? 'tls-failed' : 'unreachable',
   );
@@ -52,10 +53,12 @@ export function evaluateReport(report: AttemptReport): AttemptResult {
 
 /**
  * What a report states about the site: whether a host answered, or none could be reached. Null when no host was
- * contacted: the message cannot be composed or signed, or an internal error ended the attempt.
+ * contacted: the message cannot be composed or signed, the source address cannot be used, or an internal error ended the
+ * attempt.
  */
 export function siteStateOf({ conclusion, sessions }: AttemptReport): 'answered' | 'unreachable' | null {
   if (conclusion === 'unreachable') return 'unreachable';
+  if (conclusion === 'egress-failed') return null;
   return sessions.length === 0 ? null : 'answered';
 }
 
@@ -95,6 +98,8 @@ export interface AttemptLog {
   lane: Lane | 'simulator';
   conclusion: string;
   sessions: readonly SessionRecord[];
+  /** The source address (an entry of `delivery.egress`) and the provider that it counts to. */
+  used?: { egress: string; provider: string } | undefined;
 }
 
 /** The recorded effect of an attempt on its message. */
@@ -209,6 +214,7 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
           classification: classification.action === 'deliver' ? undefined : classification.bounceClass,
           reply,
           sessions: attempt.sessions.map(toStoredSession),
+          ...attempt.used,
         },
       });
       if (message.status !== 'sending') return null;

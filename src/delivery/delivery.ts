@@ -12,6 +12,9 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
+import { createEgress } from './egress/egress.ts';
+import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './egress/proxies.ts';
+import type { EgressObstacle, EgressProblem } from './egress/ticket.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
 import { createLeases } from './leases.ts';
@@ -37,7 +40,8 @@ import { createSites } from './scheduling/sites.ts';
  *
  * The modules; each uses only those before it:
  *
- *   routing/        routes, MX hosts and addresses of destinations; source addresses
+ *   routing/        routes, MX hosts and addresses of destinations; pools of source addresses
+ *   egress/         which source address sends a message: warm-up, health, proxies
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
  *   recording       commits outcomes, with retries
  *   leases          takes messages from the queue and returns them
@@ -75,7 +79,11 @@ export interface Delivery {
   /** Number of queue keys that cannot be read now; they are retried later. */
   unreadable(): number;
   /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
-  reload(passwords: RoutePasswords): void;
+  reload(passwords: RoutePasswords, proxyPasswords: ProxyPasswords): void;
+  /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
+  egressObstacle(message: QueuedMessage): EgressObstacle | null;
+  /** Source addresses that cannot be used or are refused by a provider, at most 100. */
+  egressProblems(): EgressProblem[];
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -133,7 +141,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const connections = config.connections ?? defaultConnections(openFilesLimit());
   let stopping = false;
 
-  const egress = createEgressPools(deps.config);
+  const pools = createEgressPools(deps.config);
+  const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));
+  const egress = createEgress({ ...deps, pools, proxies });
   const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
   const sites = createSites({
     clock: monotonic,
@@ -176,7 +186,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const results = createAttemptResults({ clock, random, recorder, retry: config.retry });
   const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;
-  const jobs = createJobBuilder({ config, tables, egress, prepare, signersOf });
+  const jobs = createJobBuilder({ config, tables, jobEgress: proxies.jobEgress, prepare, signersOf });
   const flights = createFlights({
     log,
     results,
@@ -184,6 +194,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     localAttempts,
     recording,
     parking,
+    egress,
+    unclaim: claims.release,
     buildJob: jobs.build,
     limits: { sessions: connections, bytes: config.inFlightBytes },
     pool: {
@@ -204,6 +216,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     parking,
     sites,
     routes,
+    pools,
     egress,
     localAttempts,
     leases,
@@ -235,6 +248,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       flights.check();
       await recording.check();
       await rebase.run();
+      await proxies.refresh(pools.all());
+      await egress.refresh();
     },
     intervalMs: HOUSEKEEPING_INTERVAL_MS,
     log,
@@ -273,8 +288,11 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     parked: parking.list,
     parkedCount: parking.count,
     unreadable: reader.unreadable,
-    reload: (passwords) => {
+    egressObstacle: reader.egressObstacle,
+    egressProblems: egress.problems,
+    reload: (passwords, proxyPasswords) => {
       jobs.usePasswords(passwords);
+      proxies.usePasswords(proxyPasswords);
       routes.clear();
     },
     obstacle: (message) => {

@@ -6,6 +6,8 @@ import { OPT_OUT_POLICY, SUBSCRIPTION_POLICY } from './contacts/subscriptions.ts
 import { type DataPolicy, ERASURE_STEPS, type ErasureStep } from './data-policy.ts';
 import { DMARC_REPORT_POLICY } from './domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from './domains/tls-reports.ts';
+import { EGRESS_COUNT_POLICY } from './egress/egress-counts.ts';
+import { EGRESS_HEALTH_POLICY, EGRESS_WARMUP_POLICY } from './egress/egress-standings.ts';
 import { IDEMPOTENCY_POLICY } from './idempotency.ts';
 import { KEPT_MAIL_POLICY } from './kept-mail.ts';
 import { DELAY_NOTICE_POLICY } from './messages/delay-notices.ts';
@@ -32,6 +34,9 @@ export const DATA_POLICIES = [
   DELAY_NOTICE_POLICY,
   MOVED_MESSAGE_POLICY,
   HOURLY_COUNT_POLICY,
+  EGRESS_COUNT_POLICY,
+  EGRESS_WARMUP_POLICY,
+  EGRESS_HEALTH_POLICY,
   KEPT_MAIL_POLICY,
   DMARC_REPORT_POLICY,
   TLS_REPORT_POLICY,

@@ -88,6 +88,8 @@ export interface Assignment {
   message: ReadyMessage;
   hosts: TargetHost[];
   route: DeliveryRoute | null;
+  /** The mailbox provider behind the hosts (`providerOfHosts`); null: over a fixed route. */
+  provider: string | null;
   /** When it was read from the queue (monotonic). */
   readAt: number;
 }

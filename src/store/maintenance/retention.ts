@@ -1,6 +1,7 @@
 import type { Database } from '../database.ts';
 import { DMARC_REPORT_POLICY } from '../domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from '../domains/tls-reports.ts';
+import { EGRESS_COUNT_POLICY } from '../egress/egress-counts.ts';
 import { IDEMPOTENCY_POLICY } from '../idempotency.ts';
 import { KEPT_MAIL_POLICY } from '../kept-mail.ts';
 import { DELAY_NOTICE_POLICY } from '../messages/delay-notices.ts';
@@ -71,6 +72,7 @@ export function retentionTable(db: Database) {
     delayNotices: timedRows(db, tableOf(DELAY_NOTICE_POLICY)),
     movedMessages: timedRows(db, tableOf(MOVED_MESSAGE_POLICY)),
     hourlyCounts: timedRows(db, tableOf(HOURLY_COUNT_POLICY)),
+    egressCounts: timedRows(db, tableOf(EGRESS_COUNT_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
   };
 }
