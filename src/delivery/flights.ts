@@ -58,6 +58,8 @@ export interface FlightsDeps {
   /** Concurrent sessions and content bytes at most. */
   limits: { sessions: number; bytes: number };
   pool: Pick<WorkerPoolOptions, 'script' | 'workers' | 'idleConnections' | 'monotonic'>;
+  /** Default: worker threads. */
+  createPool?: ((options: WorkerPoolOptions) => WorkerPool) | undefined;
   /** Called with the result of each session, for metrics. */
   observeAttempt?: ObserveAttempt | undefined;
   /** Called in a later turn of the event loop than the release of a slot, once for each site. */
@@ -98,7 +100,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   /** Sites with a slot released in this turn of the event loop. */
   const released = new Set<Site>();
   let stopping = false;
-  const pool: WorkerPool = createWorkerPool({
+  const pool: WorkerPool = (deps.createPool ?? createWorkerPool)({
     ...deps.pool,
     log,
     onReports: (reports) => {

@@ -85,8 +85,8 @@ export function createSettlements(deps: SettlementDeps): Settlements {
   function passOn(ticket: EgressTicket, result: AttemptResult, waitMs: number): AttemptResult {
     const { entry, provider } = ticket;
     const isAvoided = provider !== null && entry.name !== null && health.isRefused(entry.name, provider);
-    const isAddressFault = waitMs > 0 || (isAvoided && isRefusal(result));
-    if (!isAddressFault) return result;
+    const isUnusable = result.failure === 'egress-failed';
+    if (!isUnusable && !(isAvoided && isRefusal(result))) return result;
     const hasAlternative = alternativeTo(ticket);
     if (!hasAlternative && waitMs === 0) return result;
     return {
