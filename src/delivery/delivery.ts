@@ -14,7 +14,7 @@ import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts'
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
 import { createEgress } from './egress/egress.ts';
 import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './egress/proxies.ts';
-import type { EgressObstacle, EgressProblem } from './egress/ticket.ts';
+import type { EgressObstacle, EgressProblem, WarmupUse } from './egress/ticket.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
 import { createLeases } from './leases.ts';
@@ -84,6 +84,8 @@ export interface Delivery {
   egressObstacle(message: QueuedMessage): EgressObstacle | null;
   /** Source addresses that cannot be used or are refused by a provider, at most 100. */
   egressProblems(): EgressProblem[];
+  /** Warm-ups with a limit today, those with the most messages first. */
+  warmupUse(): WarmupUse[];
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -290,6 +292,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     unreadable: reader.unreadable,
     egressObstacle: reader.egressObstacle,
     egressProblems: egress.problems,
+    warmupUse: egress.warmupUse,
     reload: (passwords, proxyPasswords) => {
       jobs.usePasswords(passwords);
       proxies.usePasswords(proxyPasswords);

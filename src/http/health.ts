@@ -37,7 +37,7 @@ export interface ReadinessResult {
 export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  delivery: Pick<Delivery, 'stalled' | 'parked' | 'unrecorded'>;
+  delivery: Pick<Delivery, 'stalled' | 'parked' | 'unrecorded' | 'egressProblems'>;
   holds: Pick<Holds, 'count'>;
   public: BoundListener;
   mx: BoundListener | null;
@@ -71,11 +71,13 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
         const sinceRestore = deps.held();
         const isRestored = sinceRestore.messages > 0 || sinceRestore.webhookDeliveries > 0;
         const held = holds.count();
-        if (parked.length === 0 && held === 0 && !isRestored) return null;
+        const egress = delivery.egressProblems();
+        if (parked.length === 0 && held === 0 && !isRestored && egress.length === 0) return null;
         return {
           ...(parked.length === 0 ? {} : { parked }),
           ...(held === 0 ? {} : { held }),
           ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
+          ...(egress.length === 0 ? {} : { egress }),
         };
       },
     },

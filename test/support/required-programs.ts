@@ -13,6 +13,7 @@ export type Program =
   | 'knot'
   | 'kdig'
   | 'postfix'
+  | 'dante'
   | 'dkimpy'
   | 'pyspf'
   | 'chromium'
@@ -77,6 +78,7 @@ const FAULTS: Record<Program, () => string | null> = {
   postfix: () =>
     findPrograms('Postfix (package postfix)', ['postfix', 'postconf']) ??
     (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),
+  dante: () => findPrograms('Dante (package dante-server)', ['danted']),
   dkimpy: () => importModules('dkimpy (package python3-dkim)', ['dkim', 'dns']),
   chromium: () => (findBrowser() === null ? 'Chromium (package chromium) is not installed' : null),
   pebble: () => findPrograms('Pebble (package pebble)', ['pebble']),

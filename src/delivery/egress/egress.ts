@@ -5,11 +5,18 @@ import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { AttemptResult } from '../attempt-result.ts';
 import { addressOf, type EgressEntry, type EgressPools, reachingEntries } from '../routing/egress.ts';
-import { createEgressFaults, type EgressFault } from './faults.ts';
+import { createEgressFaults } from './faults.ts';
 import { createEgressHealth } from './health.ts';
 import type { EgressProxies } from './proxies.ts';
 import { createSettlements, type Settlement } from './settlement.ts';
-import type { EgressMail, EgressObstacle, EgressProblem, EgressTicket, SettledReport } from './ticket.ts';
+import type {
+  EgressMail,
+  EgressObstacle,
+  EgressProblem,
+  EgressTicket,
+  SettledReport,
+  WarmupUse,
+} from './ticket.ts';
 import { createEgressUsage } from './usage.ts';
 import { reservedForTransactional } from './warmup.ts';
 import { createEgressWarmup } from './warmup-state.ts';
@@ -35,7 +42,8 @@ export interface Egress {
   refresh(): Promise<void>;
   /** Addresses that cannot be used, or that a provider refuses: at most 100. */
   problems(): EgressProblem[];
-  faults(): EgressFault[];
+  /** Warm-ups with a limit today and mail, those with the most messages first. */
+  warmupUse(): WarmupUse[];
 }
 
 export interface EgressDeps {
@@ -212,7 +220,18 @@ export function createEgress(deps: EgressDeps): Egress {
           .slice(0, MAX_PROBLEMS)
           .map(({ entry, provider, reply }) => ({ entry, provider, reason: reply })),
       ].slice(0, MAX_PROBLEMS),
-    faults: faults.list,
+    warmupUse: () =>
+      pools
+        .all()
+        .flatMap(({ name, warmup: setting }) =>
+          name === null || setting === undefined
+            ? []
+            : [...usage.all(name)].flatMap(([provider, { transactional, marketing }]) => {
+                const { cap } = warmup.position(name, setting, provider);
+                return cap === null ? [] : [{ entry: name, provider, used: transactional + marketing, cap }];
+              }),
+        )
+        .toSorted((a, b) => b.used - a.used),
   };
 }
 

@@ -47,3 +47,11 @@ export interface EgressProblem {
   provider: string | null;
   reason: string;
 }
+
+/** Use of a warm-up on the current day. */
+export interface WarmupUse {
+  entry: string;
+  provider: string;
+  used: number;
+  cap: number;
+}

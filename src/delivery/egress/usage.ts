@@ -21,6 +21,8 @@ export interface EgressUsage {
   countedAs(entry: EgressEntry, provider: string): string;
   /** `provider`: as `countedAs` returns it. */
   of(entry: string, provider: string): Usage;
+  /** Of an entry, by provider. */
+  all(entry: string): ReadonlyMap<string, Usage>;
   /** Transactional messages of the day before. */
   transactionalBefore(entry: string, provider: string): number;
 }
@@ -86,6 +88,7 @@ export function createEgressUsage({
       }
       return usage;
     },
+    all: (entry) => load(entry).today,
     transactionalBefore: (entry, provider) => load(entry).before.get(provider) ?? 0,
   };
 }

@@ -41,8 +41,8 @@ export function positionOf(
   const calendar = calendarDay(setting, at);
   if (calendar < 1) return { day: 0, step: null, cap: 0, reason: `begins on ${setting.started}` };
   const day = Math.max(1, calendar - known.reduce((sum, { shift }) => sum + shift, 0));
-  if (day > setting.days || known.some(({ finished }) => finished === 1))
-    return { day, step: null, cap: null, reason };
+  // A row of one provider decides whether the warm-up at it is finished.
+  if (day > setting.days || known.at(-1)?.finished === 1) return { day, step: null, cap: null, reason };
   // A schedule with another number of steps than days is stretched or shortened; its last day is the last step.
   const step = Math.max(1, Math.ceil((day * schedule.length) / setting.days));
   return { day, step, cap: schedule[step - 1] ?? null, reason };
