@@ -33,7 +33,8 @@ describe.skipIf(required.missing)(`source addresses${required.reason}`, () => {
     daemon = await startDaemon({
       'dns.resolvers': [dns.address],
       'delivery.port': sink.port,
-      'delivery.warmup.schedule': '[3, 3]',
+      'delivery.allowPrivateNetworks': true,
+      'delivery.warmup.schedule': [3, 3],
       'delivery.retry.first': '1s',
       'delivery.egress': [
         { name: 'near', address: NEAR, publicAddress: '192.0.2.25', warmup: { started: today(), days: 30 } },
@@ -97,7 +98,7 @@ describe.skipIf(required.missing)(`source addresses${required.reason}`, () => {
     expect(sources()[NEAR] ?? 0).toBeLessThanOrEqual(3);
   });
 
-  it('sends from the other address while the proxy is down, beyond no limit, and through it when it is back', async () => {
+  it('sends from the other address while the proxy is down, and bounces nothing', async () => {
     await daemon.cli('warmup', 'skip', 'near');
     await dante.stop();
     const before = sink.count;

@@ -78,7 +78,10 @@ export const egressProxiesCheck = check<ProxyFacts[]>({
       .slice(0, MAX_PROXIES);
     return Promise.all(proxied.map((entry) => examine(entry, context)));
   },
-  judge: (facts) => (facts.length === 0 ? [] : facts.map(judgeProxy)),
+  judge: (facts) =>
+    facts.length === 0
+      ? [ok('delivery.egress', 'No source address is behind a proxy.')]
+      : facts.map(judgeProxy),
 });
 
 async function examine(entry: EgressEntry, context: DoctorContext): Promise<ProxyFacts> {
