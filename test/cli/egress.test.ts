@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createContext } from '../../src/cli/context.ts';
 import { DAY } from '../../src/core/clock.ts';
+import { enqueue, insertAccount, insertDomain } from '../support/store.ts';
 import { createShell } from './run.ts';
 
 let shell: ReturnType<typeof createShell>;
@@ -111,4 +112,25 @@ describe('postrider warmup', () => {
     expect(result.status).toBe(status);
     expect(result.err).toContain(message);
   });
+});
+
+it('states in queue show what a message waits for, and until when', async () => {
+  await shell.run('warmup', 'reset', 'new');
+  const text = readFileSync(shell.file, 'utf8').replace(/^.*name = "(?:old|next)".*\n/gm, '');
+  writeFileSync(shell.file, text);
+  const context = createContext(() => shell.file);
+  const { writer, tables, clock } = await context.open();
+  insertAccount(tables, 'acct_one', clock.now());
+  insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'example.com' }, clock.now());
+  await writer.run((all) =>
+    all.egressCounts.add({ day: today, entry: 'new', provider: 'Google' }, { marketing: 40 }),
+  );
+  const message = enqueue(tables, clock.now(), { recipient: 'ann@gmail.com', priority: 1 });
+  const other = enqueue(tables, clock.now(), { recipient: 'ann@example.net', priority: 1 });
+  await context.close();
+  expect(await shell.json('queue', 'show', message.message_id, '--json')).toMatchObject({
+    waitsFor: "waits for tomorrow's warm-up quota of 192.0.2.2 at Google (50 of 50 used)",
+    nextAttemptAt: new Date(today + DAY).toISOString(),
+  });
+  expect(await shell.json('queue', 'show', other.message_id, '--json')).toMatchObject({ waitsFor: null });
 });
