@@ -5,8 +5,8 @@ import type { Database } from '../database.ts';
  * How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC).
  *
  * As in messages/hourly-counts, a unit of work counts in memory, and the writer adds the counts of all units of a commit
- * immediately before it, in the same transaction: a count costs no statement of its own where many messages go to one
- * provider. The counts of a unit that is rolled back are dropped with it.
+ * immediately before it, in the same transaction: where many messages go to one provider, a count costs no
+ * separate statement. The counts of a unit that is rolled back are dropped with it.
  */
 export const EGRESS_COUNTERS = [
   /** Attempts that a server of the provider answered: of transactional and of marketing mail. */

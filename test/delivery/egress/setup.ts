@@ -15,14 +15,14 @@ export const SITE = { key: '*.google.com via default', pool: 'default' };
 export const marketing = (provider = 'Google'): EgressMail => ({ provider, priority: 1, hosts: HOSTS });
 export const transactional = (provider = 'Google'): EgressMail => ({ provider, priority: 0, hosts: HOSTS });
 
-type Settings = Record<string, unknown>;
+type Settings = Record<string, string>;
 
 /** Source addresses over a real store, with a clock that the test sets. `entries`: TOML. */
 export function createTestEgress(entries: string, settings: Settings = {}) {
   const store = startStore(heldClock(DAY_ONE));
   const env = Object.entries({ 'delivery.egress': entries, ...settings }).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
-    String(value),
+    value,
   ]);
   const config = loadConfig({ cwd: store.dir, env: Object.fromEntries(env) });
   const pools = createEgressPools(config);

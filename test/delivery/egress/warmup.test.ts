@@ -172,7 +172,7 @@ describe('transactional mail', () => {
   });
 
   it('waits like marketing mail with transactionalFactor = 1', async () => {
-    const env = createTestEgress(`[${ENTRY}]`, { 'delivery.warmup.transactionalFactor': 1 });
+    const env = createTestEgress(`[${ENTRY}]`, { 'delivery.warmup.transactionalFactor': '1' });
     await env.sendAll(marketing());
     expect(env.take(transactional())).toBeNull();
   });
@@ -183,7 +183,7 @@ describe('transactional mail', () => {
     expect(sent['new']).toBe(50);
   });
 
-  it('finds room on the next day, as marketing mail leaves as much as it used before', async () => {
+  it('is not displaced on the next day, as marketing mail leaves as much as it used before', async () => {
     const env = createTestEgress(`[${ENTRY}]`);
     await env.sendAll(transactional(), 30);
     env.clock.advance(DAY);
@@ -194,7 +194,7 @@ describe('transactional mail', () => {
 });
 
 describe('a step back', () => {
-  it('follows deferrals above the threshold, once a day, takes effect at once and recovers day by day', async () => {
+  it('follows deferrals above the threshold, once a day, takes effect immediately and recovers day by day', async () => {
     const env = createTestEgress(`[${ENTRY}]`);
     env.clock.advance(9 * DAY);
     const limit = () => env.egress().obstacle('default', marketing())?.limit?.cap;
