@@ -36,6 +36,8 @@ describe.skipIf(required.missing)(`source addresses${required.reason}`, () => {
       'delivery.allowPrivateNetworks': true,
       'delivery.warmup.schedule': [3, 3],
       'delivery.retry.first': '1s',
+      // Each message has a separate connection, so that none uses one that a stopped proxy still relays.
+      'delivery.shaping': [{ match: `mx.${DOMAIN}`, connections: 4, idleSeconds: 0 }],
       'delivery.egress': [
         { name: 'near', address: NEAR, publicAddress: '192.0.2.25', warmup: { started: today(), days: 30 } },
         { name: 'far', address: FAR, publicAddress: '192.0.2.25', proxy: dante.url },

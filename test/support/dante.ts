@@ -12,6 +12,7 @@ export interface Dante {
   /** `socks5://127.0.0.1:port` */
   url: string;
   port: number;
+  /** Accepts no more connections; those that are open continue. */
   stop(): Promise<void>;
 }
 
@@ -50,7 +51,9 @@ socks pass { from: 127.0.0.0/8 to: 0.0.0.0/0 command: connect }
     url: `socks5://${host}:${port}`,
     port,
     stop: async () => {
-      await danted.kill('SIGTERM');
+      danted.signal('SIGTERM');
+      // Its children end with the connections that they relay.
+      await eventually('danted to stop listening', async () => !(await isOpen(host, port)));
       await rm(dir, { recursive: true, force: true });
     },
   };
