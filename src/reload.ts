@@ -3,6 +3,7 @@ import { assignLive, type ConfigChanges, changesBetween, reloadedConfig } from '
 import type { Config } from './config/schema.ts';
 import type { Log } from './core/log.ts';
 import type { Delivery } from './delivery/delivery.ts';
+import { readProxyPasswords } from './delivery/egress/proxies.ts';
 import { readPasswords } from './delivery/jobs.ts';
 import type { ConfigurableResolver } from './dns/resolver.ts';
 import { parseTrust } from './http/caller-address.ts';
@@ -44,6 +45,7 @@ async function run(
   // Everything that can fail, before anything changes.
   const result = reloadedConfig(config, next);
   const passwords = readPasswords(result.delivery.routes);
+  const proxyPasswords = readProxyPasswords(result.delivery.egress);
   parseTrust(result.api.trustedProxies, 'api.trustedProxies');
   parseTrust(result.public.trustedProxies, 'public.trustedProxies');
   for (const section of ['mx', 'submission'] as const) {
@@ -56,7 +58,7 @@ async function run(
   log.level = config.log.level;
   if (isChanged('dns.')) resolver?.configure(config.dns);
   if (RATE_SETTINGS.some(isChanged)) rateLimits.configure(rateLimitsOf(config.limits));
-  delivery.reload(passwords);
+  delivery.reload(passwords, proxyPasswords);
   return changes;
 }
 

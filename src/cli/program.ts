@@ -28,6 +28,8 @@ const COMMANDS: Record<
   contacts: async (context) => (await import('./audience/contacts.ts')).contactsCommand(context),
   log: async (context) => (await import('./log.ts')).logCommand(context),
   queue: async (context) => (await import('./sending/queue.ts')).queueCommand(context),
+  egress: async (context) => (await import('./egress/egress.ts')).egressCommand(context),
+  warmup: async (context) => (await import('./egress/warmup.ts')).warmupCommand(context),
   webhook: async (context) => (await import('./sending/webhook.ts')).webhookCommand(context),
   replies: async (context) => (await import('./sending/replies.ts')).repliesCommand(context),
   stats: async (context) => (await import('./stats.ts')).statsCommand(context),

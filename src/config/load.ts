@@ -208,6 +208,7 @@ const FILE_KEYS = [
   'certificateFile',
   'keyFile',
   'passwordFile',
+  'proxyPasswordFile',
   'directoryCaFile',
   'caFile',
   'metricsKeyFile',
@@ -232,6 +233,7 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
       ...raw.delivery,
       tls: located(raw.delivery.tls),
       routes: raw.delivery.routes.map(located),
+      egress: raw.delivery.egress.map(located),
     },
     secondary: located(raw.secondary),
   };

@@ -2,6 +2,7 @@ import { availableParallelism, hostname as machineName } from 'node:os';
 import { validate } from 'node-cron';
 import { z } from 'zod';
 import { dnsServer, domainSettings } from './dns-settings.ts';
+import { DEFAULT_WARMUP_SCHEDULE, egressEntry, warmupSchedule } from './egress-settings.ts';
 import { replyRules } from './reply-rules.ts';
 import {
   blocklist,
@@ -10,7 +11,6 @@ import {
   deliveryRoute,
   deliveryTls,
   duration,
-  egressEntry,
   HOST_PATTERN,
   hostName,
   listen,
@@ -241,7 +241,7 @@ export const configSchema = z.strictObject({
       .default([])
       .meta(
         live(
-          'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: chosen by the system.',
+          'Source addresses: { name, address, address6, publicAddress, hostname, pools, proxy = "socks5://user@host:port", proxyPasswordFile, warmup = { started = 2026-12-01, days = 30 } }; empty: chosen by the system.',
           '[]',
         ),
       ),
@@ -260,6 +260,47 @@ export const configSchema = z.strictObject({
         ),
       ),
     tls: deliveryTls,
+    warmup: section({
+      schedule: warmupSchedule
+        .default([...DEFAULT_WARMUP_SCHEDULE])
+        .meta(
+          live(
+            'Messages per day and mailbox provider from an address that is warmed up, step by step; unlimited after the last step. Stretched or shortened to the days of the address.',
+          ),
+        ),
+      transactionalFactor: z
+        .number()
+        .min(1)
+        .max(10)
+        .default(2)
+        .meta(
+          live(
+            'Multiple of the limit up to which transactional mail may be sent while no warm address of the pool can take it; 1: it waits for the next day.',
+          ),
+        ),
+      stepBack: z
+        .int()
+        .min(1)
+        .max(30)
+        .default(3)
+        .meta(live('Days by which the warm-up at a provider goes back when it defers or complains.')),
+      deferralPercent: z
+        .number()
+        .min(1)
+        .max(100)
+        .default(10)
+        .meta(
+          live('Share of attempts of a day that a provider may throttle or refuse before the step back.'),
+        ),
+      complaintPercent: z
+        .number()
+        .min(0.01)
+        .max(100)
+        .default(0.3)
+        .meta(
+          live('Share of delivered messages of two days that may be complained about before the step back.'),
+        ),
+    }),
     retry: section({
       first: duration.default(300_000).meta(live('Delay after the first deferral.', '"5m"')),
       greylisted: duration.default(120_000).meta(live('Delay after a greylisting reply.', '"2m"')),

@@ -87,7 +87,7 @@ function parseDuration(text: string): number {
 }
 
 export const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
-const name = z
+export const name = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,30}$/, 'must be 1 to 31 characters a-z, 0-9 and "-", the first not "-"');
 
@@ -143,15 +143,6 @@ export const deliveryRoute = z
     ...given,
     tls: given.tls ?? (given.user === undefined ? ('opportunistic' as const) : ('verified' as const)),
   }));
-
-export const egressEntry = z.strictObject({
-  name,
-  address: z.ipv4().optional(),
-  address6: z.ipv6().optional(),
-  publicAddress: z.union([z.ipv4(), z.ipv6()]).optional(),
-  hostname: hostName.optional(),
-  pools: z.array(name).min(1).default(['default']),
-});
 
 export const blocklist = z.strictObject({
   zone: hostName,

@@ -46,6 +46,11 @@ function fileWarnings(config: Config): ConfigIssue[] {
       file: passwordFile,
       isPrivate: true,
     })),
+    ...delivery.egress.map(({ proxyPasswordFile }, index) => ({
+      key: `delivery.egress[${index}].proxyPasswordFile`,
+      file: proxyPasswordFile,
+      isPrivate: true,
+    })),
     {
       key: 'secondary.passwordFile',
       file: secondary.type === 'relay' ? secondary.passwordFile : undefined,

@@ -50,16 +50,19 @@ export function evaluateReport(report: AttemptReport, classify: Classify): Attem
     };
   }
   if (report.conclusion === 'unanswered') return localResult('connection-lost');
+  if (report.conclusion === 'egress-failed') return localResult('egress-failed');
   // An earlier session may have ended at STARTTLS, and the one in plain text after it for another reason.
   return localResult(report.phase === 'starttls' ? 'tls-failed' : 'unreachable');
 }
 
 /**
  * What a report states about the site: whether a host answered, or none could be reached. Null when no host was
- * contacted: the message cannot be composed or signed, or an internal error ended the attempt.
+ * contacted: the message cannot be composed or signed, the source address cannot be used, or an internal error ended the
+ * attempt.
  */
 export function siteStateOf({ conclusion, sessions }: AttemptReport): 'answered' | 'unreachable' | null {
   if (conclusion === 'unreachable') return 'unreachable';
+  if (conclusion === 'egress-failed') return null;
   // In phase dns a published TLS policy excludes the host: it was not contacted.
   return sessions.every(({ phase }) => phase === 'dns') ? null : 'answered';
 }
@@ -107,6 +110,8 @@ export interface AttemptLog {
   lane: Lane | 'simulator';
   conclusion: string;
   sessions: readonly SessionRecord[];
+  /** The source address (an entry of `delivery.egress`) and the provider that it counts to. */
+  used?: { egress: string; provider: string } | undefined;
 }
 
 /** The recorded effect of an attempt on its message. */
@@ -225,6 +230,7 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
           // Deferred, but there is no time for another attempt before the message expires.
           lastAttempt: isLast ? true : undefined,
           sessions: attempt.sessions.map(toStoredSession),
+          ...attempt.used,
         },
       });
       if (message.status !== 'sending') return null;

@@ -12,6 +12,9 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
+import { createEgress } from './egress/egress.ts';
+import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './egress/proxies.ts';
+import type { EgressObstacle, EgressProblem, WarmupUse } from './egress/ticket.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
 import { createLeases } from './leases.ts';
@@ -40,7 +43,8 @@ import type { TlsSystem } from './tls/system.ts';
  * The modules; each uses only those before it:
  *
  *   tls/            TLS policies of destinations: MTA-STS, DANE
- *   routing/        routes, MX hosts and addresses of destinations; source addresses
+ *   routing/        routes, MX hosts and addresses of destinations; pools of source addresses
+ *   egress/         which source address sends a message: warm-up, health, proxies
  *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
  *   recording       commits outcomes, with retries
@@ -83,7 +87,13 @@ export interface Delivery {
   /** Number of queue keys that cannot be read now; they are retried later. */
   unreadable(): number;
   /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
-  reload(passwords: RoutePasswords): void;
+  reload(passwords: RoutePasswords, proxyPasswords: ProxyPasswords): void;
+  /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
+  egressObstacle(message: QueuedMessage): EgressObstacle | null;
+  /** Source addresses that cannot be used or are refused by a provider, at most 100. */
+  egressProblems(): EgressProblem[];
+  /** Warm-ups with a limit today, those with the most messages first. */
+  warmupUse(): WarmupUse[];
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -142,7 +152,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const connections = config.connections ?? defaultConnections(openFilesLimit());
   let stopping = false;
 
-  const egress = createEgressPools(deps.config);
+  const pools = createEgressPools(deps.config);
+  const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));
+  const egress = createEgress({ ...deps, pools, proxies });
   const routes = createRouteCache({
     finder: configuredRouteFinder({ ...deps, tlsPolicies: deps.tls?.policies }),
     clock: monotonic,
@@ -182,7 +194,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const results = createAttemptResults({ clock, random, recorder, retry: config.retry });
   const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;
-  const jobs = createJobBuilder({ config, tables, egress, prepare, signersOf });
+  const jobs = createJobBuilder({ config, tables, jobEgress: proxies.jobEgress, prepare, signersOf });
   const flights = createFlights({
     log,
     results,
@@ -192,6 +204,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     localAttempts,
     recording,
     parking,
+    egress,
+    unclaim: claims.release,
     buildJob: jobs.build,
     limits: { sessions: connections, bytes: config.inFlightBytes },
     pool: {
@@ -214,6 +228,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     parking,
     sites,
     routes,
+    pools,
     egress,
     localAttempts,
     leases,
@@ -246,6 +261,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       await recording.check();
       await shaping.write();
       await rebase.run();
+      await proxies.refresh(pools.all());
+      await egress.refresh();
     },
     intervalMs: HOUSEKEEPING_INTERVAL_MS,
     log,
@@ -286,8 +303,12 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     parked: parking.list,
     parkedCount: parking.count,
     unreadable: reader.unreadable,
-    reload: (passwords) => {
+    egressObstacle: reader.egressObstacle,
+    egressProblems: egress.problems,
+    warmupUse: egress.warmupUse,
+    reload: (passwords, proxyPasswords) => {
       jobs.usePasswords(passwords);
+      proxies.usePasswords(proxyPasswords);
       routes.clear();
     },
     obstacle: (message) => {

@@ -2,7 +2,16 @@ import type { Log } from '../core/log.ts';
 import type { Classify } from '../mail/classify/classify.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import { type AttemptResults, evaluateReport, localResult, logAttempt } from './attempt-result.ts';
+import {
+  type AttemptResult,
+  type AttemptResults,
+  evaluateReport,
+  localResult,
+  logAttempt,
+} from './attempt-result.ts';
+import type { Egress } from './egress/egress.ts';
+import type { Settlement } from './egress/settlement.ts';
+import type { EgressMail, EgressTicket } from './egress/ticket.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
 import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts';
@@ -44,6 +53,9 @@ export interface FlightsDeps {
   classify: Classify;
   feedback: Feedback;
   leases: Pick<Leases, 'take' | 'putBack' | 'settled'>;
+  /** Releases the claim on a message that is not leased. */
+  unclaim(message: QueuedMessage): void;
+  egress: Pick<Egress, 'take' | 'release' | 'settle'>;
   localAttempts: Pick<LocalAttempts, 'unprepared' | 'invalid' | 'parked'>;
   recording: Pick<Recording, 'persist'>;
   parking: Parking;
@@ -51,12 +63,19 @@ export interface FlightsDeps {
   /** Concurrent sessions and content bytes at most. */
   limits: { sessions: number; bytes: number };
   pool: Pick<WorkerPoolOptions, 'script' | 'workers' | 'idleConnections' | 'authorities' | 'monotonic'>;
+  /** Default: worker threads. */
+  createPool?: ((options: WorkerPoolOptions) => WorkerPool) | undefined;
   /** Called with the result of each session, for metrics. */
   observeAttempt?: ObserveAttempt | undefined;
   /** Counts TLS sessions. */
   tls?: Pick<TlsSystem, 'counting' | 'observeSessions'> | undefined;
   /** Called in a later turn of the event loop than the release of a slot, once for each site. */
   onReleased(site: Site): void;
+}
+
+/** What decides about the source address of a message. */
+function mailOf({ message, provider, hosts }: ReservedMessage['assignment']): EgressMail {
+  return { provider, priority: message.priority, hosts };
 }
 
 /** `site`: the key of the site. `result`: what the attempt led to. */
@@ -75,20 +94,23 @@ interface Flight {
   message: QueuedMessage;
   /** Where it is sent, and what is published there. */
   target: Pick<Assignment, 'hosts' | 'tls'>;
+  /** The source address of the attempt. Null: it is not chosen, or the ticket has ended. */
+  ticket: EgressTicket | null;
   reservation: SlotReservation;
   session: BudgetShare;
   bytes: BudgetShare;
 }
 
 export function createFlights(deps: FlightsDeps): Flights {
-  const { log, results, classify, feedback, leases, localAttempts, recording, parking, buildJob } = deps;
+  const { log, results, classify, feedback, leases, localAttempts, recording, parking, egress, buildJob } =
+    deps;
   const sessionBudget = createBudget(deps.limits.sessions);
   const byteBudget = createBudget(deps.limits.bytes);
   const flights = new Map<number, Flight>();
   /** Sites with a slot released in this turn of the event loop. */
   const released = new Set<Site>();
   let stopping = false;
-  const pool: WorkerPool = createWorkerPool({
+  const pool: WorkerPool = (deps.createPool ?? createWorkerPool)({
     ...deps.pool,
     log,
     onReports: (reports) => {
@@ -112,11 +134,20 @@ export function createFlights(deps: FlightsDeps): Flights {
   function start({ reservation, assignment, leased }: ReservedMessage): void {
     const { message } = assignment;
     const { hosts, tls } = assignment;
+    const { site, slot } = reservation;
     const target = { hosts, ...(tls === undefined ? {} : { tls }) };
-    const flight = { message, target, reservation, ...sharesOf(reservation.site, message) };
+    const ticket = egress.take(site, slot, mailOf(assignment));
+    const flight = { message, target, reservation, ticket, ...sharesOf(site, message) };
     flights.set(message.seq, flight);
     sessionBudget.take(flight.session);
     byteBudget.take(flight.bytes);
+    if (ticket === null) {
+      // The last message of the day's quota has left meanwhile: the message waits in the queue.
+      end(message.seq);
+      if (leased) leases.putBack(message, 0);
+      else deps.unclaim(message);
+      return;
+    }
     let job: DeliveryJob | 'domain_deleted' | 'content_invalid';
     try {
       const waitMs = parking.domainWait(message.domain_id);
@@ -125,7 +156,7 @@ export function createFlights(deps: FlightsDeps): Flights {
         localAttempts.parked(message, waitMs, leased);
         return;
       }
-      job = buildJob(reservation, assignment);
+      job = buildJob(reservation, assignment, ticket.entry);
       parking.succeeded({ domainId: message.domain_id, accountId: message.account_id });
     } catch (error) {
       end(message.seq);
@@ -160,6 +191,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     const flight = flights.get(seq);
     if (flight === undefined) return null;
     flights.delete(seq);
+    if (flight.ticket !== null) egress.release(flight.ticket);
     const { site } = flight.reservation;
     site.release(flight.reservation);
     sessionBudget.release(flight.session);
@@ -175,12 +207,27 @@ export function createFlights(deps: FlightsDeps): Flights {
     for (const site of sites) deps.onReleased(site);
   }
 
+  /** Ends the ticket of a flight with the result of its attempt; `end` follows. */
+  function settle(
+    flight: Flight | undefined,
+    result: AttemptResult,
+    report: Parameters<Egress['settle']>[2],
+  ): Settlement {
+    const ticket = flight?.ticket;
+    if (flight === undefined || ticket === undefined || ticket === null)
+      return { result, record: () => {}, used: undefined };
+    flight.ticket = null;
+    return egress.settle(ticket, result, report);
+  }
+
   function finish(report: AttemptReport): void {
+    const settlement = settle(flights.get(report.id), evaluateReport(report, classify), report);
     const flight = end(report.id);
     if (flight === null) return;
     const { message, target, reservation } = flight;
     const { site } = reservation;
-    const result = feedback.apply(report, evaluateReport(report, classify), reservation, message);
+    const { used } = settlement;
+    const result = feedback.apply(report, settlement.result, reservation, message);
     const { conclusion, sessions } = report;
     if (conclusion === 'not-composed')
       log.error(
@@ -191,8 +238,9 @@ export function createFlights(deps: FlightsDeps): Flights {
     logAttempt(log, message, result, { conclusion, site: site.key, session: sessions.at(-1) });
     deps.tls?.observeSessions(target.hosts, sessions);
     recording.persist(report.id, (tables) => {
+      settlement.record(tables);
       countTls(tables, flight, sessions);
-      return results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions });
+      return results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions, used });
     });
   }
 
@@ -205,14 +253,16 @@ export function createFlights(deps: FlightsDeps): Flights {
 
   /** The worker died during the session: the message may have been sent. */
   function lose(seq: number): void {
+    const conclusion = 'worker-lost';
+    const settlement = settle(flights.get(seq), localResult('connection-lost'), { conclusion, sessions: [] });
     const flight = end(seq);
     if (flight === null) return;
-    const result = localResult('connection-lost');
-    const conclusion = 'worker-lost';
+    const { result, used } = settlement;
     logAttempt(log, flight.message, result, { conclusion, site: flight.reservation.site.key });
-    recording.persist(seq, (tables) =>
-      results.record(tables, seq, result, { lane: 'primary', conclusion, sessions: [] }),
-    );
+    recording.persist(seq, (tables) => {
+      settlement.record(tables);
+      return results.record(tables, seq, result, { lane: 'primary', conclusion, sessions: [], used });
+    });
   }
 
   /** Returns a message that no worker began to the queue. */

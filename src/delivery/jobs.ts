@@ -5,9 +5,9 @@ import type { DeliveryRoute } from '../config/setting-types.ts';
 import { fileFault } from '../core/operator-fault.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
-import type { EgressPools } from './routing/egress.ts';
+import type { EgressEntry } from './routing/egress.ts';
 import type { Assignment, SiteProfile, SlotReservation } from './scheduling/site.ts';
-import type { DeliveryJob, SharedReference, TlsSource } from './worker/protocol.ts';
+import type { DeliveryJob, JobEgress, SharedReference, TlsSource } from './worker/protocol.ts';
 
 /**
  * Builds what a worker needs to send one message. Returns the reason when the message can never be sent. Throws when
@@ -16,6 +16,7 @@ import type { DeliveryJob, SharedReference, TlsSource } from './worker/protocol.
 export type BuildJob = (
   reservation: SlotReservation,
   assignment: Assignment,
+  entry: EgressEntry,
 ) => DeliveryJob | 'domain_deleted' | 'content_invalid';
 
 export interface JobBuilder {
@@ -30,14 +31,15 @@ export type RoutePasswords = readonly (string | undefined)[];
 export interface JobsDeps {
   config: Config['delivery'];
   tables: Tables;
-  egress: EgressPools;
+  /** What a worker needs of a source address. */
+  jobEgress(entry: EgressEntry): JobEgress;
   prepare: Prepare;
   signersOf: SignersOf;
 }
 
 /** Reads the password files of the routes: a file that cannot be read throws an `OperatorFault` here. */
 export function createJobBuilder(deps: JobsDeps): JobBuilder {
-  const { config, tables, egress, prepare, signersOf } = deps;
+  const { config, tables, jobEgress, prepare, signersOf } = deps;
   /** Messages in memory refer to routes that a reload has replaced. */
   const passwords = new WeakMap<DeliveryRoute, string>();
   const usePasswords = (given: RoutePasswords) => {
@@ -49,7 +51,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
   usePasswords(readPasswords(config.routes));
   const sharedContent = createSharedContentReader(tables);
 
-  const build: BuildJob = ({ site, slot }, { message, hosts, route }) => {
+  const build: BuildJob = ({ site, slot }, { message, hosts, route }, entry) => {
     const domain = tables.domains.byId(message.domain_id);
     if (domain === null) return 'domain_deleted';
     const content = tables.messages.content(message.content_id);
@@ -73,7 +75,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
       ...(route?.user === undefined || password === undefined
         ? {}
         : { auth: { user: route.user, password, allowUnverified: route.allowUnverifiedAuth } }),
-      egress: egress.entry(site.pool, slot),
+      egress: jobEgress(entry),
       messagesPerConnection: site.profile.messagesPerConnection,
       idleMs: site.profile.idleMs,
     };

@@ -2,11 +2,15 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { gaugesOf } from '../core/metrics.ts';
 import { createTopLabels } from '../core/top-labels.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
+import type { WarmupUse } from './egress/ticket.ts';
 import type { Holds } from './holds.ts';
 import { registerSiteMetrics, siteLabel } from './shaping/metrics.ts';
 
 /** Sites with time series of their own: those with the most attempts. */
 const MAX_SITES = 50;
+/** Source addresses with problems, and those in warm-up, with time series of their own. */
+const MAX_PROBLEMS = 50;
+const MAX_WARMUPS = 50;
 /** Suspended sites that are named. */
 const MAX_SUSPENDED = 20;
 const ATTEMPT_RESULTS = ['delivered', 'deferred', 'bounced'] as const;
@@ -96,6 +100,38 @@ export function registerDeliveryGauges(
   });
   registry.registerMetric(suspended);
   registerSiteMetrics(registry, delivery.siteLimits);
+  const refused = new Gauge({
+    name: 'postrider_egress_problems',
+    help: `1 for each source address that cannot be used (provider \`all\`) or that a provider refuses: at most ${MAX_PROBLEMS}.`,
+    labelNames: ['entry', 'provider'],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const { entry, provider } of delivery.egressProblems().slice(0, MAX_PROBLEMS))
+        this.set({ entry, provider: provider ?? 'all' }, 1);
+    },
+  });
+  registry.registerMetric(refused);
+  const warmup = (name: string, help: string, value: (row: WarmupUse) => number) =>
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        labelNames: ['entry', 'provider'],
+        registers: [],
+        collect() {
+          this.reset();
+          for (const row of delivery.warmupUse().slice(0, MAX_WARMUPS))
+            this.set({ entry: row.entry, provider: row.provider }, value(row));
+        },
+      }),
+    );
+  warmup(
+    'postrider_warmup_used',
+    `Messages of today (UTC) from source addresses in warm-up, by provider: the ${MAX_WARMUPS} with the most.`,
+    ({ used }) => used,
+  );
+  warmup('postrider_warmup_limit', 'Limit of the same addresses and providers for today.', ({ cap }) => cap);
   const busy = new Counter({
     name: 'postrider_delivery_worker_busy_seconds_total',
     help: 'Time for which the event loop of a delivery worker was busy. Its rate is the utilization of the worker, from 0 to 1.',

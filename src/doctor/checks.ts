@@ -6,6 +6,7 @@ import { integrityCheck, writeAheadLogCheck } from './checks/database.ts';
 import { delegationCheck } from './checks/delegation.ts';
 import { diskCheck } from './checks/disk.ts';
 import { alignmentCheck, domainRecordsCheck } from './checks/domains.ts';
+import { egressHealthCheck, egressProxiesCheck } from './checks/egress.ts';
 import { hostnameCheck, publicUrlCheck, spfCheck } from './checks/host.ts';
 import { listenersCheck } from './checks/listeners.ts';
 import { outboundCheck, sourcesCheck } from './checks/outbound.ts';
@@ -28,6 +29,7 @@ export const CHECKS: readonly Check[] = [
   resolverCheck,
   sourcesCheck,
   outboundCheck,
+  egressProxiesCheck,
   listenersCheck,
   certificatesCheck,
   hostnameCheck,
@@ -43,6 +45,7 @@ export const CHECKS: readonly Check[] = [
   writeAheadLogCheck,
   daemonCheck,
   queueCheck,
+  egressHealthCheck,
   webhookCheck,
   backgroundCheck,
 ];

@@ -63,8 +63,11 @@ export type DaemonState =
   /** Whether it runs cannot be determined. */
   | { kind: 'unknown'; reason: string };
 
+/** Tables of which a check reads few rows. */
+export type DoctorTables = Pick<Tables, 'dkimKeys' | 'egressCounts' | 'egressHealth' | 'egressWarmup'>;
+
 export type DatabaseState =
-  | { kind: 'open'; tables: Pick<Tables, 'dkimKeys'>; reader: Reader }
+  | { kind: 'open'; tables: DoctorTables; reader: Reader }
   /** `finding`: why it could not be opened. */
   | { kind: 'closed'; finding: Result };
 

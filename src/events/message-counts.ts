@@ -1,3 +1,4 @@
+import { DAY } from '../core/clock.ts';
 import { domainOf } from '../mail/address.ts';
 import { providerOf } from '../mail/providers.ts';
 import type { UseCase } from '../store/domains/domains.ts';
@@ -76,5 +77,21 @@ function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass
       if (isBot || !isFirst) return null;
       return counted(event.kind === 'email_opened' ? 'opened' : 'clicked');
     }
+  }
+}
+
+/**
+ * Counts a complaint about a delivered message for the source address that sent it, on the day of the complaint: the
+ * warm-up of the address goes back when there are many.
+ */
+export function countEgressComplaint(tables: Tables, message: MessageRow, at: number): void {
+  if (message.simulated === 1) return;
+  for (const { report } of tables.messages.attemptsOf(message.seq)) {
+    const attempt: { action?: string; egress?: string; provider?: string } = JSON.parse(report);
+    if (attempt.action !== 'deliver' || attempt.egress === undefined || attempt.provider === undefined)
+      continue;
+    const key = { day: at - (at % DAY), entry: attempt.egress, provider: attempt.provider };
+    tables.egressCounts.add(key, { complained: 1 });
+    return;
   }
 }

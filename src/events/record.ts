@@ -15,7 +15,7 @@ import {
   type MessageEventKind,
   nextState,
 } from './event-types.ts';
-import { countMessageEvent } from './message-counts.ts';
+import { countEgressComplaint, countMessageEvent } from './message-counts.ts';
 
 /**
  * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the
@@ -144,6 +144,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
       countEvent(tables, message, event, at);
       countMessageEvent(tables, message, event, at);
+      if (kind === 'email_complained') countEgressComplaint(tables, message, at);
       insert(tables, {
         account_id: message.account_id,
         kind,

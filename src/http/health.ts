@@ -37,7 +37,7 @@ export interface ReadinessResult {
 export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  delivery: Pick<Delivery, 'stalled' | 'parked' | 'slowSites' | 'unrecorded'>;
+  delivery: Pick<Delivery, 'stalled' | 'parked' | 'slowSites' | 'unrecorded' | 'egressProblems'>;
   holds: Pick<Holds, 'count'>;
   public: BoundListener;
   mx: BoundListener | null;
@@ -72,12 +72,15 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
         const isRestored = sinceRestore.messages > 0 || sinceRestore.webhookDeliveries > 0;
         const held = holds.count();
         const slowSites = delivery.slowSites();
-        if (parked.length === 0 && held === 0 && slowSites.length === 0 && !isRestored) return null;
+        const egress = delivery.egressProblems();
+        const isFine = [parked, slowSites, egress].every(({ length }) => length === 0);
+        if (isFine && held === 0 && !isRestored) return null;
         return {
           ...(parked.length === 0 ? {} : { parked }),
           ...(held === 0 ? {} : { held }),
           ...(slowSites.length === 0 ? {} : { slowSites }),
           ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
+          ...(egress.length === 0 ? {} : { egress }),
         };
       },
     },

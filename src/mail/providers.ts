@@ -1,6 +1,9 @@
+import { getDomain } from 'tldts';
+
 /**
  * Mailbox providers by the domains of their free addresses, for statistics: people think of "Gmail", not of
- * `googlemail.com`. Delivery does not use them; it identifies a destination by its MX hosts.
+ * `googlemail.com`. Delivery identifies a destination by its MX hosts; the warm-up and the health of source addresses
+ * belong to the provider behind them (`providerOfHosts`).
  */
 const PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   Google: ['gmail.com', 'googlemail.com'],
@@ -34,6 +37,45 @@ const PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   Tencent: ['qq.com', 'foxmail.com'],
 };
 
+/** Providers and mail filters by the domains of their MX hosts, where these differ from the registered domain's name. */
+const PROVIDER_OF_HOSTS: Readonly<Record<string, string>> = {
+  'google.com': 'Google',
+  'googlemail.com': 'Google',
+  'outlook.com': 'Microsoft',
+  'mx.microsoft': 'Microsoft',
+  'yahoodns.net': 'Yahoo',
+  'icloud.com': 'Apple',
+  'gmx.net': 'United Internet',
+  'web.de': 'United Internet',
+  'kundenserver.de': 'IONOS',
+  'ionos.com': 'IONOS',
+  't-online.de': 'Telekom',
+  'protonmail.ch': 'Proton',
+  'orange.fr': 'Orange',
+  'comcast.net': 'Comcast',
+  'mail.ru': 'Mail.ru',
+  'yandex.net': 'Yandex',
+  'yandex.ru': 'Yandex',
+  'netease.com': 'NetEase',
+  'qq.com': 'Tencent',
+  'pphosted.com': 'Proofpoint',
+  'ppe-hosted.com': 'Proofpoint',
+  'mimecast.com': 'Mimecast',
+  'barracudanetworks.com': 'Barracuda',
+  'iphmx.com': 'Cisco',
+  'messagelabs.com': 'Broadcom',
+  'trendmicro.com': 'Trend Micro',
+  'mailcontrol.com': 'Forcepoint',
+  'hornetsecurity.com': 'Hornetsecurity',
+  'antispameurope.com': 'Hornetsecurity',
+};
+
+/** The names of the providers above, of which there are few. */
+export const KNOWN_PROVIDERS: ReadonlySet<string> = new Set([
+  ...Object.keys(PROVIDERS),
+  ...Object.values(PROVIDER_OF_HOSTS),
+]);
+
 const PROVIDER_OF = new Map(
   Object.entries(PROVIDERS).flatMap(([provider, domains]) => domains.map((domain) => [domain, provider])),
 );
@@ -41,4 +83,19 @@ const PROVIDER_OF = new Map(
 /** The provider of a recipient's domain (lower case), or the domain itself. */
 export function providerOf(domain: string): string {
   return PROVIDER_OF.get(domain) ?? domain;
+}
+
+/**
+ * The provider that receives a domain's mail: that of the domain (lower case), else that of its best MX host, else the
+ * registered domain of that host. Domains that one company hosts share its opinion of a sender.
+ */
+export function providerOfHosts(domain: string, hosts: readonly { name: string }[]): string {
+  const known = PROVIDER_OF.get(domain);
+  const best = hosts[0]?.name.toLowerCase().replace(/\.$/, '');
+  if (known !== undefined || best === undefined) return known ?? domain;
+  for (let name = best; name.includes('.'); name = name.slice(name.indexOf('.') + 1)) {
+    const provider = PROVIDER_OF_HOSTS[name];
+    if (provider !== undefined) return provider;
+  }
+  return getDomain(best) ?? domain;
 }

@@ -8,6 +8,8 @@ import { SITE_LIMIT_POLICY } from './delivery/site-limits.ts';
 import { UNCLASSIFIED_REPLY_POLICY } from './delivery/unclassified-replies.ts';
 import { DMARC_REPORT_POLICY } from './domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from './domains/tls-reports.ts';
+import { EGRESS_COUNT_POLICY } from './egress/egress-counts.ts';
+import { EGRESS_HEALTH_POLICY, EGRESS_WARMUP_POLICY } from './egress/egress-standings.ts';
 import { IDEMPOTENCY_POLICY } from './idempotency.ts';
 import { KEPT_MAIL_POLICY } from './kept-mail.ts';
 import { DELAY_NOTICE_POLICY } from './messages/delay-notices.ts';
@@ -38,6 +40,9 @@ export const DATA_POLICIES = [
   HOURLY_COUNT_POLICY,
   SITE_LIMIT_POLICY,
   UNCLASSIFIED_REPLY_POLICY,
+  EGRESS_COUNT_POLICY,
+  EGRESS_WARMUP_POLICY,
+  EGRESS_HEALTH_POLICY,
   KEPT_MAIL_POLICY,
   DMARC_REPORT_POLICY,
   TLS_REPORT_POLICY,

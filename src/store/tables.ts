@@ -23,6 +23,8 @@ import { domainGroupTable } from './domains/domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains/domains.ts';
 import { platformKeyTable } from './domains/platform-keys.ts';
 import { tlsReportTable } from './domains/tls-reports.ts';
+import { egressCountTable } from './egress/egress-counts.ts';
+import { egressHealthTable, egressWarmupTable } from './egress/egress-standings.ts';
 import { idempotencyTable } from './idempotency.ts';
 import { keptMailTable } from './kept-mail.ts';
 import { freeSpaceTable } from './maintenance/free-space.ts';
@@ -84,6 +86,9 @@ export function createTables(db: Database) {
     hourlyCounts: () => hourlyCountTable(db),
     siteLimits: () => siteLimitTable(db),
     unclassifiedReplies: () => unclassifiedReplyTable(db),
+    egressCounts: () => egressCountTable(db),
+    egressWarmup: () => egressWarmupTable(db),
+    egressHealth: () => egressHealthTable(db),
     dmarcReports: () => dmarcReportTable(db),
     tlsReports: () => tlsReportTable(db),
     templates: () => templateTable(db),

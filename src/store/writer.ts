@@ -222,11 +222,13 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       current = undefined;
       tables.contacts.mergeIndex();
       const counted = tables.hourlyCounts.write();
+      tables.egressCounts.write();
       commit.run();
       return { units, counted, ms: performance.now() - began };
     } catch (error) {
       if (db.inTransaction) rollback.run();
       tables.hourlyCounts.discard();
+      tables.egressCounts.discard();
       for (const { entry } of units) entry.reject(error);
       current?.reject(error);
       return { units: [], counted: [], ms: 0 };
@@ -281,6 +283,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       if (isRefused) undo.run();
       release.run();
       tables.hourlyCounts.endUnit(!isRefused);
+      tables.egressCounts.endUnit(!isRefused);
       return () => entry.resolve(value);
     } catch (error) {
       // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
@@ -288,6 +291,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       undo.run();
       release.run();
       tables.hourlyCounts.endUnit(false);
+      tables.egressCounts.endUnit(false);
       return () => entry.reject(error);
     }
   }

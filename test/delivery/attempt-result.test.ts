@@ -105,6 +105,7 @@ describe('the state of the site after an attempt', () => {
     unanswered: ['answered', null],
     'refused-locally': ['answered', null],
     'not-composed': ['answered', null],
+    'egress-failed': [null, null],
     unreachable: ['unreachable', 'unreachable'],
   };
 

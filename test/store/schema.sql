@@ -460,6 +460,43 @@ CREATE TABLE domains (
   UNIQUE (account_id, name, use_case, region)
 ) STRICT;
 
+CREATE TABLE egress_counts (
+  day           INTEGER NOT NULL,  -- epoch ms at which the day (UTC) begins
+  entry         TEXT NOT NULL,     -- its name
+  provider      TEXT NOT NULL,     -- a mailbox provider, or 'other'
+  -- Attempts that a server of the provider answered.
+  transactional INTEGER NOT NULL,
+  marketing     INTEGER NOT NULL,
+  -- What they led to; recipients that do not exist are in none of these.
+  delivered     INTEGER NOT NULL,
+  throttled     INTEGER NOT NULL,
+  refused       INTEGER NOT NULL,
+  complained    INTEGER NOT NULL,
+  PRIMARY KEY (day, entry, provider)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE egress_health (
+  entry      TEXT NOT NULL,
+  provider   TEXT NOT NULL,
+  since      INTEGER NOT NULL,
+  probe_at   INTEGER NOT NULL,     -- when the next message is sent from the address
+  failures   INTEGER NOT NULL,     -- refusals of probes in a row; the first refusal included
+  passed     INTEGER NOT NULL,     -- probes accepted in a row
+  reply      TEXT NOT NULL,        -- the last refusal, without mail addresses
+  PRIMARY KEY (entry, provider)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE egress_warmup (
+  entry      TEXT NOT NULL,
+  provider   TEXT NOT NULL,        -- '': all providers
+  started    TEXT NOT NULL,        -- the configured start that the row belongs to; others are obsolete
+  shift      INTEGER NOT NULL,     -- days behind the schedule; negative: ahead
+  finished   INTEGER NOT NULL CHECK (finished IN (0, 1)),
+  changed_at INTEGER NOT NULL,
+  reason     TEXT NOT NULL,
+  PRIMARY KEY (entry, provider)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE erasures (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id  TEXT NOT NULL,

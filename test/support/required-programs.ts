@@ -14,6 +14,7 @@ export type Program =
   | 'kdig'
   | 'postfix'
   | 'unbound'
+  | 'dante'
   | 'dkimpy'
   | 'pyspf'
   | 'chromium'
@@ -81,6 +82,7 @@ const FAULTS: Record<Program, () => string | null> = {
   unbound: () =>
     findPrograms('Unbound (package unbound)', ['unbound']) ??
     findPrograms('kdig and keymgr (packages knot-dnsutils, knot)', ['kdig', 'keymgr']),
+  dante: () => findPrograms('Dante (package dante-server)', ['danted']),
   dkimpy: () => importModules('dkimpy (package python3-dkim)', ['dkim', 'dns']),
   chromium: () => (findBrowser() === null ? 'Chromium (package chromium) is not installed' : null),
   pebble: () => findPrograms('Pebble (package pebble)', ['pebble']),

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { type Clock, iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { storedObstacle } from '../../delivery/egress/stored-obstacle.ts';
 import { presentMessage } from '../../events/message-view.ts';
 import { createRecorder } from '../../events/record.ts';
 import { normalizeDomain } from '../../mail/address.ts';
@@ -282,7 +283,8 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
 }
 
 async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
-  const { tables, clock } = await context.open();
+  const deps = await context.open();
+  const { tables, clock } = deps;
   const message = tables.messages.byId(id);
   if (message === null) return context.fail(`There is no message ${id}`);
   const queued = tables.queue.listed(message.seq);
@@ -293,8 +295,13 @@ async function showQueued(context: CliContext, id: string, json: boolean): Promi
   const last = tables.messages.attemptsOf(message.seq).at(-1);
   const lastReport: { reply?: unknown; classification?: string } =
     last === undefined ? {} : JSON.parse(last.report);
+  const isWaiting = queued.ready === 1 && queued.lease === null;
+  const obstacle = isWaiting ? storedObstacle(deps, { ...message, priority: queued.priority }) : null;
   const view = {
     ...queuedView(queued, clock),
+    // The limit of a source address.
+    ...(obstacle === null ? {} : { nextAttemptAt: iso(obstacle.until) }),
+    waitsFor: obstacle?.text ?? null,
     lastReply: lastReport.reply ?? null,
     lastClassification: lastReport.classification ?? null,
   };

@@ -13,6 +13,8 @@ export interface Assignment {
   message: ReadyMessage;
   hosts: TargetHost[];
   route: DeliveryRoute | null;
+  /** The mailbox provider behind the hosts (`providerOfHosts`); null: over a fixed route. */
+  provider: string | null;
   /** What the destination has published about TLS; absent with a configured route. */
   tls?: DestinationTls;
   /** When it was read from the queue (monotonic). */

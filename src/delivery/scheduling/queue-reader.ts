@@ -1,18 +1,24 @@
 import { type Clock, iso, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
+import { providerOfHosts } from '../../mail/providers.ts';
 import type { UseCase } from '../../store/domains/domains.ts';
 import {
+  type ExpiryPage,
   type QueuedMessage,
   type QueueKey,
   queueKeyText,
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
+import type { Egress } from '../egress/egress.ts';
+import type { EgressMail, EgressObstacle } from '../egress/ticket.ts';
 import type { Leases } from '../leases.ts';
 import type { LocalAttempts } from '../local-attempts.ts';
 import type { EgressPools } from '../routing/egress.ts';
 import type { RouteCache } from '../routing/route-cache.ts';
+import type { TargetHost } from '../worker/protocol.ts';
+import { createBlockedKeys } from './blocked-keys.ts';
 import type { Claims } from './claims.ts';
 import type { Parking } from './parking.ts';
 import type { Assignment, Site } from './site.ts';
@@ -35,8 +41,15 @@ export interface QueueReader {
   read(key: QueueKey, competing: number, filled: Set<Site>): number;
   /** Fails the expired messages of a key whose site is halted. Yields before each read. */
   expiring(key: QueueKey, site: Site): Generator<void, void>;
-  /** Why a due message is not sent: its site is halted, or takes no mail of the account; null: no obstacle is known. */
+  /** Fails the expired messages of the keys that wait for a source address, likewise. */
+  expiringBlocked(): Generator<void, void>;
+  /**
+   * Why a due message is not sent: its site is halted, or takes no mail of the account, or it waits for a source address;
+   * null: no obstacle is known.
+   */
   obstacle(message: QueuedMessage): string | null;
+  /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
+  egressObstacle(message: QueuedMessage): EgressObstacle | null;
   /** Number of keys that cannot be read now. */
   unreadable(): number;
   /** Forgets keys that were unreadable and have no more mail. */
@@ -52,7 +65,8 @@ export interface QueueReaderDeps {
   parking: Parking;
   sites: Sites;
   routes: RouteCache;
-  egress: EgressPools;
+  pools: EgressPools;
+  egress: Pick<Egress, 'obstacle' | 'isLimited'>;
   /** These two release the claim on the message. */
   localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired'>;
   leases: Pick<Leases, 'postpone'>;
@@ -73,11 +87,17 @@ const MAX_SKIPPED = 10_000;
 const FIRST_QUARANTINE_MS = 2 * SECOND;
 const MAX_QUARANTINE_MS = 300 * SECOND;
 const MAX_QUARANTINED = 10_000;
+/** Messages examined for their expiry in one step. */
+const EXPIRY_SCAN_SIZE = 25;
 
 type Target =
   | { kind: 'site'; site: Site; assignment: Assignment }
   | { kind: 'simulator' }
   | { kind: 'failure'; failure: LocalFailure }
+  /** No source address of the pool may send it now. */
+  | { kind: 'blocked'; obstacle: EgressObstacle }
+  /** It expired while it waited for a source address. */
+  | { kind: 'expired' }
   /** The route is being looked up; the key is read again when it is known. */
   | { kind: 'unknown' };
 
@@ -86,6 +106,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     deps;
   /** Egress pools of the domains in this batch. */
   const pools: Record<UseCase, Map<string, string>> = { tx: new Map(), mk: new Map() };
+  const providers = new WeakMap<readonly TargetHost[], string>();
+  const blocked = createBlockedKeys(monotonic);
   /** Keys that could not be read. */
   const quarantine = new Map<string, { until: number; waitMs: number }>();
   /** Keys whose account is paused at the site, with the time until which they are not read. */
@@ -111,6 +133,14 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       const target = targetOf(message, key);
       if (target === null) continue;
       if (target.kind === 'unknown') return taken;
+      if (target.kind === 'blocked') {
+        if (block(message, key, target.obstacle) === 'key') return taken;
+        continue;
+      }
+      if (target.kind === 'expired') {
+        expire(message, 'the message waited for the warm-up quota of a source address until it expired');
+        continue;
+      }
       if (target.kind === 'site') {
         const pausedMs = target.site.accountPausedMs(key.account_id);
         if (pausedMs > 0) {
@@ -177,10 +207,14 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   function findTarget(message: ReadyMessage, key: QueueKey): Target {
     if (message.simulated === 1) return { kind: 'simulator' };
     const pool = poolOf(message);
-    const result = routes.get(message.destination, egress.ipv6Of(pool), () => deps.onReadable(key));
+    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => deps.onReadable(key));
     if (result === null) return { kind: 'unknown' };
     if (result.kind === 'failure') return result;
     const { hosts, route, tls } = result;
+    const mail = mailOf(message, hosts, route !== null);
+    const obstacle = egress.obstacle(pool, mail);
+    if (obstacle !== null) return { kind: 'blocked', obstacle };
+    if (message.expires_at <= clock.now() && egress.isLimited(pool)) return { kind: 'expired' };
     return {
       kind: 'site',
       site: sites.of(message.destination, hosts, route, pool),
@@ -189,9 +223,62 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         hosts,
         route,
         ...(tls === undefined ? {} : { tls }),
+        provider: mail.provider,
         readAt: monotonic.now(),
       },
     };
+  }
+
+  function mailOf(message: QueuedMessage, hosts: readonly TargetHost[], isRouted: boolean): EgressMail {
+    const { priority, destination } = message;
+    if (isRouted) return { provider: null, priority, hosts };
+    // The hosts belong to one destination (route-cache).
+    let provider = providers.get(hosts);
+    if (provider === undefined) {
+      provider = providerOfHosts(destination, hosts);
+      providers.set(hosts, provider);
+    }
+    return { provider, priority, hosts };
+  }
+
+  /**
+   * The message stays in the queue. So do those behind it: the whole key waits, unless they may leave through other
+   * pools.
+   */
+  function block(message: ReadyMessage, key: QueueKey, obstacle: EgressObstacle): 'key' | 'message' {
+    const leftMs = message.expires_at - clock.now();
+    if (leftMs <= 0) {
+      expire(message, obstacle.text);
+      return 'message';
+    }
+    const waitMs = Math.max(obstacle.until - clock.now(), 1);
+    if (deps.pools.poolCount(message.use_case) > 1) {
+      claims.add(message);
+      leases.postpone(message, Math.min(waitMs, leftMs));
+      return 'message';
+    }
+    blocked.add(key, waitMs, obstacle.text);
+    return 'key';
+  }
+
+  function expire(message: ReadyMessage, reason: string): void {
+    claims.add(message);
+    localAttempts.expired(message, reason);
+  }
+
+  function* expiringBlocked(): Generator<void, void> {
+    for (const { key, text } of blocked.list()) {
+      for (let after: number | null = 0; after !== null; ) {
+        yield;
+        const page: ExpiryPage = tables.queue.expiries(key, after, EXPIRY_SCAN_SIZE);
+        after = page.last;
+        for (const seq of page.seqs(clock.now())) {
+          yield;
+          const message = claims.has(seq) ? null : readMessage(seq, key);
+          if (message !== null) expire(message, text);
+        }
+      }
+    }
   }
 
   /** Called for every message of a batch; reads each domain once. */
@@ -204,7 +291,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   }
 
   function readPool({ domain_id, use_case }: QueuedMessage): string {
-    return egress.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
+    return deps.pools.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
   }
 
   /** The site's capacity divided among the keys that compete for it. */
@@ -212,6 +299,14 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     const capacity = site.capacity(priority);
     const share = Math.ceil(capacity / (1 + competing + site.waitingCount()));
     return Math.min(capacity, Math.max(MIN_SHARE, share));
+  }
+
+  function egressObstacle(message: QueuedMessage): EgressObstacle | null {
+    if (message.simulated === 1) return null;
+    const pool = readPool(message);
+    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {});
+    if (result?.kind !== 'hosts') return null;
+    return egress.obstacle(pool, mailOf(message, result.hosts, result.route !== null));
   }
 
   function* expiring(key: QueueKey, site: Site): Generator<void, void> {
@@ -236,7 +331,9 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       if (parking.accountWait(key.account_id) > 0) return 0;
       if ((quarantine.get(text)?.until ?? 0) > monotonic.now()) return 0;
       if (skipped.size > 0 && (skipped.get(text) ?? 0) > monotonic.now()) return 0;
+      if (blocked.has(text)) return 0;
       try {
+        blocked.delete(text);
         const count = read(key, competing, filled);
         quarantine.delete(text);
         return count;
@@ -253,25 +350,31 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       }
     },
     expiring,
+    expiringBlocked,
     obstacle: (message) => {
       if (message.simulated === 1) return null;
       const pool = readPool(message);
-      const result = routes.get(message.destination, egress.ipv6Of(pool), () => {});
+      const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {});
       if (result?.kind !== 'hosts') return null;
       const site = sites.find(message.destination, result.hosts, result.route, pool);
-      if (site === null) return null;
       const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
-      const ms = Math.max(site.suspendedMs(), site.pausedMs());
-      if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
-      const accountMs = site.accountPausedMs(message.account_id);
-      if (accountMs === 0) return null;
-      return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
+      if (site !== null) {
+        const ms = Math.max(site.suspendedMs(), site.pausedMs());
+        if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
+        const accountMs = site.accountPausedMs(message.account_id);
+        if (accountMs > 0)
+          return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
+      }
+      const waits = egressObstacle(message);
+      return waits === null ? null : `${waits.text}; next attempt at ${iso(waits.until)}`;
     },
+    egressObstacle,
     unreadable: () => quarantine.size,
     sweep: () => {
       const before = monotonic.now() - MAX_QUARANTINE_MS;
       for (const [key, { until }] of quarantine) if (until < before) quarantine.delete(key);
       for (const [key, until] of skipped) if (until <= monotonic.now()) skipped.delete(key);
+      blocked.sweep();
     },
   };
 }

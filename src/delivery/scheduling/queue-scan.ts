@@ -32,7 +32,7 @@ export interface QueueScanDeps {
   writer: Writer;
   sites: Sites;
   claims: Pick<Claims, 'sweep'>;
-  reader: Pick<QueueReader, 'expiring' | 'sweep'>;
+  reader: Pick<QueueReader, 'expiring' | 'expiringBlocked' | 'sweep'>;
   scheduler: Pick<Scheduler, 'request' | 'advance'>;
 }
 
@@ -69,7 +69,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   }
 
   /**
-   * Fails mail that expired while it waited for a halted site, a bounded number of messages in each run. Nothing
+   * Fails mail that expired while it waited for a halted site or a source address, a bounded number of messages in each run. Nothing
    * else would read it for hours.
    */
   function expireWaiting(): void {
@@ -90,6 +90,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
       if (!site.isHalted()) continue;
       for (const key of site.waitingKeys()) yield* reader.expiring(key, site);
     }
+    yield* reader.expiringBlocked();
   }
 
   /** Requests the next keys of a priority. True when it reached the end. */

@@ -82,6 +82,10 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
     if (found.kind === 'failure') return `no route: ${found.failure}`;
     const { route } = found;
     if (route?.user !== undefined) return 'its route needs a login, which reports do not have';
+    const entry = egress.entries(POOL).find(({ proxy }) => proxy === undefined);
+    if (entry === undefined)
+      return 'reports are sent from an address of this machine, and all addresses are behind proxies';
+    const { hostname, address, address6 } = entry;
     const { submitter } = deps;
     const { from, to, octets } = composeReportMail({
       report,
@@ -97,7 +101,11 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
       port: route?.port ?? deps.port,
       tls: route?.tls ?? 'opportunistic',
       tlsSource: route === null ? 'default' : 'route',
-      egress: egress.entry(POOL, 0),
+      egress: {
+        hostname,
+        ...(address === undefined ? {} : { address }),
+        ...(address6 === undefined ? {} : { address6 }),
+      },
       messagesPerConnection: 1,
       idleMs: 0,
     } as const;

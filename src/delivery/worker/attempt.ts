@@ -1,6 +1,6 @@
 import type { Client } from './client.ts';
 import { type Connection, type ConnectionTerms, openSmtpConnection } from './connection.ts';
-import { SmtpSessionError, TlsHandshakeError } from './errors.ts';
+import { EgressError, SmtpSessionError, TlsHandshakeError } from './errors.ts';
 import type { SlotJob } from './idle-connections.ts';
 import type { AttemptReport, Conclusion, SessionRecord, TargetHost } from './protocol.ts';
 import { replyOf } from './reply-reader.ts';
@@ -184,6 +184,7 @@ async function tryConnection(
 /** Without a reply after the final dot the message may have been accepted (RFC 1047); a 421 means that it was not. */
 function broken(failure: SmtpSessionError): SessionResult {
   const { phase, reply, message: error } = failure;
+  if (failure instanceof EgressError) return { kind: 'egress', phase, reply: null, error };
   if (phase === 'dot' && !reply) return { kind: 'unanswered', phase, reply, error };
   return { kind: 'broken', phase, reply: reply ? replyOf(reply) : null, error };
 }
@@ -193,9 +194,10 @@ function hostOf(job: AttemptJob, { host, address }: Connection): TargetHost {
   return job.hosts.find(({ name }) => name === host) ?? { name: host, addresses: [address] };
 }
 
-/** IPv6 requires an IPv6 source address. */
-function hasSource(address: string, job: AttemptJob): boolean {
-  return !address.includes(':') || job.egress.address6 !== undefined;
+/** IPv6 requires an IPv6 source address; a proxy with an IPv6 address alone does not send IPv4. */
+function hasSource(address: string, { egress }: AttemptJob): boolean {
+  if (address.includes(':')) return egress.address6 !== undefined;
+  return egress.address !== undefined || egress.address6 === undefined || egress.proxy === undefined;
 }
 
 function unreachable(record: SessionRecord, addresses: readonly string[], client: Client): Session {
@@ -245,6 +247,7 @@ const CONCLUSIONS: Record<SessionResult['kind'], Conclusion> = {
   refused: 'refused-locally',
   broken: 'unreachable',
   unanswered: 'unanswered',
+  egress: 'egress-failed',
 };
 
 function report({ id, slot }: AttemptJob, { result, sessions }: Progress): AttemptReport {

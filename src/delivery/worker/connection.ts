@@ -67,7 +67,12 @@ async function openOnce(
   const localAddress = localAddressFor(record.address, terms.egress);
   const { host, address, port } = record;
   const wire = await openWire(
-    { host: address, port, ...(localAddress ? { localAddress } : {}) },
+    {
+      host: address,
+      port,
+      ...(localAddress ? { localAddress } : {}),
+      ...(terms.egress.proxy ? { proxy: terms.egress.proxy } : {}),
+    },
     dueAt,
     deps,
   );
@@ -203,8 +208,12 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-/** The source address: `address6` for IPv6; `address` for IPv4, or undefined: the system chooses. */
+/**
+ * The source address: `address6` for IPv6; `address` for IPv4, or undefined: the system chooses. The addresses of a
+ * proxy are not those of this machine.
+ */
 function localAddressFor(address: string, egress: DeliveryJob['egress']): string | undefined {
+  if (egress.proxy !== undefined) return undefined;
   return address.includes(':') ? egress.address6 : egress.address;
 }
 

@@ -29,6 +29,9 @@ export class TlsHandshakeError extends SmtpSessionError {
   }
 }
 
+/** The source address cannot be used: a fault of this side, which states nothing about the destination. */
+export class EgressError extends SmtpSessionError {}
+
 /** What is awaited in each phase, for messages: `timed out after 5 min waiting for the reply to MAIL`. */
 const AWAITED: Record<SmtpPhase, string> = {
   dns: 'the address',

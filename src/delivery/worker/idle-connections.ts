@@ -80,6 +80,10 @@ function equalTerms(a: ConnectionTerms, b: ConnectionTerms): boolean {
     a.auth?.allowUnverified === b.auth?.allowUnverified &&
     a.egress.hostname === b.egress.hostname &&
     a.egress.address === b.egress.address &&
-    a.egress.address6 === b.egress.address6
+    a.egress.address6 === b.egress.address6 &&
+    a.egress.proxy?.host === b.egress.proxy?.host &&
+    a.egress.proxy?.port === b.egress.proxy?.port &&
+    a.egress.proxy?.user === b.egress.proxy?.user &&
+    a.egress.proxy?.password === b.egress.proxy?.password
   );
 }

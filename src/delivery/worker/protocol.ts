@@ -88,6 +88,23 @@ export interface SharedReference extends EncodedContent<SharedArrayBuffer> {
   identity: CopyIdentity;
 }
 
+/** The source address of a job. With `proxy`, the addresses are those from which the proxy connects. */
+export interface JobEgress {
+  hostname: string;
+  address?: string;
+  address6?: string;
+  proxy?: JobProxy;
+}
+
+/** A SOCKS5 proxy (RFC 1928); `user` and `password`: RFC 1929. */
+export interface JobProxy {
+  /** An IP address. */
+  host: string;
+  port: number;
+  user?: string;
+  password?: string;
+}
+
 export interface DeliveryJob {
   id: number;
   /**
@@ -116,7 +133,7 @@ export interface DeliveryJob {
    * `allowUnverified` is set; on an unencrypted connection only over loopback.
    */
   auth?: { user: string; password: string; allowUnverified: boolean };
-  egress: { hostname: string; address?: string; address6?: string };
+  egress: JobEgress;
   messagesPerConnection: number;
   idleMs: number;
 }
@@ -166,9 +183,16 @@ export interface SessionRecord {
  * if it did, and `sessions` has the errors. unanswered: the connection was lost after the final dot, so the message may
  * have been accepted. refused-locally: this side did not offer the message (it needs SMTPUTF8, exceeds SIZE, needs TLS);
  * `reply` is this side's and has the reason, 4xx where another attempt may help. not-composed: no message can be
- * composed of the content, now or later; `reply` has the reason, and no host was contacted.
+ * composed of the content, now or later; `reply` has the reason, and no host was contacted. egress-failed: the source
+ * address cannot be used (its proxy does not work, or no interface has it); the last session has the error.
  */
-export type Conclusion = 'replied' | 'unreachable' | 'unanswered' | 'refused-locally' | 'not-composed';
+export type Conclusion =
+  | 'replied'
+  | 'unreachable'
+  | 'unanswered'
+  | 'refused-locally'
+  | 'not-composed'
+  | 'egress-failed';
 
 export interface AttemptReport {
   id: number;

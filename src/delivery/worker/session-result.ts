@@ -8,6 +8,8 @@ export type SessionResult =
   | { kind: 'refused'; phase: SmtpPhase; reply: SmtpReply; nextHost: boolean }
   /** No deciding reply: the connection failed, or the server closed it with 421, which is `reply`. */
   | { kind: 'broken'; phase: SmtpPhase; reply: SmtpReply | null; error: string }
+  /** The source address cannot be used; no host was contacted. */
+  | { kind: 'egress'; phase: SmtpPhase; reply: null; error: string }
   /** The connection was lost after the final dot: the server may have accepted the message. */
   | { kind: 'unanswered'; phase: 'dot'; reply: null; error: string };
 
@@ -42,6 +44,7 @@ export function moreSignificant(earlier: SessionResult | null, later: SessionRes
 function significance(result: SessionResult): number {
   if (result.kind === 'unanswered') return 6;
   if (result.kind === 'broken') return result.reply ? 3 : 0;
+  if (result.kind === 'egress') return 0;
   if (!isTransient(result.reply)) return 1;
   if (result.kind === 'refused') return 2;
   return isDecisive(result.phase) ? 5 : 4;

@@ -3,6 +3,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import type { SmtpPhase } from '../../mail/reply.ts';
 import {
   closedByServer,
+  EgressError,
   noProgress,
   outOfTime,
   SmtpSessionError,
@@ -10,7 +11,9 @@ import {
   TlsHandshakeError,
   timedOut,
 } from './errors.ts';
+import type { JobProxy } from './protocol.ts';
 import { createReplyReader, MalformedReply, type WireReply } from './reply-reader.ts';
+import { createTunnel, type Tunnel } from './socks.ts';
 import type { Deadlines, SmtpTimeouts } from './timeouts.ts';
 
 /**
@@ -48,9 +51,11 @@ export interface WireOptions {
   host: string;
   port: number;
   localAddress?: string;
+  /** Connects through this SOCKS5 proxy. */
+  proxy?: JobProxy;
 }
 
-export type Dial = (options: WireOptions) => Socket;
+export type Dial = (options: Omit<WireOptions, 'proxy'>) => Socket;
 
 /** With TCP_NODELAY: each write is a whole group of commands, which must not wait for the ACK of an earlier one. */
 export const dialTcp: Dial = (options) => connectTcp({ ...options, noDelay: true, autoSelectFamily: false });
@@ -71,12 +76,14 @@ type ErrorOfPhase = (phase: SmtpPhase) => SmtpSessionError;
 const UNSOLICITED = 'the server sent an unsolicited reply';
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** Connects. Throws `SmtpSessionError`. No wait ends after `dueAt` (clock of the deadlines). */
+/** Connects, through the proxy if there is one. Throws `SmtpSessionError`. No wait ends after `dueAt` (clock of the deadlines). */
 export async function openWire(options: WireOptions, dueAt: number, deps: WireDeps): Promise<Wire> {
   const { timeouts, deadlines, open } = deps;
   const reader = createReplyReader();
   const replies: WireReply[] = [];
-  let socket = deps.dial(options);
+  const { proxy } = options;
+  const tunnel = proxy === undefined ? null : createTunnel(proxy);
+  let socket = deps.dial(proxy === undefined ? options : { host: proxy.host, port: proxy.port });
   let phase: SmtpPhase = 'connect';
   let limitAt = dueAt;
   /** Set when the wire is dead: the error, by the phase in which a wait meets it. */
@@ -108,10 +115,12 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
   function fail(text: TextOfPhase): void {
     const isHandshake = handshaking;
     if (!failure) {
-      retire((at) =>
-        isHandshake
-          ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`, errorCode)
-          : new SmtpSessionError(at, text(at)),
+      retire(
+        (at) =>
+          tunnel?.failure(at, text(at)) ??
+          (isHandshake
+            ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`, errorCode)
+            : new SmtpSessionError(at, text(at))),
       );
     }
     socket.destroy();
@@ -185,7 +194,10 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
   };
   const onError = (error: NodeJS.ErrnoException) => {
     errorCode = error.code ?? '';
-    fail((at) => socketErrorText(error, at, options.localAddress));
+    const text: TextOfPhase = (at) => socketErrorText(error, at, options.localAddress);
+    if (error.code === 'EADDRNOTAVAIL' && options.localAddress !== undefined && !failure)
+      retire((at) => new EgressError(at, text(at)));
+    fail(text);
   };
   const onEnd = () => fail(closedByServer);
   const onClose = () => {
@@ -196,6 +208,24 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
   };
   const attach = () => socket.on('data', onData).on('error', onError).on('end', onEnd).on('close', onClose);
   attach();
+
+  /** Connects through the proxy, to which the socket is connected. Resolves with its source address. */
+  function openTunnel(through: Tunnel): Promise<string | null> {
+    socket.off('data', onData).off('end', onEnd);
+    return wait<string | null>(timeouts.connect, timedOut(timeouts.connect), (connected) => {
+      // The wire's own deadline is shorter.
+      through.open(socket, options, 2 * timeouts.connect).then(
+        (address) => {
+          socket.on('data', onData).on('end', onEnd);
+          connected(address);
+        },
+        (error: Error) => {
+          if (!failure) retire((at) => through.rejection(at, error));
+          socket.destroy();
+        },
+      );
+    });
+  }
 
   let localAddress: string | null = null;
   const wire: Wire = {
@@ -274,5 +304,6 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
   open.add(wire);
   await wait<void>(timeouts.connect, timedOut(timeouts.connect), (done) => socket.once('connect', done));
   localAddress = socket.localAddress ?? null;
+  if (tunnel !== null) localAddress = await openTunnel(tunnel);
   return wire;
 }

@@ -41,10 +41,10 @@ export const outboundCheck = check<OutboundFacts[]>({
   judge: (facts) => facts.map(judgeOutbound),
 });
 
-/** The addresses in `delivery.egress` that this machine must have. */
+/** The addresses in `delivery.egress` that this machine must have; not those of proxies. */
 function ownAddresses(egress: Config['delivery']['egress']): string[] {
-  return egress.flatMap(({ address, address6 }) =>
-    [address, address6].filter((one) => one !== undefined).map(normalizeAddress),
+  return egress.flatMap(({ address, address6, proxy }) =>
+    proxy === undefined ? [address, address6].filter((one) => one !== undefined).map(normalizeAddress) : [],
   );
 }
 

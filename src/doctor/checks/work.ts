@@ -63,6 +63,8 @@ interface QueueFacts {
   queue: DoctorState['queue'];
   /** limits.queuedMessages */
   limit: number;
+  /** A source address has a warm-up: mail may be ready for days. */
+  isWarmingUp: boolean;
   daemon: DaemonState['kind'];
   parked: { kind: string; id: string; reason: string }[];
   /** Sites that have had one connection for hours because they asked to send less. */
@@ -80,6 +82,7 @@ export const queueCheck = check<QueueFacts>({
       now: clock.now(),
       queue: (await state()).queue,
       limit: config.limits.queuedMessages,
+      isWarmingUp: config.delivery.egress.some(({ warmup }) => warmup !== undefined),
       daemon: running.kind,
       parked: running.kind === 'running' ? parkedOf(running.report) : [],
       slowSites: running.kind === 'running' ? slowSitesOf(running.report) : [],
@@ -94,12 +97,28 @@ const VERY_OLD_MS = 2 * HOUR;
 const OVERDUE_MS = 10 * MINUTE;
 const NEARLY_FULL = 0.8;
 
-export function judgeQueue({ now, queue, limit, daemon, parked, slowSites }: QueueFacts): Result[] {
+export function judgeQueue({
+  now,
+  queue,
+  limit,
+  isWarmingUp,
+  daemon,
+  parked,
+  slowSites,
+}: QueueFacts): Result[] {
   const { messages, oldestWaiting, nextDue } = queue;
   const results: Result[] = [];
   const list = 'postrider queue list';
   const waited = oldestWaiting === null ? 0 : now - oldestWaiting;
-  if (waited >= OLD_MS)
+  if (waited >= OLD_MS && isWarmingUp)
+    results.push(
+      warning(
+        'oldest message',
+        `A message has been ready for ${duration(waited)}: it waits for the warm-up of a source address, or is not sent.`,
+        'postrider warmup show; postrider queue list',
+      ),
+    );
+  else if (waited >= OLD_MS)
     results.push(
       (waited >= VERY_OLD_MS ? failure : warning)(
         'oldest message',

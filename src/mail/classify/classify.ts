@@ -186,7 +186,8 @@ export type LocalFailure =
   | 'routing-loop'
   | 'own-address'
   | 'private-network'
-  | 'not-composed';
+  | 'not-composed'
+  | 'egress-failed';
 
 interface LocalReply {
   reply: SmtpReply;
@@ -242,6 +243,8 @@ const LOCAL_FAILURES: Record<LocalFailure, LocalReply> = {
     bounceType: 'soft',
     suppress: 'never',
   }),
+  // RFC 3463 §3.5: 4.4.4, unable to route.
+  'egress-failed': local(451, '4.4.4', 'The source address cannot be used', MEANINGS['network error']),
   'not-composed': local(554, '5.6.0', 'The message cannot be composed', MEANINGS['protocol error']),
 };
 

@@ -3,6 +3,7 @@ import { SITE_LIMIT_POLICY } from '../delivery/site-limits.ts';
 import { UNCLASSIFIED_REPLY_POLICY } from '../delivery/unclassified-replies.ts';
 import { DMARC_REPORT_POLICY } from '../domains/dmarc-reports.ts';
 import { TLS_REPORT_POLICY } from '../domains/tls-reports.ts';
+import { EGRESS_COUNT_POLICY } from '../egress/egress-counts.ts';
 import { IDEMPOTENCY_POLICY } from '../idempotency.ts';
 import { KEPT_MAIL_POLICY } from '../kept-mail.ts';
 import { DELAY_NOTICE_POLICY } from '../messages/delay-notices.ts';
@@ -75,6 +76,7 @@ export function retentionTable(db: Database) {
     hourlyCounts: timedRows(db, tableOf(HOURLY_COUNT_POLICY)),
     siteLimits: timedRows(db, tableOf(SITE_LIMIT_POLICY)),
     unclassifiedReplies: timedRows(db, tableOf(UNCLASSIFIED_REPLY_POLICY)),
+    egressCounts: timedRows(db, tableOf(EGRESS_COUNT_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
   };
 }

@@ -106,6 +106,14 @@ export interface QueueShift extends ExpiryShift {
   dueAfter: number;
 }
 
+/** Ready messages of a key with the times at which they expire. */
+export interface ExpiryPage {
+  /** Those that have expired at `now`. */
+  seqs(now: number): number[];
+  /** The last message that was examined; null: there are no more. */
+  last: number | null;
+}
+
 export const QUEUE_POLICY = {
   table: 'queue',
   personal: ['destination'],
@@ -135,6 +143,13 @@ export function queueTable(db: Database) {
       WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL
       ORDER BY seq LIMIT +?`)
     .pluck();
+  const expiries = db.prepare<
+    [number, BoundId, string, number, number],
+    { seq: number; expires_at: number }
+  >(`
+    SELECT q.seq, m.expires_at FROM queue q CROSS JOIN messages m USING (seq)
+    WHERE q.lane = ? AND q.account = ? AND q.destination = ? AND q.ready = 1 AND q.lease IS NULL AND q.seq > ?
+    ORDER BY q.seq LIMIT +?`);
   const ready = db.prepare<[number], StoredMessage & QueueColumns & { content_bytes: number }>(`
     SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at,
       coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
@@ -234,6 +249,18 @@ export function queueTable(db: Database) {
     /** Ready messages of one key, oldest first. Reads only the index. */
     readySeqs: ({ priority, account_id, destination }: QueueKey, limit: number): number[] =>
       readySeqs.all(priority, account.find(account_id), destination, limit),
+    /** Examines at most `limit` ready messages of a key, oldest first, beginning after `afterSeq`. */
+    expiries: (
+      { priority, account_id, destination }: QueueKey,
+      afterSeq: number,
+      limit: number,
+    ): ExpiryPage => {
+      const rows = expiries.all(priority, account.find(account_id), destination, afterSeq, limit);
+      return {
+        seqs: (now) => rows.flatMap(({ seq, expires_at }) => (expires_at <= now ? [seq] : [])),
+        last: rows.length < limit ? null : (rows.at(-1)?.seq ?? null),
+      };
+    },
     /** Null when it was deleted, deferred or held meanwhile. */
     ready: (seq: number): ReadyMessage | null => {
       const found = ready.get(seq);

@@ -3,6 +3,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
+import type { EgressMail, EgressObstacle } from '../../../src/delivery/egress/ticket.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
@@ -20,6 +21,8 @@ export interface SchedulingOptions {
   routeOf?: (destination: string) => RouteResult | null;
   admits?: (message: QueuedMessage) => boolean;
   poolOf?: (region: string, useCase: 'tx' | 'mk') => string;
+  poolCount?: number;
+  egressObstacle?: (mail: EgressMail) => EgressObstacle | null;
 }
 
 export const KEY: QueueKey = { priority: 0, account_id: 'acct_one', destination: 'one.test' };
@@ -104,10 +107,16 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         return route;
       },
     },
-    egress: {
+    pools: {
       poolOf: options.poolOf ?? (() => 'default'),
-      entry: () => ({ hostname: 'mail.test' }),
+      entries: () => [{ name: null, hostname: 'mail.test' }],
+      all: () => [],
+      poolCount: () => options.poolCount ?? 1,
       ipv6Of: () => 'never',
+    },
+    egress: {
+      obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null,
+      isLimited: () => options.egressObstacle !== undefined,
     },
     localAttempts: {
       routeFailed: leaseAndList(unroutable),

@@ -22,6 +22,7 @@ function createTestSite({ messages = 100, connections = 10 } = {}) {
     message: readyMessage(seq, columns),
     hosts: HOSTS,
     route: null,
+    provider: 'one.test',
     readAt: clock.now(),
   });
   for (let seq = 1; seq <= messages; seq++) site.add(assignment(seq));

@@ -62,7 +62,7 @@ function createTestFeedback() {
   let seq = 0;
   const begin = (account_id = 'acct_one'): SlotReservation => {
     const message = readyMessage(++seq, { account_id });
-    site.add({ message, hosts: [], route: null, readAt: clock.now() });
+    site.add({ message, hosts: [], route: null, provider: null, readAt: clock.now() });
     const next = site.reserve(() => true);
     if (typeof next === 'string') throw new Error(next);
     return next.reservation;
@@ -73,7 +73,13 @@ function createTestFeedback() {
     return feedback.apply(report, evaluateReport(report, classify), reservation, message);
   };
   const mayStart = (account_id: string) => {
-    site.add({ message: readyMessage(++seq, { account_id }), hosts: [], route: null, readAt: clock.now() });
+    site.add({
+      message: readyMessage(++seq, { account_id }),
+      hosts: [],
+      route: null,
+      provider: null,
+      readAt: clock.now(),
+    });
     const next = site.reserve(() => true);
     if (typeof next !== 'string') site.release(next.reservation);
     site.drop(Number.POSITIVE_INFINITY);

@@ -36,7 +36,13 @@ function startTestStore(store = startStore(heldClock())) {
     return added;
   };
   const reserve = (of: Site, account_id: string) => {
-    of.add({ message: readyMessage(1, { account_id }), hosts: [], route: null, readAt: clock.now() });
+    of.add({
+      message: readyMessage(1, { account_id }),
+      hosts: [],
+      route: null,
+      provider: null,
+      readAt: clock.now(),
+    });
     const next = of.reserve(() => true);
     if (typeof next === 'string') throw new Error(next);
     of.release(next.reservation);

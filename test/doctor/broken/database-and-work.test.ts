@@ -22,9 +22,25 @@ function insertWebhook(
   );
 }
 
+/** On day 5. */
+const WARMING_UP = {
+  name: 'new',
+  address: '192.0.2.7',
+  pools: ['default'],
+  warmup: { started: new Date(NOW - 4 * DAY).toISOString().slice(0, 10), days: 30 },
+};
+
 describeBroken(
   'a damaged database and work that does not advance',
-  ['database-integrity', 'write-ahead-log', 'daemon', 'queue', 'webhooks', 'background-work'],
+  [
+    'database-integrity',
+    'write-ahead-log',
+    'daemon',
+    'queue',
+    'egress-health',
+    'webhooks',
+    'background-work',
+  ],
   [
     {
       title: 'damaged page of the database',
@@ -124,6 +140,61 @@ describeBroken(
       subject: 'oldest message',
       reason: /ready for 5 hours and was not sent/,
       fix: /^postrider queue list$/,
+    },
+    {
+      title: 'message that may wait for a warm-up',
+      check: 'queue',
+      break: ({ tables, config }) => {
+        enqueue(tables, NOW - 5 * HOUR);
+        config.delivery.egress = [WARMING_UP];
+      },
+      status: 'warning',
+      subject: 'oldest message',
+      reason: /it waits for the warm-up of a source address/,
+      fix: /postrider warmup show/,
+    },
+    {
+      title: 'source address that a provider refuses',
+      check: 'egress-health',
+      break: ({ tables, config }) => {
+        config.delivery.egress = [WARMING_UP];
+        tables.egressHealth.put({
+          entry: 'new',
+          provider: 'Microsoft',
+          since: NOW - HOUR,
+          probe_at: NOW + HOUR,
+          failures: 2,
+          passed: 0,
+          reply: '550 5.7.1 on our block list (S3150)',
+        });
+      },
+      status: 'warning',
+      subject: '192.0.2.7',
+      reason: /Microsoft has refused this address since .*S3150/,
+    },
+    {
+      title: 'warm-up that stepped back',
+      check: 'egress-health',
+      break: ({ tables, config, db }) => {
+        config.delivery.egress = [WARMING_UP];
+        const started = WARMING_UP.warmup.started;
+        const row = {
+          entry: 'new',
+          provider: 'Yahoo',
+          started,
+          shift: 3,
+          finished: 0,
+          changed_at: NOW,
+        } as const;
+        tables.egressWarmup.put({ ...row, reason: '30 of 100 messages throttled or refused (limit 10 %)' });
+        db.prepare("INSERT INTO egress_counts VALUES (?, 'new', 'Yahoo', 0, 100, 70, 30, 0, 0)").run(
+          NOW - (NOW % DAY),
+        );
+      },
+      status: 'warning',
+      subject: '192.0.2.7',
+      reason: /Its warm-up at Yahoo is on day 2: 30 of 100 messages throttled/,
+      fix: /postrider warmup show new/,
     },
     {
       title: 'message that waits while the daemon is stopped',

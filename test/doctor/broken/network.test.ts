@@ -1,6 +1,7 @@
 import { DAY } from '../../../src/core/clock.ts';
 import { selfSigned } from '../../support/certificates.ts';
 import { freePort } from '../../support/free-port.ts';
+import { startSocksServer } from '../../support/socks-server.ts';
 import { ADDRESS, type DoctorSetup, HOST } from '../setup.ts';
 import { describeBroken } from './rows.ts';
 
@@ -11,7 +12,7 @@ function reachHost({ dns }: DoctorSetup): void {
 
 describeBroken(
   'a broken network',
-  ['resolver', 'source-addresses', 'outbound-smtp', 'listeners'],
+  ['resolver', 'source-addresses', 'outbound-smtp', 'egress-proxies', 'listeners'],
   [
     {
       title: 'resolver that answers for names that do not exist',
@@ -118,6 +119,41 @@ describeBroken(
       break: ({ dns }) => dns.remove('mx.big.test'),
       status: 'unknown',
       reason: /DNS has no address for mx\.big\.test/,
+    },
+    {
+      title: 'proxy that does not run',
+      check: 'egress-proxies',
+      break: async ({ config }) => {
+        const proxy = `socks5://127.0.0.1:${await freePort()}`;
+        config.delivery.egress = [{ name: 'far', address: ADDRESS, pools: ['default'], proxy }];
+      },
+      status: 'failure',
+      subject: /^192\.0\.2\.25 via socks5:/,
+      reason: /Mail cannot leave from this address: proxy 127\.0\.0\.1:\d+: .*ECONNREFUSED/,
+      fix: /Start the proxy/,
+    },
+    {
+      title: 'proxy that does not reach mail servers',
+      check: 'egress-proxies',
+      break: async ({ config }) => {
+        const { port } = await startSocksServer({ code: 5 });
+        const proxy = `socks5://127.0.0.1:${port}`;
+        config.delivery.egress = [{ name: 'far', address: ADDRESS, pools: ['default'], proxy }];
+      },
+      status: 'warning',
+      reason: /The proxy works, but does not reach mx\.big\.test: connection refused/,
+    },
+    {
+      title: 'proxy that connects from another address',
+      check: 'egress-proxies',
+      break: async ({ config }) => {
+        const { port } = await startSocksServer({ bound: '203.0.113.9' });
+        const proxy = `socks5://127.0.0.1:${port}`;
+        config.delivery.egress = [{ name: 'far', address: ADDRESS, pools: ['default'], proxy }];
+      },
+      status: 'warning',
+      reason: /The proxy connects from 203\.0\.113\.9, which the entry does not name/,
+      fix: /address = "203\.0\.113\.9"/,
     },
     {
       title: 'another mail server on port 25',

@@ -1,0 +1,211 @@
+import { type Clock, SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { type EgressCounts } from '../../store/egress/egress-counts.ts';
+import type { EgressWarmupRow } from '../../store/egress/egress-standings.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { AttemptResult } from '../attempt-result.ts';
+import { addressOf, type EgressEntry } from '../routing/egress.ts';
+import type { EgressFaults } from './faults.ts';
+import type { EgressHealth, HealthChange } from './health.ts';
+import type { EgressTicket, SettledReport } from './ticket.ts';
+import type { EgressUsage } from './usage.ts';
+import type { EgressWarmup } from './warmup-state.ts';
+
+/**
+ * What an attempt means for the source address that it used: its counts, its warm-up, its health, and whether another
+ * address takes the message over. The memory is updated immediately; `record` writes the same in the unit of work of the
+ * outcome.
+ */
+export interface Settlement {
+  /** The result, deferred for a moment where another address can send the message. */
+  result: AttemptResult;
+  /** Counts and standings, in the unit of work that records the outcome; may be repeated when that fails. */
+  record(tables: Tables): void;
+  /** The entry and the provider, for the record of the attempt; undefined: the system chose the address. */
+  used: { egress: string; provider: string } | undefined;
+}
+
+export interface Settlements {
+  begin(ticket: EgressTicket): void;
+  release(ticket: EgressTicket): void;
+  settle(ticket: EgressTicket, result: AttemptResult, report: SettledReport): Settlement;
+}
+
+export interface SettlementDeps {
+  clock: Clock;
+  log: Log;
+  usage: EgressUsage;
+  faults: EgressFaults;
+  health: EgressHealth;
+  warmup: EgressWarmup;
+  /** Whether another entry could send the message of the ticket. */
+  alternativeTo(ticket: EgressTicket): boolean;
+}
+
+/** A message that another address takes over is sent again after this time. */
+const TAKEOVER_MS = 2 * SECOND;
+
+export function createSettlements(deps: SettlementDeps): Settlements {
+  const { clock, log, usage, faults, health, warmup, alternativeTo } = deps;
+
+  /** Null: the ticket counts nowhere, or its day is over. */
+  function usageOf({ entry, provider, countedAs, day }: EgressTicket) {
+    if (entry.name === null || provider === null || day !== usage.today()) return null;
+    return usage.of(entry.name, countedAs);
+  }
+
+  function end(ticket: EgressTicket): void {
+    const counts = usageOf(ticket);
+    // The counts of a day that was read again have no messages in flight.
+    if (counts !== null && counts.inFlight > 0) counts.inFlight--;
+    if (ticket.isProbe && ticket.entry.name !== null && ticket.provider !== null)
+      health.setProbing(ticket.entry.name, ticket.provider, false);
+  }
+
+  function judge(ticket: EgressTicket, result: AttemptResult, report: SettledReport): HealthChange | null {
+    const { entry, provider } = ticket;
+    if (entry.name === null || provider === null) return null;
+    const { action } = result.classification;
+    if (action === 'deliver') {
+      const change = health.accepted(entry.name, provider, clock.now());
+      if (change?.kind === 'remove')
+        log.info({ entry: entry.name, provider }, 'source address accepted by the provider again');
+      return change;
+    }
+    if (!isRefusal(result)) return null;
+    const { reply } = result;
+    const isNamed = namesAddress(reply.text, entry, report);
+    const change = health.refused({ entry: entry.name, provider, reply, isNamed }, clock.now());
+    if (change?.kind === 'put')
+      log.warn({ ...change.row, address: addressOf(entry) }, 'source address refused by the provider');
+    return change;
+  }
+
+  /** Defers a message that the address could not send, or that was refused because of the address. */
+  function passOn(ticket: EgressTicket, result: AttemptResult, waitMs: number): AttemptResult {
+    const { entry, provider } = ticket;
+    const isAvoided = provider !== null && entry.name !== null && health.isRefused(entry.name, provider);
+    const isUnusable = result.failure === 'egress-failed';
+    if (!isUnusable && !(isAvoided && isRefusal(result))) return result;
+    const hasAlternative = alternativeTo(ticket);
+    if (!hasAlternative && waitMs === 0) return result;
+    return {
+      ...result,
+      classification: {
+        ...result.classification,
+        action: 'defer',
+        suppress: 'never',
+        retryAfterMs: hasAlternative ? TAKEOVER_MS : waitMs,
+      },
+    };
+  }
+
+  function useEntry(ticket: EgressTicket, report: SettledReport): number {
+    const { entry } = ticket;
+    if (report.sessions.length === 0 && report.conclusion !== 'worker-lost') {
+      faults.released(entry);
+      return 0;
+    }
+    const fault = report.conclusion === 'egress-failed' ? (report.sessions.at(-1)?.error ?? 'unknown') : null;
+    const waitMs = faults.ended(entry, fault);
+    if (fault !== null)
+      log.warn(
+        { entry: entry.name, address: addressOf(entry), error: fault, waitMs: Math.round(waitMs) },
+        'source address cannot be used',
+      );
+    return waitMs;
+  }
+
+  return {
+    begin: (ticket) => {
+      const counts = usageOf(ticket);
+      if (counts !== null) counts.inFlight++;
+      faults.begun(ticket.entry);
+      if (ticket.isProbe && ticket.entry.name !== null && ticket.provider !== null)
+        health.setProbing(ticket.entry.name, ticket.provider, true);
+    },
+    release: (ticket) => {
+      end(ticket);
+      faults.released(ticket.entry);
+    },
+    settle: (ticket, result, report) => {
+      end(ticket);
+      const { entry, provider, countedAs, day, mail } = ticket;
+      if (entry.name === null) return { result, record: () => {}, used: undefined };
+      const waitMs = useEntry(ticket, report);
+      const used = { egress: entry.name, provider: countedAs };
+      if (provider === null || !isCounted(result, report)) {
+        return { result: passOn(ticket, result, waitMs), record: () => {}, used };
+      }
+      const added: Partial<EgressCounts> = {
+        [mail.priority === 0 ? 'transactional' : 'marketing']: 1,
+        ...outcomeOf(result),
+      };
+      const counts = usageOf(ticket);
+      if (counts !== null) for (const [name, n] of entriesOf(added)) counts[name] += n;
+      const change = judge(ticket, result, report);
+      let step: EgressWarmupRow | null = counts === null ? null : warmup.evaluate(entry, countedAs);
+      const stepped = step;
+      const key = { day, entry: entry.name, provider: countedAs };
+      return {
+        result: passOn(ticket, result, 0),
+        record: (tables) => {
+          tables.egressCounts.add(key, added);
+          if (change?.kind === 'put') tables.egressHealth.put(change.row);
+          if (change?.kind === 'remove') tables.egressHealth.remove(change.entry, change.provider);
+          if (stepped !== null) tables.egressWarmup.put(stepped);
+          if (step !== null) warmup.stored();
+          step = null;
+        },
+        used,
+      };
+    },
+  };
+}
+
+/**
+ * Whether a server of the provider saw the message or its sender. A worker that was lost, and a connection that was lost
+ * after the final dot, may have delivered the message.
+ */
+function isCounted(result: AttemptResult, { conclusion, sessions }: SettledReport): boolean {
+  if (conclusion === 'replied' || conclusion === 'unanswered' || conclusion === 'worker-lost') return true;
+  return conclusion === 'unreachable' && result.source === 'smtp' && sessions.length > 0;
+}
+
+const THROTTLES: ReadonlySet<string> = new Set([
+  'rate-limited',
+  'reputation-block',
+  'policy-block',
+  'spam-block',
+]);
+
+function isRefusal({ classification, source }: AttemptResult): boolean {
+  const { action, bounceClass, scope } = classification;
+  return (
+    source === 'smtp' && action !== 'deliver' && bounceClass === 'reputation-block' && scope === 'sender'
+  );
+}
+
+function outcomeOf(result: AttemptResult): Partial<EgressCounts> {
+  const { action, bounceClass, scope } = result.classification;
+  if (action === 'deliver') return { delivered: 1 };
+  if (isRefusal(result)) return { refused: 1 };
+  return THROTTLES.has(bounceClass) && scope !== 'recipient' ? { throttled: 1 } : {};
+}
+
+function namesAddress(text: string, entry: EgressEntry, { sessions }: SettledReport): boolean {
+  const known = [entry.address, entry.address6, entry.publicAddress, sessions.at(-1)?.localAddress];
+  const words = new Set(
+    text
+      .toLowerCase()
+      .split(/[^0-9a-f.:]+/)
+      .map((word) => word.replace(/[.:]+$/, '')),
+  );
+  return known.some(
+    (address) => address !== undefined && address !== null && words.has(address.toLowerCase()),
+  );
+}
+
+function entriesOf(counts: Partial<EgressCounts>): [keyof EgressCounts, number][] {
+  return Object.entries(counts).map(([name, n]) => [name as keyof EgressCounts, n]);
+}

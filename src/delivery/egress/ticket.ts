@@ -1,0 +1,57 @@
+import type { QueuePriority } from '../../store/messages/queue.ts';
+import type { EgressEntry } from '../routing/egress.ts';
+import type { AttemptReport, TargetHost } from '../worker/protocol.ts';
+
+/** What decides about the address of a message. */
+export interface EgressMail {
+  /** As `providerOfHosts` returns it; null: mail over a fixed route, which is neither limited nor judged. */
+  provider: string | null;
+  priority: QueuePriority;
+  hosts: readonly TargetHost[];
+}
+
+export interface EgressTicket {
+  entry: EgressEntry;
+  /** Of the message; null: over a fixed route. */
+  provider: string | null;
+  /** The provider to which the message counts. */
+  countedAs: string;
+  /** Epoch ms at which the day of the count begins. */
+  day: number;
+  pool: string;
+  mail: EgressMail;
+  isProbe: boolean;
+}
+
+export type SettledReport = Pick<AttemptReport, 'sessions'> & {
+  conclusion: AttemptReport['conclusion'] | 'worker-lost';
+};
+
+/** A limit that a message waits for. */
+export interface EgressObstacle {
+  kind: 'warmup' | 'unusable';
+  entry: string | null;
+  address: string;
+  provider: string;
+  /** Messages of the day; null: the limit is none of messages. */
+  limit: { cap: number; used: number } | null;
+  /** Epoch ms of the next attempt. */
+  until: number;
+  /** `waits for tomorrow's warm-up quota of 192.0.2.1 at Google (50 of 50 used)` */
+  text: string;
+}
+
+export interface EgressProblem {
+  entry: string;
+  /** Null: at all providers. */
+  provider: string | null;
+  reason: string;
+}
+
+/** Use of a warm-up on the current day. */
+export interface WarmupUse {
+  entry: string;
+  provider: string;
+  used: number;
+  cap: number;
+}

@@ -1,0 +1,148 @@
+import { isIP } from 'node:net';
+import { parseProxy } from '../../config/egress-settings.ts';
+import { SECOND } from '../../core/clock.ts';
+import { errorText } from '../../core/errors.ts';
+import { type EgressOverview, egressOverview } from '../../delivery/egress/overview.ts';
+import { readProxyPasswords } from '../../delivery/egress/proxies.ts';
+import { addressOf, createEgressPools, type EgressEntry } from '../../delivery/routing/egress.ts';
+import { addressesOf } from '../../dns/dns-view.ts';
+import { isLocalNetwork } from '../../domains/platform/host-checks.ts';
+import { check, type DoctorContext } from '../context.ts';
+import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
+import { type ProxyAnswer, probeProxy } from '../probes/proxy.ts';
+
+/** Checks of the source addresses in delivery.egress: whether providers accept them, and whether their proxies work. */
+
+export const egressHealthCheck = check<EgressOverview>({
+  id: 'egress-health',
+  title: 'Source address health',
+  group: 'Work',
+  needs: ['database'],
+  gather: async ({ config, database, clock }) => {
+    if (database.kind === 'closed') throw new Error('the database is not open');
+    return egressOverview({ config, tables: database.tables, now: clock.now() });
+  },
+  judge: judgeEgressHealth,
+});
+
+const MAX_FINDINGS = 20;
+
+export function judgeEgressHealth({ entries, warmup }: EgressOverview): Result[] {
+  const refused = entries.flatMap(({ address, refusedBy }) =>
+    refusedBy.map(({ provider, since, nextProbeAt, reply }) =>
+      warning(
+        address,
+        `${provider} has refused this address since ${since}; the next probe is at ${nextProbeAt}. ${quoted(reply)}`,
+        'Find and stop the cause, then follow the link in the reply; postrider egress list shows the state',
+      ),
+    ),
+  );
+  const behind = warmup.flatMap(({ entry, address, provider, day, reason, throttled }) =>
+    reason === null || throttled === 0
+      ? []
+      : [
+          warning(
+            address,
+            `Its warm-up at ${provider} is on day ${day}: ${quoted(reason)}.`,
+            `postrider warmup show ${entry}`,
+          ),
+        ],
+  );
+  const results = [...refused, ...behind].slice(0, MAX_FINDINGS);
+  if (results.length > 0) return results;
+  return entries.length === 0
+    ? [ok('delivery.egress', 'The system chooses the source address.')]
+    : [ok('delivery.egress', `No provider refuses the ${entries.length} source addresses.`)];
+}
+
+interface ProxyFacts {
+  entry: Pick<EgressEntry, 'name' | 'address' | 'address6' | 'publicAddress'>;
+  proxy: string;
+  target: string;
+  /** Null: the target could not be resolved. */
+  answer: ProxyAnswer | null;
+}
+
+const TIMEOUT_MS = 10 * SECOND;
+const MAX_PROXIES = 16;
+
+export const egressProxiesCheck = check<ProxyFacts[]>({
+  id: 'egress-proxies',
+  title: 'Source addresses behind proxies',
+  group: 'Network',
+  timeoutMs: 30 * SECOND,
+  gather: async (context) => {
+    const proxied = createEgressPools(context.config)
+      .all()
+      .filter(({ proxy }) => proxy !== undefined)
+      .slice(0, MAX_PROXIES);
+    return Promise.all(proxied.map((entry) => examine(entry, context)));
+  },
+  judge: (facts) =>
+    facts.length === 0
+      ? [ok('delivery.egress', 'No source address is behind a proxy.')]
+      : facts.map(judgeProxy),
+});
+
+async function examine(entry: EgressEntry, context: DoctorContext): Promise<ProxyFacts> {
+  const { config, view, signal } = context;
+  const { delivery, doctor } = config;
+  const target = doctor.mailHosts[0] ?? config.hostname;
+  const given = delivery.egress.find(({ name }) => name === entry.name)?.proxy ?? '';
+  const facts = { entry, proxy: given, target };
+  const failed = (reason: string) => ({ ...facts, answer: { kind: 'proxy-failed', reason } as const });
+  const settings = parseProxy(given);
+  if (settings === null) return failed(`${given} is not the address of a proxy`);
+  const host = isIP(settings.host) === 0 ? await firstAddress(context, settings.host) : settings.host;
+  if (host === null) return failed(`the name ${settings.host} of the proxy could not be resolved`);
+  const found = await addressesOf(view, target);
+  const wantsIpv6 = entry.address === undefined && entry.address6 !== undefined;
+  const address =
+    found.kind === 'records' ? found.records.find((each) => each.includes(':') === wantsIpv6) : undefined;
+  if (address === undefined) return { ...facts, answer: null };
+  let password: string | undefined;
+  try {
+    password = readProxyPasswords(delivery.egress.filter(({ name }) => name === entry.name)).get(
+      entry.name ?? '',
+    );
+  } catch (error) {
+    return failed(errorText(error));
+  }
+  const login = settings.user === null || password === undefined ? {} : { user: settings.user, password };
+  const answer = await probeProxy({
+    proxy: { host, port: settings.port, ...login },
+    target: { host: address, port: delivery.port },
+    timeoutMs: TIMEOUT_MS,
+    signal,
+  });
+  return { ...facts, answer };
+}
+
+async function firstAddress({ view }: DoctorContext, name: string): Promise<string | null> {
+  const found = await addressesOf(view, name);
+  return found.kind === 'records' ? (found.records[0] ?? null) : null;
+}
+
+export function judgeProxy({ entry, proxy, target, answer }: ProxyFacts): Result {
+  const subject = `${addressOf(entry)} via ${proxy}`;
+  if (answer === null) return unknown(subject, `${target} could not be resolved.`);
+  if (answer.kind === 'proxy-failed')
+    return failure(
+      subject,
+      `Mail cannot leave from this address: ${quoted(answer.reason)}.`,
+      'Start the proxy, allow the connection in its rules and in the firewall, or correct the entry of delivery.egress',
+    );
+  if (answer.kind === 'target-failed')
+    return warning(
+      subject,
+      `The proxy works, but does not reach ${target}: ${quoted(answer.reason)}. Its provider may block outbound port 25.`,
+    );
+  const own = [entry.address, entry.address6, entry.publicAddress];
+  if (answer.from !== null && !isLocalNetwork(answer.from) && !own.includes(answer.from))
+    return warning(
+      subject,
+      `The proxy connects from ${answer.from}, which the entry does not name: SPF and reverse DNS are checked for another address.`,
+      `address = "${answer.from}"`,
+    );
+  return ok(subject, `The proxy reaches ${target}.`);
+}

@@ -1,0 +1,40 @@
+import { writeFileSync } from 'node:fs';
+import { DEFAULT_WARMUP_SCHEDULE } from '../../src/config/egress-settings.ts';
+import { simulateMonth } from './warmup-month.ts';
+import { chartOfMonth, faultsOfMonth } from './warmup-report.ts';
+
+/**
+ * `npm run simulate:warmup [recipients]`: warms up three new addresses with two million recipients at eight providers,
+ * with the default schedule, and writes the chart of docs/egress.md. With fewer recipients the limits are reduced in
+ * proportion. Exit code 1: the schedule was not kept, or a message was lost. The full size takes about 20 minutes of
+ * processor time.
+ */
+const FULL_SIZE = 2_000_000;
+const TRANSACTIONAL_PER_DAY = 960;
+const recipients = Number(process.argv[2] ?? FULL_SIZE);
+const scale = recipients / FULL_SIZE;
+const month = await simulateMonth({
+  recipients,
+  transactionalPerDay: Math.ceil(TRANSACTIONAL_PER_DAY * scale),
+  schedule: DEFAULT_WARMUP_SCHEDULE.map((cap) => Math.max(1, Math.round(cap * scale))),
+  days: DEFAULT_WARMUP_SCHEDULE.length,
+  onDay: ({ day, rows, queued }) => {
+    const sent = rows.reduce((sum, row) => sum + row.transactional + row.marketing, 0);
+    const behind = rows.filter(({ reason }) => reason !== null).length;
+    console.log(
+      `day ${String(day).padStart(2)}: ${sent.toLocaleString('en')} sent, ${queued.toLocaleString('en')} queued, ${behind} behind the calendar`,
+    );
+  },
+});
+const { days: _, ...totals } = month;
+console.log(totals);
+writeFileSync(
+  new URL('../../docs/warmup.svg', import.meta.url),
+  chartOfMonth(
+    month,
+    `Warm-up of three addresses, ${recipients.toLocaleString('en')} recipients${scale === 1 ? '' : ` (limits × ${scale})`}: messages per day by provider and address`,
+  ),
+);
+const faults = faultsOfMonth(month);
+for (const fault of faults) console.error(fault);
+process.exitCode = faults.length === 0 ? 0 : 1;

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest';
+import { HOUR, MINUTE } from '../../../src/core/clock.ts';
+import {
+  createTestEgress,
+  DELIVERED,
+  EGRESS_FAILED,
+  listed,
+  marketing,
+  replied,
+  SITE,
+  transactional,
+} from './setup.ts';
+
+const A = '{ name = "a", address = "192.0.2.1" }';
+const B = '{ name = "b", address = "192.0.2.2" }';
+
+/** Takes tickets until one is of `name`; the others are released. */
+function ticketOf(env: ReturnType<typeof createTestEgress>, name: string) {
+  for (let slot = 0; slot < 10; slot++) {
+    const ticket = env.take(marketing(), slot);
+    if (ticket?.entry.name === name) return ticket;
+    if (ticket !== null) env.egress().release(ticket);
+  }
+  throw new Error(`no ticket of ${name}`);
+}
+
+describe('the entry of a slot', () => {
+  it('is stable, and the slots of a site use all entries evenly', () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    const names = Array.from({ length: 10 }, (_, slot) => env.take(marketing(), slot)?.entry.name);
+    expect(names.filter((name) => name === 'a')).toHaveLength(5);
+    expect(Array.from({ length: 10 }, (_, slot) => env.take(marketing(), slot)?.entry.name)).toEqual(names);
+  });
+
+  it('differs between sites, so that sites with one connection use all entries', () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    const names = Array.from(
+      { length: 200 },
+      (_, n) =>
+        env.egress().take({ key: `mx.site${n}.example via default`, pool: 'default' }, 0, marketing())?.entry
+          .name,
+    );
+    const share = names.filter((name) => name === 'a').length;
+    expect(share).toBeGreaterThan(60);
+    expect(share).toBeLessThan(140);
+  });
+
+  it('can reach the hosts: IPv6 alone leaves from an entry with address6, IPv4 not from a proxy with IPv6 alone', () => {
+    const env = createTestEgress(
+      `[${A}, { name = "six", address6 = "2001:db8::6", proxy = "socks5://192.0.2.9:1080" }]`,
+    );
+    const entryOf = (addresses: string[]) =>
+      [0, 1, 2, 3].map(
+        (slot) =>
+          env.egress().take(SITE, slot, { ...marketing(), hosts: [{ name: 'mx', addresses }] })?.entry.name,
+      );
+    expect(new Set(entryOf(['2001:db8::1']))).toEqual(new Set(['six']));
+    expect(new Set(entryOf(['192.0.2.200']))).toEqual(new Set(['a']));
+    expect(new Set(entryOf(['192.0.2.200', '2001:db8::1']))).toEqual(new Set(['a', 'six']));
+  });
+});
+
+describe('an address that a provider refuses', () => {
+  it('is avoided at this provider, its message is sent from another address, and others are not affected', async () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    const { result } = await env.settle(ticketOf(env, 'a'), listed('192.0.2.1'), 'replied');
+    expect(result.classification).toMatchObject({
+      action: 'defer',
+      suppress: 'never',
+      bounceClass: 'reputation-block',
+    });
+    expect(Object.keys(await env.sendAll(marketing(), 20))).toEqual(['b']);
+    expect(Object.keys(await env.sendAll(marketing('Yahoo'), 20)).toSorted()).toEqual(['a', 'b']);
+    expect(env.egress().problems()).toEqual([
+      { entry: 'a', provider: 'Google', reason: expect.stringContaining('192.0.2.1') },
+    ]);
+    env.restart();
+    expect(Object.keys(await env.sendAll(marketing(), 20))).toEqual(['b']);
+  });
+
+  it('is probed with one message after a wait that doubles, and recovers after three accepted ones', async () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    await env.settle(ticketOf(env, 'a'), listed('192.0.2.1'), 'replied');
+    env.clock.advance(15 * MINUTE);
+    const probe = env.take(marketing());
+    expect(probe).toMatchObject({ isProbe: true, entry: { name: 'a' } });
+    expect(env.take(marketing())?.entry.name).toBe('b');
+    if (probe) await env.settle(probe, listed('192.0.2.1'), 'replied');
+    env.clock.advance(29 * MINUTE);
+    expect(env.take(marketing())?.entry.name).toBe('b');
+    env.clock.advance(MINUTE);
+    for (let n = 0; n < 3; n++) {
+      const next = env.take(marketing());
+      expect(next).toMatchObject({ isProbe: true, entry: { name: 'a' } });
+      if (next) await env.settle(next, DELIVERED, 'replied');
+    }
+    expect(env.egress().problems()).toEqual([]);
+    expect(env.tables.egressHealth.all()).toEqual([]);
+    expect(Object.keys(await env.sendAll(marketing(), 20)).toSorted()).toEqual(['a', 'b']);
+  });
+
+  it('is used when the provider refuses all addresses, and its replies are final', async () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    await env.settle(ticketOf(env, 'a'), listed('192.0.2.1'), 'replied');
+    const { result } = await env.settle(ticketOf(env, 'b'), listed('192.0.2.2'), 'replied');
+    expect(result.classification.action).toBe('bounce');
+    expect(Object.keys(await env.sendAll(marketing(), 20, listed('192.0.2.1'))).toSorted()).toEqual([
+      'a',
+      'b',
+    ]);
+  });
+
+  it('is concluded from three replies in a row that do not name it', async () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    const unnamed = replied(554, '5.7.1', 'Your IP is blocked using Spamhaus');
+    expect(unnamed.classification).toMatchObject({ bounceClass: 'reputation-block', scope: 'sender' });
+    const refuse = () => env.settle(ticketOf(env, 'a'), unnamed, 'replied');
+    expect((await refuse()).result.classification.action).toBe('bounce');
+    await env.settle(ticketOf(env, 'a'), DELIVERED, 'replied');
+    await refuse();
+    await refuse();
+    expect(env.egress().problems()).toEqual([]);
+    expect((await refuse()).result.classification.action).toBe('defer');
+    expect(env.egress().problems()).toHaveLength(1);
+  });
+
+  it('is not concluded from the address of another host in the reply', async () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    await env.settle(ticketOf(env, 'a'), listed('192.0.2.11'), 'replied');
+    expect(env.egress().problems()).toEqual([]);
+  });
+
+  it('keeps no mail address of a reply', async () => {
+    const env = createTestEgress(`[${A}, ${B}]`);
+    const reply = replied(550, '5.7.1', '<ann@gmail.com>: Client host [192.0.2.1] blocked using Spamhaus');
+    await env.settle(ticketOf(env, 'a'), reply, 'replied');
+    expect(env.egress().problems()[0]?.reason).not.toContain('ann');
+  });
+});
+
+describe('a source address that cannot be used', () => {
+  const PROXY = '{ name = "far", address = "192.0.2.3", proxy = "socks5://192.0.2.9:1080" }';
+
+  it('is replaced by the next one after two faults, tried again with one message, and used when that leaves', async () => {
+    const env = createTestEgress(`[${PROXY}, ${B}]`);
+    const fail = async () => (await env.settle(ticketOf(env, 'far'), EGRESS_FAILED, 'egress-failed')).result;
+    expect((await fail()).classification).toMatchObject({
+      action: 'defer',
+      retryAfterMs: expect.any(Number),
+    });
+    await fail();
+    expect(Object.keys(await env.sendAll(marketing(), 20))).toEqual(['b']);
+    expect(env.egress().problems()).toEqual([
+      { entry: 'far', provider: null, reason: 'proxy 192.0.2.9:1080: connection refused' },
+    ]);
+    env.clock.advance(MINUTE);
+    const trial = ticketOf(env, 'far');
+    expect(Object.keys(await env.sendAll(marketing(), 20))).toEqual(['b']);
+    await env.settle(trial, DELIVERED, 'replied');
+    expect(Object.keys(await env.sendAll(marketing(), 20)).toSorted()).toEqual(['b', 'far']);
+    expect(env.egress().problems()).toEqual([]);
+  });
+
+  it('does not count against the quota of a warm-up', async () => {
+    const env = createTestEgress(
+      '[{ name = "far", address = "192.0.2.3", proxy = "socks5://192.0.2.9:1080", warmup = { started = 2026-12-01 } }]',
+    );
+    const ticket = env.take(marketing());
+    if (ticket) await env.settle(ticket, EGRESS_FAILED, 'egress-failed');
+    expect(await env.sendAll(marketing())).toEqual({ far: 50 });
+  });
+
+  it('makes all mail wait when it is the only one, longer each time', async () => {
+    const env = createTestEgress(`[${PROXY}]`);
+    const fail = async () => {
+      const ticket = env.take(transactional());
+      if (ticket) await env.settle(ticket, EGRESS_FAILED, 'egress-failed');
+    };
+    const waitMs = () => (env.egress().obstacle('default', transactional())?.until ?? 0) - env.clock.now();
+    await fail();
+    await fail();
+    expect(env.take(transactional())).toBeNull();
+    const first = waitMs();
+    env.clock.advance(first);
+    await fail();
+    expect(waitMs()).toBe(2 * first);
+    for (let n = 0; n < 20; n++) {
+      env.clock.advance(HOUR);
+      await fail();
+    }
+    expect(waitMs()).toBe(10 * MINUTE);
+  });
+
+  it('is not used before the name of its proxy is resolved', () => {
+    const env = createTestEgress(`[${PROXY}]`);
+    env.unresolved.add('far');
+    expect(env.take(marketing())).toBeNull();
+    expect(env.egress().obstacle('default', marketing())).toMatchObject({
+      kind: 'unusable',
+      address: '192.0.2.3',
+    });
+    env.unresolved.clear();
+    expect(env.take(marketing())).not.toBeNull();
+  });
+});

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { providerOfHosts } from '../../src/mail/providers.ts';
+
+it.each([
+  ['gmail.com', ['gmail-smtp-in.l.google.com'], 'Google'],
+  ['gmail.com', [], 'Google'],
+  ['customer.example', ['aspmx.l.google.com', 'alt1.aspmx.l.google.com'], 'Google'],
+  ['customer.example', ['customer-example.mail.protection.outlook.com'], 'Microsoft'],
+  ['customer.example', ['MX0A-001.PPHOSTED.COM.'], 'Proofpoint'],
+  ['customer.example', ['mx00.kundenserver.de'], 'IONOS'],
+  ['customer.example', ['mx1.mail.hoster.co.uk'], 'hoster.co.uk'],
+  ['customer.example', ['mail.customer.example'], 'customer.example'],
+  ['customer.example', ['notgoogle.com'], 'notgoogle.com'],
+  ['customer.example', [], 'customer.example'],
+])('the mail of %s with the hosts %j is received by %s', (domain, names, provider) => {
+  expect(
+    providerOfHosts(
+      domain,
+      names.map((name) => ({ name })),
+    ),
+  ).toBe(provider);
+});
