@@ -384,6 +384,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         if (status === 'delivered') delivered++;
       },
       observeAttempt: counters.observeAttempt,
+      observeFailover: counters.observeFailover,
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {

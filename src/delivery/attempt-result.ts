@@ -14,6 +14,7 @@ import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
+import type { Failover } from './lanes/failover.ts';
 import type { AttemptReport, SessionRecord } from './worker/protocol.ts';
 
 /** The result of one delivery attempt: the deciding reply and its classification. */
@@ -69,7 +70,7 @@ export function logAttempt(
   log: Log,
   message: QueuedMessage,
   { classification, reply, source }: AttemptResult,
-  attempt: { conclusion: string; site?: string; host?: string | undefined },
+  attempt: { conclusion: string; site?: string; lane?: Lane; host?: string | undefined },
 ): void {
   log.info(
     {
@@ -124,6 +125,8 @@ export interface AttemptResultsDeps {
   random: Random;
   recorder: Recorder;
   retry: RetrySchedule;
+  /** Default: every message stays in its lane. */
+  failover?: Failover;
 }
 
 export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
@@ -152,6 +155,19 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
     recorder.message(tables, message, { kind: 'email_delayed', fields });
     tables.queue.defer(message.seq, nextAttemptAt);
     return { status: 'deferred', reply: result.reply, nextAttemptAt };
+  }
+
+  function changeLane(
+    tables: Tables,
+    message: MessageRow,
+    attempts: number,
+    result: AttemptResult,
+  ): DeliveryOutcome {
+    const now = clock.now();
+    const next = { attempt: attempts, nextAttemptAt: iso(now), nextLane: 'secondary' } as const;
+    recorder.message(tables, message, { kind: 'email_delayed', fields: { ...next, ...replyFields(result) } });
+    tables.queue.moveToSecondary(message.seq, now);
+    return { status: 'deferred', reply: result.reply, nextAttemptAt: now };
   }
 
   function bounce(tables: Tables, message: MessageRow, result: AttemptResult): DeliveryOutcome {
@@ -212,6 +228,8 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
         },
       });
       if (message.status !== 'sending') return null;
+      if (deps.failover?.decide(tables, message, result, attempt) && clock.now() < message.expires_at)
+        return changeLane(tables, message, attempts, result);
       if (classification.action === 'defer') return defer(tables, message, attempts, result);
       if (classification.action === 'bounce') return bounce(tables, message, result);
       const session = attempt.sessions.at(-1);

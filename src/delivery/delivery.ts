@@ -12,8 +12,12 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
+import { type Controls, createControls } from './control/controls.ts';
+import { createInspection, type Inspection } from './control/inspection.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
+import { createFailover, type FailoverDeps } from './lanes/failover.ts';
+import { createDeliveryPaths } from './lanes/paths.ts';
 import { createLeases } from './leases.ts';
 import { createLocalAttempts } from './local-attempts.ts';
 import { createOutcomeWaiters } from './outcome-waiters.ts';
@@ -37,7 +41,9 @@ import { createSites } from './scheduling/sites.ts';
  *
  * The modules; each uses only those before it:
  *
+ *   control/        the operator's pauses and rejections
  *   routing/        routes, MX hosts and addresses of destinations; source addresses
+ *   lanes/          the path of a message: lane, pool, next hop; change to the secondary lane
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
  *   recording       commits outcomes, with retries
  *   leases          takes messages from the queue and returns them
@@ -76,6 +82,10 @@ export interface Delivery {
   unreadable(): number;
   /** Applies changed settings, which are in `config` already: no route that was found before is used again. */
   reload(passwords: RoutePasswords): void;
+  /** Controls of the operator that are in force. */
+  controls: Pick<Controls, 'list' | 'refresh'>;
+  /** What only this process knows about queued mail. */
+  inspection: Inspection;
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -113,6 +123,8 @@ export interface DeliveryDeps {
   observe(status: DeliveryOutcome['status']): void;
   /** Called with the result of each session, for metrics. */
   observeAttempt?: ObserveAttempt | undefined;
+  /** Called when a message changes to the secondary lane, or may not, for metrics. */
+  observeFailover?: FailoverDeps['observe'];
   /** How long a stop may take. Default: 30 s. */
   graceMs?: number;
   /** Pause before an outcome is recorded again, ms. Default: 1 s, doubled up to 5 s. */
@@ -134,6 +146,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   let stopping = false;
 
   const egress = createEgressPools(deps.config);
+  const paths = createDeliveryPaths({ config: deps.config, tables, egress });
+  const controls = createControls({ clock, log, tables, writer, onChange: () => scheduler.readAgain() });
+  const isPaused = (key: QueueKey) => controls.ofKey(key)?.action === 'pause';
   const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
   const sites = createSites({
     clock: monotonic,
@@ -143,6 +158,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     get firstSuspensionMs() {
       return Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first);
     },
+    isPaused: (site) => controls.ofSite(site) !== null,
   });
   const claims = createClaims(monotonic);
   const parking = createParking({ clock, monotonic, log });
@@ -173,10 +189,16 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     onOutcome,
     onReturned: (key) => scheduler.request(key),
   });
-  const results = createAttemptResults({ clock, random, recorder, retry: config.retry });
+  const failover = createFailover({
+    config: deps.config,
+    clock: monotonic,
+    log,
+    observe: deps.observeFailover,
+  });
+  const results = createAttemptResults({ clock, random, recorder, retry: config.retry, failover });
   const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;
-  const jobs = createJobBuilder({ config, tables, egress, prepare, signersOf });
+  const jobs = createJobBuilder({ config: deps.config, tables, egress, paths, prepare, signersOf });
   const flights = createFlights({
     log,
     results,
@@ -205,6 +227,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     sites,
     routes,
     egress,
+    paths,
+    controls,
     localAttempts,
     leases,
     onReadable: (key) => scheduler.request(key),
@@ -218,6 +242,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     leases,
     // A message whose outcome cannot be recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
+    isPaused,
   });
   const scan = createQueueScan({ clock, monotonic, log, tables, writer, sites, claims, reader, scheduler });
   const rebase = createQueueRebase({
@@ -240,10 +265,32 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     log,
   });
 
+  const inspection = createInspection({
+    sites,
+    parking,
+    routes,
+    paths,
+    egress,
+    controls,
+    claims,
+    sessions: () => ({ used: flights.count(), limit: connections }),
+    stopped: () => recording.unrecorded() ?? stalled(),
+  });
   const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());
 
+  function stalled(): string | null {
+    if (scan.isFailing()) return 'the queue cannot be read; see the log';
+    const ms = sinceScan();
+    return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
+  }
+
   return {
+    controls,
+    inspection,
     start: () => {
+      // Before anything is read: what was paused stays paused over a restart.
+      controls.refresh();
+      controls.start();
       recording.suspect();
       scheduler.start();
       housekeepingLoop.start();
@@ -263,11 +310,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
         suspended: suspended.map((site) => ({ site: site.key, ms: site.suspendedMs() })),
       };
     },
-    stalled: () => {
-      if (scan.isFailing()) return 'the queue cannot be read; see the log';
-      const ms = sinceScan();
-      return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
-    },
+    stalled,
     unscannedMs: () => (scan.isFailing() ? 0 : sinceScan()),
     unrecorded: recording.unrecorded,
     parked: parking.list,
@@ -292,6 +335,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       // The stop does not wait for a run in progress, which may move millions of rows and starts no delivery.
       void housekeepingLoop.stop();
       void scanLoop.stop();
+      await controls.stop();
       await flights.stop(graceMs);
       const left = await recording.drain(Math.max(until, monotonic.now() + LAST_OUTCOMES_MS));
       if (left > 0)

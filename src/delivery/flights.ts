@@ -1,4 +1,5 @@
 import type { Log } from '../core/log.ts';
+import type { Lane } from '../store/domains/domains.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import {
   type AttemptResults,
@@ -58,7 +59,7 @@ export interface FlightsDeps {
 }
 
 /** `site`: the key of the site. `result`: what the attempt led to. */
-export type ObserveAttempt = (site: string, result: 'delivered' | 'deferred' | 'bounced') => void;
+export type ObserveAttempt = (site: string, result: 'delivered' | 'deferred' | 'bounced', lane: Lane) => void;
 
 /** What the action of a classification leads to. */
 const RESULTS = { deliver: 'delivered', defer: 'deferred', bounce: 'bounced' } as const;
@@ -71,6 +72,7 @@ const UNCOUNTED_BYTES = 64 * 1024;
 
 interface Flight {
   message: QueuedMessage;
+  lane: Lane;
   reservation: SlotReservation;
   session: BudgetShare;
   bytes: BudgetShare;
@@ -106,8 +108,8 @@ export function createFlights(deps: FlightsDeps): Flights {
   }
 
   function start({ reservation, assignment, leased }: ReservedMessage): void {
-    const { message } = assignment;
-    const flight = { message, reservation, ...sharesOf(reservation.site, message) };
+    const { message, lane } = assignment;
+    const flight = { message, lane, reservation, ...sharesOf(reservation.site, message) };
     flights.set(message.seq, flight);
     sessionBudget.take(flight.session);
     byteBudget.take(flight.bytes);
@@ -172,7 +174,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   function finish(report: AttemptReport): void {
     const flight = end(report.id);
     if (flight === null) return;
-    const { message, reservation } = flight;
+    const { message, lane, reservation } = flight;
     const { site } = reservation;
     const result = evaluateReport(report);
     const { conclusion, sessions } = report;
@@ -187,10 +189,10 @@ export function createFlights(deps: FlightsDeps): Flights {
         { messageId: message.message_id, diagnostic: result.reply.text },
         'message cannot be composed; it fails',
       );
-    deps.observeAttempt?.(site.key, RESULTS[result.classification.action]);
-    logAttempt(log, message, result, { conclusion, site: site.key, host: sessions.at(-1)?.host });
+    deps.observeAttempt?.(site.key, RESULTS[result.classification.action], lane);
+    logAttempt(log, message, result, { conclusion, site: site.key, lane, host: sessions.at(-1)?.host });
     recording.persist(report.id, (tables) =>
-      results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions }),
+      results.record(tables, report.id, result, { lane, conclusion, sessions }),
     );
   }
 
@@ -200,9 +202,10 @@ export function createFlights(deps: FlightsDeps): Flights {
     if (flight === null) return;
     const result = localResult('connection-lost');
     const conclusion = 'worker-lost';
-    logAttempt(log, flight.message, result, { conclusion, site: flight.reservation.site.key });
+    const { lane } = flight;
+    logAttempt(log, flight.message, result, { conclusion, site: flight.reservation.site.key, lane });
     recording.persist(seq, (tables) =>
-      results.record(tables, seq, result, { lane: 'primary', conclusion, sessions: [] }),
+      results.record(tables, seq, result, { lane, conclusion, sessions: [] }),
     );
   }
 

@@ -1,6 +1,7 @@
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
 import { refuse } from '../core/refusal.ts';
+import { presentControl } from '../delivery/control/orders.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { Holds } from '../delivery/holds.ts';
 import type { Pressure } from '../sending/pressure.ts';
@@ -37,7 +38,7 @@ export interface ReadinessResult {
 export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  delivery: Pick<Delivery, 'stalled' | 'parked' | 'unrecorded'>;
+  delivery: Pick<Delivery, 'stalled' | 'parked' | 'unrecorded' | 'controls'>;
   holds: Pick<Holds, 'count'>;
   public: BoundListener;
   mx: BoundListener | null;
@@ -51,6 +52,8 @@ export interface ReadinessDeps {
 interface BoundListener {
   address(): object | null;
 }
+
+const MAX_LISTED_CONTROLS = 100;
 
 /** What `/readyz` examines. */
 export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
@@ -71,10 +74,12 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
         const sinceRestore = deps.held();
         const isRestored = sinceRestore.messages > 0 || sinceRestore.webhookDeliveries > 0;
         const held = holds.count();
-        if (parked.length === 0 && held === 0 && !isRestored) return null;
+        const controls = delivery.controls.list().slice(0, MAX_LISTED_CONTROLS).map(presentControl);
+        if (parked.length === 0 && held === 0 && !isRestored && controls.length === 0) return null;
         return {
           ...(parked.length === 0 ? {} : { parked }),
           ...(held === 0 ? {} : { held }),
+          ...(controls.length === 0 ? {} : { controls }),
           ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
         };
       },

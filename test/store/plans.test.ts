@@ -43,6 +43,8 @@ const BOUNDED: Record<string, string> = {
   domains: 'limited per account',
   erasures: 'people who are being erased',
   kept_mail: 'at most 1000 rows in each of 7 boxes',
+  queue_controls: 'at most 500',
+  queue_reroutes: 'at most 100',
   settings: 'a few names',
   subscription_group_numbers: 'created one by one',
   subscription_groups: 'created one by one',

@@ -1,14 +1,16 @@
 import { type Clock, iso, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
 import {
   type QueuedMessage,
   type QueueKey,
   queueKeyText,
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
+import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { Tables } from '../../store/tables.ts';
+import { type ControlIndex, describeControl } from '../control/controls.ts';
+import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
 import type { Leases } from '../leases.ts';
 import type { LocalAttempts } from '../local-attempts.ts';
 import type { EgressPools } from '../routing/egress.ts';
@@ -35,7 +37,7 @@ export interface QueueReader {
   read(key: QueueKey, competing: number, filled: Set<Site>): number;
   /** Fails the expired messages of a key whose site is suspended. Yields before each read. */
   expiring(key: QueueKey): Generator<void, void>;
-  /** Why a due message is not sent: its site is suspended; null: no obstacle is known. */
+  /** Why a due message is not sent: it is paused, or its site is suspended; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /** Number of keys that cannot be read now. */
   unreadable(): number;
@@ -52,9 +54,11 @@ export interface QueueReaderDeps {
   parking: Parking;
   sites: Sites;
   routes: RouteCache;
-  egress: EgressPools;
+  egress: Pick<EgressPools, 'ipv6Of'>;
+  paths: Pick<DeliveryPaths, 'of'>;
+  controls: ControlIndex;
   /** These two release the claim on the message. */
-  localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired'>;
+  localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired' | 'rejected'>;
   leases: Pick<Leases, 'postpone'>;
   /** Called when a key can be read again: its route became known, or it may have more messages. */
   onReadable(key: QueueKey): void;
@@ -74,6 +78,8 @@ const MAX_QUARANTINED = 10_000;
 type Target =
   | { kind: 'site'; site: Site; assignment: Assignment }
   | { kind: 'simulator' }
+  /** The operator rejects the mail to its destination. */
+  | { kind: 'rejected'; control: QueueControlRow }
   | { kind: 'failure'; failure: LocalFailure }
   /** The route is being looked up; the key is read again when it is known. */
   | { kind: 'unknown' };
@@ -81,8 +87,9 @@ type Target =
 export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   const { clock, monotonic, log, tables, claims, parking, sites, routes, egress, localAttempts, leases } =
     deps;
-  /** Egress pools of the domains in this batch. */
-  const pools: Record<UseCase, Map<string, string>> = { tx: new Map(), mk: new Map() };
+  const { controls } = deps;
+  /** Paths of the domains in this batch, by lane, use case and domain. */
+  const paths = new Map<string, DeliveryPath>();
   /** Keys that could not be read. */
   const quarantine = new Map<string, { until: number; waitMs: number }>();
 
@@ -117,6 +124,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       taken++;
       claims.add(message);
       if (target.kind === 'simulator') localAttempts.simulate(message);
+      else if (target.kind === 'rejected') localAttempts.rejected(message, target.control);
       else if (target.kind === 'failure') localAttempts.routeFailed(message, target.failure);
       else {
         target.site.add(target.assignment);
@@ -163,29 +171,30 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
 
   function findTarget(message: ReadyMessage, key: QueueKey): Target {
     if (message.simulated === 1) return { kind: 'simulator' };
-    const pool = poolOf(message);
-    const result = routes.get(message.destination, egress.ipv6Of(pool), () => deps.onReadable(key));
+    const control = controls.ofKey(message);
+    if (control?.action === 'bounce') return { kind: 'rejected', control };
+    const { pool, lane, via } = pathOf(message);
+    const result = routes.get(message.destination, egress.ipv6Of(pool), () => deps.onReadable(key), via);
     if (result === null) return { kind: 'unknown' };
     if (result.kind === 'failure') return result;
     const { hosts, route } = result;
     return {
       kind: 'site',
       site: sites.of(message.destination, hosts, route, pool),
-      assignment: { message, hosts, route, readAt: monotonic.now() },
+      assignment: { message, hosts, route, lane, readAt: monotonic.now() },
     };
   }
 
   /** Called for every message of a batch; reads each domain once. */
-  function poolOf(message: QueuedMessage): string {
-    const known = pools[message.use_case].get(message.domain_id);
+  function pathOf(message: QueuedMessage): DeliveryPath {
+    // A rerouted message is rare, and its path is its own.
+    if (message.reroute !== null) return deps.paths.of(message);
+    const name = `${message.secondary} ${message.use_case} ${message.domain_id}`;
+    const known = paths.get(name);
     if (known !== undefined) return known;
-    const pool = readPool(message);
-    pools[message.use_case].set(message.domain_id, pool);
-    return pool;
-  }
-
-  function readPool({ domain_id, use_case }: QueuedMessage): string {
-    return egress.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
+    const path = deps.paths.of(message);
+    paths.set(name, path);
+    return path;
   }
 
   /** The site's capacity divided among the keys that compete for it. */
@@ -199,6 +208,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     yield;
     for (const seq of tables.queue.readySeqs(key, EXPIRY_BATCH_SIZE)) {
       yield;
+      // Paused mail does not expire.
+      if (controls.ofKey(key)?.action === 'pause') return;
       const message = claims.has(seq) ? null : readMessage(seq, key);
       if (message === null) continue;
       if (message.expires_at > clock.now()) return;
@@ -209,11 +220,11 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
 
   return {
     startBatch: () => {
-      pools.tx.clear();
-      pools.mk.clear();
+      paths.clear();
     },
     read: (key, competing, filled) => {
       const text = queueKeyText(key);
+      if (controls.ofKey(key)?.action === 'pause') return 0;
       if (parking.accountWait(key.account_id) > 0) return 0;
       if ((quarantine.get(text)?.until ?? 0) > monotonic.now()) return 0;
       try {
@@ -234,11 +245,15 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     },
     expiring,
     obstacle: (message) => {
+      const control = controls.ofKey(message);
+      if (control !== null) return describeControl(control);
       if (message.simulated === 1) return null;
-      const pool = readPool(message);
-      const result = routes.get(message.destination, egress.ipv6Of(pool), () => {});
+      const { pool, via } = deps.paths.of(message);
+      const result = routes.get(message.destination, egress.ipv6Of(pool), () => {}, via);
       if (result?.kind !== 'hosts') return null;
       const site = sites.find(message.destination, result.hosts, result.route, pool);
+      const pause = site === null ? null : controls.ofSite(site);
+      if (pause !== null) return describeControl(pause);
       const ms = site?.suspendedMs() ?? 0;
       if (ms === 0) return null;
       return `the mail hosts of ${message.destination} cannot be reached; next attempt at ${iso(clock.now() + ms)}`;

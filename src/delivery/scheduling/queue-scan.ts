@@ -87,7 +87,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
 
   function* expiringWaiting(): Generator<void, void> {
     for (const site of sites.all()) {
-      if (!site.isSuspended()) continue;
+      if (!site.isSuspended() || site.isPaused()) continue;
       for (const key of site.waitingKeys()) yield* reader.expiring(key);
     }
   }

@@ -21,6 +21,8 @@ export interface Scheduler {
   advance(site: Site): void;
   /** A slot of the site, and its share of the budgets, are free again. */
   released(site: Site): void;
+  /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
+  readAgain(): void;
   /** Starts no further delivery and drops the messages that were read ahead. */
   stop(): void;
 }
@@ -35,6 +37,8 @@ export interface SchedulerDeps {
   leases: Pick<Leases, 'take' | 'putBack'>;
   /** Whether anything may be started. */
   mayStart(): boolean;
+  /** Whether the operator has paused the mail of a key. Default: never. */
+  isPaused?(key: QueueKey): boolean;
   /** Runs a task in a later turn of the event loop. Default: setImmediate. */
   defer?: (task: () => void) => void;
 }
@@ -96,10 +100,11 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     if (!running || !deps.mayStart()) return;
     for (const set of blocked) set.delete(site);
     // The backlog of a suspended site need not stay in memory.
-    dropBacklog(site, site.isSuspended() ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
+    const isStopped = site.isSuspended() || site.isPaused();
+    dropBacklog(site, isStopped ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
     startDeliveries(site);
     leaseAhead(site);
-    if (!site.isSuspended()) requestWaiting(site);
+    if (!isStopped) requestWaiting(site);
   }
 
   function startDeliveries(site: Site): void {
@@ -120,7 +125,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       leases.take(
         message,
         (taken) => {
-          if (taken && running) {
+          if (taken && running && deps.isPaused?.(message) !== true) {
             site.addLeased(assignment);
             if (site.hasFreeSlot()) advance(site);
             return;
@@ -174,6 +179,12 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     released: (site) => {
       wakeBlocked();
       advance(site);
+    },
+    readAgain: () => {
+      for (const site of sites.all()) {
+        dropBacklog(site, Number.POSITIVE_INFINITY);
+        advance(site);
+      }
     },
     stop: () => {
       running = false;

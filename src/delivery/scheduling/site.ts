@@ -6,6 +6,7 @@ import {
   queueKeyText,
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
+import type { Lane } from '../../store/domains/domains.ts';
 import type { TargetHost, TlsMode } from '../worker/protocol.ts';
 
 /**
@@ -74,6 +75,10 @@ export interface Site {
   /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: it is not. */
   unreachable(reservation: SlotReservation): number;
   isSuspended(): boolean;
+  /** Whether the operator has paused the site or its egress pool. */
+  isPaused(): boolean;
+  /** Connections in use, and at most now. */
+  connections(): { used: number; allowed: number };
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
 
@@ -88,6 +93,7 @@ export interface Assignment {
   message: ReadyMessage;
   hosts: TargetHost[];
   route: DeliveryRoute | null;
+  lane: Lane;
   /** When it was read from the queue (monotonic). */
   readAt: number;
 }
@@ -123,6 +129,8 @@ export interface SiteOptions {
   clock: Clock;
   /** Later suspensions double. */
   firstSuspensionMs: number;
+  /** Default: never. */
+  isPaused?: (() => boolean) | undefined;
 }
 
 /**
@@ -142,7 +150,7 @@ function slotsBelow(connections: number): number[] {
 }
 
 export function createSite(options: SiteOptions): Site {
-  const { clock, key, number, pool } = options;
+  const { clock, key, number, pool, isPaused = () => false } = options;
   let { profile } = options;
   let { connections } = profile;
   /** By priority, like the next two. */
@@ -237,7 +245,7 @@ export function createSite(options: SiteOptions): Site {
     },
     configure,
     lookahead,
-    capacity: (priority) => (isSuspended() ? 0 : lookahead() - backlog[priority].length),
+    capacity: (priority) => (isSuspended() || isPaused() ? 0 : lookahead() - backlog[priority].length),
     backlogSize: (priority) => backlog[priority].length,
     add: (assignment) => void backlog[assignment.message.priority].push(assignment),
     wait,
@@ -253,7 +261,7 @@ export function createSite(options: SiteOptions): Site {
       return taken;
     },
     reserve: (admits) => {
-      if (isSuspended() || !mayConnect()) return 'full';
+      if (isSuspended() || isPaused() || !mayConnect()) return 'full';
       for (const list of ready) {
         const assignment = takeFirst(list, admits);
         if (assignment === null) continue;
@@ -277,7 +285,7 @@ export function createSite(options: SiteOptions): Site {
     nextToLease: (admits) => {
       const { now, before } = currentPace();
       const isFast = answers >= connections && Math.max(now, before) >= connections;
-      if (!isFast || isSuspended()) return null;
+      if (!isFast || isSuspended() || isPaused()) return null;
       if (leasing + leasedAhead[0].length + leasedAhead[1].length >= connections) return null;
       const found = takeFirst(backlog[0], admits) ?? takeFirst(backlog[1], admits);
       if (found !== null) leasing++;
@@ -310,6 +318,8 @@ export function createSite(options: SiteOptions): Site {
       return failures < SUSPEND_AFTER_FAILURES && suspensions === 0 ? 0 : suspend();
     },
     isSuspended,
+    isPaused,
+    connections: () => ({ used: usedSlots.size, allowed: isSuspended() ? 0 : Math.min(allowed, connections) }),
     suspendedMs: () => Math.max(0, suspendedUntil - clock.now()),
     touch: () => {
       usedAt = clock.now();

@@ -19,6 +19,8 @@ export interface SitesOptions {
   /** Read at each use: a reload replaces them. */
   readonly shaping: ShapingProfile[];
   readonly firstSuspensionMs: number;
+  /** Whether the operator has paused a site. Default: never. */
+  isPaused?(site: { key: string; pool: string }): boolean;
 }
 
 const DEFAULT_PROFILE: SiteProfile = {
@@ -45,7 +47,8 @@ export function createSites(options: SitesOptions): Sites {
       const profile = shaped === null ? defaultProfile(route) : toSiteProfile(shaped);
       if (site === undefined) {
         const { firstSuspensionMs } = options;
-        site = createSite({ key, number: created++, pool, profile, clock, firstSuspensionMs });
+        const isPaused = () => options.isPaused?.({ key, pool }) === true;
+        site = createSite({ key, number: created++, pool, profile, clock, firstSuspensionMs, isPaused });
         sites.set(key, site);
       } else if (!isSameProfile(site.profile, profile)) {
         site.configure(profile);

@@ -2,6 +2,8 @@ import { onTestFinished } from 'vitest';
 import type { ShapingProfile } from '../../../src/config/setting-types.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
+import { createControlIndex } from '../../../src/delivery/control/controls.ts';
+import { createDeliveryPaths } from '../../../src/delivery/lanes/paths.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
@@ -11,6 +13,7 @@ import { createScheduler, type Scheduler } from '../../../src/delivery/schedulin
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 import type { QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
+import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
 
 export interface SchedulingOptions {
@@ -44,7 +47,12 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       tls: 'none',
     },
   ];
-  const sites = createSites({ clock, shaping, firstSuspensionMs: MINUTE });
+  const sites = createSites({
+    clock,
+    shaping,
+    firstSuspensionMs: MINUTE,
+    isPaused: (site) => createControlIndex(controls).ofSite(site) !== null,
+  });
   const claims = createClaims(clock);
   const parking = createParking({ clock, monotonic: clock, log });
   const started: ReservedMessage[] = [];
@@ -54,6 +62,9 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   const simulated: string[] = [];
   const unprepared: string[] = [];
   const expired: string[] = [];
+  const rejected: string[] = [];
+  /** Controls of the operator; a test changes them, and then calls `scheduler.readAgain`. */
+  const controls: QueueControlRow[] = [];
   const lookups: (() => void)[] = [];
   const tasks: (() => void)[] = [];
 
@@ -90,22 +101,29 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     sites,
     routes: {
       clear: () => {},
+      peek: () => null,
       get: (destination, _ipv6, onKnown) => {
         const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
         if (route === null) lookups.push(onKnown);
         return route;
       },
     },
-    egress: {
-      poolOf: options.poolOf ?? (() => 'default'),
-      entry: () => ({ hostname: 'mail.test' }),
-      ipv6Of: () => 'never',
+    egress: { ipv6Of: () => 'never' },
+    paths: createDeliveryPaths({
+      config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } },
+      tables,
+      egress: { poolOf: options.poolOf ?? (() => 'default') },
+    }),
+    controls: {
+      ofKey: (key) => createControlIndex(controls).ofKey(key),
+      ofSite: (site) => createControlIndex(controls).ofSite(site),
     },
     localAttempts: {
       routeFailed: leaseAndList(unroutable),
       simulate: leaseAndList(simulated),
       unprepared: leaseAndList(unprepared),
       expired: leaseAndList(expired),
+      rejected: leaseAndList(rejected),
     },
     leases,
     onReadable: (key) => scheduler.request(key),
@@ -124,6 +142,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     },
     leases,
     mayStart: () => true,
+    isPaused: (key) => createControlIndex(controls).ofKey(key)?.action === 'pause',
     defer: (task) => void tasks.push(task),
   });
   const scan = createQueueScan({
@@ -159,6 +178,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     simulated,
     unprepared,
     expired,
+    rejected,
+    controls,
     lookups,
     runTasks,
     /** Puts messages to recipients into the queue; nothing is announced. */
