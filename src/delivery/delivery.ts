@@ -86,6 +86,8 @@ export interface Delivery {
   controls: Pick<Controls, 'list' | 'refresh'>;
   /** What only this process knows about queued mail. */
   inspection: Inspection;
+  /** Drops what was read ahead, so that it is read again: messages were rerouted. */
+  readAgain(): void;
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -287,6 +289,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   return {
     controls,
     inspection,
+    readAgain: () => scheduler.readAgain(),
     start: () => {
       // Before anything is read: what was paused stays paused over a restart.
       controls.refresh();

@@ -178,7 +178,9 @@ export const MESSAGE_EVENT_TYPES = {
       nextLane: z
         .literal('secondary')
         .optional()
-        .describe('The next attempt uses the secondary lane, because our address was refused or no host was reached.'),
+        .describe(
+          'The next attempt uses the secondary lane, because our address was refused or no host was reached.',
+        ),
       ...FAILURE,
       ...DSN,
     }),

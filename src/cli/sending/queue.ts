@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { type Clock, iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { type ControlIndex, createControlIndex, describeControl } from '../../delivery/control/controls.ts';
 import { presentMessage } from '../../events/message-view.ts';
 import { createRecorder } from '../../events/record.ts';
 import { normalizeDomain } from '../../mail/address.ts';
@@ -9,13 +10,16 @@ import type { ListedInQueue, QueueCounts, QueueFilter } from '../../store/messag
 import type { Tables } from '../../store/tables.ts';
 import type { CliContext, CliDeps } from '../context.ts';
 import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
+import { changeCommands, type FilterOptions } from './change.ts';
+import { controlCommands } from './control.ts';
+import { explainCommand } from './explain.ts';
 
-/** `postrider queue list|show|retry|cancel`. */
+/** `postrider queue`; the commands that control delivery are in queue/. */
 export function queueCommand(context: CliContext): Command {
   const command = new Command('queue').description('Manage the delivery queue').addHelpText(
     'after',
     `
-States: queued, sending, deferred, paused (held with its campaign), held (its account is disabled, the verification of its
+States: queued, sending, deferred, paused (held with its campaign, or paused by the operator), held (its account is disabled, the verification of its
 domain has failed, or it was restored), scheduled (not due yet and never attempted). Messages of a disabled account or a failed
 domain are sent when the account is enabled or the domain verified again, unless they expire before. Totals by
 destination count them as paused.
@@ -45,6 +49,9 @@ Examples:
       .option('--json', 'print JSON')
       .action((ids: string[], options: ActOptions) => act(context, ids, action, options));
   }
+  command.addCommand(explainCommand(context));
+  for (const added of [...controlCommands(context), ...changeCommands(context, filterOf)])
+    command.addCommand(added);
   return command;
 }
 
@@ -53,12 +60,6 @@ function withFilters(command: Command): Command {
     .option('--account <id>', 'only of this account')
     .option('--destination <domain>', 'only to this recipient domain')
     .option('--campaign <id>', 'only of this campaign');
-}
-
-interface FilterOptions {
-  account?: string;
-  destination?: string;
-  campaign?: string;
 }
 
 interface ListOptions extends FilterOptions {
@@ -134,6 +135,10 @@ async function actOnIds(
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
 
+/** Refusals of messages that are held: their texts state what releases them. */
+const HELD = /^The message is held /;
+const CHANGED = 'changed in the meantime and were skipped';
+
 /** Messages in one commit. */
 const BATCH_SIZE = 200;
 
@@ -152,6 +157,8 @@ async function actOnMatching(
 
   let changed = 0;
   let skipped = 0;
+  /** Refusals that say why, such as that the account is disabled, with the number of messages. */
+  const refusals = new Map<string, number>();
   const deferred = action.verb === 'retry';
   for (let afterSeq = 0; changed + skipped < count; ) {
     const page = tables.queue.waiting(filter, { deferred, afterSeq, limit: BATCH_SIZE });
@@ -159,9 +166,14 @@ async function actOnMatching(
     if (last === undefined) break;
     afterSeq = last.seq;
     const results = await Promise.all(page.map(({ message_id }) => action.apply(mail, message_id)));
-    const refused = results.filter(isRefusal).length;
-    skipped += refused;
-    changed += results.length - refused;
+    for (const result of results) {
+      if (!isRefusal(result)) changed++;
+      else {
+        skipped++;
+        const reason = HELD.test(result.message) ? result.message : CHANGED;
+        refusals.set(reason, (refusals.get(reason) ?? 0) + 1);
+      }
+    }
   }
 
   if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
@@ -169,7 +181,9 @@ async function actOnMatching(
   else if (held === 0) context.note(`No ${noun} message${describe(filter)}`);
   const notes = [
     ...(held === 0 ? [] : [`${amount(held)} still held: ${releaseHint(tables, held)}`]),
-    ...(skipped === 0 ? [] : [`${amount(skipped)} changed in the meantime and were skipped`]),
+    ...Array.from(refusals, ([reason, messages]) =>
+      reason === CHANGED ? `${amount(messages)} ${CHANGED}` : `${amount(messages)} not retried: ${reason}`,
+    ),
   ];
   if (notes.length === 0) return;
   if (changed > 0) context.partial(notes.join('; '));
@@ -242,6 +256,7 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
   const filter = filterOf(context, tables, options);
   if (filter === null) return;
   const json = options.json === true;
+  const controls = controlsOf(tables, clock);
   if (Object.keys(filter).length === 0) {
     const rows = tables.queue.byDestination().map((row) => ({
       destination: row.destination,
@@ -252,22 +267,23 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
       paused: row.paused,
       transactional: row.transactional,
       oldestDueAt: row.oldest_due === null ? null : iso(row.oldest_due),
+      control: controls.ofKey({ account_id: '', destination: row.destination })?.action ?? null,
     }));
     const shown = json
       ? rows
-      : rows.map(({ destination, messages, sending, deferred, scheduled, paused, oldestDueAt }) => ({
+      : rows.map(({ destination, messages, sending, deferred, scheduled, paused, oldestDueAt, control }) => ({
           destination,
           messages,
           sending,
           deferred,
           scheduled,
           paused,
-          due: oldestDueAt ?? '',
+          due: control === null ? (oldestDueAt ?? '') : control === 'pause' ? 'paused' : 'rejected',
         }));
     return context.printRows(shown, { json, empty: 'The queue is empty' });
   }
   const rows = tables.queue.list(filter, options.limit + 1);
-  const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock));
+  const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock, controls));
   const shown = json
     ? page
     : page.map(({ messageId, state, recipient, attempts, nextAttemptAt, heldBecause }) => ({
@@ -294,17 +310,22 @@ async function showQueued(context: CliContext, id: string, json: boolean): Promi
   const lastReport: { reply?: unknown; classification?: string } =
     last === undefined ? {} : JSON.parse(last.report);
   const view = {
-    ...queuedView(queued, clock),
+    ...queuedView(queued, clock, controlsOf(tables, clock)),
     lastReply: lastReport.reply ?? null,
     lastClassification: lastReport.classification ?? null,
   };
   context.printRecord(view, { json });
 }
 
-function queuedView(row: ListedInQueue, clock: Clock) {
+function controlsOf(tables: Tables, clock: Clock): ControlIndex {
+  return createControlIndex(tables.queueControls.list(clock.now()));
+}
+
+function queuedView(row: ListedInQueue, clock: Clock, controls: ControlIndex) {
+  const control = controls.ofKey(row);
   return {
     messageId: row.message_id,
-    state: stateOf(row, clock),
+    state: control?.action === 'pause' && row.lease === null ? 'paused' : stateOf(row, clock),
     status: row.status,
     recipient: row.recipient,
     stream: row.priority === 0 ? 'transactional' : 'marketing',
@@ -312,6 +333,8 @@ function queuedView(row: ListedInQueue, clock: Clock) {
     // Held messages have no next attempt.
     nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),
     heldBecause: row.hold_reason,
+    control: control === null ? null : describeControl(control),
+    lane: row.secondary === 1 ? 'secondary' : 'primary',
     accountId: row.account_id,
     expiresAt: iso(row.expires_at),
   };

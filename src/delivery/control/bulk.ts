@@ -107,7 +107,10 @@ export function createBulkChanges(deps: BulkDeps): BulkChanges {
       const { pool = null } = reroute ?? {};
       const pools = poolNames(deps.config);
       if (pool !== null && !pools.has(pool))
-        return invalid('pool', `${pool} is not an egress pool; the pools are ${[...pools].sort().join(', ')}`);
+        return invalid(
+          'pool',
+          `${pool} is not an egress pool; the pools are ${[...pools].sort().join(', ')}`,
+        );
       const number =
         reroute === null
           ? null

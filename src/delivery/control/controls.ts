@@ -80,7 +80,8 @@ export type ControlIndex = Pick<Controls, 'ofKey' | 'ofSite'>;
 
 export function createControlIndex(rows: readonly QueueControlRow[]): ControlIndex {
   const controls = new Map(rows.map((row) => [`${row.scope} ${row.target}`, row]));
-  const find = (scope: QueueControlRow['scope'], target: string) => controls.get(`${scope} ${target}`) ?? null;
+  const find = (scope: QueueControlRow['scope'], target: string) =>
+    controls.get(`${scope} ${target}`) ?? null;
   return {
     ofKey: ({ account_id, destination }) =>
       // Called for every key that is read: almost always there is no control.
@@ -115,8 +116,7 @@ function logChanges(log: Log, before: readonly QueueControlRow[], after: readonl
   const keyOf = (row: QueueControlRow) => JSON.stringify(row);
   const known = new Set(before.map(keyOf));
   const current = new Set(after.map(keyOf));
-  for (const row of after)
-    if (!known.has(keyOf(row))) log.warn(fieldsOf(row), 'queue control in force');
+  for (const row of after) if (!known.has(keyOf(row))) log.warn(fieldsOf(row), 'queue control in force');
   for (const row of before) {
     const isReplaced = after.some(({ scope, target }) => scope === row.scope && target === row.target);
     if (!current.has(keyOf(row)) && !isReplaced) log.warn(fieldsOf(row), 'queue control ended');

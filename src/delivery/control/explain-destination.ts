@@ -1,5 +1,5 @@
 import { iso } from '../../core/clock.ts';
-import { isRefusal, invalid, type Refusal } from '../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { ListedInQueue, QueueCounts } from '../../store/messages/queue-list.ts';
 import { readQuery } from '../../store/readers/reads.ts';
@@ -15,7 +15,7 @@ import {
   presentSite,
   unknownOf,
 } from './explain.ts';
-import { type QueueControl, presentControl } from './orders.ts';
+import { presentControl, type QueueControl } from './orders.ts';
 import { reasonsOf, type WaitReason } from './reasons.ts';
 
 /** Why the mail to a recipient domain waits. */

@@ -9,7 +9,7 @@ import type { ListedInQueue } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
 import { createControlIndex } from './controls.ts';
 import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
-import { type QueueControl, presentControl } from './orders.ts';
+import { presentControl, type QueueControl } from './orders.ts';
 import { reasonsOf, routeFailureText, type WaitReason } from './reasons.ts';
 import { REMEDIES } from './remedies.ts';
 
@@ -158,7 +158,9 @@ export function presentRoute(
 /** Why the facts of the daemon are missing. */
 export function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFacts | null): string[] {
   if (inspection === null)
-    return [`Route, hosts, site and connections are known to the running daemon only: ${absence ?? 'it does not run'}.`];
+    return [
+      `Route, hosts, site and connections are known to the running daemon only: ${absence ?? 'it does not run'}.`,
+    ];
   if (facts?.route === null) return ['The route is looked up when the message is read.'];
   return facts !== null && facts.site === null && facts.route?.kind === 'hosts'
     ? ['Its site is not in memory: it had no mail for ten minutes.']

@@ -101,7 +101,9 @@ export function createInspection(deps: InspectionDeps): Inspection {
     },
     sites: () =>
       [...sites.all()]
-        .toSorted((a, b) => b.connections().used - a.connections().used || b.waitingCount() - a.waitingCount())
+        .toSorted(
+          (a, b) => b.connections().used - a.connections().used || b.waitingCount() - a.waitingCount(),
+        )
         .slice(0, MAX_SITES)
         .map(factsOf),
   };

@@ -115,8 +115,10 @@ function checkControl(
   { tables, clock, config }: ControlOrdersDeps,
 ): string | Refusal {
   const text = reason.trim();
-  if (text === '') return invalid('reason', 'must not be empty: it is shown to everyone who asks why mail waits');
-  if (text.length > MAX_REASON_LENGTH) return invalid('reason', `must have at most ${MAX_REASON_LENGTH} characters`);
+  if (text === '')
+    return invalid('reason', 'must not be empty: it is shown to everyone who asks why mail waits');
+  if (text.length > MAX_REASON_LENGTH)
+    return invalid('reason', `must have at most ${MAX_REASON_LENGTH} characters`);
   if (/\p{Cc}/u.test(text)) return invalid('reason', 'must not contain control characters');
   if (until !== null && until <= clock.now()) return invalid('until', 'must be in the future');
   if (until !== null && until > clock.now() + MAX_PAUSE_MS) return invalid('until', 'must be within a year');

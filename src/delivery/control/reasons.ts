@@ -49,7 +49,10 @@ const HOLDS: Record<HoldReason, { text: string; remedy: string }> = {
     text: 'It is held since a restore, because the original may have sent it.',
     remedy: 'Decide about it with "postrider restore held" and "postrider restore release".',
   },
-  being_released: { text: 'It was held and is being released.', remedy: 'Nothing: it is due within seconds.' },
+  being_released: {
+    text: 'It was held and is being released.',
+    remedy: 'Nothing: it is due within seconds.',
+  },
 };
 
 /** The reasons for a message in the queue, the deciding one first. `live` null: the daemon does not run. */
@@ -88,7 +91,9 @@ function liveReasons(
   const until = (ms: number) => iso(clock.now() + ms);
   const stopped = inspection.stopped();
   if (stopped !== null)
-    reasons.push(reason('stopped', `No mail is sent: ${stopped}.`, null, 'Run "postrider doctor"; see the log.'));
+    reasons.push(
+      reason('stopped', `No mail is sent: ${stopped}.`, null, 'Run "postrider doctor"; see the log.'),
+    );
   if (facts.parked !== null)
     reasons.push(
       reason(
@@ -101,7 +106,9 @@ function liveReasons(
   const isDue = queued.ready === 1 || queued.due_at <= clock.now();
   if (!isDue) return reasons;
   if (facts.route === null)
-    reasons.push(reason('route_unknown', 'Its mail hosts are being looked up in DNS, or will be when it is read.'));
+    reasons.push(
+      reason('route_unknown', 'Its mail hosts are being looked up in DNS, or will be when it is read.'),
+    );
   else if (facts.route.kind === 'failure')
     reasons.push(
       reason('no_route', routeFailureText(queued.destination, facts.route.failure), null, ROUTE_REMEDY),

@@ -58,11 +58,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     for (const onKnown of waiting) onKnown();
   }
 
-  function peek(
-    destination: string,
-    ipv6: Ipv6Use,
-    via: DeliveryRoute | null = null,
-  ): RouteResult | null {
+  function peek(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null = null): RouteResult | null {
     const cached = cache.get(cacheKey(destination, ipv6, via));
     return cached !== undefined && cached.until > clock.now() ? cached.result : null;
   }

@@ -1,12 +1,12 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import type { Lane } from '../../store/domains/domains.ts';
 import {
   type QueueKey,
   type QueuePriority,
   queueKeyText,
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
-import type { Lane } from '../../store/domains/domains.ts';
 import type { TargetHost, TlsMode } from '../worker/protocol.ts';
 
 /**
@@ -319,7 +319,10 @@ export function createSite(options: SiteOptions): Site {
     },
     isSuspended,
     isPaused,
-    connections: () => ({ used: usedSlots.size, allowed: isSuspended() ? 0 : Math.min(allowed, connections) }),
+    connections: () => ({
+      used: usedSlots.size,
+      allowed: isSuspended() ? 0 : Math.min(allowed, connections),
+    }),
     suspendedMs: () => Math.max(0, suspendedUntil - clock.now()),
     touch: () => {
       usedAt = clock.now();

@@ -20,7 +20,8 @@ function createTestSite({ messages = 100, connections = 10 } = {}) {
   const assignment = (seq: number, columns: Parameters<typeof readyMessage>[1] = {}): Assignment => ({
     message: readyMessage(seq, columns),
     hosts: HOSTS,
-    route: null, lane: 'primary',
+    route: null,
+    lane: 'primary',
     readAt: clock.now(),
   });
   for (let seq = 1; seq <= messages; seq++) site.add(assignment(seq));
