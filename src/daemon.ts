@@ -25,6 +25,7 @@ import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createHolds } from './delivery/holds.ts';
+import { createRelayProbe } from './delivery/lanes/relay-probe.ts';
 import { registerDeliveryCounters, registerDeliveryGauges } from './delivery/metrics.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
@@ -282,6 +283,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
       generateKey: env.generateKey,
       onKeyStep: registerKeySteps(registry),
+      probeSecondary: createRelayProbe({
+        config,
+        resolver,
+        clock,
+        monotonic: env.monotonic ?? monotonicClock,
+      }),
     });
     const nameServer =
       config.dns.server.listen === 'off'

@@ -13,6 +13,7 @@ import { platformZoneCheck } from './checks/platform-zone.ts';
 import { resolverCheck } from './checks/resolver.ts';
 import { reverseDnsCheck } from './checks/reverse-dns.ts';
 import { runtimeCheck } from './checks/runtime.ts';
+import { secondaryLaneCheck } from './checks/secondary-lane.ts';
 import { backgroundCheck, daemonCheck, queueCheck, webhookCheck } from './checks/work.ts';
 import type { Check } from './context.ts';
 
@@ -28,6 +29,7 @@ export const CHECKS: readonly Check[] = [
   resolverCheck,
   sourcesCheck,
   outboundCheck,
+  secondaryLaneCheck,
   listenersCheck,
   certificatesCheck,
   hostnameCheck,

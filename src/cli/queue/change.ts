@@ -9,22 +9,8 @@ import {
 import { createRecorder } from '../../events/record.ts';
 import type { Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
-import type { Tables } from '../../store/tables.ts';
 import type { CliContext } from '../context.ts';
-
-/** Null if a named object does not exist, which is reported. */
-export type FilterOf = (
-  context: CliContext,
-  tables: Tables,
-  options: FilterOptions & { domain?: string },
-) => QueueFilter | null;
-
-export interface FilterOptions {
-  account?: string;
-  destination?: string;
-  campaign?: string;
-  domain?: string;
-}
+import { type FilterOptions, filterOf } from './filter.ts';
 
 interface ChangeOptions extends FilterOptions {
   dryRun?: boolean;
@@ -35,7 +21,7 @@ interface ChangeOptions extends FilterOptions {
 type RerouteOptions = ChangeOptions & { via?: string; tls?: string; pool?: string; reset?: boolean };
 
 /** `postrider queue purge|reroute`: changes all waiting messages that match a filter. */
-export function changeCommands(context: CliContext, filterOf: FilterOf): Command[] {
+export function changeCommands(context: CliContext): Command[] {
   const purge = withOptions(new Command('purge'))
     .description('Cancel all waiting messages that match a filter')
     .requiredOption('--reason <text>', 'why; in the events of the messages')
@@ -49,7 +35,7 @@ Examples:
   postrider queue purge --campaign campaign_1769860800000_4kx0m2p9q8zt --reason "sent by mistake" --yes`,
     )
     .action((options: ChangeOptions & { reason: string }) =>
-      change(context, filterOf, options, {
+      change(context, options, {
         verb: 'Purge',
         done: 'purged',
         apply: (bulk, filter) => bulk.purge(filter, options.reason),
@@ -72,10 +58,10 @@ Examples:
   postrider queue reroute --account acct_8f3k2m9x0q1z --pool backup --dry-run
   postrider queue reroute --destination example.net --reset --yes`,
     )
-    .action((options: RerouteOptions) => {
+    .action(async (options: RerouteOptions) => {
       const to = rerouteOf(context, options);
       if (to === undefined) return;
-      return change(context, filterOf, options, {
+      await change(context, options, {
         verb: to === null ? 'Reset the route of' : 'Reroute',
         done: to === null ? 'routed normally again' : 'rerouted',
         apply: (bulk, filter) => bulk.reroute(filter, to),
@@ -105,7 +91,6 @@ interface Change {
 
 async function change(
   context: CliContext,
-  filterOf: FilterOf,
   options: ChangeOptions,
   { verb, done, apply }: Change,
 ): Promise<void> {

@@ -59,7 +59,7 @@ interface HourCount {
 }
 
 function createHourCount(clock: Clock): HourCount {
-  const slots = new Array<number>(SLOTS).fill(0);
+  const slots = Array.from({ length: SLOTS }, () => 0);
   let current = slotOf(clock);
 
   function advance(): number {
