@@ -163,7 +163,7 @@ function environment(settings: Settings): NodeJS.ProcessEnv {
 }
 
 /** JSON's numbers, strings and arrays are valid TOML; objects become inline tables. */
-function toml(value: Settings[string] | object): string {
+export function toml(value: Settings[string] | object): string {
   if (Array.isArray(value)) return `[${value.map((item) => toml(item)).join(', ')}]`;
   if (typeof value !== 'object') return JSON.stringify(value);
   return `{ ${Object.entries(value)

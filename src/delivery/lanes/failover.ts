@@ -4,28 +4,9 @@ import type { Log } from '../../core/log.ts';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import type { MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { AttemptLog, AttemptResult } from '../attempt-result.ts';
+import type { AttemptLog, AttemptResult, Failover, FailoverCause } from '../attempt-result.ts';
 import { routeFor } from '../routing/routes.ts';
 import { createFailoverCap } from './failover-cap.ts';
-
-/**
- * Decides whether a message is sent over the secondary lane after an attempt over the primary one has failed. It changes
- * the lane once, and the attempt that failed has ended without the message being accepted, so that a message never goes
- * out over both. Only a failure that concerns our address counts: a reply that names its listing, or the second attempt
- * that reached no host. Content, authentication (DMARC), complaints and mail that may have been accepted never do.
- */
-export interface Failover {
-  /** In the unit of work that records the attempt, after it was inserted. Null: the message stays in its lane. */
-  decide(
-    tables: Tables,
-    message: MessageRow,
-    result: AttemptResult,
-    attempt: AttemptLog,
-  ): FailoverCause | null;
-}
-
-/** listing: the reply names a listing of our address. connection: no host could be reached. */
-export type FailoverCause = 'listing' | 'connection';
 
 export interface FailoverDeps {
   config: Pick<Config, 'delivery' | 'secondary' | 'regions'>;
