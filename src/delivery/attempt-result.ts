@@ -127,7 +127,12 @@ export interface AttemptResults {
  */
 export interface Failover {
   /** In the unit of work that records the attempt, after it was inserted. Null: the message stays in its lane. */
-  decide(tables: Tables, message: MessageRow, result: AttemptResult, attempt: AttemptLog): FailoverCause | null;
+  decide(
+    tables: Tables,
+    message: MessageRow,
+    result: AttemptResult,
+    attempt: AttemptLog,
+  ): FailoverCause | null;
 }
 
 /** listing: the reply names a listing of our address. connection: no host could be reached. */

@@ -72,7 +72,13 @@ export function reasonsOf(
   const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
   if (hold !== null) reasons.push({ code: 'held', ...HOLDS[hold], until: null });
   else if (queued.ready === 0 && queued.due_at > clock.now()) reasons.push(dueReason(queued));
-  if (live !== null) reasons.push(...liveReasons(queued, live, clock));
+  if (live !== null) {
+    reasons.push(...liveReasons(queued, live, clock));
+    if (reasons.length === 0 && live.facts.route === null)
+      reasons.push(
+        reason('route_unknown', 'Its mail hosts are being looked up in DNS, or will be when it is read.'),
+      );
+  }
   if (reasons.length === 0)
     reasons.push(
       live === null
@@ -105,11 +111,7 @@ function liveReasons(
     );
   const isDue = queued.ready === 1 || queued.due_at <= clock.now();
   if (!isDue) return reasons;
-  if (facts.route === null)
-    reasons.push(
-      reason('route_unknown', 'Its mail hosts are being looked up in DNS, or will be when it is read.'),
-    );
-  else if (facts.route.kind === 'failure')
+  if (facts.route?.kind === 'failure')
     reasons.push(
       reason('no_route', routeFailureText(queued.destination, facts.route.failure), null, ROUTE_REMEDY),
     );
