@@ -2,13 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { MessageData } from '../support/api-client.ts';
+import type { DomainRecord, MessageData } from '../support/api-client.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
-import { type Sink, type SinkSession, startSink } from '../support/smtp-sink.ts';
+import { type Sink, startSink } from '../support/smtp-sink.ts';
+import type { SinkSession } from '../support/smtp-sink-session.ts';
 import { publishPlatform, verifiedDomain } from '../support/verified-domain.ts';
 
 /*
@@ -47,25 +48,30 @@ afterAll(async () => {
   await dns?.close();
 });
 
-/** Registers a domain, and waits until its secondary lane is active. */
-async function activeDomain(daemon: RunningDaemon, name: string): Promise<void> {
-  const { domainId } = await verifiedDomain(daemon, dns, name);
-  await eventually('the secondary lane', async () => {
-    const { data } = await daemon.api.get<{ dnsRecords: { value: string }[]; altStatus: string }>(
-      `/web-setup/domains/${domainId}/dns-records`,
-    );
-    if (data.dnsRecords.some(({ value }) => value === 'Creation in progress')) return false;
-    // The API's records have the types that the DNS server publishes.
-    dns.publish(data.dnsRecords as Parameters<typeof dns.publish>[0]);
-    await publishPlatform(daemon, dns);
-    const verified = await daemon.api.post<{ altStatus: string }>(`/web-setup/domains/${domainId}/verify`);
-    return verified.status === 200 && verified.data.altStatus === 'ACTIVE';
-  });
+/** Registers and verifies a domain; returns its id. */
+async function addDomain(daemon: RunningDaemon, name: string): Promise<string> {
+  return (await verifiedDomain(daemon, dns, name)).domainId;
 }
 
-const clientOf = (daemon: RunningDaemon) => ({
+/** Publishes the record of the secondary lane when it is known, verifies the domain, and returns the selector. */
+async function activate(daemon: RunningDaemon, domainId: string): Promise<string> {
+  const record = await eventually('the record of the secondary lane', async () => {
+    const { data } = await daemon.api.get<{ dnsRecords: DomainRecord[] }>(
+      `/web-setup/domains/${domainId}/dns-records`,
+    );
+    const found = data.dnsRecords.find(({ purpose }) => purpose === 'Secondary DKIM');
+    return found === undefined || found.value === 'Creation in progress' ? null : found;
+  });
+  dns.publish([record]);
+  await publishPlatform(daemon, dns);
+  const verified = await daemon.api.post<{ altStatus: string }>(`/web-setup/domains/${domainId}/verify`);
+  expect(verified.data.altStatus).toBe('ACTIVE');
+  return record.name.split('.', 1)[0] ?? '';
+}
+
+const clientOf = (daemon: RunningDaemon, domain = 'kunde.example') => ({
   send: async (to: string) => {
-    const { data } = await daemon.api.send({ ...SHORT_MAIL, from: 'Shop <shop@kunde.example>', to });
+    const { data } = await daemon.api.send({ ...SHORT_MAIL, from: `Shop <shop@${domain}>`, to });
     return data.messageId;
   },
   final: (id: string, status: string) =>
@@ -80,6 +86,7 @@ const countOf = (address: string) => mx.messages.filter(({ to }) => to.includes(
 
 describe('another egress pool', () => {
   let daemon: RunningDaemon;
+  let selector: string;
 
   beforeAll(async () => {
     daemon = await startDaemon({
@@ -91,7 +98,7 @@ describe('another egress pool', () => {
         { name: 'second', address: '127.0.0.2', publicAddress: '192.0.2.26', pools: ['secondary'] },
       ],
     });
-    await activeDomain(daemon, 'kunde.example');
+    selector = await activate(daemon, await addDomain(daemon, 'kunde.example'));
   });
   afterAll(() => daemon?.stop());
 
@@ -99,7 +106,8 @@ describe('another egress pool', () => {
     const { send, final } = clientOf(daemon);
     const recipients = Array.from(
       { length: MESSAGES },
-      (_, n) => `u${n}@${n % 2 === 0 ? 'listed' : 'soft'}.example`,
+      // Several sessions that end with a 421 would suspend the site.
+      (_, n) => `u${n}@${n === 1 ? 'soft' : 'listed'}.example`,
     );
     const ids: string[] = [];
     for (const to of recipients) ids.push(await send(to));
@@ -113,7 +121,7 @@ describe('another egress pool', () => {
     const [message] = mx.messages.filter(({ to }) => to.includes('u0@listed.example'));
     expect(message?.remoteAddress).toMatch(/127\.0\.0\.2$/);
     // The key of the secondary lane.
-    expect(message?.raw).toMatch(/DKIM-Signature:[^]*?\bs=alt/i);
+    expect(message?.raw.replaceAll(/\r\n[ \t]/g, ' ')).toContain(` s=${selector};`);
     expect(await daemon.metric('postrider_lane_failovers_total{cause="listing"}')).toBe(MESSAGES);
     expect(await daemon.metric('postrider_lane_attempts_total{lane="secondary",result="delivered"}')).toBe(
       MESSAGES,
@@ -156,6 +164,7 @@ describe('a relay', () => {
   let daemon: RunningDaemon;
   let relay: Sink;
   let dir: string;
+  let domainId: string;
 
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), 'postrider-relay-'));
@@ -184,15 +193,11 @@ describe('a relay', () => {
   });
 
   it('is probed before its lane is provisioned', async () => {
-    await verifiedDomain(daemon, dns, 'kunde.example');
+    domainId = await addDomain(daemon, 'zwei.example');
     await eventually('the probe', () => daemon.log().includes('down for maintenance'));
     const doctor = await daemon.tryCli('doctor', '--json');
     expect(doctor.stdout).toContain('The relay of the secondary lane cannot be used');
-    const [domain] = (await daemon.api.get<{ domains: { domainId: string }[] }>('/web-setup/domains')).data
-      .domains;
-    const records = await daemon.api.get<{ altStatus: string }>(
-      `/web-setup/domains/${domain?.domainId}/dns-records`,
-    );
+    const records = await daemon.api.get<{ altStatus: string }>(`/web-setup/domains/${domainId}/dns-records`);
     expect(JSON.stringify(records.data)).toContain('Creation in progress');
     expect(records.data.altStatus).toBe('PENDING');
   });
@@ -202,8 +207,8 @@ describe('a relay', () => {
     // A start probes without waiting for the next attempt.
     await daemon.kill('SIGTERM');
     await daemon.restart();
-    await activeDomain(daemon, 'kunde.example');
-    const { send, final } = clientOf(daemon);
+    await activate(daemon, domainId);
+    const { send, final } = clientOf(daemon, 'zwei.example');
     const before = mx.messages.length;
     const message = await final(await send('relayed@listed.example'), 'delivered');
     expect(lanesOf(message)).toEqual(['primary', 'secondary']);

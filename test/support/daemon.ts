@@ -45,7 +45,7 @@ export interface RunningDaemon {
 }
 
 /** Settings by path, such as `delivery.port`. */
-export type Settings = Record<string, string | number | boolean | readonly string[] | readonly object[]>;
+export type Settings = Record<string, string | number | boolean | readonly string[] | object>;
 
 export const HOSTNAME = 'mx.postrider.example';
 /** The public address of the daemon in tests: a documentation address, as behind NAT. */

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { DAY, HOUR, MINUTE, parseMoment } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { type ControlOrders, createControlOrders } from '../../delivery/control/orders.ts';
+import { normalizeDomain } from '../../mail/address.ts';
 import {
   CONTROL_SCOPES,
   type ControlAction,
@@ -62,7 +63,9 @@ Example:
     )
     .action(async (options: PauseOptions & { yes?: boolean }) => {
       const { tables } = await context.open();
-      const { messages } = tables.queue.counts({ destination: options.destination ?? '' });
+      const { messages } = tables.queue.counts({
+        destination: normalizeDomain(options.destination ?? '') ?? '',
+      });
       const question = `Reject all mail to ${options.destination}, of which ${messages.toLocaleString('en')} ${messages === 1 ? 'message is' : 'messages are'} queued?`;
       if (options.yes === true || (await context.confirm(question))) await create(context, 'bounce', options);
     });

@@ -94,8 +94,9 @@ function causeOf(
   result: AttemptResult,
   { conclusion, sessions }: AttemptLog,
 ): FailoverCause | null {
-  if (conclusion === 'replied') return isListing(result) ? 'listing' : null;
-  // With a reply (421) or a TLS failure, another source address is unlikely to help.
+  // A 421 closes the connection, so that its session counts as broken; its text is the reply nevertheless.
+  if ((conclusion === 'replied' || conclusion === 'unreachable') && isListing(result)) return 'listing';
+  // After another reply or a TLS failure, another source address is unlikely to help.
   if (conclusion !== 'unreachable' || result.failure !== 'unreachable') return null;
   if (sessions.length === 0 || !sessions.every(({ phase }) => BEFORE_DATA.has(phase))) return null;
   const failed = tables.messages.attemptsOf(message.seq).filter(({ lane, report }) => {
@@ -106,9 +107,9 @@ function causeOf(
 }
 
 /** Whether the reply rejects our address because of its listing or reputation. */
-function isListing({ classification, reply }: AttemptResult): boolean {
+function isListing({ classification, reply, source }: AttemptResult): boolean {
   const { scope, bounceClass } = classification;
-  if (scope !== 'sender' || COMPLAINTS.test(reply.text)) return false;
+  if (source !== 'smtp' || scope !== 'sender' || COMPLAINTS.test(reply.text)) return false;
   // A policy may concern the domain or the volume; it concerns the address if the reply names one.
   return bounceClass === 'reputation-block' || (bounceClass === 'policy-block' && ADDRESS.test(reply.text));
 }

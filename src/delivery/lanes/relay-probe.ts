@@ -7,7 +7,9 @@ import { readPasswords } from '../jobs.ts';
 import { createEgressPools } from '../routing/egress.ts';
 import { createSmtpClient } from '../worker/client.ts';
 import { openSmtpConnection } from '../worker/connection.ts';
+import { SmtpSessionError } from '../worker/errors.ts';
 import type { SessionRecord } from '../worker/protocol.ts';
+import { replyOf } from '../worker/reply-reader.ts';
 import { SMTP_TIMEOUTS } from '../worker/timeouts.ts';
 import { dialTcp } from '../worker/wire.ts';
 
@@ -68,7 +70,9 @@ export async function probeRelay(deps: RelayProbeDeps): Promise<string | null> {
       return `${host}:${port} replied ${opened.reply.code} ${opened.reply.text}`;
     return 'error' in opened ? opened.error : opened.reply.text;
   } catch (error) {
-    return errorText(error);
+    if (!(error instanceof SmtpSessionError) || !error.reply) return errorText(error);
+    const { code, text } = replyOf(error.reply);
+    return `${error.message}: ${code} ${text}`;
   } finally {
     await client.close();
   }
