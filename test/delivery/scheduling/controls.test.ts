@@ -68,7 +68,8 @@ describe('a pause', () => {
     env.controls.push(control({}));
     env.announce();
     env.clock.advance(5000);
-    for (const site of env.sites.all()) for (const key of site.waitingKeys()) [...env.reader.expiring(key)];
+    for (const site of env.sites.all())
+      for (const key of site.waitingKeys()) Array.from(env.reader.expiring(key));
     expect(env.expired).toEqual([]);
   });
 });
