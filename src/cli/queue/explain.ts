@@ -108,7 +108,7 @@ function messageText(explained: Explained, clock: Clock): string[] {
     ...(explained.site === null ? [] : siteLines(explained.site)),
     ...(explained.lastAttempts.length === 0 ? [] : ['', 'Last attempts:']),
     ...explained.lastAttempts.flatMap((one) =>
-      replyLines(`attempt ${one.attempt}, ${one.at}, ${one.lane} lane`, one),
+      replyLines(`attempt ${one.attempt ?? ''}, ${one.at}, ${one.lane} lane`, one),
     ),
     ...unknownLines(explained.unknown),
   ];
@@ -130,12 +130,12 @@ function destinationText(
     `Oldest of those examined: ${oldestAcceptedAt ?? ''}; next attempt: ${nextAttemptAt ?? 'none scheduled'}`,
     '',
     `Why the ${explained.examined} messages that are due first wait:`,
-    ...explained.reasons.flatMap((one) => reasonLines([one], `${one.messages} × `)),
+    ...explained.reasons.flatMap((one) => reasonLines([one], `${one.messages ?? 0} × `)),
     ...(explained.routes.length === 0 ? [] : ['', ...explained.routes.flatMap(routeLines)]),
     ...explained.sites.flatMap(siteLines),
     ...(explained.replies.length === 0 ? [] : ['', 'Last replies:']),
     ...explained.replies.flatMap((one) =>
-      replyLines(`${one.messages} ×, last ${one.at}, ${one.lane} lane`, one),
+      replyLines(`${one.messages ?? 0} ×, last ${one.at}, ${one.lane} lane`, one),
     ),
     ...unknownLines(explained.unknown),
   ];

@@ -52,7 +52,9 @@ export function queueChangeRoutes({ bulk, clock, log }: QueueChangeDeps): Route[
       description:
         'Records `email_failed` with the reason `cancelled` for each. Messages that are being sent are not changed. With `dryRun` messages are only counted.',
       scope: 'operator',
-      body: changeSchema.extend({ reason: z.string().describe('In the `diagnostic` of the events.') }),
+      body: changeSchema
+        .extend({ reason: z.string().describe('In the `diagnostic` of the events.') })
+        .meta({ id: 'QueuePurgeInput' }),
       example: { filter: { destination: 'example.net' }, reason: 'Sent by mistake', dryRun: true },
       responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
       refusals: ['QUERY_TOO_BROAD'],
@@ -69,15 +71,17 @@ export function queueChangeRoutes({ bulk, clock, log }: QueueChangeDeps): Route[
       description:
         'By `via`, by the egress pool `pool`, or normally again with `reset`. The due times do not change.',
       scope: 'operator',
-      body: changeSchema.extend({
-        via: z.string().optional().describe('Next hop: `host:port`; port 25 by default.'),
-        tls: z
-          .enum(['none', 'opportunistic', 'required', 'verified'])
-          .optional()
-          .describe('For `via`. Default: `opportunistic`.'),
-        pool: z.string().optional(),
-        reset: z.boolean().optional(),
-      }),
+      body: changeSchema
+        .extend({
+          via: z.string().optional().describe('Next hop: `host:port`; port 25 by default.'),
+          tls: z
+            .enum(['none', 'opportunistic', 'required', 'verified'])
+            .optional()
+            .describe('For `via`. Default: `opportunistic`.'),
+          pool: z.string().optional(),
+          reset: z.boolean().optional(),
+        })
+        .meta({ id: 'QueueRerouteInput' }),
       example: { filter: { destination: 'example.net' }, via: 'relay.example.com:25' },
       responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
       refusals: ['QUERY_TOO_BROAD', 'LIMIT_REACHED'],

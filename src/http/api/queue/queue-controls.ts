@@ -36,13 +36,15 @@ export function queueControlRoutes({ orders }: { orders: ControlOrders }): Route
       description:
         'Takes effect immediately; sessions in progress end normally. Paused mail stays queued and does not expire. Replaces the control with the same scope and target.',
       scope: 'operator',
-      body: z.object({
-        action: controlSchema.shape.action.describe('`bounce` requires the scope `destination`.'),
-        scope: scopeSchema,
-        target: z.string(),
-        reason: z.string().describe('Shown wherever the reason of the delay is; 1 to 200 characters.'),
-        until: z.iso.datetime().nullish().describe('When it ends by itself. Default: never.'),
-      }),
+      body: z
+        .object({
+          action: controlSchema.shape.action.describe('`bounce` requires the scope `destination`.'),
+          scope: scopeSchema,
+          target: z.string(),
+          reason: z.string().describe('Shown wherever the reason of the delay is; 1 to 200 characters.'),
+          until: z.iso.datetime().nullish().describe('When it ends by itself. Default: never.'),
+        })
+        .meta({ id: 'QueueControlInput' }),
       example: {
         action: 'pause',
         scope: 'destination',

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { BOUNCE_CLASSES } from '../../../mail/classify/rules.ts';
 import { MESSAGE_STATUSES } from '../../../store/messages/message-rows.ts';
 import { CONTROL_ACTIONS, CONTROL_SCOPES } from '../../../store/messages/queue-controls.ts';
 
@@ -33,25 +32,32 @@ export const EXAMPLE_CONTROL = {
 
 const lane = z.enum(['primary', 'secondary']);
 
-const reasonSchema = z.object({
-  code: z.string().describe('Such as `paused`, `deferred`, `site_suspended`, `site_busy`, `in_line`.'),
-  text: z.string(),
-  until: z.iso.datetime().nullable().describe('When it ends by itself, if that is known.'),
-  remedy: z.string().nullable().describe('What the operator can do.'),
-});
+const reasonSchema = z
+  .object({
+    code: z.string().describe('Such as `paused`, `deferred`, `site_suspended`.'),
+    text: z.string(),
+    until: z.iso.datetime().nullable().describe('When it ends by itself, if known.'),
+    remedy: z.string().nullable(),
+    messages: z.int().optional().describe('Of a destination: messages with this reason.'),
+  })
+  .meta({ id: 'QueueReason' });
 
-const replySchema = z.object({
-  at: z.iso.datetime(),
-  lane: z.enum([...lane.options, 'simulator']),
-  host: z.string().nullable(),
-  address: z.string().nullable(),
-  reply: z
-    .object({ code: z.int(), enhanced: z.string().nullable(), text: z.string() })
-    .nullable()
-    .describe('Null: no host replied.'),
-  classification: z.enum(BOUNCE_CLASSES).or(z.string()).nullable(),
-  remedy: z.string().nullable().describe('What it means and what to do.'),
-});
+const replySchema = z
+  .object({
+    attempt: z.int().optional(),
+    messages: z.int().optional().describe('Of a destination: messages with this reply.'),
+    at: z.iso.datetime(),
+    lane: z.string(),
+    host: z.string().nullable(),
+    address: z.string().nullable(),
+    reply: z
+      .object({ code: z.int(), enhanced: z.string().nullable(), text: z.string() })
+      .nullable()
+      .describe('Null: no host replied.'),
+    classification: z.string().nullable(),
+    remedy: z.string().nullable().describe('What it means and what to do.'),
+  })
+  .meta({ id: 'QueueReply' });
 
 export const siteSchema = z
   .object({
@@ -90,6 +96,59 @@ const routeSchema = z
   })
   .meta({ id: 'QueueRoute' });
 
+const EXAMPLE_REASON = {
+  code: 'deferred',
+  text: 'The last attempt was deferred; the next one is at 2026-01-31T12:05:00.000Z.',
+  until: '2026-01-31T12:05:00.000Z',
+  remedy: 'To try it earlier: "postrider queue retry".',
+};
+const EXAMPLE_REPLY = {
+  at: '2026-01-31T12:00:00.000Z',
+  lane: 'primary',
+  host: 'mx1.example.net',
+  address: '192.0.2.10',
+  reply: { code: 451, enhanced: '4.7.1', text: 'Try again later' },
+  classification: 'greylisted',
+  remedy: 'The destination greylists unknown senders.',
+};
+
+export const EXAMPLE_MESSAGE = {
+  messageId: 'msg_1769860800000_4kx0m2p9q8zt',
+  accountId: 'acct_8f3k2m9x0q1z',
+  recipient: 'ada@example.net',
+  destination: 'example.net',
+  stream: 'transactional',
+  status: 'deferred',
+  lane: 'primary',
+  attempts: 1,
+  acceptedAt: '2026-01-31T12:00:00.000Z',
+  nextAttemptAt: '2026-01-31T12:05:00.000Z',
+  expiresAt: '2026-02-02T12:00:00.000Z',
+  reasons: [EXAMPLE_REASON],
+  ahead: 0,
+  lastAttempts: [{ attempt: 1, ...EXAMPLE_REPLY }],
+  route: null,
+  site: null,
+  unknown: [],
+};
+
+export const EXAMPLE_DESTINATION = {
+  destination: 'example.net',
+  messages: 120,
+  sending: 0,
+  deferred: 120,
+  held: 0,
+  oldestAcceptedAt: '2026-01-31T12:00:00.000Z',
+  nextAttemptAt: '2026-01-31T12:05:00.000Z',
+  control: null,
+  reasons: [{ ...EXAMPLE_REASON, messages: 100 }],
+  replies: [],
+  examined: 100,
+  routes: [],
+  sites: [],
+  unknown: [],
+};
+
 const unknown = z.array(z.string()).describe('What could not be determined, and why.');
 
 export const messageExplanationSchema = z
@@ -109,7 +168,7 @@ export const messageExplanationSchema = z
     ahead: z
       .int()
       .describe('Due messages of the account to the destination that precede it, counted up to 10,000.'),
-    lastAttempts: z.array(replySchema.extend({ attempt: z.int() })).describe('At most 5, the latest first.'),
+    lastAttempts: z.array(replySchema).describe('At most 5, the latest first.'),
     route: routeSchema.nullable(),
     site: siteSchema.nullable(),
     unknown,
@@ -126,8 +185,8 @@ export const destinationExplanationSchema = z
     oldestAcceptedAt: z.iso.datetime().nullable().describe('Of the messages examined.'),
     nextAttemptAt: z.iso.datetime().nullable(),
     control: controlSchema.nullable(),
-    reasons: z.array(reasonSchema.extend({ messages: z.int() })),
-    replies: z.array(replySchema.extend({ messages: z.int() })),
+    reasons: z.array(reasonSchema),
+    replies: z.array(replySchema),
     examined: z
       .int()
       .describe('The messages that `reasons` and `replies` count: the 100 that are due first.'),

@@ -12,6 +12,8 @@ import {
   controlSchema,
   destinationExplanationSchema,
   EXAMPLE_CONTROL,
+  EXAMPLE_DESTINATION,
+  EXAMPLE_MESSAGE,
   EXAMPLE_SITE,
   messageExplanationSchema,
   siteSchema,
@@ -61,7 +63,9 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
       summary: 'Explain why a message waits',
       scope: 'operator',
       params: z.object({ messageId: z.string() }),
-      responses: { 200: { description: 'The explanation.', data: messageExplanationSchema } },
+      responses: {
+        200: { description: 'The explanation.', data: messageExplanationSchema, example: EXAMPLE_MESSAGE },
+      },
       refusals: ['MESSAGE_NOT_FOUND'],
       handle: ({ params }) => {
         const explained = explainMessage(params.messageId, deps);
@@ -76,7 +80,13 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
       summary: 'Explain why the mail to a recipient domain waits',
       scope: 'operator',
       params: z.object({ destination: z.string() }),
-      responses: { 200: { description: 'The explanation.', data: destinationExplanationSchema } },
+      responses: {
+        200: {
+          description: 'The explanation.',
+          data: destinationExplanationSchema,
+          example: EXAMPLE_DESTINATION,
+        },
+      },
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
       handle: async ({ params }) => {
