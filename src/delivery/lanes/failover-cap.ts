@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { type Clock, HOUR, MINUTE } from '../../core/clock.ts';
+import { createLru } from '../../core/lru.ts';
 
 /**
  * Limits the messages that change to the secondary lane, because whatever blocks the primary lane would soon block it
@@ -28,7 +28,7 @@ const SLOTS = HOUR / SLOT_MS;
 
 /** `clock`: monotonic. */
 export function createFailoverCap(clock: Clock): FailoverCap {
-  const accounts = new LRUCache<string, { attempts: HourCount; messages: HourCount }>({ max: MAX_ACCOUNTS });
+  const accounts = createLru<{ attempts: HourCount; messages: HourCount }>(MAX_ACCOUNTS);
   const all = createHourCount(clock);
 
   function countsOf(accountId: string) {

@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/schema.ts';
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { derived } from '../../core/derived.ts';
+import { createLru } from '../../core/lru.ts';
 import type { Lane, UseCase } from '../../store/domains/domains.ts';
 import type { QueuedMessage } from '../../store/messages/queue.ts';
 import { MAX_REROUTES, type Reroute } from '../../store/messages/queue-controls.ts';
@@ -38,7 +38,7 @@ export interface DeliveryPathsDeps {
 export function createDeliveryPaths({ config, tables, egress }: DeliveryPathsDeps): DeliveryPaths {
   // A route is one object as long as its settings are the same: its password belongs to the object.
   const relay = derived(() => config.secondary, relayRoute);
-  const hops = new LRUCache<string, DeliveryRoute>({ max: MAX_REROUTES });
+  const hops = createLru<DeliveryRoute>(MAX_REROUTES);
 
   function hopOf(row: Reroute): DeliveryRoute | null {
     const { host, port, tls } = row;
