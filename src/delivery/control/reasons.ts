@@ -3,7 +3,7 @@ import { type LocalFailure } from '../../mail/classify/classify.ts';
 import type { HoldReason } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { ListedInQueue } from '../../store/messages/queue-list.ts';
-import { type ControlIndex, describeControl, siteWithoutPool } from './controls.ts';
+import { type ControlIndex, describeControl } from './controls.ts';
 import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
 
 /** Why mail is not sent now. */
@@ -190,10 +190,6 @@ function siteControl(controls: ControlIndex, facts: MessageFacts | null): QueueC
   return site === null
     ? controls.ofSite({ key: '', pool: path.pool })
     : controls.ofSite({ key: site.site, pool: site.pool });
-}
-
-export function siteTitle(site: SiteFacts): string {
-  return siteWithoutPool(site.site, site.pool);
 }
 
 function reason(

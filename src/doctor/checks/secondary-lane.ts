@@ -57,7 +57,7 @@ export function judgeLane({ secondary, pools, isConfigured, relayProblem }: Lane
     ];
   const useless = pools.flatMap(({ obstacle }) => obstacle ?? []);
   return useless.length === 0
-    ? [ok(subject, 'The secondary lane has source addresses of its own.')]
+    ? [ok(subject, 'The secondary lane has its own source addresses.')]
     : useless.map((obstacle) =>
         warning(
           subject,
