@@ -575,7 +575,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       settled: writer.settled,
     });
     await socket.listen();
-    undo.push(() => socket.close(GRACE_MS));
+    undo.push(() => socket.close(SECOND));
     // Runs before the step above, which would otherwise wait for a run of the checks.
     undo.push(() => doctor.stop());
     logListener(log, 'api', http.address());

@@ -9,7 +9,7 @@ interface LaneFacts {
   secondary: Config['secondary'];
   /** Pools that regions use, with why the secondary lane is no alternative to them; null: it is one. */
   pools: { pool: string; obstacle: string | null }[];
-  /** Whether any source address is configured for the pool of a builtin lane. */
+  /** Whether an entry of delivery.egress is for the lane alone, or it has a relay. */
   isConfigured: boolean;
   /** What is wrong with the relay; null: nothing, or there is none. */
   relayProblem: string | null;
@@ -28,7 +28,10 @@ export const secondaryLaneCheck = check<LaneFacts>({
       secondary,
       pools: [...pools].map((pool) => ({ pool, obstacle: secondaryObstacle(config, pool) })),
       isConfigured:
-        secondary.type === 'relay' || delivery.egress.some((entry) => entry.pools.includes(secondary.pool)),
+        secondary.type === 'relay' ||
+        delivery.egress.some(
+          (entry) => entry.pools.includes(secondary.pool) && !entry.pools.some((pool) => pools.has(pool)),
+        ),
       relayProblem: await probeRelay({ config, resolver, clock, monotonic }),
     };
   },

@@ -81,10 +81,13 @@ describeBroken(
       fix: /spfInclude/,
     },
     {
-      title: 'pool of the secondary lane with the addresses of the primary one',
+      title: 'pool of the secondary lane without a source address',
       check: 'secondary-lane',
       break: ({ config }) => {
-        config.delivery.egress = [{ name: 'both', address: '127.0.0.1', pools: ['default', 'secondary'] }];
+        config.delivery.egress = [
+          { name: 'main', address: '127.0.0.1', pools: ['default'] },
+          { name: 'second', pools: ['secondary'] },
+        ];
       },
       status: 'warning',
       reason: /Mail does not change to the secondary lane: no entry of delivery\.egress/,
