@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
@@ -24,6 +25,7 @@ import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createHolds } from './delivery/holds.ts';
+import { createRelayProbe } from './delivery/lanes/relay-probe.ts';
 import { registerDeliveryCounters, registerDeliveryGauges } from './delivery/metrics.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
@@ -44,6 +46,7 @@ import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { createProbe, failedChecks, instanceRoute, readiness, readinessChecks } from './http/health.ts';
+import { createOperatorSocket, OPERATOR_SOCKET } from './http/operator-socket.ts';
 import { createPublicPages } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
@@ -282,6 +285,12 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
       generateKey: env.generateKey,
       onKeyStep: registerKeySteps(registry),
+      probeSecondary: createRelayProbe({
+        config,
+        resolver,
+        clock,
+        monotonic: env.monotonic ?? monotonicClock,
+      }),
     });
     const nameServer =
       config.dns.server.listen === 'off'
@@ -402,6 +411,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       },
       observeAttempt: counters.observeAttempt,
       tls,
+      observeFailover: counters.observeFailover,
       workerScript: env.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
@@ -537,6 +547,28 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       machine: thisMachine,
       integrityScript: env.integrityScript,
     });
+    const routes = apiRoutes({
+      config,
+      log,
+      monotonic: env.monotonic ?? monotonicClock,
+      clock,
+      ids,
+      tables,
+      reader,
+      writer,
+      recorder,
+      limits,
+      accounts,
+      domains,
+      doctor,
+      audience,
+      webhooks,
+      acceptance,
+      oneClick,
+      campaignSystem,
+      delivery,
+      onSuppressionChange,
+    });
     const http = createHttpServer({
       config,
       log,
@@ -545,25 +577,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       rateLimits,
       concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
       settled: writer.settled,
-      routes: apiRoutes({
-        clock,
-        ids,
-        tables,
-        reader,
-        writer,
-        recorder,
-        limits,
-        accounts,
-        domains,
-        doctor,
-        audience,
-        webhooks,
-        acceptance,
-        oneClick,
-        campaignSystem,
-        delivery,
-        onSuppressionChange,
-      }),
+      routes,
       openRoutes: [tlsCheckRoute({ clock, linkHosts }), instanceRoute({ instanceId, generation })],
       health: checks,
       registry,
@@ -571,6 +585,15 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     await http.listen();
     undo.push(() => http.close(GRACE_MS));
+    const socket = createOperatorSocket({
+      path: join(config.data.dir, OPERATOR_SOCKET),
+      log,
+      ids,
+      routes,
+      settled: writer.settled,
+    });
+    await socket.listen();
+    undo.push(() => socket.close(SECOND));
     // Runs before the step above, which would otherwise wait for a run of the checks.
     undo.push(() => doctor.stop());
     logListener(log, 'api', http.address());

@@ -1,9 +1,10 @@
 import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
+import { readDestination } from './delivery/control/explain-destination.ts';
 import { doctorState } from './doctor/state.ts';
 import { domainReports } from './domains/reports.ts';
 import { messageHistory } from './events/message-view.ts';
 import { serveReads } from './store/readers/thread.ts';
 
 /** The program of the threads that read the database, with every query that they run. */
-serveReads([campaignAnalytics, contactSearch, doctorState, domainReports, messageHistory]);
+serveReads([campaignAnalytics, contactSearch, doctorState, domainReports, messageHistory, readDestination]);

@@ -44,7 +44,7 @@ async function run(
   const changes = changesBetween(config, next);
   // Everything that can fail, before anything changes.
   const result = reloadedConfig(config, next);
-  const passwords = readPasswords(result.delivery.routes);
+  const passwords = readPasswords(result);
   const proxyPasswords = readProxyPasswords(result.delivery.egress);
   parseTrust(result.api.trustedProxies, 'api.trustedProxies');
   parseTrust(result.public.trustedProxies, 'public.trustedProxies');

@@ -27,7 +27,7 @@ const COMMANDS: Record<
   bounce: async () => (await import('./bounce.ts')).bounceCommand(),
   contacts: async (context) => (await import('./audience/contacts.ts')).contactsCommand(context),
   log: async (context) => (await import('./log.ts')).logCommand(context),
-  queue: async (context) => (await import('./sending/queue.ts')).queueCommand(context),
+  queue: async (context) => (await import('./queue/queue.ts')).queueCommand(context),
   egress: async (context) => (await import('./egress/egress.ts')).egressCommand(context),
   warmup: async (context) => (await import('./egress/warmup.ts')).warmupCommand(context),
   webhook: async (context) => (await import('./sending/webhook.ts')).webhookCommand(context),

@@ -349,10 +349,10 @@ export const configSchema = z.strictObject({
     .default([{ code: 'local', name: 'This server', pools: { tx: 'default', mk: 'default' } }])
     .meta(live('Use case ids are tx-<code> and mk-<code>; `pools` sets the egress pool of each.')),
   secondary: secondary
-    .default({ type: 'builtin', pool: 'secondary' })
+    .default({ type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 })
     .meta(
       live(
-        'Secondary lane: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }.',
+        'Secondary lane, for mail that the primary lane cannot deliver because of its address: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }. `share`: of an account’s attempts in an hour; `perHour`: messages of all accounts (a message that exceeds them stays in the primary lane).',
       ),
     ),
   webhooks: section({

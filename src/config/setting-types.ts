@@ -160,8 +160,14 @@ export const DEFAULT_BLOCKLISTS: z.output<typeof blocklist>[] = [
   { zone: 'psbl.surriel.com', families: ['ipv4'] },
 ];
 
+/** How many messages change to the secondary lane: a share of an account's attempts, and all accounts per hour. */
+const failoverLimits = {
+  share: z.number().min(0).max(1).default(0.1),
+  perHour: count.default(1000),
+};
+
 export const secondary = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('builtin'), pool: name.default('secondary') }),
+  z.strictObject({ type: z.literal('builtin'), pool: name.default('secondary'), ...failoverLimits }),
   z
     .strictObject({
       type: z.literal('relay'),
@@ -170,6 +176,7 @@ export const secondary = z.discriminatedUnion('type', [
       tls: tlsMode.default('verified'),
       ...login,
       spfInclude: hostName.optional(),
+      ...failoverLimits,
     })
     .superRefine(checkLogin),
 ]);

@@ -77,7 +77,7 @@ export function logAttempt(
   log: Log,
   message: QueuedMessage,
   { classification, reply, source }: AttemptResult,
-  attempt: { conclusion: string; site?: string; session?: SessionRecord | undefined },
+  attempt: { conclusion: string; site?: string; lane?: Lane; session?: SessionRecord | undefined },
 ): void {
   const { session, ...sent } = attempt;
   log.info(
@@ -136,11 +136,32 @@ export interface AttemptResults {
   record(tables: Tables, seq: number, result: AttemptResult, attempt: AttemptLog): DeliveryOutcome | null;
 }
 
+/**
+ * Decides whether a message is sent over the secondary lane after an attempt over the primary one has failed. It changes
+ * the lane once, and the attempt that failed has ended without the message being accepted, so that a message never goes
+ * out over both. Only a failure that concerns our address counts: a reply that names its listing, or the second attempt
+ * that reached no host. Content, authentication (DMARC), complaints and mail that may have been accepted never do.
+ */
+export interface Failover {
+  /** In the unit of work that records the attempt, after it was inserted. Null: the message stays in its lane. */
+  decide(
+    tables: Tables,
+    message: MessageRow,
+    result: AttemptResult,
+    attempt: AttemptLog,
+  ): FailoverCause | null;
+}
+
+/** listing: the reply names a listing of our address. connection: no host could be reached. */
+export type FailoverCause = 'listing' | 'connection';
+
 export interface AttemptResultsDeps {
   clock: Clock;
   random: Random;
   recorder: Recorder;
   retry: RetrySchedule;
+  /** Default: every message stays in its lane. */
+  failover?: Failover;
 }
 
 export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
@@ -168,6 +189,19 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
     recorder.message(tables, message, { kind: 'email_delayed', fields });
     tables.queue.defer(message.seq, nextAttemptAt);
     return { status: 'deferred', reply: result.reply, nextAttemptAt };
+  }
+
+  function changeLane(
+    tables: Tables,
+    message: MessageRow,
+    attempts: number,
+    result: AttemptResult,
+  ): DeliveryOutcome {
+    const now = clock.now();
+    const next = { attempt: attempts, nextAttemptAt: iso(now), nextLane: 'secondary' } as const;
+    recorder.message(tables, message, { kind: 'email_delayed', fields: { ...next, ...replyFields(result) } });
+    tables.queue.moveToSecondary(message.seq, now);
+    return { status: 'deferred', reply: result.reply, nextAttemptAt: now };
   }
 
   function bounce(tables: Tables, message: MessageRow, result: AttemptResult): DeliveryOutcome {
@@ -234,6 +268,8 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
         },
       });
       if (message.status !== 'sending') return null;
+      if (deps.failover?.decide(tables, message, result, attempt) && clock.now() < message.expires_at)
+        return changeLane(tables, message, attempts, result);
       if (classification.action === 'defer') return defer(tables, message, attempts, result, retryAt);
       if (classification.action === 'bounce') return bounce(tables, message, result);
       const session = attempt.sessions.at(-1);

@@ -12,11 +12,15 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
+import { type Controls, createControls } from './control/controls.ts';
+import { createInspection, type Inspection } from './control/inspection.ts';
 import { createEgress } from './egress/egress.ts';
 import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './egress/proxies.ts';
 import type { EgressObstacle, EgressProblem, WarmupUse } from './egress/ticket.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
+import { createFailover, type FailoverDeps } from './lanes/failover.ts';
+import { createDeliveryPaths } from './lanes/paths.ts';
 import { createLeases } from './leases.ts';
 import { createLocalAttempts } from './local-attempts.ts';
 import { createOutcomeWaiters } from './outcome-waiters.ts';
@@ -42,8 +46,10 @@ import type { TlsSystem } from './tls/system.ts';
  *
  * The modules; each uses only those before it:
  *
+ *   control/        the operator's pauses and rejections
  *   tls/            TLS policies of destinations: MTA-STS, DANE
  *   routing/        routes, MX hosts and addresses of destinations; pools of source addresses
+ *   lanes/          the path of a message: lane, pool, next hop; change to the secondary lane
  *   egress/         which source address sends a message: warm-up, health, proxies
  *   shaping/        limits in force at sites: profiles, limiter, feedback of replies, storage
  *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
@@ -94,6 +100,12 @@ export interface Delivery {
   egressProblems(): EgressProblem[];
   /** Warm-ups with a limit today, those with the most messages first. */
   warmupUse(): WarmupUse[];
+  /** Controls of the operator that are in force. */
+  controls: Pick<Controls, 'list' | 'refresh'>;
+  /** What only this process knows about queued mail. */
+  inspection: Inspection;
+  /** Drops what was read ahead, so that it is read again: messages were rerouted. */
+  readAgain(): void;
   /** Why a message that is due is not sent; null: no obstacle is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -133,6 +145,8 @@ export interface DeliveryDeps {
   observe(status: DeliveryOutcome['status']): void;
   /** Called with the result of each session, for metrics. */
   observeAttempt?: ObserveAttempt | undefined;
+  /** Called when a message changes to the secondary lane, or may not, for metrics. */
+  observeFailover?: FailoverDeps['observe'];
   /** How long a stop may take. Default: 30 s. */
   graceMs?: number;
   /** Pause before an outcome is recorded again, ms. Default: 1 s, doubled up to 5 s. */
@@ -153,6 +167,9 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   let stopping = false;
 
   const pools = createEgressPools(deps.config);
+  const paths = createDeliveryPaths({ config: deps.config, tables, egress: pools });
+  const controls = createControls({ clock, log, tables, writer, onChange: () => scheduler.readAgain() });
+  const isPaused = (key: QueueKey) => controls.ofKey(key)?.action === 'pause';
   const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));
   const egress = createEgress({ ...deps, pools, proxies });
   const routes = createRouteCache({
@@ -160,7 +177,15 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     clock: monotonic,
     log,
   });
-  const shaping = createShaping({ config, clock, monotonic, log, tables, writer });
+  const shaping = createShaping({
+    config,
+    clock,
+    monotonic,
+    log,
+    tables,
+    writer,
+    isPaused: (site) => controls.ofSite(site) !== null,
+  });
   const { sites, classify, feedback } = shaping;
   const claims = createClaims(monotonic);
   const parking = createParking({ clock, monotonic, log });
@@ -191,10 +216,23 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     onOutcome,
     onReturned: (key) => scheduler.request(key),
   });
-  const results = createAttemptResults({ clock, random, recorder, retry: config.retry });
+  const failover = createFailover({
+    config: deps.config,
+    clock: monotonic,
+    log,
+    observe: deps.observeFailover,
+  });
+  const results = createAttemptResults({ clock, random, recorder, retry: config.retry, failover });
   const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;
-  const jobs = createJobBuilder({ config, tables, jobEgress: proxies.jobEgress, prepare, signersOf });
+  const jobs = createJobBuilder({
+    config: deps.config,
+    tables,
+    jobEgress: proxies.jobEgress,
+    paths,
+    prepare,
+    signersOf,
+  });
   const flights = createFlights({
     log,
     results,
@@ -230,6 +268,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     routes,
     pools,
     egress,
+    paths,
+    controls,
     localAttempts,
     leases,
     onReadable: (key) => scheduler.request(key),
@@ -243,6 +283,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     leases,
     // A message whose outcome cannot be recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
+    isPaused,
   });
   const scan = createQueueScan({ clock, monotonic, log, tables, writer, sites, claims, reader, scheduler });
   const rebase = createQueueRebase({
@@ -268,10 +309,33 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     log,
   });
 
+  const inspection = createInspection({
+    sites,
+    parking,
+    routes,
+    paths,
+    egress: pools,
+    controls,
+    claims,
+    sessions: () => ({ used: flights.count(), limit: connections }),
+    stopped: () => recording.unrecorded() ?? stalled(),
+  });
   const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());
 
+  function stalled(): string | null {
+    if (scan.isFailing()) return 'the queue cannot be read; see the log';
+    const ms = sinceScan();
+    return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
+  }
+
   return {
+    controls,
+    inspection,
+    readAgain: () => scheduler.readAgain(),
     start: () => {
+      // Before anything is read: what was paused stays paused over a restart.
+      controls.refresh();
+      controls.start();
       recording.suspect();
       scheduler.start();
       housekeepingLoop.start();
@@ -293,11 +357,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     },
     siteLimits: shaping.limits,
     slowSites: shaping.slow,
-    stalled: () => {
-      if (scan.isFailing()) return 'the queue cannot be read; see the log';
-      const ms = sinceScan();
-      return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
-    },
+    stalled,
     unscannedMs: () => (scan.isFailing() ? 0 : sinceScan()),
     unrecorded: recording.unrecorded,
     parked: parking.list,
@@ -326,6 +386,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       // The stop does not wait for a run in progress, which may move millions of rows and starts no delivery.
       void housekeepingLoop.stop();
       void scanLoop.stop();
+      await controls.stop();
       await flights.stop(graceMs);
       const left = await recording.drain(Math.max(until, monotonic.now() + LAST_OUTCOMES_MS));
       await shaping.write();

@@ -1,5 +1,6 @@
 import type { Log } from '../core/log.ts';
 import type { Classify } from '../mail/classify/classify.ts';
+import type { Lane } from '../store/domains/domains.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import {
@@ -79,7 +80,7 @@ function mailOf({ message, provider, hosts }: ReservedMessage['assignment']): Eg
 }
 
 /** `site`: the key of the site. `result`: what the attempt led to. */
-export type ObserveAttempt = (site: string, result: 'delivered' | 'deferred' | 'bounced') => void;
+export type ObserveAttempt = (site: string, result: 'delivered' | 'deferred' | 'bounced', lane: Lane) => void;
 
 /** What the action of a classification leads to. */
 const RESULTS = { deliver: 'delivered', defer: 'deferred', bounce: 'bounced' } as const;
@@ -92,6 +93,7 @@ const UNCOUNTED_BYTES = 64 * 1024;
 
 interface Flight {
   message: QueuedMessage;
+  lane: Lane;
   /** Where it is sent, and what is published there. */
   target: Pick<Assignment, 'hosts' | 'tls'>;
   /** The source address of the attempt. Null: it is not chosen, or the ticket has ended. */
@@ -132,12 +134,11 @@ export function createFlights(deps: FlightsDeps): Flights {
   }
 
   function start({ reservation, assignment, leased }: ReservedMessage): void {
-    const { message } = assignment;
-    const { hosts, tls } = assignment;
+    const { message, lane, hosts, tls } = assignment;
     const { site, slot } = reservation;
     const target = { hosts, ...(tls === undefined ? {} : { tls }) };
     const ticket = egress.take(site, slot, mailOf(assignment));
-    const flight = { message, target, reservation, ticket, ...sharesOf(site, message) };
+    const flight = { message, lane, target, reservation, ticket, ...sharesOf(site, message) };
     flights.set(message.seq, flight);
     sessionBudget.take(flight.session);
     byteBudget.take(flight.bytes);
@@ -224,7 +225,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     const settlement = settle(flights.get(report.id), evaluateReport(report, classify), report);
     const flight = end(report.id);
     if (flight === null) return;
-    const { message, target, reservation } = flight;
+    const { message, lane, target, reservation } = flight;
     const { site } = reservation;
     const { used } = settlement;
     const result = feedback.apply(report, settlement.result, reservation, message);
@@ -234,13 +235,13 @@ export function createFlights(deps: FlightsDeps): Flights {
         { messageId: message.message_id, diagnostic: result.reply.text },
         'message cannot be composed; it fails',
       );
-    deps.observeAttempt?.(site.key, RESULTS[result.classification.action]);
-    logAttempt(log, message, result, { conclusion, site: site.key, session: sessions.at(-1) });
+    deps.observeAttempt?.(site.key, RESULTS[result.classification.action], lane);
+    logAttempt(log, message, result, { conclusion, site: site.key, lane, session: sessions.at(-1) });
     deps.tls?.observeSessions(target.hosts, sessions);
     recording.persist(report.id, (tables) => {
       settlement.record(tables);
       countTls(tables, flight, sessions);
-      return results.record(tables, report.id, result, { lane: 'primary', conclusion, sessions, used });
+      return results.record(tables, report.id, result, { lane, conclusion, sessions, used });
     });
   }
 
@@ -258,10 +259,11 @@ export function createFlights(deps: FlightsDeps): Flights {
     const flight = end(seq);
     if (flight === null) return;
     const { result, used } = settlement;
-    logAttempt(log, flight.message, result, { conclusion, site: flight.reservation.site.key });
+    const { lane } = flight;
+    logAttempt(log, flight.message, result, { conclusion, site: flight.reservation.site.key, lane });
     recording.persist(seq, (tables) => {
       settlement.record(tables);
-      return results.record(tables, seq, result, { lane: 'primary', conclusion, sessions: [], used });
+      return results.record(tables, seq, result, { lane, conclusion, sessions: [], used });
     });
   }
 

@@ -3,7 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/schema.ts';
 import type { DeliveryRoute } from '../config/setting-types.ts';
 import { fileFault } from '../core/operator-fault.ts';
+import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
+import type { DeliveryPaths } from './lanes/paths.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
 import type { EgressEntry } from './routing/egress.ts';
 import type { Assignment, SiteProfile, SlotReservation } from './scheduling/site.ts';
@@ -25,11 +27,17 @@ export interface JobBuilder {
   usePasswords(passwords: RoutePasswords): void;
 }
 
-/** By position in `delivery.routes`; undefined for a route without authentication. */
-export type RoutePasswords = readonly (string | undefined)[];
+/** Undefined: no authentication. */
+export interface RoutePasswords {
+  /** By position in `delivery.routes`. */
+  routes: readonly (string | undefined)[];
+  /** Of the relay of the secondary lane. */
+  relay: string | undefined;
+}
 
 export interface JobsDeps {
-  config: Config['delivery'];
+  config: Pick<Config, 'delivery' | 'secondary'>;
+  paths: Pick<DeliveryPaths, 'relay'>;
   tables: Tables;
   /** What a worker needs of a source address. */
   jobEgress(entry: EgressEntry): JobEgress;
@@ -39,19 +47,28 @@ export interface JobsDeps {
 
 /** Reads the password files of the routes: a file that cannot be read throws an `OperatorFault` here. */
 export function createJobBuilder(deps: JobsDeps): JobBuilder {
-  const { config, tables, jobEgress, prepare, signersOf } = deps;
+  const { tables, jobEgress, paths, prepare, signersOf } = deps;
+  const config = deps.config.delivery;
   /** Messages in memory refer to routes that a reload has replaced. */
   const passwords = new WeakMap<DeliveryRoute, string>();
   const usePasswords = (given: RoutePasswords) => {
     for (const [index, route] of config.routes.entries()) {
-      const password = given[index];
+      const password = given.routes[index];
       if (password !== undefined) passwords.set(route, password);
     }
+    const relay = paths.relay();
+    if (relay !== null && given.relay !== undefined) passwords.set(relay, given.relay);
   };
-  usePasswords(readPasswords(config.routes));
+  usePasswords(readPasswords(deps.config));
   const sharedContent = createSharedContentReader(tables);
 
-  const build: BuildJob = ({ site, slot }, { message, hosts, route }, entry) => {
+  /** A domain whose key of the secondary lane was removed meanwhile is signed with the other one. */
+  const signersIn = (domain: DomainRow, lane: Lane) => {
+    const signers = signersOf(domain, lane);
+    return signers.length > 0 || lane === 'primary' ? signers : signersOf(domain, 'primary');
+  };
+
+  const build: BuildJob = ({ site, slot }, { message, hosts, route, lane }, entry) => {
     const domain = tables.domains.byId(message.domain_id);
     if (domain === null) return 'domain_deleted';
     const content = tables.messages.content(message.content_id);
@@ -61,7 +78,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     if (sharedId !== null && shared === null) return 'content_invalid';
     const password = route === null ? undefined : passwords.get(route);
     return {
-      ...prepare(message, domain, own, signersOf(domain, 'primary')),
+      ...prepare(message, domain, own, signersIn(domain, lane)),
       ...(shared === null
         ? {}
         : { shared: { ...shared, identity: { messageId: message.message_id, date: message.created_at } } }),
@@ -114,16 +131,27 @@ function createSharedContentReader(tables: Tables): (id: number) => SharedConten
 }
 
 /** Throws an `OperatorFault` when a password file cannot be read. */
-export function readPasswords(routes: readonly DeliveryRoute[]): RoutePasswords {
-  return routes.map((route) =>
-    route.passwordFile === undefined ? undefined : readPassword(route, route.passwordFile),
-  );
+export function readPasswords({
+  delivery,
+  secondary,
+}: {
+  delivery: Pick<Config['delivery'], 'routes'>;
+  secondary: Config['secondary'];
+}): RoutePasswords {
+  const read = (setting: string, file: string | undefined) =>
+    file === undefined ? undefined : readPassword(setting, file);
+  return {
+    routes: delivery.routes.map(({ match, passwordFile }) =>
+      read(`delivery.routes, passwordFile of "${match}"`, passwordFile),
+    ),
+    relay: secondary.type === 'relay' ? read('secondary.passwordFile', secondary.passwordFile) : undefined,
+  };
 }
 
-function readPassword(route: DeliveryRoute, file: string): string {
+function readPassword(setting: string, file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw fileFault(`delivery.routes, passwordFile of "${route.match}"`, file, error);
+    throw fileFault(setting, file, error);
   }
 }

@@ -89,8 +89,8 @@ export function createLeases(deps: LeasesDeps): Leases {
   }
 
   /** In a unit of work. False: the message is not sent, and the reason is recorded. */
-  function lease(tables: Tables, { seq }: QueuedMessage): boolean {
-    if (!tables.queue.lease(seq, deps.generation)) return false;
+  function lease(tables: Tables, { seq, reroute }: QueuedMessage): boolean {
+    if (!tables.queue.lease(seq, deps.generation, reroute)) return false;
     const current = tables.messages.bySeq(seq);
     if (current === null) {
       tables.queue.remove(seq);

@@ -5,7 +5,9 @@ import type { EventFields } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
 import type { LocalFailure } from '../mail/classify/classify.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
+import type { QueueControlRow } from '../store/messages/queue-controls.ts';
 import { type AttemptResult, type AttemptResults, logAttempt } from './attempt-result.ts';
+import { describeControl } from './control/controls.ts';
 import type { Leases } from './leases.ts';
 import type { Parking } from './scheduling/parking.ts';
 import { playSimulation } from './simulator.ts';
@@ -17,6 +19,8 @@ import { playSimulation } from './simulator.ts';
 export interface LocalAttempts {
   /** The destination has no usable route. */
   routeFailed(message: QueuedMessage, failure: LocalFailure): void;
+  /** The operator rejects the mail to the destination of the message. */
+  rejected(message: QueuedMessage, control: QueueControlRow): void;
   simulate(message: QueuedMessage): void;
   /**
    * Data that is needed to send the message cannot be read. The message waits, longer each time, until it expires. No
@@ -43,6 +47,23 @@ export interface LocalAttemptsDeps {
 /** A message that cannot be prepared waits half of its age, within these bounds. */
 export const MIN_UNPREPARED_WAIT_MS = 60 * SECOND;
 const MAX_UNPREPARED_WAIT_MS = HOUR;
+
+/** RFC 3463 §3.8: 5.7.1, delivery not authorized. It is about neither the recipient nor our address. */
+function rejectionBy(control: QueueControlRow): AttemptResult {
+  return {
+    classification: {
+      action: 'bounce',
+      bounceType: 'block',
+      bounceClass: 'policy-block',
+      scope: 'site',
+      suppress: 'never',
+      retryAfterMs: null,
+      greylisted: false,
+    },
+    reply: { code: 550, enhanced: '5.7.1', text: describeControl(control) },
+    source: 'local',
+  };
+}
 
 export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
   const { clock, log, recorder, results, leases, parking } = deps;
@@ -76,9 +97,18 @@ export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
     routeFailed: (message, failure) =>
       leases.conclude(message, (tables) => {
         const result: AttemptResult = results.ofRouteFailure(tables, message.seq, failure);
-        const attempt = { lane: 'primary', conclusion: failure, sessions: [] } as const;
+        const lane = message.secondary === 1 ? 'secondary' : 'primary';
+        const attempt = { lane, conclusion: failure, sessions: [] } as const;
         const outcome = results.record(tables, message.seq, result, attempt);
         if (outcome !== null) logAttempt(log, message, result, { conclusion: failure });
+        return outcome;
+      }),
+    rejected: (message, control) =>
+      leases.conclude(message, (tables) => {
+        const result = rejectionBy(control);
+        const attempt = { lane: 'primary', conclusion: 'rejected-by-operator', sessions: [] } as const;
+        const outcome = results.record(tables, message.seq, result, attempt);
+        if (outcome !== null) logAttempt(log, message, result, { conclusion: attempt.conclusion });
         return outcome;
       }),
     simulate: (message) =>

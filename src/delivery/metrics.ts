@@ -1,6 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { gaugesOf } from '../core/metrics.ts';
 import { createTopLabels } from '../core/top-labels.ts';
+import { CONTROL_SCOPES } from '../store/messages/queue-controls.ts';
 import type { Delivery, DeliveryDeps } from './delivery.ts';
 import type { WarmupUse } from './egress/ticket.ts';
 import type { Holds } from './holds.ts';
@@ -19,7 +20,7 @@ const ATTEMPT_RESULTS = ['delivered', 'deferred', 'bounced'] as const;
 export function registerDeliveryCounters(
   registry: Registry,
   now: () => number = () => performance.now(),
-): Required<Pick<DeliveryDeps, 'observe' | 'observeAttempt'>> {
+): Required<Pick<DeliveryDeps, 'observe' | 'observeAttempt' | 'observeFailover'>> {
   const outcomes = new Counter({
     name: 'postrider_delivery_outcomes_total',
     help: 'Outcomes of delivery attempts.',
@@ -40,9 +41,28 @@ export function registerDeliveryCounters(
       for (const result of ATTEMPT_RESULTS) attempts.remove({ site, result });
     },
   });
+  const laneAttempts = new Counter({
+    name: 'postrider_lane_attempts_total',
+    help: 'Delivery attempts by lane and result.',
+    labelNames: ['lane', 'result'],
+    registers: [registry],
+  });
+  const failovers = new Counter({
+    name: 'postrider_lane_failovers_total',
+    help: 'Messages that changed to the secondary lane, by cause (`listing`, `connection`), and those that stayed because of its cap (`capped`).',
+    labelNames: ['cause'],
+    registers: [registry],
+  });
+  for (const lane of ['primary', 'secondary'])
+    for (const result of ATTEMPT_RESULTS) laneAttempts.inc({ lane, result }, 0);
+  for (const cause of ['listing', 'connection', 'capped']) failovers.inc({ cause }, 0);
   return {
     observe: (outcome) => outcomes.inc({ outcome }),
-    observeAttempt: (site, result) => attempts.inc({ site: sites.labelOf(siteLabel(site)), result }),
+    observeAttempt: (site, result, lane) => {
+      attempts.inc({ site: sites.labelOf(siteLabel(site)), result });
+      laneAttempts.inc({ lane, result });
+    },
+    observeFailover: (cause) => failovers.inc({ cause }),
   };
 }
 
@@ -132,6 +152,19 @@ export function registerDeliveryGauges(
     ({ used }) => used,
   );
   warmup('postrider_warmup_limit', 'Limit of the same addresses and providers for today.', ({ cap }) => cap);
+  const controls = new Gauge({
+    name: 'postrider_queue_controls',
+    help: 'Controls of the operator in force: pauses by scope, and destinations whose mail is rejected.',
+    labelNames: ['action', 'scope'],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const scope of CONTROL_SCOPES) this.set({ action: 'pause', scope }, 0);
+      this.set({ action: 'bounce', scope: 'destination' }, 0);
+      for (const { action, scope } of delivery.controls.list()) this.inc({ action, scope });
+    },
+  });
+  registry.registerMetric(controls);
   const busy = new Counter({
     name: 'postrider_delivery_worker_busy_seconds_total',
     help: 'Time for which the event loop of a delivery worker was busy. Its rate is the utilization of the worker, from 0 to 1.',

@@ -14,6 +14,7 @@ import { platformZoneCheck } from './checks/platform-zone.ts';
 import { resolverCheck } from './checks/resolver.ts';
 import { reverseDnsCheck } from './checks/reverse-dns.ts';
 import { runtimeCheck } from './checks/runtime.ts';
+import { secondaryLaneCheck } from './checks/secondary-lane.ts';
 import { backgroundCheck, daemonCheck, queueCheck, webhookCheck } from './checks/work.ts';
 import type { Check } from './context.ts';
 
@@ -30,6 +31,7 @@ export const CHECKS: readonly Check[] = [
   sourcesCheck,
   outboundCheck,
   egressProxiesCheck,
+  secondaryLaneCheck,
   listenersCheck,
   certificatesCheck,
   hostnameCheck,

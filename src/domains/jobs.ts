@@ -38,6 +38,8 @@ const INTERVAL_MS = SECOND;
 const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
 /** Until work that threw an error is tried again: the error is ours, and would repeat every second. */
 const RETRY_MS = HOUR;
+/** Until a secondary lane that could not be used is probed again. */
+const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;
@@ -95,7 +97,9 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
       enqueue(
         provisions,
         `provision ${domain_id}`,
-        () => provisionSecondary(domain_id),
+        async () => {
+          if (!(await provisionSecondary(domain_id))) failed.set(domain_id, clock.now() + UNUSABLE_RETRY_MS);
+        },
         () => void failed.set(domain_id, now + RETRY_MS),
       );
     }

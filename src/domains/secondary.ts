@@ -14,20 +14,28 @@ export interface ProvisionSecondaryDeps {
   log: Log;
   seal: Seal;
   keyQueue: KeyQueue;
+  /** What makes the lane unusable, a clause; null: nothing. Default: nothing. */
+  probeSecondary?: (() => Promise<string | null>) | undefined;
 }
 
 /**
  * Provisions the secondary lane of a domain: generates its key. From then on the required record contains its target.
- * No effect when the domain does not exist or has its lane. Domains without one (after a crash, or when registered on
- * the command line) are found by the background jobs.
+ * No effect when the domain does not exist or has its lane. Resolves with false while the lane cannot be used, so that its
+ * record is not published before. Domains without a lane (after that, after a crash, or when registered on the command
+ * line) are found by the background jobs.
  */
-export type ProvisionSecondary = (domainId: string) => Promise<void>;
+export type ProvisionSecondary = (domainId: string) => Promise<boolean>;
 
 export function createProvisionSecondary(deps: ProvisionSecondaryDeps): ProvisionSecondary {
   const { tables, writer, clock, log, seal, keyQueue } = deps;
   return async (domainId) => {
     const domain = tables.domains.byId(domainId);
-    if (domain === null || domain.alt_provisioned === 1) return;
+    if (domain === null || domain.alt_provisioned === 1) return true;
+    const problem = (await deps.probeSecondary?.()) ?? null;
+    if (problem !== null) {
+      log.warn({ domainId, domain: domain.name, reason: problem }, 'secondary lane not provisioned yet');
+      return false;
+    }
     const attributes = {
       selector: slotSelector(domain, 's'),
       lane: 'secondary',
@@ -43,5 +51,6 @@ export function createProvisionSecondary(deps: ProvisionSecondaryDeps): Provisio
       return { domainId, domain: row.name, altDomainId: row.alt_domain_id };
     });
     if (provisioned !== null) log.info(provisioned, 'secondary lane provisioned');
+    return true;
   };
 }

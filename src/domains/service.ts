@@ -59,6 +59,8 @@ export interface DomainsDeps {
   generateKey?: GenerateKey | undefined;
   /** Called for each step of a key in the platform's zone. */
   onKeyStep?: (step: KeyStepKind) => void;
+  /** What makes the secondary lane unusable, a clause; null: nothing. Default: nothing. */
+  probeSecondary?: (() => Promise<string | null>) | undefined;
 }
 
 export interface Domains {

@@ -175,6 +175,12 @@ export const MESSAGE_EVENT_TYPES = {
     fields: z.object({
       attempt: z.int().optional().describe('Number of the attempt, from 1.'),
       nextAttemptAt: z.iso.datetime().optional(),
+      nextLane: z
+        .literal('secondary')
+        .optional()
+        .describe(
+          'The next attempt uses the secondary lane, because our address was refused or no host was reached.',
+        ),
       ...FAILURE,
       ...DSN,
     }),

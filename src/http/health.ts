@@ -1,6 +1,7 @@
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
 import { refuse } from '../core/refusal.ts';
+import { presentControl } from '../delivery/control/orders.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { Holds } from '../delivery/holds.ts';
 import type { Pressure } from '../sending/pressure.ts';
@@ -37,7 +38,7 @@ export interface ReadinessResult {
 export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  delivery: Pick<Delivery, 'stalled' | 'parked' | 'slowSites' | 'unrecorded' | 'egressProblems'>;
+  delivery: Pick<Delivery, 'stalled' | 'parked' | 'slowSites' | 'unrecorded' | 'egressProblems' | 'controls'>;
   holds: Pick<Holds, 'count'>;
   public: BoundListener;
   mx: BoundListener | null;
@@ -51,6 +52,8 @@ export interface ReadinessDeps {
 interface BoundListener {
   address(): object | null;
 }
+
+const MAX_LISTED_CONTROLS = 100;
 
 /** What `/readyz` examines. */
 export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
@@ -73,12 +76,14 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
         const held = holds.count();
         const slowSites = delivery.slowSites();
         const egress = delivery.egressProblems();
-        const isFine = [parked, slowSites, egress].every(({ length }) => length === 0);
+        const controls = delivery.controls.list().slice(0, MAX_LISTED_CONTROLS).map(presentControl);
+        const isFine = [parked, slowSites, egress, controls].every(({ length }) => length === 0);
         if (isFine && held === 0 && !isRestored) return null;
         return {
           ...(parked.length === 0 ? {} : { parked }),
           ...(held === 0 ? {} : { held }),
           ...(slowSites.length === 0 ? {} : { slowSites }),
+          ...(controls.length === 0 ? {} : { controls }),
           ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
           ...(egress.length === 0 ? {} : { egress }),
         };

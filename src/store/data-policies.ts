@@ -100,6 +100,8 @@ export const OTHER_TABLES = [
   'domains',
   'message_counts',
   'platform_keys',
+  'queue_controls',
+  'queue_reroutes',
   'settings',
   'subscription_group_numbers',
   'subscription_groups',

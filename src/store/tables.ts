@@ -36,6 +36,7 @@ import { hourlyCountTable } from './messages/hourly-counts.ts';
 import { messageList } from './messages/message-list.ts';
 import { messageTable } from './messages/messages.ts';
 import { queueTable } from './messages/queue.ts';
+import { queueControlTable, queueRerouteTable } from './messages/queue-controls.ts';
 import { queueList } from './messages/queue-list.ts';
 import { sharedContentTable } from './messages/shared-contents.ts';
 import { backlogTable } from './monitoring/backlog.ts';
@@ -71,6 +72,8 @@ export function createTables(db: Database) {
     sharedContents: () => sharedContentTable(db),
     visits: () => visitTable(db),
     queue: () => ({ ...queueTable(db), ...queueList(db) }),
+    queueControls: () => queueControlTable(db),
+    queueReroutes: () => queueRerouteTable(db),
     events: () => ({ ...eventTable(db), ...eventFeed(db) }),
     idempotency: () => idempotencyTable(db),
     suppressions: () => suppressionTable(db),

@@ -10,6 +10,7 @@ import { createAttemptResults } from '../../src/delivery/attempt-result.ts';
 import { createEgress } from '../../src/delivery/egress/egress.ts';
 import { egressOverview } from '../../src/delivery/egress/overview.ts';
 import { createFlights } from '../../src/delivery/flights.ts';
+import { createDeliveryPaths } from '../../src/delivery/lanes/paths.ts';
 import { createLeases } from '../../src/delivery/leases.ts';
 import { createLocalAttempts } from '../../src/delivery/local-attempts.ts';
 import { createRecording } from '../../src/delivery/recording.ts';
@@ -222,13 +223,13 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
     sites,
     routes: {
       clear: () => {},
-      get: (destination) => {
-        const hosts = hostsOf(destination);
-        return { kind: 'hosts', hosts, route: null, ttl: 3600 };
-      },
+      get: (destination) => ({ kind: 'hosts', hosts: hostsOf(destination), route: null, ttl: 3600 }),
+      peek: () => null,
     },
     pools,
     egress,
+    paths: createDeliveryPaths({ config, tables, egress: pools }),
+    controls: { ofKey: () => null, ofSite: () => null },
     localAttempts,
     leases,
     onReadable: (key) => scheduler.request(key),

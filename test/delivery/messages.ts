@@ -36,6 +36,8 @@ export function readyMessage(seq: number, columns: Partial<ReadyMessage> = {}): 
     priority: 0,
     lease: null,
     due_at: NOW,
+    secondary: 0,
+    reroute: null,
     content_bytes: 1000,
     ...columns,
   };

@@ -47,6 +47,8 @@ const BOUNDED: Record<string, string> = {
   egress_warmup: 'at most 1000 providers per entry',
   erasures: 'people who are being erased',
   kept_mail: 'at most 1000 rows in each of 7 boxes',
+  queue_controls: 'at most 500',
+  queue_reroutes: 'at most 100',
   settings: 'a few names',
   sts_policies: 'at most 20,000',
   subscription_group_numbers: 'created one by one',

@@ -95,6 +95,8 @@ CREATE INDEX queue_held ON queue (domain) WHERE held = 1;
 
 CREATE INDEX queue_ready ON queue (lane, account, destination) WHERE ready = 1 AND lease IS NULL;
 
+CREATE INDEX queue_rerouted ON queue (reroute) WHERE reroute IS NOT NULL;
+
 CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
 
 CREATE INDEX site_limits_by_age ON site_limits (updated_at);
@@ -637,7 +639,27 @@ CREATE TABLE queue (
   ready        INTEGER NOT NULL CHECK (ready IN (0, 1)),                           -- due_at is in the past
   lease        INTEGER,
   campaign_seq INTEGER
-, held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1))) STRICT;
+, held INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)), secondary INTEGER NOT NULL DEFAULT 0 CHECK (secondary IN (0, 1)), reroute INTEGER) STRICT;
+
+CREATE TABLE queue_controls (
+  scope      TEXT NOT NULL CHECK (scope IN ('destination', 'site', 'account', 'pool')),
+  target     TEXT NOT NULL,
+  action     TEXT NOT NULL CHECK (action IN ('pause', 'bounce')),
+  reason     TEXT NOT NULL,
+  until      INTEGER,            -- epoch ms; null: until it is removed
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,      -- a key id, or the program that the operator used
+  PRIMARY KEY (scope, target)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE queue_reroutes (
+  reroute INTEGER PRIMARY KEY,
+  host    TEXT,                  -- null: the hosts of the destination
+  port    INTEGER,
+  tls     TEXT,
+  pool    TEXT,                  -- egress pool; null: that of the domain
+  CHECK (host IS NOT NULL OR pool IS NOT NULL)
+) STRICT;
 
 CREATE TABLE settings (
   name  TEXT PRIMARY KEY,

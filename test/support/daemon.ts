@@ -47,7 +47,7 @@ export interface RunningDaemon {
 /** Settings by path, such as `delivery.port`. */
 export type Settings = Record<
   string,
-  string | number | boolean | readonly string[] | readonly number[] | readonly object[]
+  string | number | boolean | readonly string[] | readonly number[] | object
 >;
 
 export const HOSTNAME = 'mx.postrider.example';
@@ -166,7 +166,7 @@ function environment(settings: Settings): NodeJS.ProcessEnv {
 }
 
 /** JSON's numbers, strings and arrays are valid TOML; objects become inline tables. */
-function toml(value: Settings[string] | object): string {
+export function toml(value: Settings[string] | object): string {
   if (Array.isArray(value)) return `[${value.map((item) => toml(item)).join(', ')}]`;
   if (typeof value !== 'object') return JSON.stringify(value);
   return `{ ${Object.entries(value)

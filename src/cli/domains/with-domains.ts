@@ -1,4 +1,6 @@
+import { monotonicClock } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
+import { createRelayProbe } from '../../delivery/lanes/relay-probe.ts';
 import { createResolver, type Resolver } from '../../dns/resolver.ts';
 import { createDomains, type Domains } from '../../domains/service.ts';
 import { createRecorder, dropQueued } from '../../events/record.ts';
@@ -24,6 +26,7 @@ export async function withDomains(
       log: createLog({ level: 'silent', hashAddresses: true }),
       seal,
       resolver,
+      probeSecondary: createRelayProbe({ ...deps, resolver, monotonic: monotonicClock }),
       recordDomainEvent: (tables, { domain, kind, data }) => recorder.domain(tables, domain, kind, data),
       mayAdd: deps.limits.mayAdd.domains,
       dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),

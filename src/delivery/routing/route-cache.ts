@@ -1,3 +1,4 @@
+import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
@@ -7,7 +8,14 @@ import type { RouteFinder, RouteResult } from './routes.ts';
 /** Caches routes. A caller never waits for a lookup: it gets null and is called back. */
 export interface RouteCache {
   /** The route if it is known; null while it is looked up: `onKnown` is then called when it is known. */
-  get(destination: string, ipv6: Ipv6Use, onKnown: () => void): RouteResult | null;
+  get(
+    destination: string,
+    ipv6: Ipv6Use,
+    onKnown: () => void,
+    via?: DeliveryRoute | null,
+  ): RouteResult | null;
+  /** The route if it is known; never begins a lookup. */
+  peek(destination: string, ipv6: Ipv6Use, via?: DeliveryRoute | null): RouteResult | null;
   /** Removes all routes, also those that are being looked up: the settings have changed. */
   clear(): void;
 }
@@ -28,11 +36,16 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
   /** Counts `clear`: a lookup that began before is not cached. */
   let era = 0;
 
-  async function resolve(key: string, destination: string, ipv6: Ipv6Use): Promise<void> {
+  async function resolve(
+    key: string,
+    destination: string,
+    ipv6: Ipv6Use,
+    via: DeliveryRoute | null,
+  ): Promise<void> {
     let result: RouteResult;
     const began = era;
     try {
-      result = await finder.find(destination, ipv6);
+      result = await finder.find(destination, ipv6, via);
     } catch (error) {
       // An internal error must not bounce mail: it is handled like a DNS failure, and logged.
       log.error({ err: error, destination }, 'route lookup failed');
@@ -45,18 +58,24 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     for (const onKnown of waiting) onKnown();
   }
 
+  function peek(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null = null): RouteResult | null {
+    const cached = cache.get(cacheKey(destination, ipv6, via));
+    return cached !== undefined && cached.until > clock.now() ? cached.result : null;
+  }
+
   return {
-    get: (destination, ipv6, onKnown) => {
-      const key = `${ipv6} ${destination}`;
-      const cached = cache.get(key);
-      if (cached !== undefined && cached.until > clock.now()) return cached.result;
+    peek,
+    get: (destination, ipv6, onKnown, via = null) => {
+      const known = peek(destination, ipv6, via);
+      if (known !== null) return known;
+      const key = cacheKey(destination, ipv6, via);
       const waiting = pending.get(key);
       if (waiting) {
         waiting.push(onKnown);
         return null;
       }
       pending.set(key, [onKnown]);
-      void resolve(key, destination, ipv6);
+      void resolve(key, destination, ipv6, via);
       return null;
     },
     clear: () => {
@@ -64,4 +83,11 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       cache.clear();
     },
   };
+}
+
+/** All destinations share the route to a next hop. */
+function cacheKey(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null): string {
+  if (via === null) return `${ipv6} ${destination}`;
+  const { host, port, tls, user = '' } = via;
+  return `${ipv6} via ${host}:${port} ${tls} ${user}`;
 }

@@ -20,7 +20,8 @@ export type RouteResult =
   | { kind: 'failure'; failure: LocalFailure; ttl: number };
 
 export interface RouteFinder {
-  find(destination: string, ipv6: Ipv6Use): Promise<RouteResult>;
+  /** `via`: a next hop that precedes the configured routes; null: none. */
+  find(destination: string, ipv6: Ipv6Use, via?: DeliveryRoute | null): Promise<RouteResult>;
 }
 
 export interface RouteFinderDeps {
@@ -45,8 +46,12 @@ const FAILURE_TTL_SECONDS = 60;
 export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   const { resolver, random, guard } = deps;
 
-  async function find(destination: string, ipv6: Ipv6Use): Promise<RouteResult> {
-    const route = routeFor(deps.routes, destination);
+  async function find(
+    destination: string,
+    ipv6: Ipv6Use,
+    via: DeliveryRoute | null = null,
+  ): Promise<RouteResult> {
+    const route = via ?? routeFor(deps.routes, destination);
     if (route !== null) return viaRoute(route, ipv6);
     const [mx, sts] = await Promise.all([
       mailExchangers(resolver, destination, random),
@@ -276,7 +281,8 @@ function withoutSelf(exchangers: Exchanger[], isSelf: (name: string) => boolean)
   return exchangers.filter(({ preference }) => preference < limit).map(({ name }) => name);
 }
 
-function routeFor(routes: DeliveryRoute[], destination: string): DeliveryRoute | null {
+/** The configured route of a destination: one for its name, else one for all. */
+export function routeFor(routes: DeliveryRoute[], destination: string): DeliveryRoute | null {
   return (
     routes.find(({ match }) => match.toLowerCase() === destination) ??
     routes.find(({ match }) => match === '*') ??

@@ -1,4 +1,5 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
+import type { Lane } from '../../store/domains/domains.ts';
 import {
   type QueueKey,
   type QueuePriority,
@@ -13,6 +14,7 @@ export interface Assignment {
   message: ReadyMessage;
   hosts: TargetHost[];
   route: DeliveryRoute | null;
+  lane: Lane;
   /** The mailbox provider behind the hosts (`providerOfHosts`); null: over a fixed route. */
   provider: string | null;
   /** What the destination has published about TLS; absent with a configured route. */

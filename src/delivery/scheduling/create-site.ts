@@ -19,6 +19,8 @@ export interface SiteOptions {
   firstSuspensionMs: number;
   /** The state before a restart. */
   memory?: SiteMemory | undefined;
+  /** Whether the operator has paused the site. Default: never. */
+  isPaused?: (() => boolean) | undefined;
 }
 
 /**
@@ -34,7 +36,7 @@ function slotsBelow(connections: number): number[] {
 }
 
 export function createSite(options: SiteOptions): Site {
-  const { clock, key, number, pool, memory } = options;
+  const { clock, key, number, pool, memory, isPaused = () => false } = options;
   const clocks = { clock: options.wallClock ?? clock, monotonic: clock };
   let { profile } = options;
   const { connections, perSecond } = profile;
@@ -81,12 +83,13 @@ export function createSite(options: SiteOptions): Site {
     return Math.min(Math.max(measuredPace(), allowed), allowed * LOOKAHEAD_PER_CONNECTION);
   }
 
-  const isHalted = () => suspension.isSuspended() || limiter.pausedMs() > 0;
+  const isHalted = () => suspension.isSuspended() || limiter.pausedMs() > 0 || isPaused();
 
   /** After the number of connections was lowered, sessions in progress may use slots above it. */
   const hasFreeSlot = () => freeSlots.length > 0 && usedSlots.size < limiter.connections();
 
-  const mayStart = () => !suspension.isSuspended() && suspension.mayConnect() && limiter.waitMs() === 0;
+  const mayStart = () =>
+    !suspension.isSuspended() && !isPaused() && suspension.mayConnect() && limiter.waitMs() === 0;
 
   /** `admits`, and the limits of the message's account. */
   const admitsAccount = (admits: (assignment: Assignment) => boolean) => (assignment: Assignment) => {
@@ -176,6 +179,11 @@ export function createSite(options: SiteOptions): Site {
     suspendedMs: suspension.suspendedMs,
     pausedMs: limiter.pausedMs,
     isHalted,
+    isPaused,
+    connections: () => ({
+      used: usedSlots.size,
+      allowed: suspension.isSuspended() ? 0 : limiter.connections(),
+    }),
     rateWaitMs: limiter.waitMs,
     accountPausedMs: accounts.pausedMs,
     limits: () => ({
@@ -206,7 +214,9 @@ export function createSite(options: SiteOptions): Site {
       leasing === 0 &&
       backlog.waitingCount() === 0 &&
       backlog.isEmpty() &&
-      !isHalted() &&
+      // A site that the operator has paused is created again, and is paused again, when mail for it is read.
+      !suspension.isSuspended() &&
+      limiter.pausedMs() === 0 &&
       clock.now() - usedAt > OBSOLETE_AFTER_MS,
   };
   return site;

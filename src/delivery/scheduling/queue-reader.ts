@@ -2,7 +2,6 @@ import { type Clock, iso, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
 import { providerOfHosts } from '../../mail/providers.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
 import {
   type ExpiryPage,
   type QueuedMessage,
@@ -10,9 +9,12 @@ import {
   queueKeyText,
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
+import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { Tables } from '../../store/tables.ts';
+import { type ControlIndex, describeControl } from '../control/controls.ts';
 import type { Egress } from '../egress/egress.ts';
 import type { EgressMail, EgressObstacle } from '../egress/ticket.ts';
+import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
 import type { Leases } from '../leases.ts';
 import type { LocalAttempts } from '../local-attempts.ts';
 import type { EgressPools } from '../routing/egress.ts';
@@ -44,8 +46,8 @@ export interface QueueReader {
   /** Fails the expired messages of the keys that wait for a source address, likewise. */
   expiringBlocked(): Generator<void, void>;
   /**
-   * Why a due message is not sent: its site is halted, or takes no mail of the account, or it waits for a source address;
-   * null: no obstacle is known.
+   * Why a due message is not sent: it is paused, its site is halted or takes no mail of the account, or it waits for a
+   * source address; null: no obstacle is known.
    */
   obstacle(message: QueuedMessage): string | null;
   /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
@@ -65,10 +67,12 @@ export interface QueueReaderDeps {
   parking: Parking;
   sites: Sites;
   routes: RouteCache;
-  pools: EgressPools;
+  pools: Pick<EgressPools, 'ipv6Of' | 'poolCount'>;
   egress: Pick<Egress, 'obstacle' | 'isLimited'>;
+  paths: Pick<DeliveryPaths, 'of'>;
+  controls: ControlIndex;
   /** These two release the claim on the message. */
-  localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired'>;
+  localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired' | 'rejected'>;
   leases: Pick<Leases, 'postpone'>;
   /** Called when a key can be read again: its route became known, or it may have more messages. */
   onReadable(key: QueueKey): void;
@@ -93,6 +97,8 @@ const EXPIRY_SCAN_SIZE = 25;
 type Target =
   | { kind: 'site'; site: Site; assignment: Assignment }
   | { kind: 'simulator' }
+  /** The operator rejects the mail to its destination. */
+  | { kind: 'rejected'; control: QueueControlRow }
   | { kind: 'failure'; failure: LocalFailure }
   /** No source address of the pool may send it now. */
   | { kind: 'blocked'; obstacle: EgressObstacle }
@@ -104,8 +110,9 @@ type Target =
 export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   const { clock, monotonic, log, tables, claims, parking, sites, routes, egress, localAttempts, leases } =
     deps;
-  /** Egress pools of the domains in this batch. */
-  const pools: Record<UseCase, Map<string, string>> = { tx: new Map(), mk: new Map() };
+  const { controls } = deps;
+  /** Paths of the domains in this batch, by lane, use case and domain. */
+  const paths = new Map<string, DeliveryPath>();
   const providers = new WeakMap<readonly TargetHost[], string>();
   const blocked = createBlockedKeys(monotonic);
   /** Keys that could not be read. */
@@ -160,6 +167,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       taken++;
       claims.add(message);
       if (target.kind === 'simulator') localAttempts.simulate(message);
+      else if (target.kind === 'rejected') localAttempts.rejected(message, target.control);
       else if (target.kind === 'failure') localAttempts.routeFailed(message, target.failure);
       else {
         target.site.add(target.assignment);
@@ -206,8 +214,11 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
 
   function findTarget(message: ReadyMessage, key: QueueKey): Target {
     if (message.simulated === 1) return { kind: 'simulator' };
-    const pool = poolOf(message);
-    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => deps.onReadable(key));
+    const control = controls.ofKey(message);
+    if (control?.action === 'bounce') return { kind: 'rejected', control };
+    const { pool, lane, via } = pathOf(message);
+    const ready = () => deps.onReadable(key);
+    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), ready, via);
     if (result === null) return { kind: 'unknown' };
     if (result.kind === 'failure') return result;
     const { hosts, route, tls } = result;
@@ -222,6 +233,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         message,
         hosts,
         route,
+        lane,
         ...(tls === undefined ? {} : { tls }),
         provider: mail.provider,
         readAt: monotonic.now(),
@@ -252,7 +264,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       return 'message';
     }
     const waitMs = Math.max(obstacle.until - clock.now(), 1);
-    if (deps.pools.poolCount(message.use_case) > 1) {
+    const hasOwnPath = message.secondary === 1 || message.reroute !== null;
+    if (hasOwnPath || deps.pools.poolCount(message.use_case) > 1) {
       claims.add(message);
       leases.postpone(message, Math.min(waitMs, leftMs));
       return 'message';
@@ -282,16 +295,15 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   }
 
   /** Called for every message of a batch; reads each domain once. */
-  function poolOf(message: QueuedMessage): string {
-    const known = pools[message.use_case].get(message.domain_id);
+  function pathOf(message: QueuedMessage): DeliveryPath {
+    // A rerouted message is rare, and its path is its own.
+    if (message.reroute !== null) return deps.paths.of(message);
+    const name = `${message.secondary} ${message.use_case} ${message.domain_id}`;
+    const known = paths.get(name);
     if (known !== undefined) return known;
-    const pool = readPool(message);
-    pools[message.use_case].set(message.domain_id, pool);
-    return pool;
-  }
-
-  function readPool({ domain_id, use_case }: QueuedMessage): string {
-    return deps.pools.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
+    const path = deps.paths.of(message);
+    paths.set(name, path);
+    return path;
   }
 
   /** The site's capacity divided among the keys that compete for it. */
@@ -303,8 +315,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
 
   function egressObstacle(message: QueuedMessage): EgressObstacle | null {
     if (message.simulated === 1) return null;
-    const pool = readPool(message);
-    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {});
+    const { pool, via } = deps.paths.of(message);
+    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {}, via);
     if (result?.kind !== 'hosts') return null;
     return egress.obstacle(pool, mailOf(message, result.hosts, result.route !== null));
   }
@@ -313,6 +325,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     yield;
     for (const seq of tables.queue.readySeqs(key, EXPIRY_BATCH_SIZE)) {
       yield;
+      // Paused mail does not expire.
+      if (controls.ofKey(key)?.action === 'pause') return;
       const message = claims.has(seq) ? null : readMessage(seq, key);
       if (message === null) continue;
       if (message.expires_at > clock.now()) return;
@@ -323,11 +337,11 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
 
   return {
     startBatch: () => {
-      pools.tx.clear();
-      pools.mk.clear();
+      paths.clear();
     },
     read: (key, competing, filled) => {
       const text = queueKeyText(key);
+      if (controls.ofKey(key)?.action === 'pause') return 0;
       if (parking.accountWait(key.account_id) > 0) return 0;
       if ((quarantine.get(text)?.until ?? 0) > monotonic.now()) return 0;
       if (skipped.size > 0 && (skipped.get(text) ?? 0) > monotonic.now()) return 0;
@@ -352,13 +366,17 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     expiring,
     expiringBlocked,
     obstacle: (message) => {
+      const control = controls.ofKey(message);
+      if (control !== null) return describeControl(control);
       if (message.simulated === 1) return null;
-      const pool = readPool(message);
-      const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {});
+      const { pool, via } = deps.paths.of(message);
+      const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {}, via);
       if (result?.kind !== 'hosts') return null;
       const site = sites.find(message.destination, result.hosts, result.route, pool);
       const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
       if (site !== null) {
+        const pause = controls.ofSite(site);
+        if (pause !== null) return describeControl(pause);
         const ms = Math.max(site.suspendedMs(), site.pausedMs());
         if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
         const accountMs = site.accountPausedMs(message.account_id);

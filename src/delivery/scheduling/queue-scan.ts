@@ -87,7 +87,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
 
   function* expiringWaiting(): Generator<void, void> {
     for (const site of sites.all()) {
-      if (!site.isHalted()) continue;
+      // What the operator has paused does not expire.
+      if (!site.isHalted() || site.isPaused()) continue;
       for (const key of site.waitingKeys()) yield* reader.expiring(key, site);
     }
     yield* reader.expiringBlocked();

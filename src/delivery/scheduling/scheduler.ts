@@ -21,6 +21,8 @@ export interface Scheduler {
   advance(site: Site): void;
   /** A slot of the site, and its share of the budgets, are free again. */
   released(site: Site): void;
+  /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
+  readAgain(): void;
   /** Starts no further delivery and drops the messages that were read ahead. */
   stop(): void;
 }
@@ -35,6 +37,8 @@ export interface SchedulerDeps {
   leases: Pick<Leases, 'take' | 'putBack'>;
   /** Whether anything may be started. */
   mayStart(): boolean;
+  /** Whether the operator has paused the mail of a key. Default: never. */
+  isPaused?(key: QueueKey): boolean;
   /** Runs a task in a later turn of the event loop. Default: setImmediate. */
   defer?: (task: () => void) => void;
   /** Runs a task after a time, ms; returns a function that cancels it. Default: setTimeout. */
@@ -141,7 +145,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       leases.take(
         message,
         (taken) => {
-          if (taken && running) {
+          if (taken && running && deps.isPaused?.(message) !== true) {
             site.addLeased(assignment);
             if (site.hasFreeSlot()) advance(site);
             return;
@@ -195,6 +199,12 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     released: (site) => {
       wakeBlocked();
       advance(site);
+    },
+    readAgain: () => {
+      for (const site of sites.all()) {
+        dropBacklog(site, Number.POSITIVE_INFINITY);
+        advance(site);
+      }
     },
     stop: () => {
       running = false;

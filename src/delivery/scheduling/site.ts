@@ -79,11 +79,15 @@ export interface Site {
   senderThrottled(reservation: SlotReservation, waitMs: number | null): number;
 
   isSuspended(): boolean;
+  /** Whether the operator has paused the site or its egress pool. */
+  isPaused(): boolean;
+  /** Connections in use, and at most now. */
+  connections(): { used: number; allowed: number };
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
   /** Milliseconds until the site's pause ends; 0: it is not paused. */
   pausedMs(): number;
-  /** Whether the site is suspended or paused: no message is sent to it. */
+  /** Whether the site is suspended or paused, by its own request or by the operator: no message is sent to it. */
   isHalted(): boolean;
   /** Milliseconds until the rate allows the next message; 0: now. */
   rateWaitMs(): number;

@@ -27,6 +27,8 @@ export interface SitesOptions {
   readonly firstSuspensionMs: number;
   /** The stored state of a site that is created; null: none. */
   memoryOf?(key: string): SiteMemory | null;
+  /** Whether the operator has paused a site. Default: never. */
+  isPaused?(site: { key: string; pool: string }): boolean;
 }
 
 export function createSites(options: SitesOptions): Sites {
@@ -51,7 +53,18 @@ export function createSites(options: SitesOptions): Sites {
         const { firstSuspensionMs } = options;
         const memory = options.memoryOf?.(key) ?? undefined;
         const number = created++;
-        site = createSite({ key, number, pool, profile, clock, wallClock, firstSuspensionMs, memory });
+        const isPaused = () => options.isPaused?.({ key, pool }) === true;
+        site = createSite({
+          key,
+          number,
+          pool,
+          profile,
+          clock,
+          wallClock,
+          firstSuspensionMs,
+          memory,
+          isPaused,
+        });
         sites.set(key, site);
       } else if (!isSameProfile(site.profile, profile)) {
         site.configure(profile);

@@ -35,11 +35,14 @@ export interface ShapingDeps {
   log: Log;
   tables: Tables;
   writer: Writer;
+  /** Whether the operator has paused a site. Default: never. */
+  isPaused?(site: { key: string; pool: string }): boolean;
 }
 
 const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
 
-export function createShaping({ config, clock, monotonic, log, tables, writer }: ShapingDeps): Shaping {
+export function createShaping(deps: ShapingDeps): Shaping {
+  const { config, clock, monotonic, log, tables, writer } = deps;
   const sites = createSites({
     clock: monotonic,
     wallClock: clock,
@@ -50,6 +53,7 @@ export function createShaping({ config, clock, monotonic, log, tables, writer }:
     get firstSuspensionMs() {
       return Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first);
     },
+    isPaused: (site) => deps.isPaused?.(site) === true,
   });
   const store: SiteStore = createSiteStore({ clock, log, tables, writer, sites: sites.all });
   const unclassified = createUnclassifiedReplies(clock.now);

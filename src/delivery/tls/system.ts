@@ -59,7 +59,7 @@ export interface TlsSystemDeps {
 export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
   const { config, clock, log, resolver, tables, writer, userAgent } = deps;
   const { delivery, tlsReports, hostname } = config;
-  const authorities = delivery.tls.caFile === undefined ? [] : [readAuthorities(delivery.tls.caFile)];
+  const authorities = configuredAuthorities(config);
   const metrics = registerTlsMetrics(deps.registry, tables.stsPolicies.count);
   const https = {
     resolver,
@@ -163,10 +163,12 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
   };
 }
 
-function readAuthorities(file: string): string {
+/** The certificates in `delivery.tls.caFile`, PEM. Throws an `OperatorFault` when it cannot be read. */
+export function configuredAuthorities({ delivery: { tls } }: Pick<Config, 'delivery'>): string[] {
+  if (tls.caFile === undefined) return [];
   try {
-    return readFileSync(file, 'utf8');
+    return [readFileSync(tls.caFile, 'utf8')];
   } catch (error) {
-    throw fileFault('delivery.tls.caFile', file, error);
+    throw fileFault('delivery.tls.caFile', tls.caFile, error);
   }
 }

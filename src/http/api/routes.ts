@@ -2,8 +2,12 @@ import type { Accounts } from '../../accounts/accounts.ts';
 import type { AccountLimits } from '../../accounts/limits.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { CampaignSystem } from '../../campaigns/system.ts';
+import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
+import type { Log } from '../../core/log.ts';
+import { createBulkChanges } from '../../delivery/control/bulk.ts';
+import { createControlOrders } from '../../delivery/control/orders.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
 import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
@@ -11,7 +15,7 @@ import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import { createQueuedMail } from '../../sending/queued-mail.ts';
-import type { Reader } from '../../store/readers/reads.ts';
+import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import { createSuppressionList } from '../../suppression/list.ts';
@@ -31,6 +35,9 @@ import { domainGroupRoutes } from './domains/domain-groups.ts';
 import { domainReportRoutes } from './domains/domain-reports.ts';
 import { domainRoutes } from './domains/domains.ts';
 import { useCaseRoutes } from './domains/use-cases.ts';
+import { queueRoutes } from './queue/queue.ts';
+import { queueChangeRoutes } from './queue/queue-changes.ts';
+import { queueControlRoutes } from './queue/queue-controls.ts';
 import { messageActionRoutes } from './sending/message-actions.ts';
 import { messageRoutes } from './sending/messages.ts';
 import { sendRoutes } from './sending/send.ts';
@@ -57,7 +64,14 @@ export interface ApiDeps {
   acceptance: Acceptance;
   oneClick: OneClickNotice;
   campaignSystem: Pick<CampaignSystem, 'campaigns' | 'sending'>;
-  delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'obstacle'>;
+  delivery: Pick<
+    Delivery,
+    'announce' | 'firstOutcome' | 'obstacle' | 'controls' | 'inspection' | 'readAgain'
+  >;
+  config: Pick<Config, 'delivery' | 'regions' | 'secondary'>;
+  log: Log;
+  /** For durations. */
+  monotonic: Clock;
   onSuppressionChange: OnSuppressionChange;
 }
 
@@ -103,5 +117,25 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...subscriptionRoutes(audience),
     ...accountRoutes(deps.accounts),
     ...doctorRoutes(deps),
+    ...queueOperations(deps),
+  ];
+}
+
+/** Operations on the queue of all accounts. */
+function queueOperations(deps: ApiDeps): Route[] {
+  const { delivery, reader, log, monotonic } = deps;
+  const orders = createControlOrders({ ...deps, onChange: () => void delivery.controls.refresh() });
+  const bulk = createBulkChanges({
+    ...deps,
+    read: {
+      waiting: (filter, page) => reader.table(NO_ACCOUNT, 'queue', 'waiting', filter, page),
+      counts: (filter) => reader.table(NO_ACCOUNT, 'queue', 'counts', filter),
+    },
+    onRerouted: delivery.readAgain,
+  });
+  return [
+    ...queueRoutes(deps),
+    ...queueControlRoutes({ orders }),
+    ...queueChangeRoutes({ bulk, clock: monotonic, log }),
   ];
 }

@@ -17,6 +17,8 @@ export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Account: 'Name, company and postal address of the account.',
   Installation:
     'The installation as a whole. Requires a key with the scope `operator`, which only the command line creates: `postrider key create --account ID --scope operator`.',
+  Queue:
+    'Queued mail of all accounts: why it waits, pauses, purging and rerouting. Requires a key with the scope `operator`.',
   Operations: 'Health, metrics and documentation. These operations require no API key.',
 };
 

@@ -77,7 +77,7 @@ export function queueList(db: Database) {
   type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused' | 'hold_reason'>;
   // CROSS JOIN: reads the queue, not all messages of a campaign.
   const SELECT = `
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused,
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.secondary, q.reroute, q.ready, ${PAUSED} AS paused,
       ${HOLD_REASON_SQL} AS hold_reason
     FROM queue q CROSS JOIN messages m USING (seq)`;
   const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);

@@ -65,7 +65,7 @@ export interface QueueKey {
 }
 
 /** A row of the queue with what the queue adds to it. */
-export type StoredInQueueRow = QueueRow & { held: 0 | 1 };
+export type StoredInQueueRow = QueueRow & { held: 0 | 1; secondary: 0 | 1; reroute: number | null };
 
 /** The key as text, for maps. */
 export function queueKeyText({ priority, account_id, destination }: QueueKey): string {
@@ -77,17 +77,24 @@ export type QueuedMessage = MessageRow & {
   priority: QueuePriority;
   lease: number | null;
   due_at: number;
+  /** 1: sent over the secondary lane. */
+  secondary: 0 | 1;
+  /** A row of `queue_reroutes`; null: sent to the hosts of its destination. */
+  reroute: number | null;
 };
 
 /** A message that is ready to be sent, with the size of its content, decoded. */
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
 /** The columns of the queue in a queued message. */
-export type QueueColumns = Pick<QueuedMessage, 'destination' | 'priority' | 'lease' | 'due_at'>;
+export type QueueColumns = Pick<
+  QueuedMessage,
+  'destination' | 'priority' | 'lease' | 'due_at' | 'secondary' | 'reroute'
+>;
 
 /** A row of the table: ids are numbers (id-numbers.ts). */
 type StoredQueueRow<Id = StoredId> = Omit<QueueRow, 'account_id' | 'domain_id'> & { account: Id; domain: Id };
-type StoredHeldRow = StoredQueueRow & { held: 0 | 1 };
+type StoredHeldRow = StoredQueueRow & Pick<StoredInQueueRow, 'held' | 'secondary' | 'reroute'>;
 
 type StoredQueueKey = Omit<QueueKey, 'account_id'> & { account: StoredId };
 
@@ -129,7 +136,8 @@ export function queueTable(db: Database) {
     VALUES (@seq, @priority, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq)`);
   const remove = db.prepare<[number]>('DELETE FROM queue WHERE seq = ?');
   const get = db.prepare<[number], StoredHeldRow>(`
-    SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq, held FROM queue WHERE seq = ?`);
+    SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq, held, secondary, reroute
+    FROM queue WHERE seq = ?`);
   const firstKey = db.prepare<[number], StoredQueueKey>(`
     SELECT lane AS priority, account, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
     ORDER BY account, destination LIMIT 1`);
@@ -151,13 +159,19 @@ export function queueTable(db: Database) {
     WHERE q.lane = ? AND q.account = ? AND q.destination = ? AND q.ready = 1 AND q.lease IS NULL AND q.seq > ?
     ORDER BY q.seq LIMIT +?`);
   const ready = db.prepare<[number], StoredMessage & QueueColumns & { content_bytes: number }>(`
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at,
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.secondary, q.reroute,
       coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
     FROM queue q JOIN messages m USING (seq)
     WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`);
-  const lease = db.prepare<[number, number]>(
-    'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL',
+  const lease = db.prepare<[number, number, number | null]>(
+    'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL AND reroute IS ?',
   );
+  const ahead = db
+    .prepare<[number, BoundId, string, number, number], number>(`
+      SELECT count(*) FROM (
+        SELECT 1 FROM queue
+        WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL AND seq < ? LIMIT +?)`)
+    .pluck();
   const release = db.prepare<[number, number]>(
     'UPDATE queue SET lease = NULL, ready = 1, held = 0, due_at = ? WHERE seq = ?',
   );
@@ -182,6 +196,9 @@ export function queueTable(db: Database) {
     WHERE seq IN (SELECT seq FROM queue WHERE held = 1 AND domain = ? LIMIT +?)
     RETURNING lane AS priority, account, destination`);
   const countHeld = db.prepare<[], number>('SELECT count(*) FROM queue WHERE held = 1').pluck();
+  const moveToSecondary = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = NULL, ready = 1, held = 0, secondary = 1, due_at = ? WHERE seq = ?',
+  );
   const postpone = db.prepare<[number, number]>(
     'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
   );
@@ -266,11 +283,19 @@ export function queueTable(db: Database) {
       const found = ready.get(seq);
       return found === undefined ? null : toRow(found);
     },
-    /** Returns false when it was deleted, deferred or leased meanwhile. */
-    lease: (seq: number, generation: number): boolean => lease.run(generation, seq).changes === 1,
+    /** `reroute`: that of the message when it was read. Returns false when it was deleted, deferred, leased or rerouted meanwhile. */
+    lease: (seq: number, generation: number, reroute: number | null = null): boolean =>
+      lease.run(generation, seq, reroute).changes === 1,
+    /** Number of ready messages of the key that precede `seq`, counted up to `limit`. */
+    ahead: ({ priority, account_id, destination }: QueueKey, seq: number, limit: number): number =>
+      ahead.get(priority, account.find(account_id), destination, seq, limit) ?? 0,
     /** Ends the lease of a message, which is ready immediately. */
     release: (seq: number, now: number): void => {
       release.run(now, seq);
+    },
+    /** Ends the lease of a message, which is sent over the secondary lane from now on and is ready immediately. */
+    moveToSecondary: (seq: number, now: number): void => {
+      moveToSecondary.run(now, seq);
     },
     defer: (seq: number, dueAt: number): void => {
       defer.run(dueAt, seq);

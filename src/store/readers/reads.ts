@@ -51,7 +51,7 @@ export const TABLE_READS = {
   complianceTemplates: ['list'],
   campaigns: ['list'],
   webhookDeliveries: ['list'],
-  queue: ['count', 'countHeld'],
+  queue: ['count', 'countHeld', 'byDestination', 'counts', 'waiting'],
   backlog: ['read'],
 } as const satisfies { [Table in keyof Tables]?: readonly PlainMethod<Table>[] };
 

@@ -24,6 +24,8 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   kept_mail: 'mail for the operator of this installation',
   messages: 'ordered by number and time in one database: moved_message has what reports about them need',
   platform_keys: 'keys of the installation',
+  queue_controls: 'orders of the operator of an installation',
+  queue_reroutes: 'orders of the operator of an installation',
   queue: 'an export is refused while messages are queued, or this installation sends them',
   settings: 'values about this database',
   shared_contents: 'belong to messages',

@@ -3,7 +3,9 @@ import { loadConfig } from '../../../src/config/load.ts';
 import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
+import { createControlIndex } from '../../../src/delivery/control/controls.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/egress/ticket.ts';
+import { createDeliveryPaths } from '../../../src/delivery/lanes/paths.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
@@ -13,6 +15,7 @@ import { createScheduler, type Scheduler } from '../../../src/delivery/schedulin
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
 import type { QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
+import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
 
 export interface SchedulingOptions {
@@ -53,7 +56,12 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     },
     defaults,
   ];
-  const sites = createSites({ clock, shaping, firstSuspensionMs: MINUTE });
+  const sites = createSites({
+    clock,
+    shaping,
+    firstSuspensionMs: MINUTE,
+    isPaused: (site) => createControlIndex(controls).ofSite(site) !== null,
+  });
   const claims = createClaims(clock);
   const parking = createParking({ clock, monotonic: clock, log });
   const started: ReservedMessage[] = [];
@@ -63,6 +71,9 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
   const simulated: string[] = [];
   const unprepared: string[] = [];
   const expired: string[] = [];
+  const rejected: string[] = [];
+  /** Controls of the operator; a test changes them, and then calls `scheduler.readAgain`. */
+  const controls: QueueControlRow[] = [];
   const lookups: (() => void)[] = [];
   const tasks: (() => void)[] = [];
   /** Timers that the scheduler has set and that have not fired. */
@@ -101,6 +112,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     sites,
     routes: {
       clear: () => {},
+      peek: () => null,
       get: (destination, _ipv6, onKnown) => {
         const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
         if (route === null) lookups.push(onKnown);
@@ -108,11 +120,17 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       },
     },
     pools: {
-      poolOf: options.poolOf ?? (() => 'default'),
-      entries: () => [{ name: null, hostname: 'mail.test' }],
-      all: () => [],
       poolCount: () => options.poolCount ?? 1,
       ipv6Of: () => 'never',
+    },
+    paths: createDeliveryPaths({
+      config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } },
+      tables,
+      egress: { poolOf: options.poolOf ?? (() => 'default') },
+    }),
+    controls: {
+      ofKey: (key) => createControlIndex(controls).ofKey(key),
+      ofSite: (site) => createControlIndex(controls).ofSite(site),
     },
     egress: {
       obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null,
@@ -123,6 +141,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       simulate: leaseAndList(simulated),
       unprepared: leaseAndList(unprepared),
       expired: leaseAndList(expired),
+      rejected: leaseAndList(rejected),
     },
     leases,
     onReadable: (key) => scheduler.request(key),
@@ -141,6 +160,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     },
     leases,
     mayStart: () => true,
+    isPaused: (key) => createControlIndex(controls).ofKey(key)?.action === 'pause',
     defer: (task) => void tasks.push(task),
     after: (ms, task) => {
       timers.push({ ms, task });
@@ -180,6 +200,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     simulated,
     unprepared,
     expired,
+    rejected,
+    controls,
     lookups,
     timers,
     runTasks,

@@ -23,6 +23,7 @@ function createTestSite({ messages = 100, connections = 10 } = {}) {
     hosts: HOSTS,
     route: null,
     provider: 'one.test',
+    lane: 'primary',
     readAt: clock.now(),
   });
   for (let seq = 1; seq <= messages; seq++) site.add(assignment(seq));

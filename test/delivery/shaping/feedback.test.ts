@@ -62,7 +62,7 @@ function createTestFeedback() {
   let seq = 0;
   const begin = (account_id = 'acct_one'): SlotReservation => {
     const message = readyMessage(++seq, { account_id });
-    site.add({ message, hosts: [], route: null, provider: null, readAt: clock.now() });
+    site.add({ message, hosts: [], route: null, lane: 'primary', provider: null, readAt: clock.now() });
     const next = site.reserve(() => true);
     if (typeof next === 'string') throw new Error(next);
     return next.reservation;
@@ -77,6 +77,7 @@ function createTestFeedback() {
       message: readyMessage(++seq, { account_id }),
       hosts: [],
       route: null,
+      lane: 'primary',
       provider: null,
       readAt: clock.now(),
     });

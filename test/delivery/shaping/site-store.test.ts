@@ -40,6 +40,7 @@ function startTestStore(store = startStore(heldClock())) {
       message: readyMessage(1, { account_id }),
       hosts: [],
       route: null,
+      lane: 'primary',
       provider: null,
       readAt: clock.now(),
     });

@@ -12,7 +12,7 @@ function reachHost({ dns }: DoctorSetup): void {
 
 describeBroken(
   'a broken network',
-  ['resolver', 'source-addresses', 'outbound-smtp', 'egress-proxies', 'listeners'],
+  ['resolver', 'source-addresses', 'outbound-smtp', 'egress-proxies', 'secondary-lane', 'listeners'],
   [
     {
       title: 'resolver that answers for names that do not exist',
@@ -45,6 +45,54 @@ describeBroken(
       },
       status: 'warning',
       reason: /A lookup takes \d{3} ms/,
+    },
+    {
+      title: 'relay of the secondary lane that refuses connections',
+      check: 'secondary-lane',
+      break: async ({ config }) => {
+        config.secondary = {
+          type: 'relay',
+          host: '127.0.0.1',
+          port: await freePort(),
+          tls: 'verified',
+          allowUnverifiedAuth: false,
+          share: 0.1,
+          perHour: 1000,
+        };
+      },
+      status: 'failure',
+      reason: /The relay of the secondary lane cannot be used: connection refused/,
+    },
+    {
+      title: 'relay that SPF does not include',
+      check: 'secondary-lane',
+      break: ({ config, big }) => {
+        config.secondary = {
+          type: 'relay',
+          host: big.host,
+          port: big.port,
+          tls: 'none',
+          allowUnverifiedAuth: false,
+          share: 0.1,
+          perHour: 1000,
+        };
+      },
+      status: 'warning',
+      reason: /SPF of the domains does not include the relay/,
+      fix: /spfInclude/,
+    },
+    {
+      title: 'pool of the secondary lane without a source address',
+      check: 'secondary-lane',
+      break: ({ config }) => {
+        config.delivery.egress = [
+          { name: 'main', address: '127.0.0.1', pools: ['default'] },
+          { name: 'second', pools: ['secondary'] },
+        ];
+      },
+      status: 'warning',
+      reason: /Mail does not change to the secondary lane: no entry of delivery\.egress/,
+      fix: /\[\[delivery\.egress\]\]/,
     },
     {
       title: 'source address that the machine does not have',

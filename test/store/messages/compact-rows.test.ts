@@ -471,7 +471,13 @@ describe('a migrated database of schema 16', () => {
     expect(old.queue.length).toBeGreaterThan(10);
     // The column is `lane`; the row has it as `priority`.
     for (const { lane, ...row } of old.queue as { seq: number; lane: number }[])
-      expect(tables.queue.get(row.seq)).toEqual({ ...row, priority: lane, held: 0 });
+      expect(tables.queue.get(row.seq)).toEqual({
+        ...row,
+        priority: lane,
+        held: 0,
+        secondary: 0,
+        reroute: null,
+      });
     const listed = tables.webhookDeliveries.list({ webhook: 1, states: [], beforeSeq: 10_000, limit: 1000 });
     for (const { event_seq, event_id, kind } of listed.rows) {
       const event = old.events.find(({ seq }) => seq === event_seq);

@@ -6,7 +6,7 @@ import { openDatabase } from '../../../src/store/database.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { HELD } from '../../../src/store/messages/queue.ts';
 import { createTables, type Tables } from '../../../src/store/tables.ts';
-import { enqueue, insertAccount } from '../../support/store.ts';
+import { enqueue, insertAccount, insertDomain } from '../../support/store.ts';
 import { createShell } from '../run.ts';
 
 let shell: ReturnType<typeof createShell>;
@@ -230,5 +230,56 @@ describe('queue cancel', () => {
     expect(events.map(({ kind, data }) => `${kind} ${data}`)).toEqual([
       'email_failed {"reason":"cancelled"}',
     ]);
+  });
+});
+
+describe('queue retry of an account that is disabled', () => {
+  it('states that its messages are held, and why', async () => {
+    const [first] = [deferred(), deferred()];
+    store((tables) => {
+      const account = tables.accounts.get('acct_one');
+      if (account === null) throw new Error('there is no account');
+      tables.accounts.update({ ...account, status: 'disabled' });
+      insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'shop.example' }, 0);
+    });
+    const { status, err } = await shell.run('queue', 'retry', '--account', 'acct_one', '--yes');
+    expect(status).toBe(1);
+    expect(err).toContain('2 messages not retried: The message is held because its account is disabled');
+    expect(err).not.toContain('changed in the meantime');
+    expect((await shell.run('queue', 'retry', first.message_id)).err).toContain('its account is disabled');
+  });
+});
+
+describe('queue pause, explain and purge without a daemon', () => {
+  it('work on the database, and state what only the daemon knows', async () => {
+    const { message_id: id } = deferred();
+    const pause = [
+      'queue',
+      'pause',
+      '--destination',
+      'example.net',
+      '--reason',
+      'maintenance',
+      '--until',
+      '2h',
+    ];
+    expect((await shell.run(...pause)).out).toMatch(/^Paused: destination example\.net until /);
+    const text = (await shell.run('queue', 'explain', id)).out;
+    expect(text).toContain('Mail to example.net is paused by the operator until');
+    expect(text).toContain('"postrider queue resume --destination example.net"');
+    expect(text).toContain('Not known:');
+    expect(text).toContain('it does not run');
+    expect((await shell.run('queue', 'explain', 'example.net')).out).toContain(
+      '1 × Mail to example.net is paused',
+    );
+    expect(await shell.run('queue', 'explain', '--site', 'example.net')).toMatchObject({ status: 1 });
+    expect(await shell.run('queue', 'explain', 'msg_0_none')).toMatchObject({ status: 1 });
+    expect((await shell.run('queue', 'list')).out).toContain('paused');
+    expect((await shell.run('queue', 'resume', '--destination', 'example.net')).status).toBe(0);
+    expect((await shell.run('queue', 'explain', id)).out).toContain('The last attempt was deferred');
+    const purge = ['queue', 'purge', '--destination', 'example.net', '--reason', 'test'];
+    expect((await shell.run(...purge, '--dry-run')).out).toBe('1 waiting message would be purged');
+    expect((await shell.run(...purge, '--yes')).out).toBe('1 message purged');
+    expect((await shell.run('queue', 'explain', id)).out).toContain('It is cancelled since');
   });
 });

@@ -1,22 +1,24 @@
 import { Command } from 'commander';
-import { type Clock, iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import { storedObstacle } from '../../delivery/egress/stored-obstacle.ts';
 import { presentMessage } from '../../events/message-view.ts';
 import { createRecorder } from '../../events/record.ts';
-import { normalizeDomain } from '../../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../../sending/queued-mail.ts';
-import type { ListedInQueue, QueueCounts, QueueFilter } from '../../store/messages/queue-list.ts';
+import type { QueueCounts, QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { CliContext, CliDeps } from '../context.ts';
-import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
+import { ROWS, rowLimit } from '../output/row-limit.ts';
+import { changeCommands } from './change.ts';
+import { controlCommands } from './control.ts';
+import { explainCommand } from './explain.ts';
+import { describe, type FilterOptions, filterOf } from './filter.ts';
+import { type ListOptions, listQueue, showQueued } from './list.ts';
 
-/** `postrider queue list|show|retry|cancel`. */
+/** `postrider queue`: its commands `retry` and `cancel` are here, the others in the files of this folder. */
 export function queueCommand(context: CliContext): Command {
   const command = new Command('queue').description('Manage the delivery queue').addHelpText(
     'after',
     `
-States: queued, sending, deferred, paused (held with its campaign), held (its account is disabled, the verification of its
+States: queued, sending, deferred, paused (held with its campaign, or paused by the operator), held (its account is disabled, the verification of its
 domain has failed, or it was restored), scheduled (not due yet and never attempted). Messages of a disabled account or a failed
 domain are sent when the account is enabled or the domain verified again, unless they expire before. Totals by
 destination count them as paused.
@@ -46,6 +48,8 @@ Examples:
       .option('--json', 'print JSON')
       .action((ids: string[], options: ActOptions) => act(context, ids, action, options));
   }
+  command.addCommand(explainCommand(context));
+  for (const added of [...controlCommands(context), ...changeCommands(context)]) command.addCommand(added);
   return command;
 }
 
@@ -54,18 +58,6 @@ function withFilters(command: Command): Command {
     .option('--account <id>', 'only of this account')
     .option('--destination <domain>', 'only to this recipient domain')
     .option('--campaign <id>', 'only of this campaign');
-}
-
-interface FilterOptions {
-  account?: string;
-  destination?: string;
-  campaign?: string;
-}
-
-interface ListOptions extends FilterOptions {
-  domain?: string;
-  limit: number;
-  json?: boolean;
 }
 
 interface ActOptions extends FilterOptions {
@@ -135,6 +127,10 @@ async function actOnIds(
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
 
+/** Refusals of messages that are held: their texts state what releases them. */
+const HELD = /^The message is held /;
+const CHANGED = 'changed in the meantime and were skipped';
+
 /** Messages in one commit. */
 const BATCH_SIZE = 200;
 
@@ -153,6 +149,8 @@ async function actOnMatching(
 
   let changed = 0;
   let skipped = 0;
+  /** Refusals that say why, such as that the account is disabled, with the number of messages. */
+  const refusals = new Map<string, number>();
   const deferred = action.verb === 'retry';
   for (let afterSeq = 0; changed + skipped < count; ) {
     const page = tables.queue.waiting(filter, { deferred, afterSeq, limit: BATCH_SIZE });
@@ -160,9 +158,14 @@ async function actOnMatching(
     if (last === undefined) break;
     afterSeq = last.seq;
     const results = await Promise.all(page.map(({ message_id }) => action.apply(mail, message_id)));
-    const refused = results.filter(isRefusal).length;
-    skipped += refused;
-    changed += results.length - refused;
+    for (const result of results) {
+      if (!isRefusal(result)) changed++;
+      else {
+        skipped++;
+        const reason = HELD.test(result.message) ? result.message : CHANGED;
+        refusals.set(reason, (refusals.get(reason) ?? 0) + 1);
+      }
+    }
   }
 
   if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
@@ -170,7 +173,9 @@ async function actOnMatching(
   else if (held === 0) context.note(`No ${noun} message${describe(filter)}`);
   const notes = [
     ...(held === 0 ? [] : [`${amount(held)} still held: ${releaseHint(tables, held)}`]),
-    ...(skipped === 0 ? [] : [`${amount(skipped)} changed in the meantime and were skipped`]),
+    ...Array.from(refusals, ([reason, messages]) =>
+      reason === CHANGED ? `${amount(messages)} ${CHANGED}` : `${amount(messages)} not retried: ${reason}`,
+    ),
   ];
   if (notes.length === 0) return;
   if (changed > 0) context.partial(notes.join('; '));
@@ -189,145 +194,4 @@ function amount(messages: number): string {
 
 function capitalized(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
-}
-
-function describe({ accountId, destination, campaignId }: QueueFilter): string {
-  return [
-    destination === undefined ? '' : ` to ${destination}`,
-    accountId === undefined ? '' : ` of account ${accountId}`,
-    campaignId === undefined ? '' : ` of campaign ${campaignId}`,
-  ].join('');
-}
-
-/** Null if a named object does not exist, which is reported. */
-function filterOf(
-  context: CliContext,
-  tables: Tables,
-  { account, destination, campaign, domain }: FilterOptions & { domain?: string },
-): QueueFilter | null {
-  const filter: QueueFilter = {};
-  if (account !== undefined) {
-    if (tables.accounts.get(account) === null) return missing(context, `There is no account ${account}`);
-    filter.accountId = account;
-  }
-  if (destination !== undefined) {
-    const name = normalizeDomain(destination);
-    if (name === null) {
-      context.usage(`--destination: ${destination} is not a domain name`);
-      return null;
-    }
-    filter.destination = name;
-  }
-  if (campaign !== undefined) {
-    const accounts = account === undefined ? tables.accounts.list().map((row) => row.account_id) : [account];
-    if (accounts.every((id) => tables.campaigns.get(id, campaign) === null))
-      return missing(context, `There is no campaign ${campaign}`);
-    filter.campaignId = campaign;
-  }
-  if (domain !== undefined) {
-    const row = tables.domains.byId(domain);
-    if (row === null || (account !== undefined && row.account_id !== account))
-      return missing(context, `There is no domain ${domain}`);
-    filter.domainId = domain;
-  }
-  return filter;
-}
-
-function missing(context: CliContext, message: string): null {
-  context.fail(message);
-  return null;
-}
-
-async function listQueue(context: CliContext, options: ListOptions): Promise<void> {
-  const { tables, clock } = await context.open();
-  const filter = filterOf(context, tables, options);
-  if (filter === null) return;
-  const json = options.json === true;
-  if (Object.keys(filter).length === 0) {
-    const rows = tables.queue.byDestination().map((row) => ({
-      destination: row.destination,
-      messages: row.messages,
-      sending: row.sending,
-      deferred: row.deferred,
-      scheduled: row.scheduled,
-      paused: row.paused,
-      transactional: row.transactional,
-      oldestDueAt: row.oldest_due === null ? null : iso(row.oldest_due),
-    }));
-    const shown = json
-      ? rows
-      : rows.map(({ destination, messages, sending, deferred, scheduled, paused, oldestDueAt }) => ({
-          destination,
-          messages,
-          sending,
-          deferred,
-          scheduled,
-          paused,
-          due: oldestDueAt ?? '',
-        }));
-    return context.printRows(shown, { json, empty: 'The queue is empty' });
-  }
-  const rows = tables.queue.list(filter, options.limit + 1);
-  const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock));
-  const shown = json
-    ? page
-    : page.map(({ messageId, state, recipient, attempts, nextAttemptAt, heldBecause }) => ({
-        message: messageId,
-        state,
-        recipient,
-        attempts,
-        next: nextAttemptAt ?? heldBecause?.replaceAll('_', ' ') ?? '',
-      }));
-  context.printRows(shown, { json, empty: `No queued message${describe(filter)}` });
-  if (rows.length > options.limit) noteMore(context, options.limit);
-}
-
-async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
-  const deps = await context.open();
-  const { tables, clock } = deps;
-  const message = tables.messages.byId(id);
-  if (message === null) return context.fail(`There is no message ${id}`);
-  const queued = tables.queue.listed(message.seq);
-  if (queued === null)
-    return context.fail(
-      `${id} is not in the queue: it is ${message.status}; see "postrider message show ${id}"`,
-    );
-  const last = tables.messages.attemptsOf(message.seq).at(-1);
-  const lastReport: { reply?: unknown; classification?: string } =
-    last === undefined ? {} : JSON.parse(last.report);
-  const isWaiting = queued.ready === 1 && queued.lease === null;
-  const obstacle = isWaiting ? storedObstacle(deps, { ...message, priority: queued.priority }) : null;
-  const view = {
-    ...queuedView(queued, clock),
-    // The limit of a source address.
-    ...(obstacle === null ? {} : { nextAttemptAt: iso(obstacle.until) }),
-    waitsFor: obstacle?.text ?? null,
-    lastReply: lastReport.reply ?? null,
-    lastClassification: lastReport.classification ?? null,
-  };
-  context.printRecord(view, { json });
-}
-
-function queuedView(row: ListedInQueue, clock: Clock) {
-  return {
-    messageId: row.message_id,
-    state: stateOf(row, clock),
-    status: row.status,
-    recipient: row.recipient,
-    stream: row.priority === 0 ? 'transactional' : 'marketing',
-    attempts: row.attempts,
-    // Held messages have no next attempt.
-    nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),
-    heldBecause: row.hold_reason,
-    accountId: row.account_id,
-    expiresAt: iso(row.expires_at),
-  };
-}
-
-/** The state for people, who distinguish held and scheduled messages from queued and deferred ones. */
-function stateOf({ paused, hold_reason, lease, ready, status, due_at }: ListedInQueue, clock: Clock): string {
-  if (lease !== null) return 'sending';
-  if (hold_reason !== null && hold_reason !== 'campaign_paused') return 'held';
-  if (paused === 1) return 'paused';
-  return status === 'queued' && ready === 0 && due_at > clock.now() ? 'scheduled' : status;
 }

@@ -1,0 +1,67 @@
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { SECOND } from '../../core/clock.ts';
+import { OPERATOR_SOCKET } from '../../http/operator-socket.ts';
+
+/** What the daemon answered to an operation of the operator. */
+export type DaemonAnswer =
+  | { kind: 'ok'; data: unknown }
+  /** The daemon refused the operation: `message` is a sentence. */
+  | { kind: 'refused'; code: string; message: string }
+  /** There is no daemon that answers; `reason`: a clause. */
+  | { kind: 'absent'; reason: string };
+
+const TIMEOUT_MS = 10 * SECOND;
+const MAX_RESPONSE_BYTES = 8 * 2 ** 20;
+
+/** Calls an operation with the scope `operator` over the socket in `dataDir`. Never rejects. */
+export async function askDaemon(dataDir: string, path: string): Promise<DaemonAnswer> {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(await get(join(dataDir, OPERATOR_SOCKET), path));
+  } catch (error) {
+    return { kind: 'absent', reason: reasonOf(error) };
+  }
+  if (!isRecord(answer)) return { kind: 'absent', reason: 'the answer of the daemon is not an object' };
+  if (answer['success'] === true) return { kind: 'ok', data: answer['data'] };
+  const error = isRecord(answer['error']) ? answer['error'] : {};
+  return { kind: 'refused', code: String(error['code']), message: String(error['message']) };
+}
+
+function get(socketPath: string, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const call = request(
+      { socketPath, path, headers: { Host: 'localhost', Connection: 'close' }, signal },
+      (res) => {
+        const parts: Buffer[] = [];
+        let bytes = 0;
+        res.on('error', reject);
+        res.on('data', (part: Buffer) => {
+          bytes += part.length;
+          if (bytes > MAX_RESPONSE_BYTES)
+            res.destroy(new Error(`the answer of the daemon exceeds ${MAX_RESPONSE_BYTES} bytes`));
+          else parts.push(part);
+        });
+        res.on('end', () => resolve(Buffer.concat(parts).toString()));
+      },
+    );
+    call.on('error', reject);
+    call.end();
+  });
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = 'code' in error ? error.code : undefined;
+  if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'it does not run';
+  if (code === 'EACCES')
+    return 'this user may not open its operator socket; run the command as the user of the service, or as root';
+  if (error.name === 'AbortError' || error.name === 'TimeoutError')
+    return `it did not answer in ${TIMEOUT_MS / SECOND} s`;
+  return error.message;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

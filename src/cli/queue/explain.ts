@@ -1,0 +1,200 @@
+import { Command } from 'commander';
+import { z } from 'zod';
+import type { Clock } from '../../core/clock.ts';
+import { isRefusal } from '../../core/refusal.ts';
+import { explainMessage, type MessageExplanation } from '../../delivery/control/explain.ts';
+import {
+  type DestinationExplanation,
+  explainDestination,
+  readDestination,
+} from '../../delivery/control/explain-destination.ts';
+import {
+  destinationExplanationSchema,
+  messageExplanationSchema,
+  siteSchema,
+} from '../../http/api/queue/queue-schemas.ts';
+import type { CliContext } from '../context.ts';
+import { askDaemon, type DaemonAnswer } from './daemon-client.ts';
+
+/** `postrider queue explain`: asks the running daemon, or reads the database and states what it cannot know. */
+export function explainCommand(context: CliContext): Command {
+  return new Command('explain')
+    .argument('<target>', 'message id, recipient domain, or (part of) the name of a site')
+    .description('Explain why mail waits: the reason, the next attempt, the last replies, what to do')
+    .option('--site', 'the target is the name of a site')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+A site is the set of MX hosts, or the shaping profile, behind destinations: its name contains a host name or a pattern. Only
+the running daemon knows sites, routes and connections; it is asked over operator.sock in data.dir.
+
+Examples:
+  postrider queue explain msg_1769860800000_4kx0m2p9q8zt
+  postrider queue explain example.net
+  postrider queue explain --site google.com`,
+    )
+    .action(async (target: string, options: { site?: boolean; json?: boolean }) => {
+      const json = options.json === true;
+      if (options.site === true || /[\s,*]/.test(target)) return explainSites(context, target, json);
+      if (target.startsWith('msg_')) return explainOne(context, target, json);
+      return explainDomain(context, target, json);
+    });
+}
+
+async function explainOne(context: CliContext, id: string, json: boolean): Promise<void> {
+  const { tables, clock } = await context.open();
+  const answer = await ask(context, `/web-setup/queue/messages/${encodeURIComponent(id)}`);
+  if (answer.kind === 'refused') return context.fail(answer.message);
+  const explained =
+    answer.kind === 'ok'
+      ? messageExplanationSchema.parse(answer.data)
+      : explainMessage(id, { tables, clock, inspection: null, absence: answer.reason });
+  if (isRefusal(explained)) return context.refused(explained);
+  if (json) context.printJson(explained);
+  else context.print(messageText(explained, clock).join('\n'));
+}
+
+async function explainDomain(context: CliContext, name: string, json: boolean): Promise<void> {
+  const { tables, clock } = await context.open();
+  const answer = await ask(context, `/web-setup/queue/destinations/${encodeURIComponent(name)}`);
+  if (answer.kind === 'refused')
+    return answer.code === 'VALIDATION_ERROR' ? context.usage(answer.message) : context.fail(answer.message);
+  const explained =
+    answer.kind === 'ok'
+      ? destinationExplanationSchema.parse(answer.data)
+      : await explainDestination(
+          name,
+          { tables, clock, inspection: null, absence: answer.reason },
+          async (destination) => readDestination.run(tables, destination),
+        );
+  if (isRefusal(explained)) return context.refused(explained);
+  if (json) context.printJson(explained);
+  else context.print(destinationText(explained).join('\n'));
+}
+
+async function explainSites(context: CliContext, name: string, json: boolean): Promise<void> {
+  const answer = await ask(context, `/web-setup/queue/sites?name=${encodeURIComponent(name)}`);
+  if (answer.kind === 'absent')
+    return context.fail(`Only the running daemon knows its sites: ${answer.reason}`);
+  if (answer.kind === 'refused') return context.fail(answer.message);
+  const { sites } = z.object({ sites: z.array(siteSchema) }).parse(answer.data);
+  if (json) return context.printJson(sites);
+  if (sites.length === 0)
+    return context.fail(
+      `The daemon has no site whose name contains "${name}": it had no mail for ten minutes`,
+    );
+  context.print(sites.flatMap((site) => siteLines(site)).join('\n'));
+}
+
+async function ask(context: CliContext, path: string): Promise<DaemonAnswer> {
+  return askDaemon(context.existingData().dir, path);
+}
+
+type Explained = z.output<typeof messageExplanationSchema> | MessageExplanation;
+
+function messageText(explained: Explained, clock: Clock): string[] {
+  const { messageId, recipient, accountId, status, lane, attempts, nextAttemptAt, expiresAt } = explained;
+  return [
+    `${messageId} to ${recipient}, account ${accountId}: ${status}, ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}${lane === 'secondary' ? ', secondary lane' : ''}`,
+    '',
+    'Why it is not delivered yet:',
+    ...reasonLines(explained.reasons),
+    '',
+    `Next attempt: ${nextAttemptAt === null ? 'none scheduled' : within(nextAttemptAt, clock)}`,
+    `Expires:      ${within(expiresAt, clock)}`,
+    `Ahead of it:  ${explained.ahead} due messages of its account to ${explained.destination}`,
+    ...(explained.route === null ? [] : ['', ...routeLines(explained.route)]),
+    ...(explained.site === null ? [] : siteLines(explained.site)),
+    ...(explained.lastAttempts.length === 0 ? [] : ['', 'Last attempts:']),
+    ...explained.lastAttempts.flatMap((one) =>
+      replyLines(`attempt ${one.attempt ?? ''}, ${one.at}, ${one.lane} lane`, one),
+    ),
+    ...unknownLines(explained.unknown),
+  ];
+}
+
+function destinationText(
+  explained: z.output<typeof destinationExplanationSchema> | DestinationExplanation,
+): string[] {
+  const { destination, messages, sending, deferred, held, nextAttemptAt, oldestAcceptedAt } = explained;
+  if (messages === 0)
+    return [
+      `No mail to ${destination} is queued.`,
+      ...(explained.control === null
+        ? []
+        : [`A control is in force: ${explained.control.action}, ${explained.control.reason}`]),
+    ];
+  return [
+    `${destination}: ${messages} queued (${sending} being sent, ${deferred} deferred, ${held} held)`,
+    `Oldest of those examined: ${oldestAcceptedAt ?? ''}; next attempt: ${nextAttemptAt ?? 'none scheduled'}`,
+    '',
+    `Why the ${explained.examined} messages that are due first wait:`,
+    ...explained.reasons.flatMap((one) => reasonLines([one], `${one.messages ?? 0} × `)),
+    ...(explained.routes.length === 0 ? [] : ['', ...explained.routes.flatMap(routeLines)]),
+    ...explained.sites.flatMap(siteLines),
+    ...(explained.replies.length === 0 ? [] : ['', 'Last replies:']),
+    ...explained.replies.flatMap((one) =>
+      replyLines(`${one.messages ?? 0} ×, last ${one.at}, ${one.lane} lane`, one),
+    ),
+    ...unknownLines(explained.unknown),
+  ];
+}
+
+function reasonLines(reasons: Explained['reasons'], prefix = ''): string[] {
+  return reasons.flatMap(({ text, remedy }) => [
+    `  ${prefix}${text}`,
+    ...(remedy === null ? [] : [`    ${remedy}`]),
+  ]);
+}
+
+function routeLines(route: NonNullable<Explained['route']>): string[] {
+  if (route.failure !== null) return [`Route: ${route.failure}`];
+  const names = { mx: 'MX hosts', configured: 'delivery.routes', rerouted: 'rerouted', relay: 'relay' };
+  return [
+    `Route (${names[route.via]}, pool ${route.pool}):`,
+    ...route.hosts.map(({ name, addresses }) => `  ${name}  ${addresses.join(', ')}`),
+  ];
+}
+
+function siteLines(site: z.output<typeof siteSchema>): string[] {
+  const { connections, readAhead, suspendedUntil, pause, waitingKeys } = site;
+  const state =
+    pause !== null
+      ? `paused: ${pause.reason}`
+      : suspendedUntil !== null
+        ? `suspended until ${suspendedUntil}`
+        : 'active';
+  return [
+    `Site ${site.site}: ${state}`,
+    `  connections ${connections.used} of ${connections.allowed} (limit ${connections.limit}), read ahead ${readAhead.transactional} transactional and ${readAhead.marketing} marketing, ${waitingKeys} queues waiting`,
+  ];
+}
+
+function replyLines(
+  heading: string,
+  { host, reply, remedy, classification }: Omit<Explained['lastAttempts'][number], 'attempt'>,
+): string[] {
+  const text =
+    reply === null
+      ? 'no reply'
+      : [reply.code, reply.enhanced, reply.text].filter((part) => part !== null).join(' ');
+  return [
+    `  ${heading}${host === null ? '' : `, ${host}`}${classification === null ? '' : ` (${classification})`}`,
+    `    ${text}`,
+    ...(remedy === null ? [] : [`    ${remedy}`]),
+  ];
+}
+
+function unknownLines(unknown: readonly string[]): string[] {
+  return unknown.length === 0 ? [] : ['', 'Not known:', ...unknown.map((text) => `  ${text}`)];
+}
+
+/** `2026-02-01T12:00:00.000Z (in 5 min)`. */
+function within(at: string, clock: Clock): string {
+  const seconds = Math.round((Date.parse(at) - clock.now()) / 1000);
+  const size = Math.abs(seconds);
+  const [amount, unit] =
+    size < 120 ? [size, 's'] : size < 7200 ? [Math.round(size / 60), 'min'] : [Math.round(size / 3600), 'h'];
+  return `${at} (${seconds < 0 ? `${amount} ${unit} ago` : `in ${amount} ${unit}`})`;
+}

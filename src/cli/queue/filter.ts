@@ -1,0 +1,61 @@
+import { normalizeDomain } from '../../mail/address.ts';
+import type { QueueFilter } from '../../store/messages/queue-list.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { CliContext } from '../context.ts';
+
+/** Options that select queued messages. */
+export interface FilterOptions {
+  account?: string;
+  destination?: string;
+  campaign?: string;
+  /** Id of a sending domain. */
+  domain?: string;
+}
+
+/** The rest of a sentence: ` to example.net of account acct_…`. */
+export function describe({ accountId, destination, campaignId }: QueueFilter): string {
+  return [
+    destination === undefined ? '' : ` to ${destination}`,
+    accountId === undefined ? '' : ` of account ${accountId}`,
+    campaignId === undefined ? '' : ` of campaign ${campaignId}`,
+  ].join('');
+}
+
+/** The filter that options name. Null if a named object does not exist, which is reported. */
+export function filterOf(
+  context: CliContext,
+  tables: Tables,
+  { account, destination, campaign, domain }: FilterOptions,
+): QueueFilter | null {
+  const filter: QueueFilter = {};
+  if (account !== undefined) {
+    if (tables.accounts.get(account) === null) return missing(context, `There is no account ${account}`);
+    filter.accountId = account;
+  }
+  if (destination !== undefined) {
+    const name = normalizeDomain(destination);
+    if (name === null) {
+      context.usage(`--destination: ${destination} is not a domain name`);
+      return null;
+    }
+    filter.destination = name;
+  }
+  if (campaign !== undefined) {
+    const accounts = account === undefined ? tables.accounts.list().map((row) => row.account_id) : [account];
+    if (accounts.every((id) => tables.campaigns.get(id, campaign) === null))
+      return missing(context, `There is no campaign ${campaign}`);
+    filter.campaignId = campaign;
+  }
+  if (domain !== undefined) {
+    const row = tables.domains.byId(domain);
+    if (row === null || (account !== undefined && row.account_id !== account))
+      return missing(context, `There is no domain ${domain}`);
+    filter.domainId = domain;
+  }
+  return filter;
+}
+
+function missing(context: CliContext, message: string): null {
+  context.fail(message);
+  return null;
+}

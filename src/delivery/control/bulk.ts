@@ -1,0 +1,156 @@
+import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import type { Recorder } from '../../events/record.ts';
+import type { Reroute } from '../../store/messages/queue-controls.ts';
+import { MAX_REROUTES } from '../../store/messages/queue-controls.ts';
+import type { QueueFilter } from '../../store/messages/queue-list.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import { type ControlOrdersDeps, MAX_REASON_LENGTH, poolNames } from './orders.ts';
+
+/**
+ * Changes of many waiting messages: purging and rerouting by filter. Messages that are being sent are never changed. The
+ * work is done in small units in the order of acceptance, so that other writes are not delayed; a call that ends early
+ * states where the next one continues.
+ */
+export interface BulkChanges {
+  /** Messages that match and are not being sent. At least one field of the filter must be set. */
+  count(filter: QueueFilter): Promise<number | Refusal>;
+  /** Ends the messages with `email_failed`, reason `cancelled`; `reason` is in the diagnostic of the event. */
+  purge(filter: QueueFilter, reason: string, options?: BulkOptions): Promise<BulkResult | Refusal>;
+  /** Sends the messages by another next hop or egress pool from now on; null: normally again. */
+  reroute(filter: QueueFilter, reroute: Reroute | null, options?: BulkOptions): Promise<BulkResult | Refusal>;
+}
+
+export interface BulkOptions {
+  /** The number with which an earlier call ended. Default: 0, from the beginning. */
+  after?: number;
+  /** Whether the call should end now, before all messages are changed. Default: never. */
+  isOver?: () => boolean;
+}
+
+export interface BulkResult {
+  changed: number;
+  /** Messages that were sent, cancelled or leased meanwhile. */
+  skipped: number;
+  /** Where the next call continues; null: all matching messages are done. */
+  next: number | null;
+}
+
+export interface BulkDeps extends Pick<ControlOrdersDeps, 'config'> {
+  writer: Writer;
+  recorder: Recorder;
+  /** Reads of the queue, which may take long: on reader threads in the daemon. */
+  read: {
+    waiting(
+      filter: QueueFilter,
+      page: { deferred: boolean; afterSeq: number; limit: number },
+    ): Promise<{ seq: number }[]>;
+    counts(filter: QueueFilter): Promise<{ messages: number; sending: number }>;
+  };
+  /** Called after each unit with rerouted messages, which are read again. */
+  onRerouted?: () => void;
+}
+
+const PAGE_SIZE = 200;
+/** Messages in one unit of work. */
+const UNIT_SIZE = 20;
+
+export function createBulkChanges(deps: BulkDeps): BulkChanges {
+  const { writer, recorder, read } = deps;
+
+  async function change(
+    filter: QueueFilter,
+    apply: (tables: Tables, seq: number) => boolean,
+    { after = 0, isOver = () => false }: BulkOptions,
+    onUnit?: () => void,
+  ): Promise<BulkResult> {
+    const result = { changed: 0, skipped: 0 };
+    for (let afterSeq = after; ; ) {
+      const page = await read.waiting(filter, { deferred: false, afterSeq, limit: PAGE_SIZE });
+      for (let n = 0; n < page.length; n += UNIT_SIZE) {
+        const seqs = page.slice(n, n + UNIT_SIZE).map(({ seq }) => seq);
+        const changed = await writer.run((tables) => seqs.filter((seq) => apply(tables, seq)).length);
+        result.changed += changed;
+        result.skipped += seqs.length - changed;
+        afterSeq = seqs.at(-1) ?? afterSeq;
+        onUnit?.();
+        if (isOver()) return { ...result, next: afterSeq };
+      }
+      if (page.length < PAGE_SIZE) return { ...result, next: null };
+    }
+  }
+
+  return {
+    count: async (filter) => {
+      if (isEmpty(filter)) return noFilter();
+      const { messages, sending } = await read.counts(filter);
+      return messages - sending;
+    },
+    purge: async (filter, reason, options = {}) => {
+      const text = reason.trim();
+      if (isEmpty(filter)) return noFilter();
+      if (text === '' || text.length > MAX_REASON_LENGTH)
+        return invalid('reason', `must have 1 to ${MAX_REASON_LENGTH} characters`);
+      const diagnostic = `purged by the operator: ${text}`;
+      const fields = { reason: 'cancelled', diagnostic } as const;
+      return change(
+        filter,
+        (tables, seq) => {
+          const message = isWaiting(tables, seq) ? tables.messages.bySeq(seq) : null;
+          return message !== null && recorder.message(tables, message, { kind: 'email_failed', fields });
+        },
+        options,
+      );
+    },
+    reroute: async (filter, reroute, options = {}) => {
+      if (isEmpty(filter)) return noFilter();
+      const { pool = null } = reroute ?? {};
+      const pools = poolNames(deps.config);
+      if (pool !== null && !pools.has(pool))
+        return invalid(
+          'pool',
+          `${pool} is not an egress pool; the pools are ${[...pools].sort().join(', ')}`,
+        );
+      const number =
+        reroute === null
+          ? null
+          : await writer.run(
+              ({ queueReroutes }): number | Refusal =>
+                queueReroutes.number(reroute) ??
+                refuse(
+                  'LIMIT_REACHED',
+                  `Queued messages have ${MAX_REROUTES} different reroutes already: wait until some are delivered, or reset them`,
+                ),
+            );
+      if (isRefusal(number)) return number;
+      return change(
+        filter,
+        (tables, seq) => tables.queueReroutes.assign(seq, number),
+        options,
+        deps.onRerouted,
+      );
+    },
+  };
+}
+
+function isWaiting(tables: Tables, seq: number): boolean {
+  return tables.queue.get(seq)?.lease === null;
+}
+
+function isEmpty(filter: QueueFilter): boolean {
+  return Object.values(filter).every((value) => value === undefined);
+}
+
+function noFilter(): Refusal {
+  return invalid('filter', 'must name an account, a destination, a domain or a campaign');
+}
+
+/** `host`, `host:port` or `[ip6]:port`; port 25 by default. Null: not a next hop. */
+export function parseNextHop(text: string): { host: string; port: number } | null {
+  const [, bracketed, plain, digits = '25'] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host === undefined || port < 1 || port > 65_535) return null;
+  return { host: host.toLowerCase(), port };
+}

@@ -1,0 +1,204 @@
+import { type Clock, iso } from '../../core/clock.ts';
+import { type Refusal, refuse } from '../../core/refusal.ts';
+import { type BounceClass } from '../../mail/classify/classify.ts';
+import { BOUNCE_CLASSES } from '../../mail/classify/rules.ts';
+import type { SmtpReply } from '../../mail/reply.ts';
+import type { AttemptRow } from '../../store/messages/message-rows.ts';
+import type { MessageRow } from '../../store/messages/messages.ts';
+import type { ListedInQueue } from '../../store/messages/queue-list.ts';
+import type { Tables } from '../../store/tables.ts';
+import { createControlIndex } from './controls.ts';
+import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
+import { presentControl, type QueueControl } from './orders.ts';
+import { reasonsOf, routeFailureText, type WaitReason } from './reasons.ts';
+import { REMEDIES } from './remedies.ts';
+
+/** Why a message is not delivered yet, and what it waits for. */
+export interface MessageExplanation {
+  messageId: string;
+  accountId: string;
+  recipient: string;
+  destination: string;
+  stream: 'transactional' | 'marketing';
+  status: MessageRow['status'];
+  /** Lane of the next attempt. */
+  lane: 'primary' | 'secondary';
+  attempts: number;
+  acceptedAt: string;
+  /** When the next attempt is due; null: it is held, or final. */
+  nextAttemptAt: string | null;
+  expiresAt: string;
+  /** The deciding one first. */
+  reasons: WaitReason[];
+  /** Due messages of the same account to the same destination that precede it, counted up to `MAX_AHEAD`. */
+  ahead: number;
+  /** The last attempts, the latest first. */
+  lastAttempts: ExplainedAttempt[];
+  /** Null: not known, see `unknown`. */
+  route: ExplainedRoute | null;
+  site: ExplainedSite | null;
+  /** What could not be determined, and why. */
+  unknown: string[];
+}
+
+export interface ExplainedAttempt {
+  attempt: number;
+  at: string;
+  lane: AttemptRow['lane'];
+  /** The host that decided, and its address; null: no host was contacted. */
+  host: string | null;
+  address: string | null;
+  reply: SmtpReply | null;
+  classification: string | null;
+  /** What the reply means and what to do; null: it was a success, or is unknown. */
+  remedy: string | null;
+}
+
+export interface ExplainedRoute {
+  pool: string;
+  /** `mx`: the hosts of the destination. `configured`: delivery.routes. `rerouted`, `relay`: another next hop. */
+  via: 'mx' | 'configured' | 'rerouted' | 'relay';
+  /** In the order in which they are tried; empty when there is no route. */
+  hosts: { name: string; addresses: string[] }[];
+  /** Why there is no route, a sentence; null: there is one. */
+  failure: string | null;
+}
+
+export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'pause' | 'waiting'> {
+  /** ISO 8601; null: it is not suspended. */
+  suspendedUntil: string | null;
+  pause: QueueControl | null;
+}
+
+export interface ExplainDeps {
+  tables: Tables;
+  clock: Clock;
+  /** Null: the daemon does not run, or cannot be asked. */
+  inspection: Inspection | null;
+  /** Why `inspection` is null, a clause. */
+  absence?: string;
+}
+
+/** Messages ahead are counted up to this number. */
+export const MAX_AHEAD = 10_000;
+const MAX_ATTEMPTS = 5;
+
+/** Explains a message. Refuses an unknown id. Reads a few rows. */
+export function explainMessage(messageId: string, deps: ExplainDeps): MessageExplanation | Refusal {
+  const { tables, clock, inspection } = deps;
+  const message = tables.messages.byId(messageId);
+  if (message === null) return refuse('MESSAGE_NOT_FOUND', `There is no message ${messageId}`);
+  const queued = tables.queue.listed(message.seq);
+  const facts = queued === null || inspection === null ? null : inspection.message(queued);
+  const common = {
+    messageId,
+    accountId: message.account_id,
+    recipient: message.recipient,
+    status: message.status,
+    attempts: message.attempts,
+    acceptedAt: iso(message.created_at),
+    expiresAt: iso(message.expires_at),
+    stream: message.use_case === 'tx' ? ('transactional' as const) : ('marketing' as const),
+    lastAttempts: lastAttempts(tables, message.seq),
+  };
+  if (queued === null)
+    return {
+      ...common,
+      destination: message.recipient.slice(message.recipient.lastIndexOf('@') + 1),
+      lane: 'primary',
+      nextAttemptAt: null,
+      reasons: [finalReason(message)],
+      ahead: 0,
+      route: null,
+      site: null,
+      unknown: [],
+    };
+  const controls = createControlIndex(tables.queueControls.list(clock.now()));
+  const live = inspection === null || facts === null ? null : { inspection, facts };
+  return {
+    ...common,
+    destination: queued.destination,
+    lane: queued.secondary === 1 ? 'secondary' : 'primary',
+    nextAttemptAt: queued.paused === 1 ? null : iso(queued.due_at),
+    reasons: reasonsOf(queued, controls, live, clock),
+    ahead: queued.ready === 1 ? tables.queue.ahead(queued, queued.seq, MAX_AHEAD) : 0,
+    route: facts === null ? null : presentRoute(facts, queued),
+    site: facts?.site === undefined || facts.site === null ? null : presentSite(facts.site, clock),
+    unknown: unknownOf(deps, facts),
+  };
+}
+
+export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
+  const { suspendedMs, pause, waiting: _, ...site } = facts;
+  return {
+    ...site,
+    suspendedUntil: suspendedMs === 0 ? null : iso(clock.now() + suspendedMs),
+    pause: pause === null ? null : presentControl(pause),
+  };
+}
+
+export function presentRoute(
+  { path, route }: MessageFacts,
+  { destination, secondary }: Pick<ListedInQueue, 'destination' | 'secondary'>,
+): ExplainedRoute | null {
+  if (route === null) return null;
+  const rerouted = secondary === 1 ? 'relay' : 'rerouted';
+  if (route.kind === 'failure')
+    return {
+      pool: path.pool,
+      via: path.via === null ? 'mx' : rerouted,
+      hosts: [],
+      failure: routeFailureText(destination, route.failure),
+    };
+  const via = path.via !== null ? rerouted : route.route !== null ? 'configured' : 'mx';
+  const hosts = route.hosts.map(({ name, addresses }) => ({ name, addresses: [...addresses] }));
+  return { pool: path.pool, via, hosts, failure: null };
+}
+
+/** Why the facts of the daemon are missing. */
+export function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFacts | null): string[] {
+  if (inspection === null)
+    return [
+      `Route, hosts, site and connections are known to the running daemon only: ${absence ?? 'it does not run'}.`,
+    ];
+  if (facts?.route === null) return ['The route is looked up when the message is read.'];
+  return facts !== null && facts.site === null && facts.route?.kind === 'hosts'
+    ? ['Its site is not in memory: it had no mail for ten minutes.']
+    : [];
+}
+
+function finalReason({ status, final_at }: MessageRow): WaitReason {
+  const at = final_at === null ? '' : ` since ${iso(final_at)}`;
+  const text = `It is ${status}${at} and no longer in the queue.`;
+  return { code: 'final', text, until: null, remedy: 'See "postrider message show" for its timeline.' };
+}
+
+function lastAttempts(tables: Tables, seq: number): ExplainedAttempt[] {
+  return tables.messages.attemptsOf(seq).slice(-MAX_ATTEMPTS).toReversed().map(explainAttempt);
+}
+
+export function explainAttempt({ attempt, at, lane, report }: AttemptRow): ExplainedAttempt {
+  // Written by attempt-result.
+  const stored: {
+    action?: string;
+    classification?: string;
+    reply?: SmtpReply | null;
+    sessions?: { host: string; address: string; reply?: SmtpReply | null }[];
+  } = JSON.parse(report);
+  const { sessions = [], reply = null, classification = null } = stored;
+  const deciding = sessions.findLast((session) => session.reply?.code === reply?.code) ?? sessions.at(-1);
+  return {
+    attempt,
+    at: iso(at),
+    lane,
+    host: deciding?.host ?? null,
+    address: deciding === undefined || deciding.address === '' ? null : deciding.address,
+    reply,
+    classification,
+    remedy: isBounceClass(classification) ? REMEDIES[classification] : null,
+  };
+}
+
+function isBounceClass(text: string | null): text is BounceClass {
+  return text !== null && (BOUNCE_CLASSES as readonly string[]).includes(text);
+}

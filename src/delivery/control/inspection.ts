@@ -1,0 +1,110 @@
+import type { QueuedMessage, QueueKey } from '../../store/messages/queue.ts';
+import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
+import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
+import type { EgressPools } from '../routing/egress.ts';
+import type { RouteCache } from '../routing/route-cache.ts';
+import type { RouteResult } from '../routing/routes.ts';
+import type { Claims } from '../scheduling/claims.ts';
+import type { Parking } from '../scheduling/parking.ts';
+import type { Site } from '../scheduling/site.ts';
+import type { Sites } from '../scheduling/sites.ts';
+import type { Controls } from './controls.ts';
+
+/** What only the running daemon knows about queued mail. It changes nothing and begins no lookup. */
+export interface Inspection {
+  /** The path, the route and the site of a message, and what stops it there. */
+  message(message: QueuedMessage): MessageFacts;
+  /** Sites in memory with mail, those with the most connections first. */
+  sites(): SiteFacts[];
+  /** What stops all mail, a clause; null: nothing does. */
+  stopped(): string | null;
+  sessions(): { used: number; limit: number };
+}
+
+export interface MessageFacts {
+  path: DeliveryPath;
+  /** Null: it is not known; it is looked up when the message is read. */
+  route: RouteResult | null;
+  site: SiteFacts | null;
+  /** Its domain or account is parked; null: neither is. */
+  parked: { kind: 'domain' | 'account'; ms: number } | null;
+  /** It is read ahead, and waits in memory for a connection. */
+  readAhead: boolean;
+}
+
+export interface SiteFacts {
+  site: string;
+  pool: string;
+  /** Ms until it is probed; 0: it is not suspended. */
+  suspendedMs: number;
+  pause: QueueControlRow | null;
+  /** `limit`: of its profile; `allowed`: now, fewer after an outage. */
+  connections: { used: number; allowed: number; limit: number };
+  /** Messages in memory that wait for a connection, transactional and marketing. */
+  readAhead: { transactional: number; marketing: number };
+  /** Pairs of account and destination with mail that wait for their turn. */
+  waitingKeys: number;
+  waiting: QueueKey[];
+}
+
+export interface InspectionDeps {
+  sites: Sites;
+  parking: Pick<Parking, 'domainWait' | 'accountWait'>;
+  routes: Pick<RouteCache, 'peek'>;
+  paths: DeliveryPaths;
+  egress: Pick<EgressPools, 'ipv6Of'>;
+  controls: Pick<Controls, 'ofSite'>;
+  claims: Pick<Claims, 'has'>;
+  sessions(): { used: number; limit: number };
+  stopped(): string | null;
+}
+
+const MAX_SITES = 200;
+const MAX_WAITING = 20;
+
+export function createInspection(deps: InspectionDeps): Inspection {
+  const { sites, parking, routes, paths, egress, controls, claims } = deps;
+
+  const factsOf = (site: Site): SiteFacts => ({
+    site: site.key,
+    pool: site.pool,
+    suspendedMs: Math.ceil(site.suspendedMs()),
+    pause: controls.ofSite(site),
+    connections: { ...site.connections(), limit: site.profile.connections },
+    readAhead: { transactional: site.backlogSize(0), marketing: site.backlogSize(1) },
+    waitingKeys: site.waitingCount(),
+    waiting: site.waitingKeys().slice(0, MAX_WAITING),
+  });
+
+  return {
+    stopped: deps.stopped,
+    sessions: deps.sessions,
+    message: (message) => {
+      const path = paths.of(message);
+      const route = routes.peek(message.destination, egress.ipv6Of(path.pool), path.via);
+      const site =
+        route?.kind === 'hosts' ? sites.find(message.destination, route.hosts, route.route, path.pool) : null;
+      const domainMs = parking.domainWait(message.domain_id);
+      const accountMs = parking.accountWait(message.account_id);
+      return {
+        path,
+        route,
+        site: site === null ? null : factsOf(site),
+        parked:
+          domainMs > 0
+            ? { kind: 'domain', ms: domainMs }
+            : accountMs > 0
+              ? { kind: 'account', ms: accountMs }
+              : null,
+        readAhead: claims.has(message.seq),
+      };
+    },
+    sites: () =>
+      [...sites.all()]
+        .toSorted(
+          (a, b) => b.connections().used - a.connections().used || b.waitingCount() - a.waitingCount(),
+        )
+        .slice(0, MAX_SITES)
+        .map(factsOf),
+  };
+}

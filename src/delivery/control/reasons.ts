@@ -1,0 +1,202 @@
+import { type Clock, iso } from '../../core/clock.ts';
+import { type LocalFailure } from '../../mail/classify/classify.ts';
+import type { HoldReason } from '../../store/messages/queue.ts';
+import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
+import type { ListedInQueue } from '../../store/messages/queue-list.ts';
+import { type ControlIndex, describeControl } from './controls.ts';
+import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
+
+/** Why mail is not sent now. */
+export interface WaitReason {
+  code:
+    | 'final'
+    | 'sending'
+    | 'held'
+    | 'paused'
+    | 'rejected'
+    | 'scheduled'
+    | 'deferred'
+    | 'stopped'
+    | 'parked'
+    | 'no_route'
+    | 'route_unknown'
+    | 'site_suspended'
+    | 'site_busy'
+    | 'sessions_used'
+    | 'in_line';
+  /** A sentence. */
+  text: string;
+  /** ISO 8601: when this ends by itself; null: not by itself, or not known. */
+  until: string | null;
+  /** What the operator can do; null: nothing is needed. */
+  remedy: string | null;
+}
+
+const HOLDS: Record<HoldReason, { text: string; remedy: string }> = {
+  campaign_paused: {
+    text: 'Its campaign is paused.',
+    remedy: 'Resume the campaign: "postrider campaign resume".',
+  },
+  account_disabled: {
+    text: 'Its account is disabled.',
+    remedy: 'Enable the account: "postrider account enable".',
+  },
+  domain_failed: {
+    text: 'The verification of its sending domain has failed.',
+    remedy: 'Correct the DNS records that "postrider domain verify" names.',
+  },
+  restored: {
+    text: 'It is held since a restore, because the original may have sent it.',
+    remedy: 'Decide about it with "postrider restore held" and "postrider restore release".',
+  },
+  being_released: {
+    text: 'It was held and is being released.',
+    remedy: 'Nothing: it is due within seconds.',
+  },
+};
+
+/** The reasons for a message in the queue, the deciding one first. `live` null: the daemon does not run. */
+export function reasonsOf(
+  queued: ListedInQueue,
+  controls: ControlIndex,
+  live: { inspection: Inspection; facts: MessageFacts } | null,
+  clock: Clock,
+): WaitReason[] {
+  if (queued.lease !== null && (live !== null || queued.status === 'sending'))
+    return [reason('sending', 'It is being sent now.')];
+  const reasons: WaitReason[] = [];
+  const control = controls.ofKey(queued);
+  if (control !== null) reasons.push(controlReason(control));
+  const pause = siteControl(controls, live?.facts ?? null);
+  if (pause !== null) reasons.push(controlReason(pause));
+  const hold = queued.hold_reason ?? (queued.paused === 1 ? 'campaign_paused' : null);
+  if (hold !== null) reasons.push({ code: 'held', ...HOLDS[hold], until: null });
+  else if (queued.ready === 0 && queued.due_at > clock.now()) reasons.push(dueReason(queued));
+  if (live !== null) {
+    reasons.push(...liveReasons(queued, live, clock));
+    if (reasons.length === 0 && live.facts.route === null)
+      reasons.push(
+        reason('route_unknown', 'Its mail hosts are being looked up in DNS, or will be when it is read.'),
+      );
+  }
+  if (reasons.length === 0)
+    reasons.push(
+      live === null
+        ? reason('in_line', 'It is due, and would be sent by a running daemon.', null, 'Start the daemon.')
+        : reason('in_line', 'It is due and is sent within a second or two.'),
+    );
+  return reasons;
+}
+
+function liveReasons(
+  queued: ListedInQueue,
+  { inspection, facts }: { inspection: Inspection; facts: MessageFacts },
+  clock: Clock,
+): WaitReason[] {
+  const reasons: WaitReason[] = [];
+  const until = (ms: number) => iso(clock.now() + ms);
+  const stopped = inspection.stopped();
+  if (stopped !== null)
+    reasons.push(
+      reason('stopped', `No mail is sent: ${stopped}.`, null, 'Run "postrider doctor"; see the log.'),
+    );
+  if (facts.parked !== null)
+    reasons.push(
+      reason(
+        'parked',
+        `Mail of this ${facts.parked.kind} cannot be prepared.`,
+        until(facts.parked.ms),
+        'See the log for the error, such as a key that cannot be read.',
+      ),
+    );
+  const isDue = queued.ready === 1 || queued.due_at <= clock.now();
+  if (!isDue) return reasons;
+  if (facts.route?.kind === 'failure')
+    reasons.push(
+      reason('no_route', routeFailureText(queued.destination, facts.route.failure), null, ROUTE_REMEDY),
+    );
+  else if (facts.site !== null) reasons.push(...siteReasons(facts.site, until));
+  const sessions = inspection.sessions();
+  if (sessions.used >= sessions.limit)
+    reasons.push(
+      reason(
+        'sessions_used',
+        `All ${sessions.limit} sessions are in use (delivery.connections).`,
+        null,
+        'Raise delivery.connections if this lasts, and the limit of open files with it.',
+      ),
+    );
+  return reasons;
+}
+
+const ROUTE_REMEDY =
+  'Query the MX records with "dig MX"; if other domains fail as well, run "postrider doctor" to check the resolver.';
+
+export function routeFailureText(destination: string, failure: LocalFailure): string {
+  return `There is no route to ${destination}: ${failure.replaceAll('-', ' ')}.`;
+}
+
+/** What delays the mail of a site. */
+export function siteReasons(site: SiteFacts, until: (ms: number) => string): WaitReason[] {
+  if (site.suspendedMs > 0)
+    return [
+      reason(
+        'site_suspended',
+        `The mail hosts of the site ${site.site} could not be reached; one connection tries them at ${until(site.suspendedMs)}.`,
+        until(site.suspendedMs),
+        'If other sites are reachable, the cause is on their side. Else run "postrider doctor".',
+      ),
+    ];
+  const { used, allowed, limit } = site.connections;
+  if (used < Math.min(allowed, limit)) return [];
+  const recovering = allowed < limit ? ` It recovers from an outage; its limit is ${limit}.` : '';
+  return [
+    reason(
+      'site_busy',
+      `All ${used} connections that the site ${site.site} may have are in use.${recovering}`,
+      null,
+      recovering === '' ? 'Raise "connections" of its shaping profile if the receiver permits it.' : null,
+    ),
+  ];
+}
+
+function dueReason({ status, due_at, attempts }: ListedInQueue): WaitReason {
+  const at = iso(due_at);
+  return status === 'queued' && attempts === 0
+    ? reason('scheduled', `It is scheduled for ${at}.`, at)
+    : reason(
+        'deferred',
+        `The last attempt was deferred; the next one is at ${at}.`,
+        at,
+        'To try it earlier: "postrider queue retry".',
+      );
+}
+
+export function controlReason(control: QueueControlRow): WaitReason {
+  const text = describeControl(control);
+  const flag = `--${control.scope} ${control.scope === 'site' ? `'${control.target}'` : control.target}`;
+  return {
+    code: control.action === 'pause' ? 'paused' : 'rejected',
+    text: `${text.charAt(0).toUpperCase()}${text.slice(1)}.`,
+    until: control.until === null ? null : iso(control.until),
+    remedy: `To end this: "postrider queue resume ${flag}".`,
+  };
+}
+
+/** The pause of the site or the pool. */
+function siteControl(controls: ControlIndex, facts: MessageFacts | null): QueueControlRow | null {
+  if (facts === null) return null;
+  const { path, site } = facts;
+  return site === null
+    ? controls.ofSite({ key: '', pool: path.pool })
+    : controls.ofSite({ key: site.site, pool: site.pool });
+}
+
+function reason(
+  code: WaitReason['code'],
+  text: string,
+  until: string | null = null,
+  remedy: string | null = null,
+): WaitReason {
+  return { code, text, until, remedy };
+}

@@ -1,0 +1,142 @@
+import { z } from 'zod';
+import { type Clock, SECOND } from '../../../core/clock.ts';
+import type { Log } from '../../../core/log.ts';
+import { invalid, isRefusal, type Refusal } from '../../../core/refusal.ts';
+import { type BulkChanges, type BulkResult, parseNextHop } from '../../../delivery/control/bulk.ts';
+import { normalizeDomain } from '../../../mail/address.ts';
+import type { Reroute } from '../../../store/messages/queue-controls.ts';
+import type { QueueFilter } from '../../../store/messages/queue-list.ts';
+import { type ApiResponse, type Route, route } from '../../route.ts';
+import { bulkSchema, filterSchema } from './queue-schemas.ts';
+
+export interface QueueChangeDeps {
+  bulk: BulkChanges;
+  /** Monotonic. */
+  clock: Clock;
+  log: Log;
+}
+
+/** A request ends after this time, and states where the next one continues. */
+const MAX_REQUEST_MS = 15 * SECOND;
+
+/** `/web-setup/queue/purge` and `/reroute`: changes of many waiting messages. */
+export function queueChangeRoutes({ bulk, clock, log }: QueueChangeDeps): Route[] {
+  async function run(
+    call: { body: ChangeInput; caller: { keyId: string } },
+    action: string,
+    apply: (
+      filter: QueueFilter,
+      options: { after: number; isOver: () => boolean },
+    ) => Promise<BulkResult | Refusal>,
+  ): Promise<ApiResponse | Refusal> {
+    const { dryRun = false, after = 0 } = call.body;
+    const filter = normalized(call.body.filter);
+    if (isRefusal(filter)) return filter;
+    const matched = await bulk.count(filter);
+    if (isRefusal(matched)) return matched;
+    if (dryRun) return { status: 200, data: { matched, changed: 0, skipped: 0, next: null } };
+    const end = clock.now() + MAX_REQUEST_MS;
+    const result = await apply(filter, { after, isOver: () => clock.now() >= end });
+    if (isRefusal(result)) return result;
+    log.warn({ action, filter, ...result, by: call.caller.keyId }, 'queued messages changed by the operator');
+    return { status: 200, data: { matched, ...result } };
+  }
+
+  return [
+    route({
+      method: 'POST',
+      path: '/web-setup/queue/purge',
+      operationId: 'purgeQueue',
+      tag: 'Queue',
+      summary: 'Cancel waiting messages',
+      description:
+        'Records `email_failed` with the reason `cancelled` for each. Messages that are being sent are not changed. With `dryRun` messages are only counted.',
+      scope: 'operator',
+      body: changeSchema
+        .extend({ reason: z.string().describe('In the `diagnostic` of the events.') })
+        .meta({ id: 'QueuePurgeInput' }),
+      example: { filter: { destination: 'example.net' }, reason: 'Sent by mistake', dryRun: true },
+      responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
+      refusals: ['QUERY_TOO_BROAD'],
+      narrowBy: [],
+      handle: (call) =>
+        run(call, 'purge', (filter, options) => bulk.purge(filter, call.body.reason, options)),
+    }),
+    route({
+      method: 'POST',
+      path: '/web-setup/queue/reroute',
+      operationId: 'rerouteQueue',
+      tag: 'Queue',
+      summary: 'Send waiting messages by another route',
+      description:
+        'By `via`, by the egress pool `pool`, or normally again with `reset`. The due times do not change.',
+      scope: 'operator',
+      body: changeSchema
+        .extend({
+          via: z.string().optional().describe('Next hop: `host:port`; port 25 by default.'),
+          tls: z
+            .enum(['none', 'opportunistic', 'required', 'verified'])
+            .optional()
+            .describe('For `via`. Default: `opportunistic`.'),
+          pool: z.string().optional(),
+          reset: z.boolean().optional(),
+        })
+        .meta({ id: 'QueueRerouteInput' }),
+      example: { filter: { destination: 'example.net' }, via: 'relay.example.com:25' },
+      responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
+      refusals: ['QUERY_TOO_BROAD', 'LIMIT_REACHED'],
+      narrowBy: [],
+      handle: (call) => {
+        const reroute = rerouteOf(call.body);
+        return isRefusal(reroute)
+          ? reroute
+          : run(call, 'reroute', (filter, options) => bulk.reroute(filter, reroute, options));
+      },
+    }),
+  ];
+}
+
+const changeSchema = z.object({
+  filter: filterSchema,
+  dryRun: z.boolean().optional(),
+  after: z.int().min(0).optional().describe('`next` of an earlier response.'),
+});
+type ChangeInput = z.output<typeof changeSchema>;
+
+const EXAMPLE = { matched: 120, changed: 120, skipped: 0, next: null };
+
+function normalized({
+  accountId,
+  destination,
+  domainId,
+  campaignId,
+}: ChangeInput['filter']): QueueFilter | Refusal {
+  const filter: QueueFilter = {
+    ...(accountId === undefined ? {} : { accountId }),
+    ...(domainId === undefined ? {} : { domainId }),
+    ...(campaignId === undefined ? {} : { campaignId }),
+  };
+  if (destination === undefined) return filter;
+  const name = normalizeDomain(destination);
+  return name === null
+    ? invalid('filter.destination', 'is not a domain name')
+    : { ...filter, destination: name };
+}
+
+/** Null: normally again. */
+function rerouteOf(body: {
+  via?: string | undefined;
+  tls?: string | undefined;
+  pool?: string | undefined;
+  reset?: boolean | undefined;
+}): Reroute | null | Refusal {
+  const { via, tls = null, pool = null, reset = false } = body;
+  if (reset)
+    return via === undefined && pool === null
+      ? null
+      : invalid('reset', 'cannot be combined with via or pool');
+  if (via === undefined && pool === null) return invalid('via', 'is missing: name via, pool or reset');
+  if (via === undefined) return { host: null, port: null, tls: null, pool };
+  const hop = parseNextHop(via);
+  return hop === null ? invalid('via', 'must be host, host:port or [ip6]:port') : { ...hop, tls, pool };
+}

@@ -1,0 +1,131 @@
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, METHODS } from 'node:http';
+import Koa from 'koa';
+import { errorText } from '../core/errors.ts';
+import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
+import { refuse } from '../core/refusal.ts';
+import { eventLoopTurns } from '../core/slices.ts';
+import { createBodyReader } from './body/body.ts';
+import { createCallSignals } from './call-signals.ts';
+import { createFront, respond } from './front.ts';
+import { guardedHandler } from './guard.ts';
+import { createInFlight } from './in-flight.ts';
+import { refusalResponse } from './responses.ts';
+import type { Route } from './route.ts';
+import { createRouter, type RequestState } from './router.ts';
+
+/**
+ * The operations of the operator on a UNIX socket in the data directory, for the command line on this machine. Who may
+ * open the socket (mode 0600 in a directory with mode 0700) is the user of the daemon or root and could read the database
+ * as well, so no key is required. Only operations with the scope `operator` are served.
+ */
+export interface OperatorSocket {
+  /** Binds the socket. Without it the commands read the database: a failure is logged and not fatal. */
+  listen(): Promise<void>;
+  close(graceMs: number): Promise<void>;
+}
+
+/** Its name in `data.dir`. */
+export const OPERATOR_SOCKET = 'operator.sock';
+
+export interface OperatorSocketDeps {
+  path: string;
+  log: Log;
+  ids: Ids;
+  /** All routes of the API. */
+  routes: readonly Route[];
+  /** Resolves when all readable data is on disk. */
+  settled(): Promise<void>;
+}
+
+const MAX_CONNECTIONS = 16;
+const MAX_BODY_BYTES = 64 * 1024;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** The caller in records of changes. */
+const CALLER = {
+  accountId: '',
+  keyId: 'command line',
+  allowFrom: [],
+  allowEssential: false,
+  strictCompliance: false,
+};
+
+export function createOperatorSocket({
+  path,
+  log,
+  ids,
+  routes,
+  settled,
+}: OperatorSocketDeps): OperatorSocket {
+  const signals = createCallSignals();
+  let stopping = false;
+  const app = new Koa();
+  app.on('error', (error) => log.debug({ err: error }, 'connection to the operator socket failed'));
+  app.use(
+    createFront({
+      log,
+      metrics: { observe: () => {} },
+      callerAddressOf: () => ({ address: '127.0.0.1', forwarded: false }),
+      isHostAllowed: () => true,
+      isTrustedProxy: () => false,
+      createRequestId: () => ids.uuid(),
+      isStopping: () => stopping,
+    }),
+  );
+  const guard = {
+    authenticator: { authenticate: () => CALLER },
+    rateLimits: { take: () => null, takeOfAccount: () => null, configure: () => {} },
+    concurrencyOf: () => MAX_CONNECTIONS,
+    inFlight: createInFlight(),
+    turns: eventLoopTurns,
+    bodies: createBodyReader(),
+    signals,
+    settled,
+    limits: { setup: MAX_BODY_BYTES, send: MAX_BODY_BYTES },
+  };
+  const operations = routes
+    .filter(({ scope }) => scope === 'operator')
+    .map((route) => ({ ...route, handler: guardedHandler(route, guard) }));
+  app.use(createRouter(operations, respond, METHODS));
+  app.use((ctx) => {
+    const { requestId }: RequestState = ctx.state;
+    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
+  });
+  const handle = app.callback();
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (req, res) => void handle(req, res));
+  server.maxConnections = MAX_CONNECTIONS;
+
+  return {
+    listen: async () => {
+      try {
+        // The socket of a daemon that was killed: this one has the lock of the directory.
+        rmSync(path, { force: true });
+        await new Promise<void>((resolve, reject) => {
+          server.once('error', reject);
+          server.listen({ path }, resolve);
+        });
+        chmodSync(path, 0o600);
+        server.on('error', (error) => log.error({ err: error }, 'operator socket failed'));
+      } catch (error) {
+        log.warn(
+          { path, reason: errorText(error) },
+          'operator socket is not available: "queue explain" on the command line knows less',
+        );
+      }
+    },
+    close: (graceMs) => {
+      stopping = true;
+      signals.stop();
+      if (!server.listening) return Promise.resolve();
+      return new Promise((resolve) => {
+        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+        server.close(() => {
+          clearTimeout(cut);
+          resolve();
+        });
+        server.closeIdleConnections();
+      });
+    },
+  };
+}

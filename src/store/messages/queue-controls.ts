@@ -1,0 +1,106 @@
+import type { Database } from '../database.ts';
+
+/** What a control concerns: a recipient domain, a site (MX hosts or shaping profile), an account, an egress pool. */
+export const CONTROL_SCOPES = ['destination', 'site', 'account', 'pool'] as const;
+export type ControlScope = (typeof CONTROL_SCOPES)[number];
+
+/** pause: matching mail waits. bounce: matching mail is rejected when it is due; for destinations only. */
+export const CONTROL_ACTIONS = ['pause', 'bounce'] as const;
+export type ControlAction = (typeof CONTROL_ACTIONS)[number];
+
+export interface QueueControlRow {
+  scope: ControlScope;
+  target: string;
+  action: ControlAction;
+  reason: string;
+  /** Epoch ms; null: until it is removed. */
+  until: number | null;
+  created_at: number;
+  /** The id of an API key, or the program that the operator used. */
+  created_by: string;
+}
+
+/** Rows at most: the daemon has all of them in memory and reads them twice a second. */
+export const MAX_QUEUE_CONTROLS = 500;
+
+export function queueControlTable(db: Database) {
+  const COLUMNS = 'scope, target, action, reason, until, created_at, created_by';
+  const list = db.prepare<[number], QueueControlRow>(
+    `SELECT ${COLUMNS} FROM queue_controls WHERE until IS NULL OR until > ? ORDER BY created_at, scope, target LIMIT ${MAX_QUEUE_CONTROLS}`,
+  );
+  const get = db.prepare<[ControlScope, string], QueueControlRow>(
+    `SELECT ${COLUMNS} FROM queue_controls WHERE scope = ? AND target = ?`,
+  );
+  const put = db.prepare<QueueControlRow>(`
+    INSERT INTO queue_controls (${COLUMNS})
+    VALUES (@scope, @target, @action, @reason, @until, @created_at, @created_by)
+    ON CONFLICT DO UPDATE SET action = excluded.action, reason = excluded.reason, until = excluded.until,
+      created_at = excluded.created_at, created_by = excluded.created_by`);
+  const remove = db.prepare<[ControlScope, string]>(
+    'DELETE FROM queue_controls WHERE scope = ? AND target = ?',
+  );
+  const removeEnded = db.prepare<[number]>('DELETE FROM queue_controls WHERE until <= ?');
+  const count = db.prepare<[], number>('SELECT count(*) FROM queue_controls').pluck();
+  return {
+    /** Controls that are in force at `now`, oldest first. */
+    list: (now: number): QueueControlRow[] => list.all(now),
+    get: (scope: ControlScope, target: string): QueueControlRow | null => get.get(scope, target) ?? null,
+    /** Inserts a control, or replaces the one with the same scope and target. */
+    put: (row: QueueControlRow): void => {
+      put.run(row);
+    },
+    /** Returns false when there is none. */
+    remove: (scope: ControlScope, target: string): boolean => remove.run(scope, target).changes === 1,
+    removeEnded: (now: number): number => removeEnded.run(now).changes,
+    count: (): number => count.get() ?? 0,
+  };
+}
+
+/** Where a message goes instead of to the hosts of its destination, from the source addresses of its domain. */
+export interface Reroute {
+  /** Null: the hosts of the destination. */
+  host: string | null;
+  port: number | null;
+  tls: string | null;
+  /** Egress pool; null: that of the domain. */
+  pool: string | null;
+}
+
+/** Different reroutes of queued messages at most. */
+export const MAX_REROUTES = 100;
+
+export function queueRerouteTable(db: Database) {
+  const get = db.prepare<[number], Reroute>(
+    'SELECT host, port, tls, pool FROM queue_reroutes WHERE reroute = ?',
+  );
+  const find = db
+    .prepare<Reroute, number>(
+      'SELECT reroute FROM queue_reroutes WHERE host IS @host AND port IS @port AND tls IS @tls AND pool IS @pool',
+    )
+    .pluck();
+  const insert = db
+    .prepare<Reroute, number>(
+      'INSERT INTO queue_reroutes (host, port, tls, pool) VALUES (@host, @port, @tls, @pool) RETURNING reroute',
+    )
+    .pluck();
+  const removeUnused = db.prepare(
+    'DELETE FROM queue_reroutes WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.reroute = queue_reroutes.reroute)',
+  );
+  const count = db.prepare<[], number>('SELECT count(*) FROM queue_reroutes').pluck();
+  const assign = db.prepare<[number | null, number]>(
+    'UPDATE queue SET reroute = ? WHERE seq = ? AND lease IS NULL',
+  );
+  return {
+    get: (reroute: number): Reroute | null => get.get(reroute) ?? null,
+    /** The number of a reroute, which is inserted if there is none; null: there are too many. */
+    number: (reroute: Reroute): number | null => {
+      const found = find.get(reroute);
+      if (found !== undefined) return found;
+      if ((count.get() ?? 0) >= MAX_REROUTES) removeUnused.run();
+      if ((count.get() ?? 0) >= MAX_REROUTES) return null;
+      return insert.get(reroute) ?? null;
+    },
+    /** Sends a waiting message by a reroute, or normally again (null). Returns false when it is not waiting. */
+    assign: (seq: number, reroute: number | null): boolean => assign.run(reroute, seq).changes === 1,
+  };
+}
