@@ -12,24 +12,23 @@ export interface Components {
   examples: Record<string, { value: object }>;
 }
 
-/** Errors of every operation that requires a key. */
-export const KEYED_ERRORS: RefusalCode[] = [
-  'UNAUTHENTICATED',
-  'KEY_NOT_ALLOWED',
-  'ACCOUNT_DISABLED',
-  'INSUFFICIENT_SCOPE',
-  'RATE_LIMITED',
-];
-export const BODY_ERRORS: RefusalCode[] = [
-  'INVALID_JSON',
-  'VALIDATION_ERROR',
-  'PAYLOAD_TOO_LARGE',
-  'REQUEST_TIMEOUT',
-  'UNSUPPORTED_MEDIA_TYPE',
-];
-export const UPLOAD_ERRORS: RefusalCode[] = ['VALIDATION_ERROR', 'REQUEST_TIMEOUT', 'UNSUPPORTED_MEDIA_TYPE'];
-/** Errors of every operation. Their response is described once, as `default`. */
-export const COMMON_ERRORS: RefusalCode[] = ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'];
+/** Errors of every operation that requires a key, in addition to `COMMON_ERRORS`. */
+export const KEYED_ERRORS: RefusalCode[] = ['KEY_NOT_ALLOWED', 'ACCOUNT_DISABLED', 'INSUFFICIENT_SCOPE'];
+export const BODY_ERRORS: RefusalCode[] = ['INVALID_JSON', 'VALIDATION_ERROR'];
+/** Errors that come before an operation or end any: their response is described once, as `default`. */
+export const COMMON_ERRORS = {
+  keyed: [
+    'UNAUTHENTICATED',
+    'REQUEST_TIMEOUT',
+    'PAYLOAD_TOO_LARGE',
+    'UNSUPPORTED_MEDIA_TYPE',
+    'HOST_NOT_ALLOWED',
+    'RATE_LIMITED',
+    'INTERNAL_ERROR',
+    'UNAVAILABLE',
+  ],
+  open: ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'],
+} satisfies Record<string, RefusalCode[]>;
 
 /** Names of error responses that many operations share; others are named after their codes or an operation. */
 const SHARED_RESPONSES: Record<string, RefusalCode[]> = {
@@ -42,12 +41,14 @@ const MAX_CODES_IN_NAME = 2;
 export function errorResponses(
   operationId: string,
   codes: readonly RefusalCode[],
+  kind: keyof typeof COMMON_ERRORS,
   components: Components,
 ): Record<string, OpenApiReference> {
+  const common: readonly RefusalCode[] = COMMON_ERRORS[kind];
   const byStatus = new Map<number, RefusalCode[]>();
   const statuses = new Set(codes.map((code) => REFUSALS[code]));
-  const ofListedStatus = COMMON_ERRORS.filter((code) => statuses.has(REFUSALS[code]));
-  for (const code of COMMON_ERRORS) components.examples[code] = { value: errorExample(code) };
+  const ofListedStatus = common.filter((code) => statuses.has(REFUSALS[code]));
+  for (const code of common) components.examples[code] = { value: errorExample(code) };
   for (const code of new Set([...codes, ...ofListedStatus])) {
     components.examples[code] = { value: errorExample(code) };
     const status = REFUSALS[code];
@@ -60,7 +61,7 @@ export function errorResponses(
         errorResponse(`${pascalCase(operationId)}${status}`, ofStatus, components),
       ]),
     ),
-    default: errorResponse('CommonErrors', COMMON_ERRORS, components),
+    default: errorResponse(kind === 'keyed' ? 'CommonErrors' : 'OpenErrors', common, components),
   };
 }
 

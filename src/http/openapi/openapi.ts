@@ -12,7 +12,6 @@ import {
   KEYED_ERRORS,
   pascalCase,
   shareResponses,
-  UPLOAD_ERRORS,
 } from './components.ts';
 import { TAG_DESCRIPTIONS } from './descriptions.ts';
 import type {
@@ -106,7 +105,7 @@ function keyedOperation(route: Route, components: Components): OpenApiOperation 
   const codes = [...route.refusals, ...KEYED_ERRORS];
   if (route.narrowBy !== undefined) codes.push('QUERY_TOO_BROAD');
   if (route.body !== undefined) codes.push(...BODY_ERRORS);
-  if (route.upload !== undefined) codes.push(...UPLOAD_ERRORS);
+  if (route.upload !== undefined) codes.push('VALIDATION_ERROR');
   if (route.params !== undefined || route.query !== undefined) codes.push('VALIDATION_ERROR');
   return {
     operationId: route.operationId,
@@ -134,7 +133,7 @@ function keyedOperation(route: Route, components: Components): OpenApiOperation 
           ),
         ]),
       ),
-      ...errorResponses(route.operationId, codes, components),
+      ...errorResponses(route.operationId, codes, 'keyed', components),
     },
   };
 }
@@ -171,7 +170,12 @@ function openOperation(route: OpenRoute, components: Components): OpenApiOperati
           },
         ]),
       ),
-      ...errorResponses(route.operationId, [...(route.refusals ?? []), 'HOST_NOT_ALLOWED'], components),
+      ...errorResponses(
+        route.operationId,
+        [...(route.refusals ?? []), 'HOST_NOT_ALLOWED'],
+        'open',
+        components,
+      ),
     },
   };
 }
