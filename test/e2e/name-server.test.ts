@@ -59,6 +59,11 @@ describe.skipIf(required.missing)(`the name server of the platform's zone${requi
   const sorted = (lines: readonly string[]) => [...new Set(lines)].toSorted();
 
   it('serves what "postrider zone" prints', async () => {
+    // The daemon creates the key of TLS reports after its start, and then serves it.
+    await eventually(
+      'the key of TLS reports',
+      async () => (await kdig(own, `tlsrpt._domainkey.${HOSTNAME}`, 'TXT')).length > 0,
+    );
     expect(sorted(await kdig(own, HOSTNAME, 'AXFR'))).toEqual(sorted(await printed()));
     expect(await daemon.cli('zone')).toContain(`; ${HOSTNAME}.\t3600\tIN\tNS\tns1.${HOSTNAME}.`);
   });
