@@ -72,7 +72,7 @@ const { outputFiles } = await build({
   logLevel: 'warning',
 });
 
-// Programs may be running: files that stay the same are not touched.
+// Programs may be running: files that have not changed are not written.
 const built = new Map(outputFiles.map(({ path, text }) => [path, withPlace(path, text)]));
 const migrations = join(SOURCE, 'store/migrations');
 for (const name of readdirSync(migrations).filter((file) => file.endsWith('.sql')))

@@ -126,10 +126,10 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
   };
   const remember = (set: Set<string>, what: string, id: string): void => {
     once(what, id);
-    if (set.size >= MAX_IDS) fail(`there are more than ${MAX_IDS} of ${what}`);
+    if (set.size >= MAX_IDS) fail(`it has more than ${MAX_IDS} records of type ${what}`);
     set.add(id);
   };
-  const require = (set: ReadonlySet<string>, what: string, id: string | null): void => {
+  const requireKnown = (set: ReadonlySet<string>, what: string, id: string | null): void => {
     if (id !== null && !set.has(id)) fail(`${what} ${id} is not in the file`);
   };
 
@@ -137,7 +137,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
     once('domain', record.domain_id);
     once('secondary domain', record.alt_domain_id);
     once('registration', record.name, record.use_case, record.region);
-    require(ids.domainGroup, 'domain group', record.group_id);
+    requireKnown(ids.domainGroup, 'domain group', record.group_id);
     if (registrableDomain(record.name) !== record.name) fail(`${record.name} cannot be registered`);
     for (const key of record.dkim_keys) {
       once('DKIM selector', record.domain_id, key.selector);
@@ -169,7 +169,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
       fail(`the hash of contact ${name} is not that of its number`);
     for (const hash of [record.email_hash, record.phone_hash]) if (hash !== null) once('identifier', hash);
     for (const { group_seq: group } of record.subscriptions)
-      require(ids.subscriptionGroup, 'subscription group', group);
+      requireKnown(ids.subscriptionGroup, 'subscription group', group);
   }
 
   function campaign(record: Records['campaign']): void {
@@ -215,7 +215,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
           group.report_abuse_template_id,
           group.company_address_template_id,
         ])
-          require(ids.complianceTemplate, 'compliance template', id);
+          requireKnown(ids.complianceTemplate, 'compliance template', id);
         return remember(ids.subscriptionGroup, 'subscription group', group.subscription_group_id);
       }
       case 'webhook':
@@ -225,7 +225,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
       case 'contact':
         return contact(typed.record);
       case 'group_opt_out':
-        require(ids.subscriptionGroup, 'subscription group', typed.record.group_seq);
+        requireKnown(ids.subscriptionGroup, 'subscription group', typed.record.group_seq);
         return once('opt-out', typed.record.group_seq, typed.record.recipient_hash);
       case 'suppression': {
         const { recipient_hash: hash, stream, reason, email } = typed.record;

@@ -57,7 +57,7 @@ export interface ExportOptions {
   output: string | Writable;
   /** The account stays enabled, and this installation sends what is in the queue. */
   withoutQueue: boolean;
-  /** Called now and then with the number of records that are written. */
+  /** Called every PROGRESS_RECORDS records with the number of records that are written. */
   onProgress?(done: number, total: number): void;
   signal?: AbortSignal;
 }
@@ -83,7 +83,7 @@ const PROGRESS_RECORDS = 1000;
 
 /**
  * Writes an account to a file while the daemon runs: the state at one moment. Without `withoutQueue` the account is
- * disabled before, so that nothing changes afterwards but what recipients do. Refuses (`INVALID_STATE`) while messages,
+ * disabled before, so that afterwards only recipients change its data. Refuses (`INVALID_STATE`) while messages,
  * campaigns or erasures of the account are unfinished. Throws OperatorFault when the file cannot be written; then there
  * is no file, and the account is enabled as before.
  */
@@ -144,7 +144,7 @@ function refusalOf(tables: Tables, { accountId, withoutQueue }: ExportOptions): 
   if (messages > 0 && !withoutQueue)
     return refuse(
       'INVALID_STATE',
-      `Account ${accountId} has ${messages} messages in the queue: wait until they are sent, or let this daemon send them with --without-queue`,
+      `Account ${accountId} has ${messages} ${messages === 1 ? 'message' : 'messages'} in the queue: wait until they are sent, or let this daemon send them with --without-queue`,
     );
   return null;
 }
@@ -202,7 +202,7 @@ function tokenKeyOf({ tables, seal }: ExportDeps, accountId: string): Buffer {
     : seal.open(brought.key, tokenKeySealContext(accountId));
 }
 
-/** Creates the file under another name, and gives it its own when it is on disk. */
+/** Writes `<name>.partial`, and links it to `name` when it is on disk. */
 async function toFile(name: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
   const partial = `${name}.partial`;
   try {
@@ -264,7 +264,7 @@ async function* lines(
       add({ type, record: portable(withSecrets(type, record, own, seal)) });
       if (++records % PROGRESS_RECORDS === 0) {
         onProgress?.(records, total);
-        requireLog(account);
+        checkLogGrowth(account);
       }
       if (size >= CHUNK_BYTES) yield take();
     }
@@ -281,7 +281,7 @@ async function* lines(
   yield take();
 }
 
-function requireLog(account: ExportedAccount): void {
+function checkLogGrowth(account: ExportedAccount): void {
   const growth = account.logGrowth();
   if (growth > MAX_LOG_GROWTH_BYTES)
     throw new OperatorFault(

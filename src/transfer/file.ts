@@ -44,7 +44,7 @@ export interface FileDigest {
 /** The file is not what it should be: nothing was imported from it. */
 export class FileFault extends OperatorFault {}
 
-/** gzip compresses records to a twentieth; what it compresses to less than this share was made to fill the disk. */
+/** gzip compresses records to about a twentieth; a file that is compressed more than this was made to exhaust the disk. */
 const MAX_RATIO = 250;
 /** Below this size the ratio does not matter. */
 const MIN_RATIO_BYTES = 64 * 2 ** 20;

@@ -14,13 +14,13 @@ import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
  *     {"end":true,"records":…,"sha256":…,"mac":…}       over all lines before
  *
  * Secrets (DKIM keys, secrets of webhooks, the key of the account's tokens) are sealed with a key that scrypt derives from
- * a passphrase; the MAC proves that the writer of the file knew it. All other data is readable without it.
+ * a passphrase; the MAC proves that the writer of the file knew the passphrase. All other data is readable without it.
  */
 
 export const FORMAT = 'postrider-account';
 export const VERSION = 1;
 
-/** Of one line; a record is a few hundred bytes, a template up to some megabytes. */
+/** Size of one line; a record is a few hundred bytes, a template up to some megabytes. */
 export const MAX_LINE_BYTES = 32 * 2 ** 20;
 /** Records of one file. */
 const MAX_RECORDS = 2_000_000_000;
@@ -29,7 +29,7 @@ const MAX_RECORDS = 2_000_000_000;
 const KDF = { name: 'scrypt', n: 131_072, r: 8, p: 1 } as const;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
-const MIN_PASSPHRASE = 16;
+const MIN_PASSPHRASE_LENGTH = 16;
 
 export const accountIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/);
 
@@ -89,9 +89,9 @@ export function newKdf(random: Random): Header['kdf'] {
 
 /** Derives the key of a file. Throws OperatorFault when the passphrase is too short. */
 export async function fileSeal(passphrase: string, kdf: Header['kdf'], random: Random): Promise<FileSeal> {
-  if (passphrase.length < MIN_PASSPHRASE)
+  if (passphrase.length < MIN_PASSPHRASE_LENGTH)
     throw new OperatorFault(
-      `The passphrase must have at least ${MIN_PASSPHRASE} characters: create one with "openssl rand -base64 24"`,
+      `The passphrase must have at least ${MIN_PASSPHRASE_LENGTH} characters: create one with "openssl rand -base64 24"`,
     );
   const derive = promisify<
     string,

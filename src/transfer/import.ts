@@ -44,7 +44,7 @@ export interface ImportOptions {
 
 export interface ImportResult {
   header: Header;
-  /** It continued an earlier import. */
+  /** Whether it continued an earlier import. */
   resumed: boolean;
 }
 
@@ -123,7 +123,7 @@ async function importRecords(
   const portionRecords = options.portionRecords ?? PORTION_RECORDS;
   const startedAt = clock.now();
   const insert = createInserter(deps, file);
-  /** Records before it in the file. */
+  /** Number of records in the portions of the file that were read before. */
   let position = 0;
   let imported = done;
 
@@ -154,7 +154,7 @@ async function importRecords(
       if (value.sha256 !== sha256) throw incomplete(accountId, 'the file was changed');
       break;
     }
-    // Imported before the interruption.
+    // Skips records that were imported before an interruption.
     let at = Math.min(value.length, Math.max(0, imported - position));
     while (at < value.length) {
       options.signal?.throwIfAborted();

@@ -12,8 +12,8 @@ export interface TokenAccountsDeps {
 const MAX_OPENED_KEYS = 2000;
 
 /**
- * The keys that accounts brought from other installations. The table is read at every call, because an import is another
- * process: it has at most one row for each account.
+ * The keys that accounts brought from other installations. The table is read at every call, because another process may
+ * import an account; it has at most one row for each account.
  */
 export function createTokenAccounts({ tables, seal }: TokenAccountsDeps): TokenAccounts {
   /** By the sealed key. */

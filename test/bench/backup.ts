@@ -12,11 +12,11 @@ import { startSinkProcess } from '../support/sink-process.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * Sends next to a backup, compared with sends alone and with sends next to VACUUM INTO, in turns:
+ * Sends during a backup, compared with sends alone and with sends during VACUUM INTO, alternating:
  *
  *   npm run bench:backup -- [MEGABYTES] [ROUNDS]
  *
- * MEGABYTES is the size of the database. The limit of the rate of a backup is its default.
+ * MEGABYTES is the size of the database. Backups have their default rate limit.
  */
 const megabytes = Number(process.argv[2] ?? 512);
 const rounds = Number(process.argv[3] ?? 3);
@@ -66,7 +66,7 @@ try {
   await rm(dir, { recursive: true, force: true });
 }
 
-/** Fills the database with rows of no use. */
+/** Fills the database with random bytes. */
 function fill(file: string): void {
   const db = new Database(file, { timeout: 5000 });
   db.exec('CREATE TABLE filler (data BLOB)');
@@ -104,7 +104,7 @@ async function sendUntil(api: ApiClient, over: AbortSignal, times: number[]): Pr
 async function vacuumInto(file: string, to: string): Promise<void> {
   const code = `new (require('better-sqlite3'))(process.argv[1]).exec("VACUUM INTO '" + process.argv[2] + "'")`;
   await rm(to, { force: true });
-  // The directory was removed with the copies of the round before.
+  // The directory was removed with the copies of the previous round.
   const child = spawn(
     process.execPath,
     [

@@ -76,7 +76,7 @@ async function report(title: string, work: () => Promise<void>): Promise<void> {
   );
 }
 
-/** What the main thread has waited for a CPU (proc(5), schedstat), in ms: the doing of other programs. */
+/** Time that the main thread has waited for a CPU because of other programs (proc(5), schedstat), in ms. */
 function cpuWait(): number {
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
 }

@@ -55,7 +55,7 @@ interface Result {
   withDeadSites: number[];
   /** 1 minus the ratio of the medians. */
   drop: number;
-  /** Connections that the tarpit held at most. */
+  /** Maximum of simultaneous connections to the tarpit. */
   tarpitConnections: number;
   /** Messages of the large account in the queue at the first and at the last single message. */
   queued: [number, number];
@@ -139,7 +139,7 @@ async function bench(): Promise<Result> {
 
   const sending = send(large, 'large.example', integer('recipients'), RECIPIENT_DOMAINS);
   const queued = () => daemon.metric('postrider_queue_messages');
-  // The queue grows while mail is accepted faster than it is delivered; the dead mail is in it already.
+  // The queue grows while mail is accepted faster than it is delivered; the mail to the dead sites is already in it.
   await Promise.race([sending, sleep(10_000)]);
   const before = await queued();
   const requested = new Map<string, number>();

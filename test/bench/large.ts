@@ -148,7 +148,7 @@ async function measureSide(
   };
   side.firstStartMs = await using({}, async () => {});
   side.startMs = await using({}, async (running, sends) => {
-    // What the migration left to the daemon.
+    // The background steps of the migration.
     if (isLarge) side.background = await sends.during(untilBackgroundStepsEnd(running.daemon));
     await sends.burst(Math.min(1000, SENDS));
     if (runs('sends')) {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem } from 'node:os';
 
-/** The machine of a measurement, formatReport with its results. */
+/** The machine of a measurement, printed with its results. */
 export interface Machine {
   cores: number;
   cpu: string;

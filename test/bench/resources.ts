@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * What a benchmark has started: stopped, with all temporary files removed, however the benchmark ends. Temporary
- * directories of other modules are created below its own, too.
+ * What a benchmark has started: stopped, with all temporary files removed, whether the benchmark succeeds or fails. Temporary
+ * directories of other modules are created in its directory, too.
  */
 export interface Resources {
   /** Starts a resource. Throws after `release` was called. */

@@ -65,7 +65,7 @@ export interface DayRow extends EgressCountRow {
 export interface MonthResult {
   days: MonthDay[];
   accepted: number;
-  /** What the providers took, by recipient: more than one is a duplicate. */
+  /** Number of different messages that the providers accepted. */
   received: number;
   duplicates: number;
   delivered: number;
@@ -97,7 +97,8 @@ const LISTED = { provider: 'Microsoft', entry: 'out-2', fromDay: 9, toDay: 13 };
 const STARTED = Date.UTC(2026, 11, 1);
 const TICK_MS = HOUR;
 const INSERT_BATCH_SIZE = 2000;
-const EVERY_NTH_UNKNOWN = 200;
+/** Every n-th recipient does not exist. */
+export const EVERY_NTH_UNKNOWN = 200;
 
 export async function simulateMonth(options: MonthOptions): Promise<MonthResult> {
   const began = performance.now();
@@ -383,7 +384,7 @@ function insertSender(tables: Tables): void {
 const DOMAINS = Object.values(MONTH_PROVIDERS);
 const LIFETIME_MS = 60 * DAY;
 
-/** Recipients are spread evenly over the providers; every 200th does not exist. */
+/** Recipients are spread evenly over the providers; every EVERY_NTH_UNKNOWN-th does not exist. */
 function insertMessages(tables: Tables, first: number, count: number, priority: 0 | 1, now: number): void {
   const contentId = tables.messages.insertContent(packContent('{}'), now);
   for (let n = first; n < first + count; n++) {
@@ -467,26 +468,26 @@ function jobFor(
   };
 }
 
-/** The other side: what the providers reply, and what they have taken. */
+/** The providers: their replies, and the messages that they accepted. */
 function createProviders(dayNow: () => number) {
-  /** One bit for each recipient, whose number is in the address. */
-  let taken = new Uint8Array(1 << 16);
+  /** 1 for each recipient whose message was accepted, by the number in the address. */
+  let acceptedOnce = new Uint8Array(1 << 16);
   let received = 0;
   let duplicates = 0;
   let replies = 0;
   const throttledDomain = MONTH_PROVIDERS[THROTTLED.provider];
   const listingDomain = MONTH_PROVIDERS[LISTED.provider];
 
-  function take(to: string): void {
+  function accept(to: string): void {
     const n = Number(/\d+/.exec(to)?.[0]);
-    if (n >= taken.length) {
+    if (n >= acceptedOnce.length) {
       const larger = new Uint8Array(2 * n);
-      larger.set(taken);
-      taken = larger;
+      larger.set(acceptedOnce);
+      acceptedOnce = larger;
     }
-    if (taken[n] === 1) duplicates++;
+    if (acceptedOnce[n] === 1) duplicates++;
     else received++;
-    taken[n] = 1;
+    acceptedOnce[n] = 1;
   }
 
   function decide(
@@ -516,7 +517,7 @@ function createProviders(dayNow: () => number) {
       };
     if (to.startsWith('gone'))
       return { code: 550, enhanced: '5.1.1', text: '5.1.1 The account does not exist' };
-    take(to);
+    accept(to);
     return { code: 250, enhanced: '2.0.0', text: '2.0.0 OK' };
   }
 

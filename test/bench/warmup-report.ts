@@ -1,4 +1,4 @@
-import { type DayRow, MONTH_ADDRESSES, MONTH_PROVIDERS, type MonthResult } from './warmup-month.ts';
+import { type DayRow, EVERY_NTH_UNKNOWN, MONTH_ADDRESSES, MONTH_PROVIDERS, type MonthResult } from './warmup-month.ts';
 
 /** What is wrong with a simulated month; empty: the schedule was kept and nothing was lost. */
 export function faultsOfMonth(month: MonthResult): string[] {
@@ -16,10 +16,10 @@ export function faultsOfMonth(month: MonthResult): string[] {
   const ended = month.delivered + month.bounced + month.failed + month.queued;
   if (ended !== month.accepted) faults.push(`accepted ${month.accepted}, but ${ended} are known`);
   if (month.received !== month.delivered)
-    faults.push(`delivered ${month.delivered}, but the providers took ${month.received}`);
+    faults.push(`delivered ${month.delivered}, but the providers accepted ${month.received}`);
   if (month.duplicates > 0) faults.push(`${month.duplicates} duplicates`);
   if (month.failed > 0) faults.push(`${month.failed} messages failed`);
-  const unknown = Math.floor(month.accepted / 200);
+  const unknown = Math.floor(month.accepted / EVERY_NTH_UNKNOWN);
   if (month.queued === 0 && month.bounced !== unknown)
     faults.push(`${month.bounced} messages bounced, ${unknown} have unknown recipients`);
   return faults;

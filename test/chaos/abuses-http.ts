@@ -8,9 +8,9 @@ import type { AbuseJob, Attack, Attacker, Count } from './abuse-process.ts';
 export const ATTACKED_DOMAIN = 'attacked.example';
 
 const FLOOD_CONNECTIONS = 300;
-const AGAIN_MS = 100;
+const RETRY_DELAY_MS = 100;
 
-/** A loopback address of the n-th attacker; ordinary clients come from elsewhere. */
+/** A loopback address of the n-th attacker; ordinary clients have other addresses. */
 export function attackerAddress(n: number): string {
   return `127.66.${n % 4}.1`;
 }
@@ -26,15 +26,15 @@ function slowHeaders(port: number, count: Count): void {
     socket.on('data', () => socket.destroy());
     socket.on('close', () => {
       clearInterval(timer);
-      setTimeout(slow, AGAIN_MS, n);
+      setTimeout(slow, RETRY_DELAY_MS, n);
     });
   };
   const brief = (n: number) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: attackerAddress(n) });
     count('brief connections');
     socket.on('error', () => count('broken'));
-    setTimeout(() => socket.destroy(), AGAIN_MS);
-    socket.on('close', () => setTimeout(brief, AGAIN_MS, n));
+    setTimeout(() => socket.destroy(), RETRY_DELAY_MS);
+    socket.on('close', () => setTimeout(brief, RETRY_DELAY_MS, n));
   };
   for (let n = 0; n < FLOOD_CONNECTIONS; n++) slow(n);
   for (let n = 0; n < FLOOD_CONNECTIONS / 3; n++) brief(n);
@@ -56,7 +56,7 @@ function unread({ ports }: AbuseJob, count: Count): void {
     socket.on('error', () => count('broken'));
     socket.on('close', () => {
       clearInterval(timer);
-      setTimeout(begin, AGAIN_MS, n);
+      setTimeout(begin, RETRY_DELAY_MS, n);
     });
   };
   for (let n = 0; n < FLOOD_CONNECTIONS; n++) begin(n);
@@ -94,17 +94,17 @@ function call(
     );
     req.on('error', () => {
       count('broken');
-      setTimeout(resolve, AGAIN_MS);
+      setTimeout(resolve, RETRY_DELAY_MS);
     });
     req.end(body);
     count('requests');
   });
 }
 
-/** Each account repeats the same request endlessly, so many concurrently. */
-function withoutEnd(
+/** Each account repeats the same request endlessly, `concurrent` at a time. */
+function repeatEndlessly(
   job: AbuseJob,
-  atOnce: number,
+  concurrent: number,
   act: (account: Attacker, agent: Agent, n: number) => Promise<void>,
 ): void {
   for (const [index, account] of job.accounts.entries()) {
@@ -113,7 +113,7 @@ function withoutEnd(
     const worker = async () => {
       for (;;) await act(account, agent, n++);
     };
-    for (let each = 0; each < atOnce; each++) void worker();
+    for (let each = 0; each < concurrent; each++) void worker();
   }
 }
 
@@ -124,14 +124,14 @@ const SINGLE = '/transactional/send';
 const mail = ({ domain }: Attacker) => `"from":"a@${domain}","to":"b@${ATTACKED_DOMAIN}","subject":"s"`;
 
 const json = (text: string) => Buffer.from(text);
-/** As many copies of a text as fit into so many bytes. */
+/** As many copies of a text as fit into `bytes`. */
 const filled = (bytes: number, part: (n: number) => string) => {
   const length = part(100_000).length + 1;
   return Array.from({ length: Math.floor(bytes / length) }, (_, n) => part(n)).join(',');
 };
 
 /** One body for each account, built once. */
-function forEach(job: AbuseJob, build: (from: Attacker) => Buffer): (account: Attacker) => Buffer {
+function bodyPerAccount(job: AbuseJob, build: (from: Attacker) => Buffer): (account: Attacker) => Buffer {
   const bodies = new Map(job.accounts.map((account) => [account.domain, build(account)]));
   return ({ domain }) => bodies.get(domain) ?? json('');
 }
@@ -183,7 +183,7 @@ function slowUpload(job: AbuseJob, account: Attacker, bytes: number, count: Coun
   socket.on('error', () => count('broken'));
   socket.on('close', () => {
     clearInterval(timer);
-    setTimeout(slowUpload, 10 * AGAIN_MS, job, account, bytes, count);
+    setTimeout(slowUpload, 10 * RETRY_DELAY_MS, job, account, bytes, count);
   });
 }
 
@@ -200,7 +200,7 @@ export const ABUSES_HTTP = {
   'flood-public': ({ ports }, count) => slowHeaders(ports.public, count),
   unread,
   keys: (job, count) =>
-    withoutEnd(job, 10, (account, agent, n) =>
+    repeatEndlessly(job, 10, (account, agent, n) =>
       call(job, account, count, {
         method: 'PUT',
         path: '/web-setup/domains',
@@ -211,14 +211,14 @@ export const ABUSES_HTTP = {
       }),
     ),
   errors: (job, count) => {
-    const bodyOf = forEach(job, invalidAttachments);
-    withoutEnd(job, 3, (account, agent) =>
+    const bodyOf = bodyPerAccount(job, invalidAttachments);
+    repeatEndlessly(job, 3, (account, agent) =>
       call(job, account, count, { path: BATCH, body: bodyOf(account), agent }),
     );
   },
   json: (job, count) => {
-    const bodies = HOSTILE_BODIES.map(([path, body]) => ({ path, bodyOf: forEach(job, body) }));
-    withoutEnd(job, 3, (account, agent, n) => {
+    const bodies = HOSTILE_BODIES.map(([path, body]) => ({ path, bodyOf: bodyPerAccount(job, body) }));
+    repeatEndlessly(job, 3, (account, agent, n) => {
       const { path, bodyOf } = bodies[n % bodies.length] ?? { path: SINGLE, bodyOf: () => json('') };
       return call(job, account, count, { path, body: bodyOf(account), agent });
     });
@@ -226,8 +226,8 @@ export const ABUSES_HTTP = {
   uploads: slowUploads,
   requests: (job, count) => {
     const html = `${'<p>text</p>'.repeat(2000)}<p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>`;
-    const bodyOf = forEach(job, (from) => json(`{${mail(from)},"html":"${html}"}`));
-    withoutEnd(job, 60, (account, agent) =>
+    const bodyOf = bodyPerAccount(job, (from) => json(`{${mail(from)},"html":"${html}"}`));
+    repeatEndlessly(job, 60, (account, agent) =>
       call(job, account, count, { path: SINGLE, body: bodyOf(account), agent }),
     );
   },

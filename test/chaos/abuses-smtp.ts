@@ -7,31 +7,31 @@ import { pause } from './context.ts';
 
 /** Abuse of the MX and the submission listener. */
 
-const AGAIN_MS = 200;
+const RETRY_DELAY_MS = 200;
 const MB = 1024 * 1024;
 
-/** Repeats the same dialogue, on a new connection when the last one ended. */
+/** Repeats the same dialog, on a new connection when the last one ended. */
 function sessions(
   port: number,
   connections: number,
   count: Count,
-  dialogue: (client: SmtpClient, n: number) => Promise<void>,
+  dialog: (client: SmtpClient, n: number) => Promise<void>,
   options: (n: number) => ClientOptions = (n) => ({ from: attackerAddress(n) }),
 ): void {
-  const again = async (n: number) => {
+  const repeat = async (n: number) => {
     for (;;) {
       try {
         const client = await smtpClient(port, options(n));
         count(client.greeting.slice(0, 3));
-        await dialogue(client, n);
+        await dialog(client, n);
         client.destroy();
       } catch {
         count('broken'); // The server closed or refused the connection.
       }
-      await pause(AGAIN_MS);
+      await pause(RETRY_DELAY_MS);
     }
   };
-  for (let n = 0; n < connections; n++) void again(n);
+  for (let n = 0; n < connections; n++) void repeat(n);
 }
 
 /** Holds a connection open with a minimum of commands. */
@@ -61,7 +61,7 @@ function recipients({ ports, addresses }: AbuseJob, count: Count): void {
     socket.resume().on('error', () => count('broken'));
     socket.on('close', () => {
       clearInterval(timer);
-      setTimeout(begin, AGAIN_MS);
+      setTimeout(begin, RETRY_DELAY_MS);
     });
   };
   for (let n = 0; n < 300; n++) begin();

@@ -7,14 +7,14 @@ import { join } from 'node:path';
 type Undo = () => unknown;
 
 /**
- * The resources of a running scenario. `clear` runs the deferred steps in reverse order, each although another one
+ * The resources of a running scenario. `clear` runs the deferred steps in reverse order, each even if another one
  * failed, and can be called more than once: at the end of a scenario, after a failure, on Ctrl-C.
  */
 export interface ScenarioContext {
   readonly name: string;
   /** A temporary directory that is removed at the end. */
   readonly dir: string;
-  /** Aborted when the scenario has ended or its time limit is over. */
+  /** Aborted when the scenario has ended or its time limit has passed. */
   readonly signal: AbortSignal;
   /** A duration of the full run; shorter in the short variant. */
   lasting(ms: number): number;

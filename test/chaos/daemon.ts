@@ -59,7 +59,7 @@ export interface DaemonOptions {
   config?: Section;
   dataDir?: string;
   env?: Record<string, string>;
-  /** Of node. */
+  /** Options of Node itself. */
   nodeArgs?: readonly string[];
   /** Wraps the command line in another one: `['prlimit', …, ...command]`. */
   wrap?: (command: readonly string[]) => readonly string[];
@@ -69,13 +69,13 @@ export interface DaemonOptions {
 export const LOGS = 'POSTRIDER_CHAOS_LOGS';
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
-const READY_MS = 30_000;
-const STOP_MS = 45_000;
+const READY_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 45_000;
 /** The pause of the supervisor before a restart, and the maximum number of restarts. */
-const RESTART_MS = 300;
-const RESTARTS = 20;
+const RESTART_DELAY_MS = 300;
+const MAX_RESTARTS = 20;
 /** Characters of a crashed daemon's log that are stored. */
-const MAX_CRASH_LOG = 10_000;
+const MAX_CRASH_LOG_LENGTH = 10_000;
 /** The slowest retry schedule under which each scenario ends in time; the first suspension of a site is `first`, too. */
 const RETRY = { first: '1s', greylisted: '1s', factor: 1.5, max: '3s' };
 
@@ -138,9 +138,9 @@ export async function startDaemon(context: ScenarioContext, options: DaemonOptio
     child = spawn();
     void child.exited.then(async (exit) => {
       if (!supervised) return;
-      crashes.push({ ...exit, log: child.output.slice(-MAX_CRASH_LOG) });
-      await pause(RESTART_MS, context.signal);
-      if (supervised && !context.signal.aborted && crashes.length <= RESTARTS) supervise();
+      crashes.push({ ...exit, log: child.output.slice(-MAX_CRASH_LOG_LENGTH) });
+      await pause(RESTART_DELAY_MS, context.signal);
+      if (supervised && !context.signal.aborted && crashes.length <= MAX_RESTARTS) supervise();
     });
   };
   const probe = async (path: string, ms = 2000) => {
@@ -162,7 +162,7 @@ export async function startDaemon(context: ScenarioContext, options: DaemonOptio
         if (crash !== undefined) throw new Error(`the daemon exits while it starts: ${crash.log}`);
         return (await probe('/readyz')) === 200;
       },
-      { ms: READY_MS, everyMs: 50 },
+      { ms: READY_TIMEOUT_MS, everyMs: 50 },
     );
   };
   const end = async (signal: 'SIGTERM' | 'SIGKILL', ms: number) => {
@@ -219,8 +219,8 @@ export async function startDaemon(context: ScenarioContext, options: DaemonOptio
       }
     },
     probe,
-    kill: async () => void (await end('SIGKILL', STOP_MS)),
-    terminate: (ms = STOP_MS) => end('SIGTERM', ms),
+    kill: async () => void (await end('SIGKILL', STOP_TIMEOUT_MS)),
+    terminate: (ms = STOP_TIMEOUT_MS) => end('SIGTERM', ms),
     launch: supervise,
     start,
     tryStart: async (ms) => {

@@ -79,11 +79,11 @@ export interface EnvironmentOptions extends DaemonOptions {
 export const DOMAINS = ['d0.example', 'd1.example', 'd2.example', 'd3.example'];
 const PER_SECOND = 80;
 const BASELINE_SECONDS = 1.5;
-/** Traffic continues for so long after healing: new mail has to recover, too. */
-const AFTERWARDS_MS = 1500;
-const QUIET_SECONDS = 30;
-const LISTING_MS = 20_000;
-const SHOWN = 3;
+/** Traffic continues for this time after healing, so that the recovery includes new mail. */
+const TRAFFIC_AFTER_HEALING_MS = 1500;
+const RECOVERY_TIMEOUT_SECONDS = 30;
+const LIST_TIMEOUT_MS = 20_000;
+const MAX_REPORTED = 3;
 
 export async function startEnvironment(
   context: ScenarioContext,
@@ -165,10 +165,14 @@ export async function startEnvironment(
       healedAt = Date.now();
     },
     result: async (traffics, resultOptions = {}) => {
-      const { withinSeconds = QUIET_SECONDS, mayFail = () => false, accounts = [] } = resultOptions;
+      const {
+        withinSeconds = RECOVERY_TIMEOUT_SECONDS,
+        mayFail = () => false,
+        accounts = [],
+      } = resultOptions;
       const all = [traffics].flat();
       const healed = healedAt ?? Date.now();
-      await pause(AFTERWARDS_MS, context.signal);
+      await pause(TRAFFIC_AFTER_HEALING_MS, context.signal);
       for (const traffic of all) traffic.stop();
       const deadline = healed + withinSeconds * 1000;
       await within(deadline - Date.now(), Promise.all(all.map((traffic) => traffic.settled())));
@@ -185,15 +189,16 @@ export async function startEnvironment(
       }
       const comparison = await eventually(
         'the API to list all messages',
+        // Until the daemon responds again, requests fail.
         () => ledger.compare([daemon.api, ...accounts], mayFail).catch(() => null),
-        { ms: LISTING_MS, everyMs: 500 },
+        { ms: LIST_TIMEOUT_MS, everyMs: 500 },
       ).catch((error: Error) => {
         faults.push(error.message);
         return ledger.unlisted();
       });
-      faults.push(...comparison.faults.slice(0, SHOWN));
-      faults.push(...comparison.lost.slice(0, SHOWN).map((line) => `lost: ${line}`));
-      faults.push(...comparison.stuck.slice(0, SHOWN).map((line) => `stuck: ${line}`));
+      faults.push(...comparison.faults.slice(0, MAX_REPORTED));
+      faults.push(...comparison.lost.slice(0, MAX_REPORTED).map((line) => `lost: ${line}`));
+      faults.push(...comparison.stuck.slice(0, MAX_REPORTED).map((line) => `stuck: ${line}`));
       const crashes = daemon.crashes.filter(({ log }) => !expectedCrashes.some((one) => one.test(log)));
       const [crash] = crashes;
       if (crash !== undefined)

@@ -94,7 +94,7 @@ export function createLedger(): Ledger {
         const wasReceived = received(recipient).length > 0;
         const due = message?.nextAttemptAt === undefined ? '' : ` until ${message.nextAttemptAt}`;
         const line = `${messageId} to ${recipient} is ${state}${due}, ${wasReceived ? '' : 'not '}at the destination`;
-        // A message that was taken may bounce later, by a DSN.
+        // A message that the destination accepted may bounce later, by a DSN.
         if (wasReceived && (DELIVERED.has(state) || state === 'bounced')) comparison.delivered++;
         else if (!wasReceived && RETURNED.has(state) && mayFail(recipient)) comparison.returned++;
         else if (wasReceived && RETURNED.has(state)) comparison.faults.push(line);

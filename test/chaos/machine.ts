@@ -62,9 +62,9 @@ export function mountTmpfs(context: ScenarioContext, options: string): Volume {
     dir,
     fill: () => {
       const ballast = openSync(join(dir, 'ballast'), 'w');
-      const top = () => untilFull(() => writeSync(ballast, Buffer.alloc(4096)));
-      top();
-      const timer = setInterval(top, 50);
+      const topUp = () => untilFull(() => writeSync(ballast, Buffer.alloc(4096)));
+      topUp();
+      const timer = setInterval(topUp, 50);
       context.defer(() => clearInterval(timer));
       return () => {
         clearInterval(timer);
@@ -85,9 +85,9 @@ export function mountTmpfs(context: ScenarioContext, options: string): Volume {
   };
 }
 
-function untilFull(take: () => unknown): void {
+function untilFull(write: () => unknown): void {
   try {
-    for (;;) take();
+    for (;;) write();
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
   }

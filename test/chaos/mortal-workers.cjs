@@ -4,24 +4,24 @@ const { appendFileSync, existsSync } = require('node:fs');
 const { isMainThread } = require('node:worker_threads');
 
 const MORTAL = /delivery\/worker|smtp\/parser\/thread/;
-const SHORTEST_MS = 100;
-const LONGEST_MS = 2500;
+const MIN_LIFETIME_MS = 100;
+const MAX_LIFETIME_MS = 2500;
 
-function live(file) {
+function scheduleDeath(file) {
   setTimeout(
     () => {
       // The thread's program is known here only after the preload.
       if (!MORTAL.test(process.argv[1] ?? '')) return;
       if (!existsSync(file)) {
-        live(file);
+        scheduleDeath(file);
         return;
       }
       appendFileSync(file, '.');
       if (Math.random() < 0.5) process.exit(1);
       throw new Error('this worker dies in a chaos scenario');
     },
-    SHORTEST_MS + Math.random() * (LONGEST_MS - SHORTEST_MS),
+    MIN_LIFETIME_MS + Math.random() * (MAX_LIFETIME_MS - MIN_LIFETIME_MS),
   ).unref();
 }
 
-if (!isMainThread && process.env.CHAOS_MORTAL_WORKERS) live(process.env.CHAOS_MORTAL_WORKERS);
+if (!isMainThread && process.env.CHAOS_MORTAL_WORKERS) scheduleDeath(process.env.CHAOS_MORTAL_WORKERS);

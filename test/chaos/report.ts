@@ -13,7 +13,7 @@ const COLUMNS: Column[] = [
 ];
 
 /** The table of all scenarios, then the first failure of each that failed, and why others were skipped. */
-export function printReport(outcomes: readonly ScenarioOutcome[]): string {
+export function formatReport(outcomes: readonly ScenarioOutcome[]): string {
   const titles = ['scenario', ...COLUMNS.map(([title]) => title), 'result'];
   const rows = outcomes.map((outcome) => [
     outcome.scenario.name,

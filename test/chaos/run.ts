@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { createContext, type ScenarioContext, within } from './context.ts';
 import { LOGS } from './daemon.ts';
 import { needFault, rootFault } from './machine.ts';
-import { printReport } from './report.ts';
+import { formatReport } from './report.ts';
 import { failuresOf, type Scenario, type ScenarioOutcome } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
@@ -26,7 +26,7 @@ Examples:
   npm run chaos -- --only disk
   npm run chaos -- --only kill-9-storm,dead-workers`;
 
-const LIMIT_SECONDS = 90;
+const DEFAULT_LIMIT_SECONDS = 90;
 /** Set in the process that runs in a separate mount namespace. */
 const NAMESPACE = 'POSTRIDER_CHAOS_NAMESPACE';
 
@@ -55,7 +55,7 @@ async function main(): Promise<number> {
       (prefixes?.some((prefix) => scenario.name.startsWith(prefix)) ?? true),
   );
   if (chosen.length === 0) {
-    console.error(`no scenario has the name ${only}; see --list`);
+    console.error(`No scenario matches --only ${only}: see --list.`);
     return 2;
   }
   if (values.list) return print(listing(chosen));
@@ -84,7 +84,7 @@ async function runAll(chosen: readonly Scenario[], short: boolean): Promise<numb
     outcomes.push(outcome);
     progress(outcome);
   }
-  console.log(`\n${printReport(outcomes)}`);
+  console.log(`\n${formatReport(outcomes)}`);
   const skippedInCi = process.env['CI'] !== undefined && outcomes.some(({ kind }) => kind === 'skipped');
   return skippedInCi || outcomes.some((outcome) => failuresOf(outcome).length > 0) ? 1 : 0;
 }
@@ -92,7 +92,7 @@ async function runAll(chosen: readonly Scenario[], short: boolean): Promise<numb
 async function runOne(scenario: Scenario, context: ScenarioContext): Promise<ScenarioOutcome> {
   const began = performance.now();
   const seconds = () => (performance.now() - began) / 1000;
-  const limit = scenario.limitSeconds ?? LIMIT_SECONDS;
+  const limit = scenario.limitSeconds ?? DEFAULT_LIMIT_SECONDS;
   try {
     const result = await within(limit * 1000, scenario.run(context));
     if (result === null) throw new Error(`not finished after ${limit} s`);

@@ -116,7 +116,7 @@ describe('an answer', () => {
     expect((respondTo(bytes, 'udp', DATA)?.readUInt16BE(2) ?? 0) & 0x0f).toBe(1);
   });
 
-  it('never amplifies a query without EDNS above 512 bytes, whatever the bytes are', () => {
+  it('has at most 1232 bytes over UDP, whatever the bytes of the query are', () => {
     const valid = constantFrom('mail.test', 'ns1.mail.test', 'x._report._dmarc.mail.test', 'TRACK.mail.test');
     const type = constantFrom('A', 'ANY', 'TXT', 'SOA', 'NS', 'CNAME', 'IXFR', 'AXFR');
     const mutated = tuple(valid, type, array(tuple(nat(60), nat(255)), { maxLength: 6 })).map(
@@ -143,7 +143,7 @@ describe('an answer', () => {
 });
 
 describe('limits of answers', () => {
-  it('count equal answers per network, and truncate every second one that is too many', () => {
+  it('count equal answers per network, and truncate every second one above the limit', () => {
     let now = 1_000_000;
     const limit = createResponseRateLimit({ now: () => now }, 2);
     const judge = (address: string, kind = 'A name') => limit.judge(address, kind);
@@ -253,7 +253,7 @@ describe('zone transfers (RFC 5936)', () => {
   it.each([
     ['without a list of secondaries', undefined, 'mail.test'],
     ['for another server', { ...transfers, isAllowed: () => false }, 'mail.test'],
-    ['of a name that is no zone', transfers, 'ns1.mail.test'],
+    ['of a name that is not a zone', transfers, 'ns1.mail.test'],
   ])('are refused %s', async (_, allowed, name) => {
     const { tcp } = await startServer(allowed === undefined ? {} : { transfers: allowed });
     expect((decode(await tcp(query(name, 'AXFR'))).flags ?? 0) & 0x0f).toBe(5);
@@ -281,7 +281,7 @@ describe('zone transfers (RFC 5936)', () => {
     expect(decode(await tcp(ixfr(serial))).answers).toHaveLength(count);
   });
 
-  it('are several messages of a large zone, and one at a time', async () => {
+  it('consist of several messages for a large zone, the first of which has the question', async () => {
     const many = Array.from(
       { length: 2000 },
       (_, n): ZoneRecord => ({

@@ -25,7 +25,7 @@ const GONE: SlotObservation = { delegated: false, found: 'fail' };
 const SILENT: SlotObservation = { delegated: null, found: 'unknown' };
 const ABSENT: SlotObservation = { delegated: false, found: 'unknown' };
 
-/** A key in each named slot: `a active 10d` has the state since ten days. */
+/** A key in each named slot: `a active 10` has had its state for ten days, `a pending 2h` for two hours. */
 function keysOf(...texts: string[]): DkimKeyRow[] {
   return texts.map((text, index) => {
     const [slot, state, age = '0'] = text.split(' ') as [KeySlot, DkimKeyState, string?];
@@ -88,7 +88,7 @@ describe('the steps of keys in the zone of the platform', () => {
       ['retire a', 'activate b'],
     ],
     [
-      'the old key signs on while the next one is not found',
+      'the old key continues to sign while the next one is not found',
       ['a active 400', 'b pending 400'],
       { a: FOUND, b: UNPUBLISHED },
       ROTATING,
@@ -155,7 +155,13 @@ describe('the steps of keys in the zone of the platform', () => {
       ROTATING,
       ['retire s', 'activate t'],
     ],
-    ['and back', ['t active 38'], { s: DELEGATED, t: FOUND }, ROTATING, ['create s']],
+    [
+      'the secondary lane gets its first slot back',
+      ['t active 38'],
+      { s: DELEGATED, t: FOUND },
+      ROTATING,
+      ['create s'],
+    ],
     [
       'the secondary key is kept when its CNAME is gone',
       ['s active 9'],

@@ -26,7 +26,7 @@ async function delegated(keys: { ed25519?: boolean; platformSignature?: boolean 
   return { setup, domain, steps };
 }
 
-/** Lets the time pass, and everything happen that is due: checks, and publishing the zone. */
+/** Advances the clock, runs the checks that are due, and publishes the zone. */
 async function pass(setup: DomainsSetup, ms: number): Promise<void> {
   setup.clock.advance(ms);
   setup.resolver.clear();
@@ -97,7 +97,7 @@ describe('keys in the zone of the platform', () => {
     expect(steps.filter((step) => step === 'delete')).toHaveLength(2);
   });
 
-  it('make the record of the owner dispensable while they sign', async () => {
+  it('make the TXT record of the owner unnecessary while they sign', async () => {
     const { setup, domain } = await delegated();
     await pass(setup, MINUTE);
     await pass(setup, HOUR);

@@ -155,7 +155,7 @@ describe('a backup under load', () => {
       open.every(({ messageId }) => ['queued', 'deferred'].includes(states.get(messageId) ?? 'lost')),
     ).toBe(true);
 
-    // The operator releases what the sink has not, and drops the rest.
+    // The operator releases the messages that the sink has not received, and drops the rest.
     const missing = open.filter(({ recipient }) => !received(sink).has(recipient));
     expect(missing.length).toBeGreaterThan(0);
     await second.cli('restore', 'release', ...missing.map(({ messageId }) => messageId));

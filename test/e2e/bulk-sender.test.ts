@@ -32,7 +32,7 @@ import type { SinkMessage, SinkSession } from '../support/smtp-sink-session.ts';
  * addresses, no preselected checkboxes, confirmed sign-up; one From address per kind of mail, nothing misleading in
  * subject, display name or content; separate IP addresses per kind of mail (regions.pools provides them); slow
  * growth of volume; no names that are confusable by Unicode's UTS 39 §5.2; no listing on blocklists or in Safe
- * Browsing; enrolment in Postmaster Tools and the Complaint Feedback Loop; ARC, which applies to forwarders.
+ * Browsing; enrollment in Postmaster Tools and the Complaint Feedback Loop; ARC, which applies to forwarders.
  */
 const required = requirePrograms('knot', 'dkimpy', 'pyspf');
 
@@ -159,7 +159,7 @@ describe.skipIf(required.missing)(`the bulk sender requirements${required.reason
     const session = sink.sessions.find(({ number }) => number === smtp.connection);
     if (session === undefined) throw new Error('the sink has no session of this message');
     const fields = fieldsOf(smtp.raw);
-    // mailauth takes what Node's resolver returns, also string[][] for TXT; its type declares less.
+    // mailauth accepts what Node's resolver returns, also string[][] for TXT; its type declares string[] only.
     const resolve = async (name: string, type: string) => (await names.resolve(name, type)) as string[];
     return {
       smtp,

@@ -95,7 +95,7 @@ describe.skipIf(required.missing)(`certificates of the public pages${required.re
     const { status, body, certificate } = await getPage(TRACK);
     expect([status, body]).toEqual([200, 'User-agent: *\nDisallow: /\n']);
     expect(certificate.subjectaltname).toBe(`DNS:${TRACK}`);
-    expect(pebble.orders()).toEqual(Array.from({ length: pebble.orders().length }, () => TRACK));
+    expect(new Set(pebble.orders())).toEqual(new Set([TRACK]));
     expect(await daemon.metric('postrider_certificate_orders_total')).toBe(1);
   });
 

@@ -51,7 +51,7 @@ beforeAll(async () => {
   apiPort = await freePort();
   webhookPort = await freePort();
   publishMailHost(dns, 'example.org');
-  // `npx postrider` runs the built program, without a look into a package registry.
+  // `npx postrider` runs the built program and downloads nothing.
   mkdirSync(join(dir, 'bin'));
   writeFileSync(join(dir, 'bin', 'npx'), `#!/bin/sh\nshift\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`, {
     mode: 0o755,
@@ -78,6 +78,7 @@ beforeAll(async () => {
   writeFileSync(join(dir, 'variables'), '');
 });
 afterAll(async () => {
+  // A background job may have ended before.
   await run(`for job in $(cat jobs 2>/dev/null); do kill "$job"; done`).catch(() => null);
   await daemon?.kill('SIGTERM');
   await sink?.close();
@@ -151,7 +152,7 @@ describe.skipIf(required.missing)('the commands of the documents', () => {
     });
   }
 
-  it('sent every message that they accepted', async () => {
+  it('deliver every message that they send', async () => {
     await eventually('the messages', () => sink.messages.length >= 5);
     expect(sink.messages.flatMap(({ to }) => to)).toEqual(Array(5).fill('ada@example.org'));
   });

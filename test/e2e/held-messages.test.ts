@@ -43,7 +43,7 @@ const send = (to: string) =>
 const heldCount = async () => daemon.metric('postrider_queue_held_messages');
 
 describe('disabling an account', () => {
-  it('refuses requests, holds queued messages over a kill -9, and sends each once when it is enabled', async () => {
+  it('refuses requests, holds queued messages across a kill -9, and sends each once when it is enabled', async () => {
     const { accountId } = daemon.api;
     // Without an answer from DNS the messages wait in the queue.
     dns.set('empfang.example', 'MX', 'SERVFAIL');

@@ -77,12 +77,16 @@ describe('a key', () => {
     expect([second.status, isReplay(second), second.text]).toEqual([200, true, first.text]);
   });
 
-  it('matches a request with another order and spacing of its JSON', async () => {
+  it('matches a request whose JSON has another order and spacing', async () => {
     const key = randomUUID();
     const first = await send(mailTo('order'), key);
-    const turned = JSON.stringify(Object.fromEntries(Object.entries(mailTo('order')).toReversed()), null, 4);
+    const reordered = JSON.stringify(
+      Object.fromEntries(Object.entries(mailTo('order')).toReversed()),
+      null,
+      4,
+    );
     const second = await daemon.api.call<SendData>('POST', '/transactional/send', {
-      rawBody: turned,
+      rawBody: reordered,
       headers: { 'Idempotency-Key': key },
     });
     expect([second.status, isReplay(second), second.text]).toEqual([200, true, first.text]);

@@ -40,7 +40,7 @@ const INVALID: Record<string, [what: string, value: unknown][]> = {
     ['a number', 7],
     ['null', null],
     ['an object', { email: 'ada@empfang.example' }],
-    ['a array of numbers', [7]],
+    ['an array of numbers', [7]],
     ['empty', ''],
     ['an empty array', []],
     ['not an address', 'ada'],
@@ -69,7 +69,7 @@ const INVALID: Record<string, [what: string, value: unknown][]> = {
   ],
   from: [
     ['missing', undefined],
-    ['a array', ['a@kunde.example']],
+    ['an array', ['a@kunde.example']],
     ['two addresses', 'a@kunde.example, b@kunde.example'],
     ['a domain of one label', 'a@example'],
     ['only a display name', 'Kunde'],
@@ -95,7 +95,7 @@ const INVALID: Record<string, [what: string, value: unknown][]> = {
   html: [
     ['missing', undefined],
     ['empty', ''],
-    ['a array', [COMPLIANT]],
+    ['an array', [COMPLIANT]],
     ['with a NUL', `${COMPLIANT}\u0000`],
   ],
   text: [
@@ -103,12 +103,12 @@ const INVALID: Record<string, [what: string, value: unknown][]> = {
     ['with a NUL', 'a\u0000b'],
   ],
   headers: [
-    ['a array', ['X-A: b']],
+    ['an array', ['X-A: b']],
     ['51 of them', Object.fromEntries(people(51).map((_, n) => [`X-${n}`, 'x']))],
     ['more than 8 KiB', { 'X-A': 'x'.repeat(8200) }],
   ],
   templateVariables: [
-    ['a array', ['a']],
+    ['an array', ['a']],
     ['a string', 'a=b'],
     ['40 levels deep', { a: nested(40) }],
   ],
@@ -242,7 +242,7 @@ describe('a template', () => {
 
   const VALUES: [what: string, value: unknown][] = [
     ['an object', {}],
-    ['a array', [1]],
+    ['an array', [1]],
     ['of two lines', 'x\r\nBcc: victim@empfang.example'],
     ['with a NUL', 'a\u0000b'],
   ];

@@ -37,7 +37,7 @@ const MESSAGES = 100_000;
 const PAGE_BYTES = 4096;
 /** The rows that one page of a list examines are neighbors, several per database page. */
 const MAX_PAGES = MAX_SCANNED_ROWS / 2;
-/** Reading, clearing and logging: 1.25 were counted. A walk through the history in each portion would be hundreds. */
+/** Reading, clearing and logging: 1.25 were counted. A scan of the history in each portion would read hundreds. */
 const MAX_PAGES_PER_DELETED_ROW = 5;
 /** Between 20 and 185 were counted, for people with five messages each. */
 const MAX_PAGES_PER_PERSON = 1000;
@@ -110,7 +110,7 @@ async function openStopped() {
 it('reads a bounded part of a long history for every filter of every list', {
   timeout: 300_000,
 }, async () => {
-  // What the migration left to the daemon reads and writes, too.
+  // Background steps of the migration read and write, too.
   const pendingSteps = () => running.daemon.metric('postrider_background_steps_pending');
   await expect.poll(pendingSteps, { timeout: 240_000, interval: 100 }).toBe(0);
   const { history } = readInstallation(dataDir);

@@ -115,7 +115,7 @@ describe('postrider stats', () => {
     expect(lines).toContain('Bounced by class: invalid-recipient 2');
   });
 
-  it('refuses a period without an end after its beginning, and an unknown account', async () => {
+  it('rejects a period that ends before it begins, and an unknown account', async () => {
     expect(await setup.daemon.tryCli('stats', '--from', '2026-02-02', '--to', '2026-02-01')).toMatchObject({
       code: 2,
       stderr: 'postrider: --from must be before --to\n',

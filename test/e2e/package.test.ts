@@ -53,7 +53,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   const restarts = async () => Number(await show('NRestarts'));
   const signalMain = (signal: string) =>
     system.run('systemctl', 'kill', '--kill-who=main', `--signal=SIG${signal}`, UNIT);
-  const installed = (file: string) => system.run('dpkg', '--install', file);
+  const install = (file: string) => system.run('dpkg', '--install', file);
   const ready = () =>
     eventually('the daemon to be ready', () =>
       fetch(`http://${ADDRESS}:8080/readyz`).then(
@@ -93,7 +93,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   });
 
   it('does not start before it is configured', async () => {
-    expect(await installed(previous)).toContain('not configured yet');
+    expect(await install(previous)).toContain('not configured yet');
     expect(await show('ActiveState')).toBe('inactive');
     expect(await show('UnitFileState')).toBe('enabled');
     await system.run('systemctl', 'start', UNIT);
@@ -170,7 +170,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
 
   it('is upgraded with its data and its configuration, and restarted', async () => {
     const [before, version] = [await mainPid(), await cli('--version')];
-    await installed(current);
+    await install(current);
     expect(await mainPid()).not.toBe(before);
     expect(await cli('--version')).not.toBe(version);
     await ready();
@@ -243,7 +243,7 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
     expect(await show('Result')).toBe('success');
     expect(await show('ExecMainStatus')).toBe('0');
     expect(await journal()).toContain('"unrecorded":0,"msg":"stopped"');
-    await installed(current);
+    await install(current);
     expect(await show('ActiveState')).toBe('inactive');
     await system.run('systemctl', 'start', UNIT);
     await ready();

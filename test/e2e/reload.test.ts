@@ -136,8 +136,8 @@ const NOT_OBSERVED: Record<string, string> = {
   'doctor.timeServers': 'read at each run of the checks, see test/doctor',
   'readers.budget': 'needs a slow query; sent with each read, see test/store/readers/pool.test.ts',
   secondary: 'the same view of the configuration as verification.dmarcPolicy',
-  'limits.bodyDays': 'passes run every hour; read at the begin of each',
-  'limits.eventDays': 'passes run every hour; read at the begin of each',
+  'limits.bodyDays': 'retention runs every hour; read when a run begins',
+  'limits.eventDays': 'retention runs every hour; read when a run begins',
   'limits.account.concurrentRequests': 'the same object as the other limits of accounts',
 };
 
@@ -180,7 +180,7 @@ it('changes nothing with an invalid file, and logs the error', async () => {
   expect((await api.post('/web-setup/webhooks', webhook())).status).toBe(201);
 });
 
-it('changes nothing when a file that is named cannot be used', async () => {
+it('changes nothing when a file that the configuration names cannot be used', async () => {
   const routes = ['routes = [{ match = "*", host = "r.example", user = "u", passwordFile = "none" }]'];
   const broken = await reload({ delivery: routes, webhooks: ['allowPrivateNetworks = false'] });
   expect(broken.err?.message).toMatch(/passwordFile of "\*".*none does not exist/);

@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -20,13 +20,14 @@ import { verifiedDomain } from '../support/verified-domain.ts';
 const PASSWORD = 'correct horse battery';
 const RELAY = 'relay.example';
 
+let dir: string;
 let dns: DnsServer;
 let one: Sink;
 let two: Sink;
 let daemon: RunningDaemon;
 
 beforeAll(async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'postrider-routes-'));
+  dir = mkdtempSync(join(tmpdir(), 'postrider-routes-'));
   const passwordFile = join(dir, 'password');
   writeFileSync(passwordFile, `${PASSWORD}\n`);
   const authority = createAuthority();
@@ -56,6 +57,7 @@ afterAll(async () => {
   await one?.close();
   await two?.close();
   await dns?.close();
+  rmSync(dir, { recursive: true, force: true });
 });
 
 const eventOf = (messageId: string, type: string) =>

@@ -124,8 +124,9 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
       enableClickTracking: true,
     });
     const { messageId } = response.data;
-    const message = await eventually(`the mail to ${user}`, () =>
-      Promise.resolve(sink.messages.find(({ to }) => to.includes(`${user}@${RECEIVER}`)) ?? null),
+    const message = await eventually(
+      `the mail to ${user}`,
+      () => sink.messages.find(({ to }) => to.includes(`${user}@${RECEIVER}`)) ?? null,
     );
     return { messageId, message, mail: await simpleParser(message.raw, { skipTextLinks: true }) };
   }
@@ -151,7 +152,7 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     });
   }
 
-  /** What the API presents of an account, without what belongs to a machine. */
+  /** What the API returns for an account, without fields that differ between machines. */
   async function contents(api: ApiClient): Promise<Record<string, unknown>> {
     const paths = [
       '/web-setup/account',
@@ -164,7 +165,11 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
       '/web-setup/webhooks',
       '/web-setup/campaigns',
     ];
-    const all = paths.map(async (path) => [path, (await api.get<unknown>(path)).data] as const);
+    const all = paths.map(async (path) => {
+      const { status, data, text } = await api.get<unknown>(path);
+      if (status !== 200) throw new Error(`${path}: ${text}`);
+      return [path, data] as const;
+    });
     const found: Record<string, unknown> = Object.fromEntries(await Promise.all(all));
     const json = JSON.stringify(found, (key, value) => (key === 'updatedAt' ? undefined : value));
     return JSON.parse(json);
@@ -239,7 +244,7 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     await proxy.setMap('accounts', shop.accountId, 'mx2');
     await proxy.setMap('links', prefix, 'mx2');
 
-    // The same account, keys and records of the DKIM key.
+    // The account, its API keys and its DKIM records are the same.
     expect(await contents(shop)).toEqual(before);
     const { data: moved } = await shop.get<Pick<CreatedDomain, 'dnsRecords'>>(
       `/web-setup/domains/${domain.domainId}/dns-records`,
@@ -269,8 +274,8 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     const clicked = await visit(click);
     expect([clicked.status, clicked.location]).toEqual([302, 'https://shop.example/offer']);
     const unsubscribe = linkIn(first.mail.html, 'u');
-    const left = await visit(unsubscribe, 'List-Unsubscribe=One-Click');
-    expect(left.status).toBe(200);
+    const unsubscribed = await visit(unsubscribe, 'List-Unsubscribe=One-Click');
+    expect(unsubscribed.status).toBe(200);
     const refused = await shop.send({
       from: `a@${DOMAIN}`,
       to: `first@${RECEIVER}`,

@@ -73,7 +73,7 @@ describe.skipIf(required.missing)(`messages with several signatures${required.re
     expect(verified(changed).map(({ valid }) => valid)).toEqual([false, false, false]);
   });
 
-  it('keep the signatures whose keys are not revoked', async () => {
+  it('remain valid for the keys that are not revoked', async () => {
     const message = signed();
     await serveKeys(revokedKeyRecordValue(fixedKey(0)));
     expect(verified(message).map(({ valid }) => valid)).toEqual([false, true, true]);

@@ -332,7 +332,7 @@ describe('submission', () => {
       expect(transcript).toMatch(reply);
     });
 
-    /** Newer versions of swaks take the name to be verified; older ones verify the name that they connect to. */
+    /** Newer versions of swaks have an option for the name to verify; older ones verify the name that they connect to. */
     async function hostArguments(tls: string[]): Promise<string[]> {
       const help = await new Promise<string>((resolve) => {
         execFile('swaks', ['--help'], { env: { ...process.env, PAGER: 'cat' } }, (_, stdout) =>

@@ -151,7 +151,7 @@ describe('the host of links', () => {
     expect(await hostOf()).toBe(`link.kunde.example:${port}`);
   });
 
-  it('is the custom host from the time that it resolves to the platform', async () => {
+  it('is the custom host once it resolves to the platform', async () => {
     await setup.daemon.api.call('PATCH', `/web-setup/domains/${await domainId()}`, {
       body: { trackingDomain: custom },
     });
@@ -163,7 +163,7 @@ describe('the host of links', () => {
     expect(await hostOf()).toBe(`${custom}:${port}`);
   });
 
-  it('is link.<domain> when the custom host resolves elsewhere, and public.url when both do', async () => {
+  it('is link.<domain> when the custom host resolves elsewhere, and that of public.url when both do', async () => {
     setup.dns.set(custom, 'CNAME', ['elsewhere.example']);
     await verify();
     expect(await hostOf()).toBe(`link.kunde.example:${port}`);

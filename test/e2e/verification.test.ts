@@ -85,7 +85,7 @@ function publishedZone(): Zone {
 /** The zone of a domain whose checks have never passed together, with exactly the records that the API printed. */
 function pendingZone(): Zone {
   const zone = pending.shift();
-  if (zone === undefined) throw new Error('there is no such domain');
+  if (zone === undefined) throw new Error('there is no pending domain');
   pending.push(zone);
   return publish(zone);
 }

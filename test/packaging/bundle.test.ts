@@ -26,7 +26,7 @@ describe('the built program', () => {
     expect(bundle.programs).toEqual(expect.arrayContaining(started));
   });
 
-  // A CommonJS library has other exports there: a module of ours with a static import is imported instead.
+  // A dynamic import of a CommonJS library has other exports: import a module of `src/` that imports it statically.
   it('imports libraries statically', () => {
     const dynamic = filesIn('src', '.ts').filter((file) =>
       /(?<!typeof )\bimport\('[^.']/.test(readFileSync(file, 'utf8')),

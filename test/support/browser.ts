@@ -27,11 +27,11 @@ export interface Window {
   requests: string[];
   /** Errors and warnings of its console. */
   consoleErrors: string[];
-  /** Stores a screenshot of the whole page under test/artefacts. */
+  /** Stores a screenshot of the whole page under test/artifacts. */
   screenshot(name: string): Promise<void>;
 }
 
-const ARTEFACTS = new URL('../artefacts/', import.meta.url).pathname;
+const ARTIFACTS = new URL('../artifacts/', import.meta.url).pathname;
 
 /** `hosts` are names that resolve to 127.0.0.1 in this browser. */
 export async function startBrowser(hosts: readonly string[] = []): Promise<TestBrowser> {
@@ -71,8 +71,8 @@ export async function startBrowser(hosts: readonly string[] = []): Promise<TestB
         requests,
         consoleErrors,
         screenshot: async (name) => {
-          mkdirSync(ARTEFACTS, { recursive: true });
-          await page.screenshot({ path: `${ARTEFACTS}${name}.png`, fullPage: true });
+          mkdirSync(ARTIFACTS, { recursive: true });
+          await page.screenshot({ path: `${ARTIFACTS}${name}.png`, fullPage: true });
         },
       };
     },

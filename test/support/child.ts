@@ -27,7 +27,7 @@ export function startChild(
   args: readonly string[],
   options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
 ): Child {
-  // No handler of this process could do it: Vitest ends its workers by a signal.
+  // By the kernel: Vitest ends its workers by a signal that runs no handler of this process.
   const bound = ['--pdeathsig', 'KILL', '--', command, ...args];
   const child = spawn(findProgram('setpriv') ?? 'setpriv', bound, { ...options, stdio: 'pipe' });
   let output = '';

@@ -55,14 +55,14 @@ export const HOSTNAME = 'mx.postrider.example';
 export const PUBLIC_ADDRESS = '192.0.2.25';
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
-const START_MS = 60_000;
+const START_TIMEOUT_MS = 60_000;
 
 /** `more`: further environment variables. */
 export async function startDaemon(
   settings: Settings = {},
   more: NodeJS.ProcessEnv = {},
   /** Timeout of a start, which includes the migration of a large database. */
-  { startMs = START_MS }: { startMs?: number } = {},
+  { startMs = START_TIMEOUT_MS }: { startMs?: number } = {},
 ): Promise<RunningDaemon> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-e2e-'));
   // A data directory that the caller names is not removed.
@@ -134,6 +134,7 @@ export async function startDaemon(
     };
   } catch (error) {
     await child.kill('SIGKILL');
+    await rm(dir, { recursive: true, force: true });
     throw error;
   }
 }

@@ -43,7 +43,7 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
       '--mode=root',
       '--variant=minbase',
       `--include=${packages.join(',')}`,
-      // Documentation of the base system is not needed.
+      // Translations are not needed.
       '--dpkgopt=path-exclude=/usr/share/locale/*',
       '--dpkgopt=force-unsafe-io',
       release(),

@@ -1,10 +1,10 @@
-/** The first pause, which grows by half each time, and the longest: frequent polling takes the time that others need. */
+/** The first pause, which grows by half each time, and the longest: frequent polling uses processor time that others need. */
 const FIRST_PAUSE_MS = 10;
 const MAX_PAUSE_MS = 200;
 
 /**
- * Polls `probe` until it returns something that is neither null nor false, and returns that: for conditions of
- * another process, which can only be polled. Throws with `what` was awaited after `ms` (default 30 s). `everyMs`: a
+ * Polls `probe` until it returns a value that is neither null nor false, and returns that value: for conditions of
+ * another process, which can only be polled. After `ms` (default 30 s) throws an error that names `what`. `everyMs`: a
  * constant interval.
  */
 export async function eventually<T>(

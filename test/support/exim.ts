@@ -34,7 +34,7 @@ function root(): string {
 /** Why Exim cannot run here; null when it can. */
 export function eximFault(): string | null {
   if (!existsSync(program()))
-    return `Exim (EXIM_ROOT, packages exim4-daemon-light and libidn12 unpacked) is not there`;
+    return 'Exim (packages exim4-daemon-light and libidn12) is not unpacked at EXIM_ROOT';
   if (process.getuid?.() !== 0) return 'Exim can be started by root only';
   try {
     execFileSync(findProgram('unshare') ?? 'unshare', ['--mount', 'true'], { stdio: 'ignore' });
@@ -68,6 +68,7 @@ export async function startExim(options: {
 
   const script = `mount -t overlay overlay -o lowerdir=${dir}/etc:/etc /etc && exec ${program()} -bdf -q1s`;
   const child = startChild(findProgram('unshare') ?? 'unshare', ['--mount', 'sh', '-c', script]);
+  // There is no log before the first line.
   const log = () => readFile(join(dir, 'log/main'), 'utf8').catch(() => '');
   await eventually('Exim to listen', async () => {
     if (!child.running) throw new Error(`Exim ended: ${child.output}`);

@@ -9,7 +9,7 @@ import { findProgram } from './required-programs.ts';
 /**
  * A real HAProxy (package haproxy) with the configuration of docs/scaling.md.
  *
- *     const proxy = await startHaproxy({ configuration, replace: [[/10\.0\.0\.1:8080/, '127.0.0.1:4711']] });
+ *     const proxy = await startHaproxy({ configuration, replace: [['10.0.0.1:8080', '127.0.0.1:4711']] });
  *     await proxy.setMap('accounts', 'acct_one', 'mx2');
  */
 export interface Haproxy {
@@ -22,9 +22,9 @@ export interface Haproxy {
 export interface HaproxyOptions {
   /** The text of haproxy.cfg. Its paths below /etc/haproxy and /run/haproxy become those of a temporary directory. */
   configuration: string;
-  /** Addresses of the configuration and their replacements; each occurs. */
+  /** Addresses of the configuration and their replacements; each must occur in it. */
   replace: readonly (readonly [from: string, to: string])[];
-  /** Resolves when the frontends answer. */
+  /** Whether the frontends answer. */
   isReady(): Promise<boolean>;
 }
 

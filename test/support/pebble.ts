@@ -20,7 +20,7 @@ export interface Pebble {
   directory: string;
   /** PEM file of the authority of the directory's certificate. */
   caFile: string;
-  /** PEM of its root certificate; another after every start. */
+  /** PEM of its root certificate; a different one after every start. */
   root(): Promise<string>;
   /** Its complete output. */
   log(): string;

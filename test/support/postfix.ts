@@ -27,7 +27,7 @@ export interface Postfix {
   port: number;
   /** The messages stored for a mailbox, byte for byte, in no order. */
   mail(mailbox: string): Promise<Buffer[]>;
-  /** Waits until there are that many. */
+  /** Waits until the mailbox has `count` messages. */
   waitForMail(mailbox: string, count: number): Promise<Buffer[]>;
   log(): Promise<string>;
   stop(): Promise<void>;
@@ -88,13 +88,14 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   await writeFile(join(config, 'master.cf'), masterCf(host, port));
 
   const postfix = findProgram('postfix') ?? 'postfix';
+  // There is no log before the first line.
   const log = () => readFile(logFile, 'utf8').catch(() => '');
   // A separate daemon, which would outlive a test that does not stop it.
-  const stopWithUs = () => execFileSync(postfix, ['-c', config, 'abort']);
+  const abortOnExit = () => execFileSync(postfix, ['-c', config, 'abort']);
   await run(postfix, ['-c', config, 'start']).catch(async (error: unknown) => {
     throw new Error(`Postfix does not start: ${await log()}`, { cause: error });
   });
-  process.once('exit', stopWithUs);
+  process.once('exit', abortOnExit);
   const mail = (mailbox: string) => readMaildir(join(dir, 'mail', folderOf(mailbox)));
   return {
     hostname,
@@ -112,7 +113,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
     },
     log,
     stop: async () => {
-      process.off('exit', stopWithUs);
+      process.off('exit', abortOnExit);
       await run(postfix, ['-c', config, 'stop']);
       await rm(dir, { recursive: true, force: true });
     },
@@ -134,6 +135,7 @@ function folderOf(mailbox: string): string {
 }
 
 async function readMaildir(folder: string): Promise<Buffer[]> {
+  // Postfix creates the folder with the first message.
   const names = await readdir(join(folder, 'new')).catch(() => []);
   return Promise.all(names.map((name) => readFile(join(folder, 'new', name))));
 }
@@ -168,7 +170,7 @@ smtpd_peername_lookup = no
 `;
 }
 
-/** Tries again every second, warns after two, gives up after eight. */
+/** Retries every second, warns after two seconds, and bounces after eight. */
 function acceptingCf(dir: string, { host, port }: { host: string; port: number }): string {
   return `
 smtpd_reject_unlisted_recipient = no

@@ -27,7 +27,7 @@ export interface SignedZonesOptions {
 }
 
 const HOST = '127.0.0.1';
-/** The digest of no key. */
+/** A digest that matches no key. */
 const WRONG_DIGEST = 'ab'.repeat(32);
 
 const run = promisify(execFile);

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
  * One reply of the sink. A text is sent as it is, an array as the lines of one reply (`['250-a', '250 b']`); only CRLF is
  * added, so that malformed replies can be sent, too. Three texts are special: `drop` closes the connection, `reset`
  * closes it with RST, `silent` sends nothing and ignores all further input. `close`: sends the reply, then closes, as
- * servers do with a 421. `octets`: sent without CRLF; with `everyMs` one octet at a time, again and again without end.
+ * servers do with a 421. `octets`: sent without CRLF; with `everyMs` one octet at a time, repeatedly and without end.
  * `accepted`: the reply 250 counts as given but is not sent, and the connection ends in this way.
  */
 export type Answer =

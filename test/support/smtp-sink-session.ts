@@ -67,7 +67,7 @@ export interface SinkBehavior {
   recipients: Record<string, Script>;
   /** Offers STARTTLS; a word names what follows the 220 instead of a handshake. */
   tls: Certificate | 'garbage' | 'drop' | 'silent' | null;
-  /** Sent in the middle of a message, once so many octets of it were received. */
+  /** Sent in the middle of a message, once `afterOctets` octets of it were received. */
   body: { afterOctets: number; answer: Answer } | null;
   /** How fast message data is read; 0: as fast as it arrives. */
   bodyBytesPerSecond: number;

@@ -14,7 +14,7 @@ export interface SocksOptions {
   login?: string;
   /** Code of the reply to CONNECT (RFC 1928 §6) instead of a connection. */
   code?: number;
-  /** Does not answer this. */
+  /** The request that it does not answer. */
   silentAt?: 'greeting' | 'login' | 'connect';
   /** Closes the connection in place of the answer to the greeting. */
   closes?: boolean;

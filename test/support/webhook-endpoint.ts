@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A receiver of webhooks on 127.0.0.1 whose responses a test sets. */
+/** A call that the endpoint received. */
 export interface Received {
   headers: IncomingHttpHeaders;
   path: string;
@@ -12,6 +12,7 @@ export interface Received {
   json: { id: string; type: string; livemode: boolean; data: { object: Record<string, unknown> } };
 }
 
+/** The response to a call: a status, more of the response, or `nothing` when the test writes it. */
 export type Answering = (
   received: Received,
   response: ServerResponse,
@@ -21,6 +22,7 @@ export type Answering = (
   | 'nothing'
   | Promise<number>;
 
+/** A receiver of webhooks on 127.0.0.1 whose responses a test sets. */
 export interface Endpoint {
   url: string;
   port: number;
@@ -28,7 +30,7 @@ export interface Endpoint {
   received: Received[];
   /** `webhook-id`s of the calls that were answered with 2xx. */
   taken(): string[];
-  /** Sets the response to further calls; `nothing`: the test writes the response. */
+  /** Sets the response to further calls. */
   answer(answering: Answering | number): void;
 }
 

@@ -57,7 +57,7 @@ export function startInstallation(key: number) {
         ...options,
       }),
     import: importWith(writer),
-    /** The import with another way to run units of work. */
+    /** The import with another function that runs units of work. */
     withWriter: (run: Writer['run']) => ({ import: importWith({ ...writer, run }) }),
     cancel: (accountId = ACCOUNT) => cancelImport(deps, accountId),
   };
@@ -293,7 +293,7 @@ export function linesOf(file: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Writes a file with these lines, whose end is right for them: by someone who knows the passphrase. */
+/** Writes a file with these lines and a valid end, as someone who knows the passphrase could. */
 export async function forge(file: string, lines: readonly unknown[]): Promise<string> {
   const [header, ...rest] = lines;
   const records = rest.filter((line) => typeof line !== 'object' || line === null || !('end' in line));
@@ -311,7 +311,7 @@ export async function forge(file: string, lines: readonly unknown[]): Promise<st
   return file;
 }
 
-/** Throws when it was refused. */
+/** The result of an operation; throws when it is a refusal. */
 export function accepted<T>(result: T): Exclude<T, { code: string }> {
   if (isRefusal(result)) throw new Error(result.message);
   return result as Exclude<T, { code: string }>; // not a refusal

@@ -13,7 +13,7 @@ export interface Notifier {
    * is still being repeated is replaced.
    */
   notify(servers: readonly ServerAddress[], soa: Answer, sources: readonly string[]): void;
-  /** Resolves when nothing is being sent any more. */
+  /** Ends all notifications; resolves when none is in progress. */
   stop(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export function createNotifier({ random, log, observe }: NotifierDeps): Notifier
         }
         return;
       } catch {
-        // No answer, or nobody listens: repeated below.
+        // No answer, or no server at the address: the next iteration repeats the notification.
         if (stopping.signal.aborted || replaced.aborted) return;
         await elapsed(limit);
         if (stopping.signal.aborted || replaced.aborted) return;

@@ -16,31 +16,32 @@ export interface ResponseRateLimit {
   judge(address: string, kind: string): 'send' | 'truncate' | 'drop';
 }
 
-interface Account {
+/** Answers of one kind to one network. */
+interface AnswerLimit {
   bucket: TokenBucket;
   /** Limited answers. */
   limited: number;
 }
 
 /** Networks and kinds in memory, about 300 bytes each. */
-const MAX_ACCOUNTS = 20_000;
+const MAX_ANSWER_LIMITS = 20_000;
 /** One of this many limited answers is truncated instead of dropped. */
 const SLIP = 2;
 
 /** `perSecond` equal answers to one network (IPv4: /24, IPv6: /56); 0: no limit. */
 export function createResponseRateLimit(clock: Clock, perSecond: number): ResponseRateLimit {
-  const accounts = createLru<Account>(MAX_ACCOUNTS);
+  const answerLimits = createLru<AnswerLimit>(MAX_ANSWER_LIMITS);
   return {
     judge: (address, kind) => {
       if (perSecond === 0) return 'send';
       const key = `${networkOf(address, 24, 56)} ${kind}`;
-      let account = accounts.get(key);
-      if (account === undefined) {
-        account = { bucket: createTokenBucket(clock, { burst: perSecond, perSecond }), limited: 0 };
-        accounts.set(key, account);
+      let answerLimit = answerLimits.get(key);
+      if (answerLimit === undefined) {
+        answerLimit = { bucket: createTokenBucket(clock, { burst: perSecond, perSecond }), limited: 0 };
+        answerLimits.set(key, answerLimit);
       }
-      if (account.bucket.take().allowed) return 'send';
-      return account.limited++ % SLIP === 0 ? 'truncate' : 'drop';
+      if (answerLimit.bucket.take().allowed) return 'send';
+      return answerLimit.limited++ % SLIP === 0 ? 'truncate' : 'drop';
     },
   };
 }

@@ -91,7 +91,7 @@ function readQueries(socket: Socket, peer: Omit<Peer, 'drained'>, handle: QueryH
     socket.write(framed(answer));
     if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy();
   };
-  const readOn = () => {
+  const handleReceived = () => {
     for (let handled = 0; received.length >= 2 && !socket.destroyed; handled++) {
       const length = received.readUInt16BE(0);
       if (length > MAX_QUERY_BYTES) {
@@ -100,7 +100,7 @@ function readQueries(socket: Socket, peer: Omit<Peer, 'drained'>, handle: QueryH
       }
       if (received.length < 2 + length) break;
       if (handled === QUERIES_PER_TURN) {
-        setImmediate(readOn);
+        setImmediate(handleReceived);
         return;
       }
       const query = received.subarray(2, 2 + length);
@@ -117,7 +117,7 @@ function readQueries(socket: Socket, peer: Omit<Peer, 'drained'>, handle: QueryH
     // What follows is read when all queries of this chunk have been handled.
     socket.pause();
     received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
-    readOn();
+    handleReceived();
   });
 }
 

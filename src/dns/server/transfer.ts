@@ -3,17 +3,17 @@ import type { Query } from '../authoritative.ts';
 
 /**
  * Zone transfers (AXFR, RFC 5936): the SOA, all other records, the SOA again, in as many messages as necessary. A change
- * during a transfer may or may not be part of it; the serial number of the next version brings it in any case. An IXFR
+ * during a transfer may or may not be part of it; the transfer of the next version contains it in any case. An IXFR
  * is answered with the whole zone (RFC 1995 §4), or with the SOA alone if the client has this version.
  */
 export interface TransferSource {
-  /** The SOA in force. */
+  /** The current SOA. */
   soa(): Answer;
   /** All other records of the zone, in portions. */
   records(): AsyncIterable<readonly Answer[]>;
 }
 
-/** Bytes of a message before another one begins; far below the limit, and few enough to be encoded at a time. */
+/** Bytes of a message before another one begins; far below the limit, and few enough to be encoded in one turn. */
 const MESSAGE_BYTES = 16_384;
 
 /** The messages of the transfer. Ends early when the reader returns. */

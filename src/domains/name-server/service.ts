@@ -58,7 +58,7 @@ export interface NameServerDeps {
   registry: Registry;
 }
 
-/** Changes by other processes are noticed by then. */
+/** Within this time, changes by other processes are served. */
 const REFRESH_MS = SECOND;
 const TCP_LIMITS = { connections: 100, connectionsPerAddress: 20 };
 const MAX_TRANSFERS = 4;

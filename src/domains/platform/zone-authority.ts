@@ -12,10 +12,10 @@ import type { NameServerSetting, Platform } from './platform.ts';
 const TTL = 3600;
 /** Seconds; also the TTL of negative answers (RFC 2308 §5), so that the record of a new domain is visible soon. */
 const NEGATIVE_TTL = 60;
-/** Secondaries are notified of changes; after a lost notification they ask this often. */
+/** Secondaries are notified of changes; after a lost notification they query this often, in seconds. */
 const REFRESH = 3600;
 const RETRY = 600;
-/** How long secondaries answer without us: two weeks (RIPE-203 recommends more than one). */
+/** Seconds for which secondaries answer without the primary: two weeks (RIPE-203 recommends more than one). */
 const EXPIRE = 1_209_600;
 
 /** The records of the apex and of the name servers in the zone; [] without a name server. */
@@ -59,7 +59,7 @@ export function nameServersOf(platform: Platform): { name: string; addresses: re
   return [{ name: `ns1.${hostname}`, addresses: servedAddresses(platform, nameServer) }];
 }
 
-/** The addresses of the host name as our name server answers them: DNS cannot be asked, it has what we answer. */
+/** The addresses of the host name as our name server answers them: DNS is not queried, as it has only what this server answers. */
 export function servedAddresses(
   { hostname, egress }: Pick<Platform, 'hostname' | 'egress'>,
   { addresses }: NameServerSetting,

@@ -11,7 +11,7 @@ export type ZoneKey =
   | Pick<ZoneKeyRow, 'alt_domain_id' | 'slot' | 'state' | 'public_key'>
   | Pick<PlatformKeyRow, 'selector' | 'state' | 'public_key'>;
 
-/** Keys are added, replaced and revoked. */
+/** Seconds; short, because keys are added, replaced and revoked. */
 const KEY_TTL = 300;
 
 /** The record of a key; that of a revoked key is empty (RFC 6376 §3.6.1). */

@@ -58,7 +58,7 @@ const RAW_ELEMENTS: ReadonlySet<string> = new Set([
   'title',
   'xmp',
 ]);
-/** Names that occur most; a look-up costs less than converting to lower case. */
+/** The most frequent names; a lookup costs less than a conversion to lower case. */
 const COMMON_NAMES: ReadonlySet<string> = new Set(
   'a b br body center div em font h1 h2 h3 head html i img li p s span strong table tbody td th title tr u ul align alt bgcolor border cellpadding cellspacing class clicktracking color data-no-track dir height href id lang role src style target valign width'.split(
     ' ',
@@ -375,7 +375,7 @@ function createTokenizing(
         stopAt(tagEndsAt === -1 ? html.length : tagEndsAt + 1);
       },
       ontext: (start, end) => {
-        // At the end of the HTML an unfinished tag is reported as text from -1. It is no text (HTML Standard §13.2.5.6).
+        // At the end of the HTML an unfinished tag is reported as text from -1. It is not text (HTML Standard §13.2.5.6).
         if (start >= 0) handler.text(base + start, base + end);
       },
       ontextentity: (codePoint, end) => handler.entity(codePoint, base + end),

@@ -14,7 +14,7 @@ import {
 } from './kinds.ts';
 import { MOVED_COLUMNS, type MovedMessage, movedMessages, type StoredMoved } from './moved-messages.ts';
 
-/** The rows of one account, in one state of the database, on a connection of their own. */
+/** The rows of one account, in one state of the database, on a separate connection. */
 export interface ExportedAccount {
   /** `PRAGMA user_version`. */
   schema: number;
@@ -116,7 +116,7 @@ function childReader(db: Database, child: TransferChild, now: number): (parent: 
   return (parent) => statement.all({ parent, now }).map((row) => pick(row, columns, read));
 }
 
-/** Messages that were sent here, and those that were sent where the account was before. */
+/** Messages that this installation sent, and those that the account sent before it came here. */
 function movedRecords(db: Database, { accountId, messagesSince }: ExportScope) {
   const numbers = idNumbers(db);
   const account = numbers.account.find(accountId);

@@ -13,7 +13,7 @@ export interface TransferKind {
   read?: Readonly<Record<string, string>>;
   /** Columns of the table that the record does not have: the expression that an import writes. */
   fixed?: Readonly<Record<string, string>>;
-  /** The rows of an account; `@accountId`, `@now`. */
+  /** Condition for the rows of an account, with the parameters `@accountId` and `@now`. */
   where: string;
   /** An order in which an index returns the rows. */
   order: string;
@@ -364,7 +364,7 @@ export const TRANSFER_KINDS = {
     where: 't.account_id = @accountId',
     order: 't.slot',
   },
-  // Not the columns of the table: see `exportedAccount`.
+  // Not the columns of the table: see exported-account.ts.
   moved_message: {
     table: 'moved_messages',
     columns: [

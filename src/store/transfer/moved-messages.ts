@@ -20,7 +20,7 @@ export interface MovedMessage {
   created_at: number;
 }
 
-/** 1: such a report was recorded; further ones are copies. */
+/** 1: a report of this kind was recorded; further ones are copies. */
 export interface MovedReports {
   bounced: 0 | 1;
   complained: 0 | 1;
@@ -112,7 +112,7 @@ export function movedMessageTable(db: Database) {
         ? null
         : { ...toRow(found), bounced: found.bounced, complained: found.complained };
     },
-    /** Records that there was such a report. */
+    /** Records that a report of this kind was received. */
     mark: (messageId: string, report: keyof MovedReports): void => {
       mark[report].run(messageKey(messageId));
     },

@@ -3,7 +3,7 @@
  * schema: a new table or column is exported, or named here.
  */
 
-/** Tables without a record of their own in the file. */
+/** Tables without separate records in the file. */
 export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   account_imports: 'an import that is in progress here',
   account_numbers: 'numbers of this database, assigned again',

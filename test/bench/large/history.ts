@@ -329,7 +329,7 @@ const REFUSAL =
   '{"code":550,"enhanced":"5.1.1","text":"The email account that you tried to reach does not exist"}';
 const REFUSED = `{"conclusion":"replied","action":"%s","classification":"invalid-recipient","reply":${REFUSAL},"sessions":[{${SESSION},"stage":"rcpt","reply":${REFUSAL},"error":null,"startedAt":%d,"endedAt":%d}]}`;
 
-/** 2.4 events per message, in the order of their time, and a webhook delivery for those the webhook takes. */
+/** 2.4 events per message, in the order of their time, and a webhook delivery for those that the webhook subscribes to. */
 function fillEvents(
   db: Sqlite.Database,
   { first, last, end }: { first: number; last: number; end: number },

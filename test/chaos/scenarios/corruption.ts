@@ -8,8 +8,8 @@ import type { Scenario } from '../scenario.ts';
 
 /** Bits of the database change. Mail that needs them may fail; other mail must be delivered. */
 const BROKEN_MS = 12_000;
-/** Intact mail is delivered sooner. */
-const PATIENCE_MS = 4000;
+/** Mail that does not need the damaged data is delivered sooner. */
+const DELIVERY_TIMEOUT_MS = 4000;
 const VICTIM = 'victim.example';
 
 const databaseFile = (env: Environment) => join(env.daemon.dataDir, 'postrider.db');
@@ -99,7 +99,7 @@ export const CORRUPTION: Scenario[] = [
       env.daemon.launch();
       const before = env.sink.count;
       await pause(context.lasting(BROKEN_MS), context.signal);
-      const left = env.ledger.waiting(PATIENCE_MS, (recipient) => !recipient.startsWith('victim'));
+      const left = env.ledger.waiting(DELIVERY_TIMEOUT_MS, (recipient) => !recipient.startsWith('victim'));
       env.note(`the other domain: ${env.sink.count - before} delivered while the key is damaged`);
       if (left > 0 || env.sink.count === before)
         env.fault(`${left} messages of the other domain wait while the key is damaged`);

@@ -35,7 +35,7 @@ export const DESTINATIONS: Scenario[] = [
       const bad: Sink[] = [];
       for (const [name, behavior] of Object.entries(BAD)) {
         const sink = await env.destination([`${name}.example`], behavior);
-        // The sink interrupts one message only: programs it again for each message.
+        // The sink interrupts one message only; it is programmed again for each message.
         if (behavior.body)
           sink.program({
             script: { data: () => sink.program({ body: behavior.body ?? null }) ?? undefined },

@@ -25,11 +25,11 @@ async function fullForAWhile(context: ScenarioContext, dotDelayMs: number) {
   // Messages that are claimed meanwhile wait for a slot until they are put back.
   env.sink.program({ script: { dot: { reply: '250 2.0.0 taken', delayMs: dotDelayMs } } });
   await pause(500, context.signal);
-  const free = volume.fill();
+  const release = volume.fill();
   await pause(context.lasting(FULL_MS), context.signal);
   await expectRefusal(env, '503');
   env.sink.program({ script: {} });
-  free();
+  release();
   env.heal();
   return env.result(traffic);
 }
@@ -69,12 +69,12 @@ export const DISK: Scenario[] = [
       const { volume, env } = await smallDisk(context, SMALL_DISK, 1000);
       const traffic = env.traffic();
       await env.baseline(traffic);
-      const free = volume.fill();
+      const release = volume.fill();
       // Long enough for the commits that still fit into the write-ahead log.
       await pause(2500, context.signal);
       const ended = env.daemon.terminate();
       await pause(6000, context.signal);
-      free();
+      release();
       env.heal();
       const exit = await ended;
       env.note(`ended with ${JSON.stringify(exit)}`);
@@ -91,17 +91,17 @@ export const DISK: Scenario[] = [
       const { volume, env } = await smallDisk(context, `${SMALL_DISK},nr_inodes=64`, 5);
       const traffic = env.traffic();
       await env.baseline(traffic);
-      let free = volume.fillInodes();
+      let release = volume.fillInodes();
       await pause(2000, context.signal);
       await env.kill();
       await env.daemon.start();
       await pause(2000, context.signal);
-      free();
+      release();
       // A clean exit removes the write-ahead log: the next start has to create it.
       await env.daemon.terminate();
-      free = volume.fillInodes();
+      release = volume.fillInodes();
       await expectFailedStart(env, /no space|ENOSPC|full|inode/i);
-      free();
+      release();
       env.heal();
       await env.daemon.start();
       return env.result(traffic);

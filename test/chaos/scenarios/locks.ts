@@ -10,7 +10,7 @@ const HELD_MS = 3000;
 const PAUSE_MS = 500;
 const PROBE_EVERY_MS = 50;
 /** Share of the probes that succeed without the lock. */
-const LEAST_RATIO = 0.7;
+const MIN_RATIO = 0.7;
 
 const HOLDER = `
 const [file, mode, ms] = process.argv.slice(1);
@@ -59,7 +59,7 @@ export const LOCKS: Scenario[] = [
       env.heal();
       const ratio = (locked / quiet) * (HELD_MS / (HELD_MS - 300));
       env.note(`health checks answered while locked: ${ratio.toFixed(2)} of the usual rate`);
-      if (ratio < LEAST_RATIO)
+      if (ratio < MIN_RATIO)
         env.fault(`the event loop waits for the lock: only ${ratio.toFixed(2)} of health checks answered`);
       return env.result(traffic);
     },

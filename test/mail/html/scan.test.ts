@@ -74,7 +74,7 @@ function tokenized(html: string): unknown[] {
       onselfclosingtag: to.tagEnd,
       onclosetag: to.closeTag,
       ontext: (start, end) => {
-        // Reported for an unfinished tag at the end of the HTML, which is no text.
+        // Reported for an unfinished tag at the end of the HTML, which is not text.
         if (start >= 0) to.text(start, end);
       },
       ontextentity: to.entity,

@@ -55,7 +55,7 @@ describe('a report about a message that another installation sent', () => {
     ]);
   });
 
-  it('suppresses only when it is repeated, if the bounce is about another address', async () => {
+  it('does not suppress after one bounce that is about another address', async () => {
     const { mail, reasons } = await start();
     await mail('returnPath', dsn({ recipient: 'someone@example.org' }));
     expect(reasons()).toEqual([]);
@@ -68,7 +68,7 @@ describe('a report about a message that another installation sent', () => {
     expect(feed()).toMatchObject([{ kind: 'email_complained', verified: false }]);
   });
 
-  it('is an opt-out at the address for it', async () => {
+  it('is an opt-out when it is sent to the unsubscribe address', async () => {
     const { mail, optedOut, message } = await start();
     await mail('unsubscribe', 'From: ada@example.net\r\nSubject: unsubscribe\r\n\r\n');
     expect(optedOut).toEqual([message.message_id]);
