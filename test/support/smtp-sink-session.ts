@@ -164,12 +164,15 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     // Input that was pipelined behind STARTTLS is discarded (RFC 3207 §4.2).
     input = '';
     const { tls } = behavior;
+    const plain = socket;
     if (tls === 'garbage') {
       replies.silence();
-      const plain = socket;
       plain.once('data', () => plain.write('this is no handshake\r\n'.repeat(20)));
-    } else if (tls === 'drop') socket.destroy();
-    else if (tls === 'silent' || tls === null) replies.silence();
+    } else if (tls === 'drop') {
+      replies.silence();
+      // With unread data the kernel would reset the connection instead of closing it.
+      plain.once('data', () => plain.destroy());
+    } else if (tls === 'silent' || tls === null) replies.silence();
     else encrypt(tls);
   }
 

@@ -17,8 +17,8 @@ describe.each([
   { scope: 'destination', target: 'one.test' },
   { scope: 'account', target: 'acct_one' },
   { scope: 'pool', target: 'default' },
-  { scope: 'site', target: '*.test' },
-  { scope: 'site', target: '*.test via default' },
+  { scope: 'site', target: 'test' },
+  { scope: 'site', target: 'test via default' },
 ] as const)('a pause of $scope $target', (target) => {
   it('starts no delivery, and all of them once it ends', () => {
     const env = createTestScheduling({ connections: 50 });
