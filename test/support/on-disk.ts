@@ -9,7 +9,7 @@ import { STATUS_CODES } from '../../src/store/rows/row-keys.ts';
 export function onDisk(dataDir: string): { delivered: number; sending: number } {
   const copy = mkdtempSync(join(tmpdir(), 'postrider-copy-'));
   try {
-    cpSync(dataDir, copy, { recursive: true });
+    for (const file of ['postrider.db', 'postrider.db-wal']) cpSync(join(dataDir, file), join(copy, file));
     const db = new Database(join(copy, 'postrider.db'));
     const rows = db
       .prepare<[], { status: number; n: number }>(
