@@ -127,7 +127,7 @@ const NOT_OBSERVED: Record<string, string> = {
   'delivery.retry.greylisted': 'the same object as delivery.retry.first',
   'delivery.retry.factor': 'the same object as delivery.retry.first',
   'delivery.retry.expireMarketing': 'the same object as delivery.retry.expireTransactional',
-  'delivery.warmup.schedule': 'needs a day; read at each look at the limit of an address',
+  'delivery.warmup.schedule': 'needs a day; read whenever the limit of an address is computed',
   'delivery.warmup.transactionalFactor': 'the same object as delivery.warmup.schedule',
   'delivery.warmup.stepBack': 'the same object as delivery.warmup.schedule',
   'delivery.warmup.deferralPercent': 'the same object as delivery.warmup.schedule',
