@@ -32,10 +32,15 @@ export interface Backlog {
   addLeased(assignment: Assignment): void;
   /** Messages of a priority that are not leased. */
   size(priority: QueuePriority): number;
+  /** Whether the account has messages of a priority that are not leased. */
+  has(priority: QueuePriority, accountId: string): boolean;
   /** Messages that are leased. */
   leased(): number;
   isEmpty(): boolean;
-  /** Removes and returns the next message that `admits` accepts, transactional and leased ones first. */
+  /**
+   * Removes and returns the next message that `admits` accepts, transactional and leased ones first. Accounts take turns:
+   * one message of an account does not wait for those that another account had before.
+   */
   take(admits: Admits): { assignment: Assignment; leased: boolean } | null;
   /** Removes and returns the next message that is not leased. */
   takeUnleased(admits: Admits): Assignment | null;
@@ -57,43 +62,38 @@ const MAX_WAITING_KEYS = 2000;
 
 export function createBacklog(): Backlog {
   /** By priority, like the next two. */
-  const unleased: [Assignment[], Assignment[]] = [[], []];
-  const leased: [Assignment[], Assignment[]] = [[], []];
+  const unleased = [createTurns(), createTurns()] as const;
+  const leased = [createTurns(), createTurns()] as const;
   const waiting: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** In the order in which slots take from them. */
-  const ready = [leased[0], unleased[0], leased[1], unleased[1]];
+  const ready = [leased[0], unleased[0], leased[1], unleased[1]] as const;
 
   function wait(key: QueueKey): void {
     if (waiting[0].size + waiting[1].size >= MAX_WAITING_KEYS) return;
     waiting[key.priority].set(queueKeyText(key), key);
   }
 
-  /** Assignments are in the order in which they were read. */
-  function dropFrom(lists: readonly Assignment[][], readBefore: number): ReadyMessage[] {
-    const dropped: ReadyMessage[] = [];
-    for (const list of lists) {
-      const kept = list.findIndex(({ readAt }) => readAt >= readBefore);
-      if (kept === 0) continue;
-      for (const { message } of list.splice(0, kept < 0 ? list.length : kept)) dropped.push(message);
-    }
+  function dropFrom(lists: readonly Turns[], readBefore: number): ReadyMessage[] {
+    const dropped = lists.flatMap((list) => list.drop(readBefore));
     for (const { priority, account_id, destination } of dropped) wait({ priority, account_id, destination });
     return dropped;
   }
 
   return {
-    add: (assignment) => void unleased[assignment.message.priority].push(assignment),
-    addLeased: (assignment) => void leased[assignment.message.priority].push(assignment),
-    size: (priority) => unleased[priority].length,
-    leased: () => leased[0].length + leased[1].length,
-    isEmpty: () => ready.every((list) => list.length === 0),
+    add: (assignment) => unleased[assignment.message.priority].add(assignment),
+    addLeased: (assignment) => leased[assignment.message.priority].add(assignment),
+    size: (priority) => unleased[priority].size(),
+    has: (priority, accountId) => unleased[priority].has(accountId),
+    leased: () => leased[0].size() + leased[1].size(),
+    isEmpty: () => ready.every((list) => list.size() === 0),
     take: (admits) => {
       for (const list of ready) {
-        const assignment = takeFirst(list, admits);
+        const assignment = list.take(admits);
         if (assignment !== null) return { assignment, leased: list === leased[0] || list === leased[1] };
       }
       return null;
     },
-    takeUnleased: (admits) => takeFirst(unleased[0], admits) ?? takeFirst(unleased[1], admits),
+    takeUnleased: (admits) => unleased[0].take(admits) ?? unleased[1].take(admits),
     drop: (readBefore) => ({
       unleased: dropFrom(unleased, readBefore),
       leased: dropFrom(leased, readBefore),
@@ -113,17 +113,68 @@ export function createBacklog(): Backlog {
   };
 }
 
+/** Messages whose accounts take turns. */
+interface Turns {
+  add(assignment: Assignment): void;
+  size(): number;
+  has(accountId: string): boolean;
+  /** Removes and returns the next message that `admits` accepts. */
+  take(admits: Admits): Assignment | null;
+  /** Removes the messages that were read before `readBefore`. */
+  drop(readBefore: number): ReadyMessage[];
+}
+
+function createTurns(): Turns {
+  /** The messages of each account in the order in which they were read; the account whose turn it is comes first. */
+  const accounts = new Map<string, Assignment[]>();
+  let size = 0;
+
+  return {
+    add: (assignment) => {
+      const { account_id: accountId } = assignment.message;
+      const list = accounts.get(accountId);
+      if (list === undefined) accounts.set(accountId, [assignment]);
+      else list.push(assignment);
+      size++;
+    },
+    size: () => size,
+    has: (accountId) => accounts.has(accountId),
+    take: (admits) => {
+      for (const [accountId, list] of accounts) {
+        const assignment = takeFirst(list, admits);
+        if (assignment === null) continue;
+        size--;
+        accounts.delete(accountId);
+        if (list.length > 0) accounts.set(accountId, list);
+        return assignment;
+      }
+      return null;
+    },
+    drop: (readBefore) => {
+      const dropped: ReadyMessage[] = [];
+      for (const [accountId, list] of accounts) {
+        const kept = list.findIndex(({ readAt }) => readAt >= readBefore);
+        if (kept === 0) continue;
+        for (const { message } of list.splice(0, kept < 0 ? list.length : kept)) dropped.push(message);
+        if (list.length === 0) accounts.delete(accountId);
+      }
+      size -= dropped.length;
+      return dropped;
+    },
+  };
+}
+
 /**
- * Removes and returns the first assignment that `admits` accepts. Where a message is refused, so is every message of
- * the same account that is not smaller.
+ * Removes and returns the first message of an account that `admits` accepts. Where a message is refused, so is every
+ * one that is not smaller.
  */
 function takeFirst(list: Assignment[], admits: Admits): Assignment | null {
-  const refused = new Map<string, number>();
+  let refused = Number.POSITIVE_INFINITY;
   const index = list.findIndex((assignment) => {
-    const { account_id, content_bytes } = assignment.message;
-    if (content_bytes >= (refused.get(account_id) ?? Number.POSITIVE_INFINITY)) return false;
+    const { content_bytes } = assignment.message;
+    if (content_bytes >= refused) return false;
     if (admits(assignment)) return true;
-    refused.set(account_id, content_bytes);
+    refused = content_bytes;
     return false;
   });
   return index < 0 ? null : (list.splice(index, 1)[0] ?? null);

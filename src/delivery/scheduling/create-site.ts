@@ -112,7 +112,13 @@ export function createSite(options: SiteOptions): Site {
       freeSlots = slotsBelow(next.connections).filter((slot) => !usedSlots.has(slot));
     },
     lookahead,
-    capacity: (priority) => (isHalted() ? 0 : lookahead() - backlog.size(priority)),
+    capacity: (priority, accountId) => {
+      if (isHalted()) return 0;
+      const limit = lookahead();
+      const size = backlog.size(priority);
+      const addsFirst = accountId !== undefined && size < 2 * limit && !backlog.has(priority, accountId);
+      return Math.max(limit - size, addsFirst ? 1 : 0);
+    },
     backlogSize: backlog.size,
     add: backlog.add,
     wait: backlog.wait,

@@ -160,7 +160,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         first = target.site;
         share = shareOf(first, key, competing);
       }
-      if (target.kind === 'site' && (share <= 0 || target.site.capacity(key.priority) <= 0)) {
+      if (target.kind === 'site' && (share <= 0 || target.site.capacity(key.priority, key.account_id) <= 0)) {
         target.site.wait(key);
         return taken;
       }
@@ -307,8 +307,8 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   }
 
   /** The site's capacity divided among the keys that compete for it. */
-  function shareOf(site: Site, { priority }: QueueKey, competing: number): number {
-    const capacity = site.capacity(priority);
+  function shareOf(site: Site, { priority, account_id: accountId }: QueueKey, competing: number): number {
+    const capacity = site.capacity(priority, accountId);
     const share = Math.ceil(capacity / (1 + competing + site.waitingCount()));
     return Math.min(capacity, Math.max(MIN_SHARE, share));
   }

@@ -29,8 +29,12 @@ export interface Site {
 
   /** How many messages of a priority may wait in memory for a slot. */
   lookahead(): number;
-  /** How many more messages of a priority the site accepts now; 0 while it is halted. */
-  capacity(priority: QueuePriority): number;
+  /**
+   * How many more messages of a priority the site accepts now of the account, or of any account; 0 while it is halted. An
+   * account that has none in memory may add one although others have used the lookahead up, until twice the lookahead
+   * waits.
+   */
+  capacity(priority: QueuePriority, accountId?: string): number;
   backlogSize(priority: QueuePriority): number;
   /** Adds a message that was read from the queue to the backlog. */
   add(assignment: Assignment): void;

@@ -43,6 +43,23 @@ describe('scheduler', () => {
     expect(recipientsOf(started)).toEqual(['reset@one.test']);
   });
 
+  it('sends a single message before those of another account that are in memory', () => {
+    const { put, announce, started, finish, addAccount, onlySite } = createTestScheduling({ connections: 1 });
+    addAccount(TWO.account_id, TWO.domain_id);
+    put(users(500, 'big'));
+    announce();
+    expect(onlySite().backlogSize(0)).toBeGreaterThan(10);
+    put(['reset@one.test'], TWO);
+    announce({ account_id: TWO.account_id });
+    // At most the message in progress and the one that is leased ahead precede it.
+    const before: string[] = [];
+    while (!recipientsOf(started).includes('reset@one.test')) {
+      before.push(...recipientsOf(started));
+      expect(before.length).toBeLessThanOrEqual(2);
+      finish(1);
+    }
+  });
+
   it('lets accounts take turns at a site', () => {
     const { put, announce, started, finish, addAccount } = createTestScheduling({ connections: 1 });
     addAccount(TWO.account_id, TWO.domain_id);
