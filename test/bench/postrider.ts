@@ -1,4 +1,4 @@
-import { startDaemon } from '../support/daemon.ts';
+import { type Settings, startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
@@ -13,9 +13,18 @@ import { deliveryResult, type RunResult } from './result.ts';
  * providers, found by MX.
  */
 export interface PostriderBench {
-  /** `inFlight`: the limit of messages that are accepted and not yet at the sink; null: unlimited. */
-  run(name: string, count: number, inFlight: number | null): Promise<RunResult>;
+  /**
+   * `inFlight`: the limit of messages that are accepted and not yet at the sink; null: unlimited. `content`: default HTML of
+   * `size` bytes.
+   */
+  run(name: string, count: number, inFlight: number | null, content?: Content): Promise<RunResult>;
   stop(): Promise<void>;
+}
+
+export interface Content {
+  html: string;
+  /** Default: derived from the HTML. */
+  text?: string;
 }
 
 export async function startPostrider(options: {
@@ -24,8 +33,9 @@ export async function startPostrider(options: {
   sessions: number;
   /** Bytes of html. */
   size: number;
+  settings?: Settings;
 }): Promise<PostriderBench> {
-  const { receiver, sessions, size } = options;
+  const { receiver, sessions, size, settings = {} } = options;
   const dns = await startDnsServer();
   publishRecipients(dns);
   const daemon = await startDaemon({
@@ -33,6 +43,7 @@ export async function startPostrider(options: {
     'delivery.port': receiver.port,
     'delivery.allowPrivateNetworks': true,
     'log.level': 'warn',
+    ...settings,
   });
   const load = startBenchmarkProcess<LoadJob | LoadBound, LoadReport>(new URL('load.ts', import.meta.url));
   const stop = async () => {
@@ -41,7 +52,11 @@ export async function startPostrider(options: {
     await dns.close();
   };
   try {
-    await verifiedDomain(daemon, dns, 'sender.example');
+    const { domainId, recommendedDnsRecords } = await verifiedDomain(daemon, dns, 'sender.example');
+    if (settings['domains.ed25519'] === true) {
+      dns.publish(recommendedDnsRecords);
+      await daemon.api.post(`/web-setup/domains/${domainId}/verify`);
+    }
   } catch (error) {
     await stop();
     throw error;
@@ -68,14 +83,14 @@ export async function startPostrider(options: {
   });
   let first = 0;
   return {
-    run: async (name, count, inFlight) => {
+    run: async (name, count, inFlight, content) => {
       await receiver.reset();
       const before = cost();
       const arrived = receiver.waitFor(count, ({ messages }) => {
         if (inFlight !== null) load.notify({ kind: 'bound', upTo: messages + inFlight });
       });
       const [report, sink] = await Promise.all([
-        load.request({ ...job, first, count, bound: inFlight }),
+        load.request({ ...job, body: { ...job.body, ...content }, first, count, bound: inFlight }),
         // When messages are lost, the load generator must not wait for their arrival.
         arrived.finally(() => load.notify({ kind: 'bound', upTo: count })),
       ]);

@@ -41,12 +41,13 @@ const ARRIVAL_TIMEOUT_MS = 15_000;
 /** Time for duplicates to arrive. */
 const DUPLICATES_TIMEOUT_MS = 500;
 
-export async function startReceiver(): Promise<Receiver> {
+/** `tls`: whether the sink offers STARTTLS. */
+export async function startReceiver({ tls = false } = {}): Promise<Receiver> {
   const program = new URL('sink.ts', import.meta.url);
-  const sink = startBenchmarkProcess<ReceiverRequest, ReceiverCounts>(
-    program,
-    MX_HOSTS.flatMap((host) => ['--host', host]),
-  );
+  const sink = startBenchmarkProcess<ReceiverRequest, ReceiverCounts>(program, [
+    ...MX_HOSTS.flatMap((host) => ['--host', host]),
+    ...(tls ? ['--tls'] : []),
+  ]);
   const counts = () => sink.request({});
   const { port } = await counts();
   return {

@@ -1,9 +1,11 @@
 import { parseArgs } from 'node:util';
 import { thisMachine } from './machine.ts';
-import { postfixReferenceFault } from './postfix-reference.ts';
+import { compare } from './peers/compare.ts';
+import { startPeer } from './peers/peer.ts';
+import { startPostfixWithOpenDkim } from './peers/postfix.ts';
+import { postfixFault } from './peers/postfix-server.ts';
 import { type PostriderBench, startPostrider } from './postrider.ts';
 import { MX_HOSTS, type Receiver, startReceiver } from './receiver.ts';
-import { startReference } from './reference.ts';
 import { type BenchmarkReport, formatReport } from './report.ts';
 import { createResources } from './resources.ts';
 import { faultsOf, type RunResult } from './result.ts';
@@ -19,6 +21,9 @@ import { faultsOf, type RunResult } from './result.ts';
  * All programs are separate processes on this machine (loopback only), so the rates include the CPU time of both ends.
  * Both sides are durable: Postrider runs with its defaults (a request is answered after its commit is on disk), Postfix
  * syncs its queue files.
+ *
+ * `--peers` compares Postrider with Postfix + OpenDKIM and Haraka in rounds, with mail of several sizes, with TLS and with
+ * Ed25519, and prints the medians. It installs Haraka with npm into a temporary directory.
  *
  * Columns and modes
  *   burst       the clients send as fast as they get responses. "delivered/s" is from the first request to the last
@@ -50,13 +55,20 @@ const { values } = parseArgs({
     reference: { type: 'string', default: '3000' },
     /** `burst`, `sustained`, `both` or `none`. */
     mode: { type: 'string', default: 'both' },
-    /** Time limit, in seconds. */
-    limit: { type: 'string', default: '180' },
+    /** Time limit, in seconds. Default: 180, with --peers 3600. */
+    limit: { type: 'string' },
     json: { type: 'boolean', default: false },
+    /** Compares several kinds of mail with several servers instead, in rounds. */
+    peers: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '5' },
+    /** Percentage of the usual number of messages in each round. */
+    share: { type: 'string', default: '100' },
+    /** The name of one case. */
+    only: { type: 'string' },
   },
 });
 
-const integer = (name: Exclude<keyof typeof values, 'json'>): number => {
+const integer = (name: Exclude<keyof typeof values, 'json' | 'peers' | 'only' | 'limit'>): number => {
   const number = Number(values[name]);
   if (!Number.isInteger(number) || number < 0) throw new Error(`--${name} must be an integer`);
   return number;
@@ -66,7 +78,7 @@ const settings = {
   connections: integer('connections'),
   size: integer('size'),
   inFlight: integer('in-flight'),
-  limitSeconds: integer('limit'),
+  limitSeconds: Number(values.limit ?? (values.peers ? 3600 : 180)),
 };
 
 const resources = await createResources();
@@ -79,6 +91,11 @@ const interrupted = new Promise<never>((_, reject) => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt(signal));
 });
 try {
+  if (values.peers) {
+    const options = { rounds: integer('rounds'), share: integer('share') / 100, only: values.only ?? null };
+    process.exitCode = (await Promise.race([compare(resources, options), interrupted])) ? 0 : 1;
+    await resources.release();
+  }
   const report = await Promise.race([bench(), interrupted]);
   console.log(values.json ? JSON.stringify(report, null, 2) : formatReport(report));
   const all = [...report.runs, ...(report.reference === null ? [] : [report.reference])];
@@ -94,7 +111,7 @@ async function bench(): Promise<BenchmarkReport> {
   const machine = thisMachine();
   const receiver = await resources.start(() => startReceiver());
   const runs = values.mode === 'none' ? [] : await benchPostrider(receiver);
-  const withoutReference = integer('reference') === 0 ? 'disabled by --reference 0' : postfixReferenceFault();
+  const withoutReference = integer('reference') === 0 ? 'disabled by --reference 0' : postfixFault();
   const octets = runs[0]?.octets ?? settings.size * 2;
   const reference = withoutReference === null ? await benchReference(receiver, octets) : null;
   const slowest = Math.min(...runs.map((run) => run.deliveredPerSecond));
@@ -130,13 +147,14 @@ async function benchPostrider(receiver: Receiver): Promise<RunResult[]> {
 
 async function benchReference(receiver: Receiver, octets: number): Promise<RunResult> {
   const reference = await resources.start(() =>
-    startReference({
+    startPeer(startPostfixWithOpenDkim, {
       receiver,
       sessions: settings.connections,
       connections: MX_HOSTS.length * CONNECTIONS_PER_SITE,
-      octets,
+      tls: false,
     }),
   );
+  await reference.prepare(octets);
   await reference.run(WARM_UP / 2);
   return reference.run(integer('reference'));
 }

@@ -1,12 +1,14 @@
 import { createServer, type Server, type Socket } from 'node:net';
+import { createSecureContext, TLSSocket } from 'node:tls';
 import { parseArgs } from 'node:util';
+import { createAuthority } from '../support/certificates.ts';
 import { epochNow, serveParent } from './benchmark-process.ts';
 
 /**
  * The receiving server of benchmarks, a separate process: accepts every message, stores none, and counts them. It
  * processes raw octets, so that it needs little CPU time; tests use the programmable `smtp-sink.ts` instead.
  *
- * `--host` may be repeated; all addresses listen on one port, as MX hosts do. Every request is answered with ReceiverCounts.
+ * `--tls` offers STARTTLS. `--host` may be repeated; all addresses listen on one port, as MX hosts do. Every request is answered with ReceiverCounts.
  */
 export interface ReceiverCounts {
   port: number;
@@ -52,8 +54,12 @@ const REPLIES: Record<string, string> = {
 };
 
 const { values } = parseArgs({
-  options: { host: { type: 'string', multiple: true, default: ['127.0.0.1'] } },
+  options: {
+    host: { type: 'string', multiple: true, default: ['127.0.0.1'] },
+    tls: { type: 'boolean', default: false },
+  },
 });
+const secureContext = values.tls ? createSecureContext(createAuthority().issue(['sink.example'])) : null;
 
 const NOTHING = { messages: 0, signed: 0, octets: 0, firstAt: 0, lastAt: 0, connections: 0 };
 let counts = { ...NOTHING };
@@ -82,8 +88,9 @@ serveParent((message): ReceiverCounts => {
   return response;
 });
 
-function serve(socket: Socket): void {
+function serve(plain: Socket): void {
   counts.connections++;
+  let socket: Socket = plain;
   let commands = '';
   /** The message being received: its header until it is complete, and the last octets; null between messages. */
   let message: { header: Buffer | null; tail: Buffer } | null = null;
@@ -134,17 +141,30 @@ function serve(socket: Socket): void {
       if (verb === 'RCPT') recipient = commands.slice(commands.indexOf('<') + 1, commands.indexOf('>'));
       if (verb === 'DATA') message = { header: EMPTY, tail: EMPTY };
       if (verb === 'QUIT') quit = true;
-      replies += REPLIES[verb] ?? '500 5.5.2 unknown command\r\n';
       commands = '';
+      if (verb === 'STAR' && secureContext !== null) {
+        encrypt(secureContext);
+        return replies;
+      }
+      const offersTls = secureContext !== null && socket === plain;
+      replies += `${verb === 'EHLO' && offersTls ? '250-STARTTLS\r\n' : ''}${REPLIES[verb] ?? '500 5.5.2 unknown command\r\n'}`;
     }
     return replies;
   };
 
-  socket.on('data', (chunk) => {
+  const read = (chunk: Buffer) => {
     const replies = execute(chunk);
     if (replies !== '' && socket.writable) socket.write(replies, 'latin1');
     if (quit) socket.end();
-  });
+  };
+  const encrypt = (context: NonNullable<typeof secureContext>) => {
+    plain.write('220 2.0.0 ready\r\n');
+    plain.removeAllListeners('data');
+    socket = new TLSSocket(plain, { isServer: true, secureContext: context });
+    socket.on('data', read);
+    socket.on('error', () => socket.destroy());
+  };
+  socket.on('data', read);
   socket.on('error', () => socket.destroy());
   socket.write('220 sink ESMTP\r\n');
 }

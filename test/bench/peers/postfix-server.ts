@@ -4,16 +4,17 @@ import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/free-port.ts';
-import { findProgram } from '../support/required-programs.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { findProgram } from '../../support/required-programs.ts';
+import type { PeerOptions } from './peer.ts';
 
 /**
- * Postfix as the reference of the benchmark: accepts mail on loopback, stores it durably, has a milter sign it, and
+ * Postfix for the benchmark: accepts mail on loopback, stores it durably, has a milter sign it, and
  * relays it to one next hop. Its configuration and queue are in a temporary directory on the disk that the benchmark
  * uses; it is tuned as its documentation recommends, without any loss of durability.
  */
-export interface PostfixReference {
+export interface PostfixServer {
   port: number;
   /** The pid of its master process. */
   pid: number;
@@ -25,7 +26,7 @@ export interface PostfixReference {
 const run = promisify(execFile);
 
 /** Why the reference cannot run on this machine; null when it can. */
-export function postfixReferenceFault(): string | null {
+export function postfixFault(): string | null {
   const missing = ['postfix', 'postconf', 'smtp-source', 'opendkim'].filter(
     (name) => findProgram(name) === null,
   );
@@ -33,25 +34,18 @@ export function postfixReferenceFault(): string | null {
   return process.getuid?.() === 0 ? null : 'Postfix can be started by root only';
 }
 
-export async function startPostfixReference(options: {
-  nextHop: { host: string; port: number };
-  /** Connections to the next hop. */
-  connections: number;
-  /** Concurrent clients. */
-  sessions: number;
-  milter: string;
-}): Promise<PostfixReference> {
+export async function startPostfixServer(options: PeerOptions & { milter: string }): Promise<PostfixServer> {
   const port = await freePort();
-  const dir = await mkdtemp(join(tmpdir(), 'postrider-reference-'));
+  const dir = await mkdtemp(join(tmpdir(), 'postrider-postfix-'));
   // Postfix runs under its own user; mkdtemp creates the directory for the owner only.
   await chmod(dir, 0o755);
   const config = join(dir, 'etc');
   for (const folder of ['etc', 'queue', 'data']) await mkdir(join(dir, folder));
   const { stdout: user } = await run('id', ['-u', 'postfix']);
   await chown(join(dir, 'data'), Number(user), 0);
-  const { nextHop, connections, sessions, milter } = options;
+  const { nextHop, connections, sessions, milter, tls } = options;
   const hop = `[${nextHop.host}]:${nextHop.port}`;
-  await writeFile(join(config, 'main.cf'), mainCf({ dir, hop, connections, milter }));
+  await writeFile(join(config, 'main.cf'), mainCf({ dir, hop, connections, milter, tls }));
   await writeFile(join(config, 'master.cf'), masterCf({ port, connections, sessions }));
 
   const postfix = findProgram('postfix') ?? 'postfix';
@@ -75,15 +69,21 @@ export async function startPostfixReference(options: {
 }
 
 /** Without DNS queries and log files, which the comparison does not include. */
-function mainCf(settings: { dir: string; hop: string; connections: number; milter: string }): string {
-  const { dir, hop, connections, milter } = settings;
+function mainCf(settings: {
+  dir: string;
+  hop: string;
+  connections: number;
+  milter: string;
+  tls: boolean;
+}): string {
+  const { dir, hop, connections, milter, tls } = settings;
   return `
 compatibility_level = 3.6
 queue_directory = ${dir}/queue
 data_directory = ${dir}/data
 inet_interfaces = loopback-only
 inet_protocols = ipv4
-myhostname = reference.example
+myhostname = postfix.example
 mydestination =
 mynetworks = 127.0.0.0/8
 alias_maps =
@@ -97,7 +97,8 @@ smtputf8_enable = no
 smtpd_milters = ${milter}
 relayhost = ${hop}
 smtp_connection_cache_destinations = ${hop}
-smtp_tls_security_level = none
+smtp_tls_security_level = ${tls ? 'may' : 'none'}
+smtp_tls_connection_reuse = yes
 smtp_destination_concurrency_limit = ${connections}
 initial_destination_concurrency = ${connections}
 default_process_limit = 200
@@ -121,5 +122,7 @@ error     unix - - n -   - error
 retry     unix - - n -   - error
 anvil     unix - - n -   1 anvil
 scache    unix - - n -   1 scache
+tlsproxy  unix - - n -   0 tlsproxy
+tlsmgr    unix - - n 1000? 1 tlsmgr
 `;
 }
