@@ -35,6 +35,7 @@ import { createParking, type Parked } from './scheduling/parking.ts';
 import { createQueueReader } from './scheduling/queue-reader.ts';
 import { createQueueScan, SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
 import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
+import { createTargets } from './scheduling/targets.ts';
 import type { LimitedSite } from './shaping/metrics.ts';
 import { createShaping } from './shaping/shaping.ts';
 import type { SlowSite } from './shaping/site-limits.ts';
@@ -57,7 +58,7 @@ import type { TlsSystem } from './tls/system.ts';
  *   leases          takes messages from the queue and returns them
  *   local-attempts  ends messages without a connection
  *   flights         messages that have a slot: job, worker, result
- *   scheduling/     decisions: queue-reader, scheduler, queue-scan
+ *   scheduling/     decisions: targets, queue-reader, scheduler, queue-scan
  *
  * Two callbacks lead back to the scheduler: a slot was released, and a message was put back.
  */
@@ -257,6 +258,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     tls: deps.tls,
     onReleased: (site) => scheduler.released(site),
   });
+  const targets = createTargets({ clock, monotonic, sites, routes, pools, egress, paths, controls });
   const reader = createQueueReader({
     clock,
     monotonic,
@@ -264,11 +266,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     tables,
     claims,
     parking,
-    sites,
-    routes,
+    targets,
     pools,
-    egress,
-    paths,
     controls,
     localAttempts,
     leases,
@@ -363,7 +362,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     parked: parking.list,
     parkedCount: parking.count,
     unreadable: reader.unreadable,
-    egressObstacle: reader.egressObstacle,
+    egressObstacle: targets.egressObstacle,
     egressProblems: egress.problems,
     warmupUse: egress.warmupUse,
     reload: (passwords, proxyPasswords) => {
@@ -376,7 +375,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       const parkedMs = Math.max(domainWait, parking.accountWait(message.account_id));
       if (parkedMs > 0)
         return `mail of this ${domainWait > 0 ? 'domain' : 'account'} cannot be prepared; next attempt at ${iso(clock.now() + parkedMs)}`;
-      return recording.unrecorded() ?? reader.obstacle(message);
+      return recording.unrecorded() ?? targets.obstacle(message);
     },
     stop: async () => {
       const graceMs = deps.graceMs ?? GRACE_MS;

@@ -7,6 +7,7 @@ import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createAttemptResults } from '../../src/delivery/attempt-result.ts';
+import type { ControlIndex } from '../../src/delivery/control/controls.ts';
 import { createEgress } from '../../src/delivery/egress/egress.ts';
 import { egressOverview } from '../../src/delivery/egress/overview.ts';
 import { createFlights } from '../../src/delivery/flights.ts';
@@ -20,6 +21,7 @@ import { createParking } from '../../src/delivery/scheduling/parking.ts';
 import { createQueueReader } from '../../src/delivery/scheduling/queue-reader.ts';
 import { createQueueScan } from '../../src/delivery/scheduling/queue-scan.ts';
 import { createScheduler, type Scheduler } from '../../src/delivery/scheduling/scheduler.ts';
+import { createTargets } from '../../src/delivery/scheduling/targets.ts';
 import { createShaping } from '../../src/delivery/shaping/shaping.ts';
 import type { AttemptReport, DeliveryJob } from '../../src/delivery/worker/protocol.ts';
 import { readMessageStats } from '../../src/events/message-stats.ts';
@@ -214,13 +216,10 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
     },
     onReleased: (site) => scheduler.released(site),
   });
-  const reader = createQueueReader({
+  const controls: ControlIndex = { ofKey: () => null, ofSite: () => null };
+  const targets = createTargets({
     clock,
     monotonic: clock,
-    log,
-    tables,
-    claims,
-    parking,
     sites,
     routes: {
       clear: () => {},
@@ -230,7 +229,18 @@ async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthR
     pools,
     egress,
     paths: createDeliveryPaths({ config, tables, egress: pools }),
-    controls: { ofKey: () => null, ofSite: () => null },
+    controls,
+  });
+  const reader = createQueueReader({
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    claims,
+    parking,
+    targets,
+    pools,
+    controls,
     localAttempts,
     leases,
     onReadable: (key) => scheduler.request(key),

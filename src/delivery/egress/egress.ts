@@ -36,8 +36,6 @@ export interface Egress {
   take(site: { key: string; pool: string }, slot: number, mail: EgressMail): EgressTicket | null;
   release(ticket: EgressTicket): void;
   settle(ticket: EgressTicket, result: AttemptResult, report: SettledReport): Settlement;
-  /** Whether an address of the pool has a warm-up: its mail may wait for days. */
-  isLimited(pool: string): boolean;
   /** Reads what other processes changed, and evaluates complaints. Call about once per second. */
   refresh(): Promise<void>;
   /** Addresses that cannot be used, or that a provider refuses: at most 100. */
@@ -210,7 +208,6 @@ export function createEgress(deps: EgressDeps): Egress {
     },
     release: settlements.release,
     settle: settlements.settle,
-    isLimited: (pool) => pools.entries(pool).some((entry) => entry.warmup !== undefined),
     refresh: warmup.refresh,
     problems: () =>
       [

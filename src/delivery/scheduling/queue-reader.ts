@@ -1,30 +1,22 @@
-import { type Clock, iso, SECOND } from '../../core/clock.ts';
+import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import type { LocalFailure } from '../../mail/classify/classify.ts';
-import { providerOfHosts } from '../../mail/providers.ts';
 import {
   type ExpiryPage,
-  type QueuedMessage,
   type QueueKey,
   queueKeyText,
   type ReadyMessage,
 } from '../../store/messages/queue.ts';
-import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { Tables } from '../../store/tables.ts';
-import { type ControlIndex, describeControl } from '../control/controls.ts';
-import type { Egress } from '../egress/egress.ts';
-import type { EgressMail, EgressObstacle } from '../egress/ticket.ts';
-import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
+import type { ControlIndex } from '../control/controls.ts';
+import type { EgressObstacle } from '../egress/ticket.ts';
 import type { Leases } from '../leases.ts';
 import type { LocalAttempts } from '../local-attempts.ts';
 import type { EgressPools } from '../routing/egress.ts';
-import type { RouteCache } from '../routing/route-cache.ts';
-import type { TargetHost } from '../worker/protocol.ts';
 import { createBlockedKeys } from './blocked-keys.ts';
 import type { Claims } from './claims.ts';
 import type { Parking } from './parking.ts';
-import type { Assignment, Site } from './site.ts';
-import type { Sites } from './sites.ts';
+import type { Site } from './site.ts';
+import { haltReason, type Targets } from './targets.ts';
 
 /**
  * Reads ready messages from the queue into the backlogs of their sites. Only messages read ahead for sites that have
@@ -34,24 +26,17 @@ import type { Sites } from './sites.ts';
  * other mail.
  */
 export interface QueueReader {
-  /** Clears the domains that were looked up for the last batch. Call before each batch of `read`. */
+  /** Clears what was read for the last batch. Call before each batch of `read`. */
   startBatch(): void;
   /**
    * Reads the messages of a key that can be sent now. A key without capacity waits at its site. Returns the number of
    * messages read. The sites whose backlog grew are added to `filled`.
    */
   read(key: QueueKey, competing: number, filled: Set<Site>): number;
-  /** Fails the expired messages of a key whose site is halted. Yields before each read. */
+  /** Fails the expired messages of a key whose site is halted, without those that are paused. Yields before each read. */
   expiring(key: QueueKey, site: Site): Generator<void, void>;
   /** Fails the expired messages of the keys that wait for a source address, likewise. */
   expiringBlocked(): Generator<void, void>;
-  /**
-   * Why a due message is not sent: it is paused, its site is halted or takes no mail of the account, or it waits for a
-   * source address; null: no obstacle is known.
-   */
-  obstacle(message: QueuedMessage): string | null;
-  /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
-  egressObstacle(message: QueuedMessage): EgressObstacle | null;
   /** Number of keys that cannot be read now. */
   unreadable(): number;
   /** Forgets keys that were unreadable and have no more mail. */
@@ -65,12 +50,9 @@ export interface QueueReaderDeps {
   tables: Tables;
   claims: Claims;
   parking: Parking;
-  sites: Sites;
-  routes: RouteCache;
-  pools: Pick<EgressPools, 'ipv6Of' | 'poolCount'>;
-  egress: Pick<Egress, 'obstacle' | 'isLimited'>;
-  paths: Pick<DeliveryPaths, 'of'>;
-  controls: ControlIndex;
+  targets: Pick<Targets, 'startBatch' | 'find' | 'pauseOf'>;
+  pools: Pick<EgressPools, 'poolCount'>;
+  controls: Pick<ControlIndex, 'ofKey'>;
   /** These two release the claim on the message. */
   localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired' | 'rejected'>;
   leases: Pick<Leases, 'postpone'>;
@@ -94,26 +76,8 @@ const MAX_QUARANTINED = 10_000;
 /** Messages examined for their expiry in one step. */
 const EXPIRY_SCAN_SIZE = 25;
 
-type Target =
-  | { kind: 'site'; site: Site; assignment: Assignment }
-  | { kind: 'simulator' }
-  /** The operator rejects the mail to its destination. */
-  | { kind: 'rejected'; control: QueueControlRow }
-  | { kind: 'failure'; failure: LocalFailure }
-  /** No source address of the pool may send it now. */
-  | { kind: 'blocked'; obstacle: EgressObstacle }
-  /** It expired while it waited for a source address. */
-  | { kind: 'expired' }
-  /** The route is being looked up; the key is read again when it is known. */
-  | { kind: 'unknown' };
-
 export function createQueueReader(deps: QueueReaderDeps): QueueReader {
-  const { clock, monotonic, log, tables, claims, parking, sites, routes, egress, localAttempts, leases } =
-    deps;
-  const { controls } = deps;
-  /** Paths of the domains in this batch, by lane, use case and domain. */
-  const paths = new Map<string, DeliveryPath>();
-  const providers = new WeakMap<readonly TargetHost[], string>();
+  const { clock, monotonic, log, tables, claims, parking, targets, controls, localAttempts, leases } = deps;
   const blocked = createBlockedKeys(monotonic);
   /** Keys that could not be read. */
   const quarantine = new Map<string, { until: number; waitMs: number }>();
@@ -137,15 +101,11 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       const message = readMessage(seq, key);
       if (message === null) continue;
       // The messages of a key may leave through different pools: each is routed separately.
-      const target = targetOf(message, key);
+      const target = decided(message, () => targets.find(message, () => deps.onReadable(key)));
       if (target === null) continue;
-      if (target.kind === 'unknown') return taken;
+      if (target.kind === 'waiting') return taken;
       if (target.kind === 'blocked') {
         if (block(message, key, target.obstacle) === 'key') return taken;
-        continue;
-      }
-      if (target.kind === 'expired') {
-        expire(message, 'the message waited for the warm-up quota of a source address until it expired');
         continue;
       }
       if (target.kind === 'site') {
@@ -201,56 +161,15 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     return null;
   }
 
-  /** Null when data that decides about the target cannot be read. */
-  function targetOf(message: ReadyMessage, key: QueueKey): Target | null {
+  /** The result of `decide`; null when data that it needs cannot be read: then the message waits. */
+  function decided<Result>(message: ReadyMessage, decide: () => Result): Result | null {
     try {
-      return findTarget(message, key);
+      return decide();
     } catch (error) {
       claims.add(message);
       localAttempts.unprepared(message, error);
       return null;
     }
-  }
-
-  function findTarget(message: ReadyMessage, key: QueueKey): Target {
-    if (message.simulated === 1) return { kind: 'simulator' };
-    const control = controls.ofKey(message);
-    if (control?.action === 'bounce') return { kind: 'rejected', control };
-    const { pool, lane, via } = pathOf(message);
-    const ready = () => deps.onReadable(key);
-    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), ready, via);
-    if (result === null) return { kind: 'unknown' };
-    if (result.kind === 'failure') return result;
-    const { hosts, route, tls } = result;
-    const mail = mailOf(message, hosts, route !== null);
-    const obstacle = egress.obstacle(pool, mail);
-    if (obstacle !== null) return { kind: 'blocked', obstacle };
-    if (message.expires_at <= clock.now() && egress.isLimited(pool)) return { kind: 'expired' };
-    return {
-      kind: 'site',
-      site: sites.of(message.destination, hosts, route, pool),
-      assignment: {
-        message,
-        hosts,
-        route,
-        lane,
-        ...(tls === undefined ? {} : { tls }),
-        provider: mail.provider,
-        readAt: monotonic.now(),
-      },
-    };
-  }
-
-  function mailOf(message: QueuedMessage, hosts: readonly TargetHost[], isRouted: boolean): EgressMail {
-    const { priority, destination } = message;
-    if (isRouted) return { provider: null, priority, hosts };
-    // The hosts belong to one destination (route-cache).
-    let provider = providers.get(hosts);
-    if (provider === undefined) {
-      provider = providerOfHosts(destination, hosts);
-      providers.set(hosts, provider);
-    }
-    return { provider, priority, hosts };
   }
 
   /**
@@ -279,31 +198,27 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     localAttempts.expired(message, reason);
   }
 
+  /** What the operator has paused does not expire. */
+  function expireUnlessPaused(message: ReadyMessage, reason: string): void {
+    if (decided(message, () => targets.pauseOf(message) === null) === true) expire(message, reason);
+  }
+
+  const isPaused = (key: QueueKey) => controls.ofKey(key)?.action === 'pause';
+
   function* expiringBlocked(): Generator<void, void> {
     for (const { key, text } of blocked.list()) {
       for (let after: number | null = 0; after !== null; ) {
         yield;
+        if (isPaused(key)) break;
         const page: ExpiryPage = tables.queue.expiries(key, after, EXPIRY_SCAN_SIZE);
         after = page.last;
         for (const seq of page.seqs(clock.now())) {
           yield;
           const message = claims.has(seq) ? null : readMessage(seq, key);
-          if (message !== null) expire(message, text);
+          if (message !== null) expireUnlessPaused(message, text);
         }
       }
     }
-  }
-
-  /** Called for every message of a batch; reads each domain once. */
-  function pathOf(message: QueuedMessage): DeliveryPath {
-    // A rerouted message is rare, and its path is its own.
-    if (message.reroute !== null) return deps.paths.of(message);
-    const name = `${message.secondary} ${message.use_case} ${message.domain_id}`;
-    const known = paths.get(name);
-    if (known !== undefined) return known;
-    const path = deps.paths.of(message);
-    paths.set(name, path);
-    return path;
   }
 
   /** The site's capacity divided among the keys that compete for it. */
@@ -313,35 +228,23 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     return Math.min(capacity, Math.max(MIN_SHARE, share));
   }
 
-  function egressObstacle(message: QueuedMessage): EgressObstacle | null {
-    if (message.simulated === 1) return null;
-    const { pool, via } = deps.paths.of(message);
-    const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {}, via);
-    if (result?.kind !== 'hosts') return null;
-    return egress.obstacle(pool, mailOf(message, result.hosts, result.route !== null));
-  }
-
   function* expiring(key: QueueKey, site: Site): Generator<void, void> {
     yield;
     for (const seq of tables.queue.readySeqs(key, EXPIRY_BATCH_SIZE)) {
       yield;
-      // Paused mail does not expire.
-      if (controls.ofKey(key)?.action === 'pause') return;
+      if (isPaused(key)) return;
       const message = claims.has(seq) ? null : readMessage(seq, key);
       if (message === null) continue;
       if (message.expires_at > clock.now()) return;
-      claims.add(message);
-      localAttempts.expired(message, haltReason(message.destination, site));
+      expireUnlessPaused(message, haltReason(message.destination, site));
     }
   }
 
   return {
-    startBatch: () => {
-      paths.clear();
-    },
+    startBatch: targets.startBatch,
     read: (key, competing, filled) => {
       const text = queueKeyText(key);
-      if (controls.ofKey(key)?.action === 'pause') return 0;
+      if (isPaused(key)) return 0;
       if (parking.accountWait(key.account_id) > 0) return 0;
       if ((quarantine.get(text)?.until ?? 0) > monotonic.now()) return 0;
       if (skipped.size > 0 && (skipped.get(text) ?? 0) > monotonic.now()) return 0;
@@ -365,28 +268,6 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     },
     expiring,
     expiringBlocked,
-    obstacle: (message) => {
-      const control = controls.ofKey(message);
-      if (control !== null) return describeControl(control);
-      if (message.simulated === 1) return null;
-      const { pool, via } = deps.paths.of(message);
-      const result = routes.get(message.destination, deps.pools.ipv6Of(pool), () => {}, via);
-      if (result?.kind !== 'hosts') return null;
-      const site = sites.find(message.destination, result.hosts, result.route, pool);
-      const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
-      if (site !== null) {
-        const pause = controls.ofSite(site);
-        if (pause !== null) return describeControl(pause);
-        const ms = Math.max(site.suspendedMs(), site.pausedMs());
-        if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
-        const accountMs = site.accountPausedMs(message.account_id);
-        if (accountMs > 0)
-          return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
-      }
-      const waits = egressObstacle(message);
-      return waits === null ? null : `${waits.text}; next attempt at ${iso(waits.until)}`;
-    },
-    egressObstacle,
     unreadable: () => quarantine.size,
     sweep: () => {
       const before = monotonic.now() - MAX_QUARANTINE_MS;
@@ -395,11 +276,4 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       blocked.sweep();
     },
   };
-}
-
-/** Why no mail is sent to a halted site. */
-function haltReason(destination: string, site: Site): string {
-  return site.isSuspended()
-    ? `the mail hosts of ${destination} cannot be reached`
-    : `the mail hosts of ${destination} asked to send less mail`;
 }

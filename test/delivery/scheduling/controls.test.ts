@@ -1,6 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import { DAY, HOUR, SECOND } from '../../../src/core/clock.ts';
+import type { EgressObstacle } from '../../../src/delivery/egress/ticket.ts';
 import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { createTestScheduling, recipientsOf, users } from './setup.ts';
+
+const warmupLimit = (until: number): EgressObstacle => ({
+  kind: 'warmup',
+  entry: 'new',
+  address: '192.0.2.1',
+  provider: 'one.test',
+  limit: { cap: 50, used: 50 },
+  until,
+  text: "waits for tomorrow's warm-up quota of 192.0.2.1 at one.test (50 of 50 used)",
+});
 
 const control = (changes: Partial<QueueControlRow>): QueueControlRow => ({
   scope: 'destination',
@@ -45,7 +57,82 @@ describe.each([
     expect(env.started).toEqual([]);
     expect(env.onlySite().backlogSize(0)).toBe(0);
   });
+
+  it('keeps messages that expire while they also wait for a source address, and tries them once it ends', async () => {
+    let isLimited = true;
+    const env = createTestScheduling({
+      egressObstacle: () => (isLimited ? warmupLimit(env.clock.now() + DAY) : null),
+    });
+    env.put(users(2), { expires_at: env.clock.now() + HOUR });
+    env.announce();
+    env.controls.push(control(target));
+    env.scheduler.readAgain();
+    env.clock.advance(2 * HOUR);
+    await searchExpired(env);
+    expect(env.expired).toEqual([]);
+    isLimited = false;
+    env.controls.length = 0;
+    env.scheduler.readAgain();
+    await env.runScan();
+    expect(recipientsOf(env.started)).toEqual(users(2));
+    expect(env.expired).toEqual([]);
+  });
+
+  it('keeps messages that expire while their site is suspended', async () => {
+    const env = createTestScheduling({ connections: 2 });
+    env.put(users(6), { expires_at: env.clock.now() + 20 * SECOND });
+    env.announce();
+    env.failAll();
+    expect(env.onlySite().isSuspended()).toBe(true);
+    env.controls.push(control(target));
+    env.scheduler.readAgain();
+    env.clock.advance(31 * SECOND);
+    await searchExpired(env);
+    expect(env.expired).toEqual([]);
+  });
 });
+
+describe('a pause of an egress pool', () => {
+  const pause = control({ scope: 'pool', target: 'default' });
+
+  it('keeps messages whose destination has no route', () => {
+    const env = createTestScheduling({
+      routeOf: () => ({ kind: 'failure', failure: 'dns-trouble', ttl: 60 }),
+    });
+    env.controls.push(pause);
+    env.put(users(1));
+    env.announce();
+    expect(env.unroutable).toEqual([]);
+    env.controls.length = 0;
+    env.announce();
+    expect(env.unroutable).toEqual(users(1));
+  });
+
+  it('keeps expired messages of a key that waits at the suspended site of another pool', async () => {
+    const env = createTestScheduling({ connections: 1, poolOf: (region) => region });
+    env.addDomain('domain_paused', 'paused');
+    env.addDomain('domain_other', 'other');
+    const expiring = { expires_at: env.clock.now() + 20 * SECOND };
+    env.put(['a@one.test', 'b@one.test', 'c@one.test'], { domain_id: 'domain_other', ...expiring });
+    env.put(['p@one.test'], { domain_id: 'domain_paused', ...expiring });
+    env.controls.push(control({ scope: 'pool', target: 'paused' }));
+    env.announce();
+    for (let n = 0; n < 2; n++) env.failAll();
+    expect(env.onlySite().isSuspended()).toBe(true);
+    env.clock.advance(31 * SECOND);
+    await searchExpired(env);
+    expect(env.expired).toContain('c@one.test');
+    expect(env.expired).not.toContain('p@one.test');
+  });
+});
+
+/** The search for expired mail begins every 30 seconds. */
+async function searchExpired(env: ReturnType<typeof createTestScheduling>): Promise<void> {
+  for (let n = 0; n < 3; n++) {
+    await env.runScan();
+    env.clock.advance(31 * SECOND);
+  }
+}
 
 describe('a pause', () => {
   it('does not concern other destinations and accounts', () => {

@@ -3,7 +3,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import type { ShapingProfile } from '../../../src/config/shaping.ts';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
-import { createControlIndex } from '../../../src/delivery/control/controls.ts';
+import { type ControlIndex, createControlIndex } from '../../../src/delivery/control/controls.ts';
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/egress/ticket.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes/paths.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
@@ -14,6 +14,7 @@ import { createQueueScan } from '../../../src/delivery/scheduling/queue-scan.ts'
 import { createScheduler, type Scheduler } from '../../../src/delivery/scheduling/scheduler.ts';
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
+import { createTargets } from '../../../src/delivery/scheduling/targets.ts';
 import type { QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
 import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
@@ -102,13 +103,13 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       postponed.push({ recipient: message.recipient, waitMs });
     },
   };
-  const reader = createQueueReader({
+  const index: ControlIndex = {
+    ofKey: (key) => createControlIndex(controls).ofKey(key),
+    ofSite: (site) => createControlIndex(controls).ofSite(site),
+  };
+  const targets = createTargets({
     clock,
     monotonic: clock,
-    log,
-    tables,
-    claims,
-    parking,
     sites,
     routes: {
       clear: () => {},
@@ -119,23 +120,25 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         return route;
       },
     },
-    pools: {
-      poolCount: () => options.poolCount ?? 1,
-      ipv6Of: () => 'never',
-    },
+    pools: { ipv6Of: () => 'never' },
     paths: createDeliveryPaths({
       config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } },
       tables,
       egress: { poolOf: options.poolOf ?? (() => 'default') },
     }),
-    controls: {
-      ofKey: (key) => createControlIndex(controls).ofKey(key),
-      ofSite: (site) => createControlIndex(controls).ofSite(site),
-    },
-    egress: {
-      obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null,
-      isLimited: () => options.egressObstacle !== undefined,
-    },
+    controls: index,
+    egress: { obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null },
+  });
+  const reader = createQueueReader({
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    claims,
+    parking,
+    targets,
+    pools: { poolCount: () => options.poolCount ?? 1 },
+    controls: index,
     localAttempts: {
       routeFailed: leaseAndList(unroutable),
       simulate: leaseAndList(simulated),
@@ -247,8 +250,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       const domain = { account_id: accountId, domain_id: domainId, name: `${domainId}.example` };
       insertDomain(tables, domain, clock.now());
     },
-    addDomain: (domainId: string) => {
-      const domain = { account_id: 'acct_one', domain_id: domainId, name: `${domainId}.example` };
+    addDomain: (domainId: string, region = 'local') => {
+      const domain = { account_id: 'acct_one', domain_id: domainId, name: `${domainId}.example`, region };
       insertDomain(tables, domain, clock.now());
     },
   };

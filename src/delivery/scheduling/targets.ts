@@ -1,0 +1,183 @@
+import { type Clock, iso } from '../../core/clock.ts';
+import type { LocalFailure } from '../../mail/classify/classify.ts';
+import { providerOfHosts } from '../../mail/providers.ts';
+import type { QueuedMessage, ReadyMessage } from '../../store/messages/queue.ts';
+import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
+import { type ControlIndex, describeControl } from '../control/controls.ts';
+import type { Egress } from '../egress/egress.ts';
+import type { EgressMail, EgressObstacle } from '../egress/ticket.ts';
+import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
+import type { EgressPools } from '../routing/egress.ts';
+import type { RouteCache } from '../routing/route-cache.ts';
+import type { RouteResult } from '../routing/routes.ts';
+import type { TargetHost } from '../worker/protocol.ts';
+import type { Assignment, Site } from './site.ts';
+import type { Sites } from './sites.ts';
+
+/** Where queued messages go, and what stops them on the way. */
+export interface Targets {
+  /** Clears the paths that were read for the last batch. Call before each batch of `find`. */
+  startBatch(): void;
+  /**
+   * The target of a ready message. `onKnown` is called when a route that is not known now has been looked up. Throws
+   * when data that decides about the target cannot be read.
+   */
+  find(message: ReadyMessage, onKnown: () => void): Target;
+  /**
+   * The operator's pause of a message: of its account, destination, egress pool or site. Null: there is none. A site
+   * whose route is not known is not considered. Throws like `find`.
+   */
+  pauseOf(message: QueuedMessage): QueueControlRow | null;
+  /**
+   * Why a due message is not sent: it is paused, its site is halted or takes no mail of the account, or it waits for a
+   * source address; null: no obstacle is known.
+   */
+  obstacle(message: QueuedMessage): string | null;
+  /** The source address, its limit and the time that a due message waits for; null: it waits for none. */
+  egressObstacle(message: QueuedMessage): EgressObstacle | null;
+}
+
+export type Target =
+  /** Also while the site is halted or paused: the message waits there. */
+  | { kind: 'site'; site: Site; assignment: Assignment }
+  | { kind: 'simulator' }
+  /** The operator rejects the mail to its destination. */
+  | { kind: 'rejected'; control: QueueControlRow }
+  | { kind: 'failure'; failure: LocalFailure }
+  /** No source address of the pool may send it now. */
+  | { kind: 'blocked'; obstacle: EgressObstacle }
+  /** Its route is being looked up, or it has no site to wait at and its egress pool is paused. */
+  | { kind: 'waiting' };
+
+export interface TargetsDeps {
+  clock: Clock;
+  monotonic: Clock;
+  sites: Sites;
+  routes: RouteCache;
+  pools: Pick<EgressPools, 'ipv6Of'>;
+  egress: Pick<Egress, 'obstacle'>;
+  paths: Pick<DeliveryPaths, 'of'>;
+  controls: ControlIndex;
+}
+
+/** A message with a route. */
+interface Place {
+  pool: string;
+  route: Extract<RouteResult, { kind: 'hosts' }>;
+  /** Null: it is not in memory. */
+  site: Site | null;
+}
+
+export function createTargets(deps: TargetsDeps): Targets {
+  const { clock, monotonic, sites, routes, pools, egress, controls } = deps;
+  /** Paths of the domains in this batch, by lane, use case and domain. */
+  const paths = new Map<string, DeliveryPath>();
+  const providers = new WeakMap<readonly TargetHost[], string>();
+
+  /** Called for every message of a batch; reads each domain once. */
+  function pathOf(message: QueuedMessage): DeliveryPath {
+    // A rerouted message is rare, and its path is its own.
+    if (message.reroute !== null) return deps.paths.of(message);
+    const name = `${message.secondary} ${message.use_case} ${message.domain_id}`;
+    const known = paths.get(name);
+    if (known !== undefined) return known;
+    const path = deps.paths.of(message);
+    paths.set(name, path);
+    return path;
+  }
+
+  function find(message: ReadyMessage, onKnown: () => void): Target {
+    if (message.simulated === 1) return { kind: 'simulator' };
+    const control = controls.ofKey(message);
+    if (control?.action === 'bounce') return { kind: 'rejected', control };
+    const { pool, lane, via } = pathOf(message);
+    const result = routes.get(message.destination, pools.ipv6Of(pool), onKnown, via);
+    if (result === null) return { kind: 'waiting' };
+    if (result.kind === 'failure')
+      return controls.ofSite({ key: '', pool }) === null ? result : { kind: 'waiting' };
+    const { hosts, route, tls } = result;
+    const mail = mailOf(message, result);
+    const site = sites.of(message.destination, hosts, route, pool);
+    const obstacle = site.isPaused() ? null : egress.obstacle(pool, mail);
+    if (obstacle !== null) return { kind: 'blocked', obstacle };
+    const { provider } = mail;
+    const readAt = monotonic.now();
+    return {
+      kind: 'site',
+      site,
+      assignment: { message, hosts, route, lane, ...(tls === undefined ? {} : { tls }), provider, readAt },
+    };
+  }
+
+  function mailOf(message: QueuedMessage, { hosts, route }: Place['route']): EgressMail {
+    const { priority, destination } = message;
+    if (route !== null) return { provider: null, priority, hosts };
+    // The hosts belong to one destination (route-cache).
+    let provider = providers.get(hosts);
+    if (provider === undefined) {
+      provider = providerOfHosts(destination, hosts);
+      providers.set(hosts, provider);
+    }
+    return { provider, priority, hosts };
+  }
+
+  /** `place` null: the route is not known, or there is none. */
+  function locate(message: QueuedMessage): { pool: string; place: Place | null } {
+    const { pool, via } = deps.paths.of(message);
+    const route = routes.get(message.destination, pools.ipv6Of(pool), () => {}, via);
+    if (route?.kind !== 'hosts') return { pool, place: null };
+    const site = sites.find(message.destination, route.hosts, route.route, pool);
+    return { pool, place: { pool, route, site } };
+  }
+
+  const pauseAt = ({ pool, place }: ReturnType<typeof locate>): QueueControlRow | null =>
+    controls.ofSite(place?.site ?? { key: '', pool });
+
+  const obstacleAt = (message: QueuedMessage, { pool, route }: Place): EgressObstacle | null =>
+    egress.obstacle(pool, mailOf(message, route));
+
+  return {
+    startBatch: () => {
+      paths.clear();
+    },
+    find,
+    pauseOf: (message) => {
+      const control = controls.ofKey(message);
+      if (control?.action === 'pause') return control;
+      return message.simulated === 1 ? null : pauseAt(locate(message));
+    },
+    obstacle: (message) => {
+      const control = controls.ofKey(message);
+      if (control !== null) return describeControl(control);
+      if (message.simulated === 1) return null;
+      const located = locate(message);
+      const pause = pauseAt(located);
+      if (pause !== null) return describeControl(pause);
+      const { place } = located;
+      if (place === null) return null;
+      const { site } = place;
+      const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
+      if (site !== null) {
+        const ms = Math.max(site.suspendedMs(), site.pausedMs());
+        if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
+        const accountMs = site.accountPausedMs(message.account_id);
+        if (accountMs > 0)
+          return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
+      }
+      const waits = obstacleAt(message, place);
+      return waits === null ? null : `${waits.text}; next attempt at ${iso(waits.until)}`;
+    },
+    egressObstacle: (message) => {
+      if (message.simulated === 1) return null;
+      const { place } = locate(message);
+      return place === null ? null : obstacleAt(message, place);
+    },
+  };
+}
+
+/** Why no mail is sent to a halted site. */
+export function haltReason(destination: string, site: Site): string {
+  return site.isSuspended()
+    ? `the mail hosts of ${destination} cannot be reached`
+    : `the mail hosts of ${destination} asked to send less mail`;
+}
