@@ -1,5 +1,6 @@
 import { Agent } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type * as AcmeClient from 'acme-client';
 import { SECOND } from '../core/clock.ts';
 import type { Resolver } from '../dns/resolver.ts';
@@ -12,7 +13,7 @@ import type * as AcmeModule from './acme.ts';
 export interface CertificateAuthority {
   /** Orders a certificate for a new key. Rejects with the authority's error, or with RateLimitedError. */
   obtain(host: string): Promise<IssuedCertificate>;
-  /** Cancels the requests in progress. */
+  /** Abandons the orders in progress: they reject immediately. */
   close(): void;
 }
 
@@ -53,8 +54,10 @@ export interface CertificateAuthorityDeps {
 
 const REQUEST_TIMEOUT_MS = 30 * SECOND;
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** During validation: first and longest pause between two status requests, and their number. */
-const POLL = { backoffMin: SECOND, backoffMax: 5 * SECOND, backoffAttempts: 20 };
+/** While the authority works on an order: first and longest pause between two status requests, and their number. */
+const FIRST_POLL_MS = SECOND;
+const MAX_POLL_MS = 5 * SECOND;
+const MAX_POLLS = 20;
 
 export function createCertificateAuthority(deps: CertificateAuthorityDeps): CertificateAuthority {
   const { directory, email, trusted, userAgent, resolver, publish, withdraw } = deps;
@@ -68,7 +71,6 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
     const client = new acme.Client({
       directoryUrl: directory,
       accountKey: await deps.accountKey(),
-      ...POLL,
     });
     // For a known key the authority returns the existing account (RFC 8555 §7.3.1).
     const contact = email === null ? [] : [`mailto:${email}`];
@@ -97,7 +99,7 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
     });
   }
 
-  async function validate(client: Client, authorization: Authorization): Promise<void> {
+  async function validate(client: Client, order: Order, authorization: Authorization): Promise<void> {
     // Validated recently.
     if (authorization.status === 'valid') return;
     const challenge = authorization.challenges.find(({ type }) => type === 'http-01');
@@ -105,9 +107,31 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
     publish(challenge.token, await client.getChallengeKeyAuthorization(challenge));
     try {
       await client.completeChallenge(challenge);
-      await client.waitForValidStatus(challenge);
+      await completed(async () => {
+        const current = await client.getAuthorizations(order);
+        return current.find(({ url }) => url === authorization.url) ?? authorization;
+      });
     } finally {
       withdraw(challenge.token);
+    }
+  }
+
+  /**
+   * Requests the state of an authorization or an order until it is valid. Rejects with the authority's error when it has
+   * failed, and immediately after `close`: the polling of the library cannot be interrupted.
+   */
+  async function completed<Item extends Order | Authorization>(request: () => Promise<Item>): Promise<Item> {
+    for (let polls = 1, waitMs = FIRST_POLL_MS; ; polls++, waitMs = Math.min(waitMs * 2, MAX_POLL_MS)) {
+      try {
+        const item = await request();
+        if (item.status === 'valid') return item;
+        if (!UNFINISHED.has(item.status)) throw new OrderFailed(problemOf(item));
+        if (polls === MAX_POLLS) throw new Error('the authority did not complete the order in time');
+      } catch (error) {
+        // The next request may succeed.
+        if (error instanceof OrderFailed || closing.signal.aborted || polls === MAX_POLLS) throw error;
+      }
+      await sleep(waitMs, undefined, { signal: closing.signal });
     }
   }
 
@@ -118,13 +142,16 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
         const { acme, client } = await registered;
         const order = await client.createOrder({ identifiers: [{ type: 'dns', value: host }] });
         for (const authorization of await client.getAuthorizations(order))
-          await validate(client, authorization);
+          await validate(client, order, authorization);
         const [key, request] = await acme.crypto.createCsr(
           { altNames: [host] },
           await acme.crypto.createPrivateEcdsaKey('P-256'),
         );
-        const chain = await client.getCertificate(await client.finalizeOrder(order, request));
-        return { key: key.toString(), chain };
+        const finalized = await client.finalizeOrder(order, request);
+        const issued = await completed(async () =>
+          finalized.status === 'valid' ? finalized : client.getOrder(finalized),
+        );
+        return { key: key.toString(), chain: await client.getCertificate(issued) };
       } catch (error) {
         // The account may be invalid: the next order requests it again.
         registered = null;
@@ -137,10 +164,25 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
 
 type Acme = (typeof AcmeModule)['acme'];
 type Client = AcmeClient.Client;
-type Authorization = Awaited<ReturnType<Client['getAuthorizations']>>[number];
+type Authorization = AcmeClient.Authorization;
+type Order = AcmeClient.Order;
 interface Registered {
   acme: Acme;
   client: Client;
+}
+
+/** States of orders and authorizations that are not final (RFC 8555 §7.1.6). */
+const UNFINISHED: ReadonlySet<string> = new Set(['pending', 'ready', 'processing']);
+
+/** The authority has refused the order. */
+class OrderFailed extends Error {}
+
+/** The detail of the authority's problem document (RFC 8555 §6.7), else the state. */
+function problemOf(item: Order | Authorization): string {
+  const errors = 'challenges' in item ? item.challenges.map(({ error }) => error) : [item.error];
+  const [problem] = errors.filter((error) => error !== undefined);
+  const detail = problem !== undefined && 'detail' in problem ? problem.detail : null;
+  return typeof detail === 'string' ? detail.replaceAll('\n', '') : `the authority states "${item.status}"`;
 }
 
 /** Seconds or a date (RFC 9110 §10.2.3); null when the value is neither. */

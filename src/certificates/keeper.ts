@@ -37,7 +37,7 @@ export interface CertificateKeeper {
   runDue(): Promise<void>;
   /** Begins to obtain what is due periodically. */
   start(): void;
-  /** Cancels the orders in progress; resolves when they have ended. */
+  /** Abandons the orders in progress, which the next start resumes; resolves when they have ended. */
   stop(): Promise<void>;
 }
 
@@ -171,7 +171,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
       if (!mayOrder(host, tables)) return null;
       const row = tables.certificates.get(host);
       const failures = (row?.failures ?? 0) + 1;
-      // Recorded as failed: if the process ends during the order, the next one waits nevertheless.
+      // Recorded as failed: if the process is killed during the order, the next one waits nevertheless.
       const now = clock.now();
       const attempted = {
         ...(row ?? NO_CERTIFICATE),
@@ -188,7 +188,15 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
       await store(pending, await authority.obtain(host));
     } catch (error) {
       if (running) await recordFailure(pending, error);
+      else await recordAbandoned(pending);
     }
+  }
+
+  /** A stop is no failure: the next start orders again immediately. The order counts toward the limits. */
+  async function recordAbandoned(row: CertificateRow): Promise<void> {
+    const abandoned = { ...row, failures: row.failures - 1, due_at: clock.now() };
+    await writer.run((tables) => tables.certificates.put(abandoned));
+    log.info({ host: row.host }, 'certificate order abandoned: the daemon stops');
   }
 
   function mayOrder(host: string, tables: Tables): boolean {

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type IssuedCertificate, RateLimitedError } from '../../src/certificates/authority.ts';
 import { createKeeper, type KeeperDeps } from '../../src/certificates/keeper.ts';
 import { MAX_NEW_NAMES_PER_HOUR, MAX_ORDERS_PER_HOUR, RESERVED_ORDERS } from '../../src/certificates/pace.ts';
@@ -395,6 +395,20 @@ it('reports the result of each order, and logs the issuer', async () => {
     issuer: 'CN=Test authority',
     notAfter: new Date(validTo).toISOString(),
   });
+});
+
+it('abandons an order at a stop without counting a failure, and orders again after a restart', async () => {
+  const { certificates, keeper, answer, orders, row, issue } = start();
+  answer(() => new Promise(() => {}));
+  const running = certificates.runDue();
+  await vi.waitFor(() => expect(orders).toEqual([OWN]));
+  await certificates.stop();
+  await running;
+  expect(row(OWN)).toMatchObject({ failures: 0, chain: null });
+  answer(async (host) => issue(host));
+  await keeper().runDue();
+  expect(orders).toEqual([OWN, OWN]);
+  expect(row(OWN)).toMatchObject({ failures: 0, chain: expect.any(String) });
 });
 
 it('orders nothing after stop', async () => {

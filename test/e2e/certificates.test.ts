@@ -200,12 +200,24 @@ describe.skipIf(required.missing)(`certificates of the public pages${required.re
     dns.set(TRACK, 'A', ['127.0.0.1']);
   });
 
-  it('stops while an order is pending', async () => {
+  it('abandons a pending order at a stop, and orders again at the next start', async () => {
     await daemon.kill('SIGTERM');
     makeDue(TRACK);
     dns.set(TRACK, 'A', 'silent');
+    const before = pebble.orders().length;
     await daemon.restart();
+    await eventually('the validation', () => pebble.orders().length > before);
     const exit = await daemon.kill('SIGTERM');
     expect(exit.code).toBe(0);
+    expect(daemon.log()).toContain('certificate order abandoned');
+    expect(inDatabase(({ certificates }) => certificates.get(TRACK))).toMatchObject({
+      failures: 0,
+      last_error: expect.anything(),
+    });
+
+    dns.set(TRACK, 'A', ['127.0.0.1']);
+    await daemon.restart();
+    await eventually('the certificate', () => daemon.log().includes('certificate obtained'));
+    expect(failuresOf()).toBe(0);
   });
 });
