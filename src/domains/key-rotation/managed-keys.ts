@@ -30,16 +30,24 @@ export interface ManagedKeys {
   observe(view: DnsView, domain: DomainRow, keys: readonly DkimKeyRow[]): Promise<SlotObservations>;
   /** Generates the keys that the domain needs; they are stored by `apply`. */
   generate(domain: DomainRow, observations: SlotObservations): Promise<GeneratedKeys>;
-  /**
-   * Records the steps that are due, inside a unit of work. Returns when the next step may be due, if that is earlier than
-   * the next scheduled check of a domain may be; null: no earlier.
-   */
+  /** Records the steps that are due, inside a unit of work; `report` follows when it is committed. */
   apply(
     tables: Tables,
     domain: DomainRow,
     observations: SlotObservations,
     generated: GeneratedKeys,
-  ): number | null;
+  ): AppliedSteps;
+  /** Logs and counts steps that are on disk. */
+  report(domain: DomainRow, taken: AppliedSteps['taken']): void;
+}
+
+export interface AppliedSteps {
+  taken: { kind: KeyStepKind; selector: string | undefined }[];
+  /**
+   * When the next step may be due, epoch ms, if that is earlier than the next scheduled check of a domain may be; null:
+   * no earlier.
+   */
+  dueAt: number | null;
 }
 
 export type GeneratedKeys = ReadonlyMap<KeySlot, KeyObject>;
@@ -120,18 +128,11 @@ export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
 
     apply: (tables, domain, observations, generated) => {
       const now = clock.now();
-      const steps = plan(tables.dkimKeys.of(domain.domain_id), observations, now);
-      for (const step of steps) {
-        if (!take(tables, domain, step, generated, now)) return now;
+      const taken: AppliedSteps['taken'] = [];
+      for (const step of plan(tables.dkimKeys.of(domain.domain_id), observations, now)) {
+        if (!take(tables, domain, step, generated, now)) return { taken, dueAt: now };
         const slot = step.kind === 'create' ? step.slot : step.key.slot;
-        const selector = slot === null ? undefined : slotSelector(domain, slot);
-        log.info(
-          { domainId: domain.domain_id, domain: domain.name, selector, step: step.kind },
-          step.kind === 'deactivate'
-            ? 'DKIM key does not sign any more: its CNAME is gone'
-            : 'DKIM key changed',
-        );
-        onStep(step.kind);
+        taken.push({ kind: step.kind, selector: slot === null ? undefined : slotSelector(domain, slot) });
       }
       const waiting = tables.dkimKeys
         .of(domain.domain_id)
@@ -140,7 +141,17 @@ export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
             slot !== null && state === 'pending' && now - at < MIN_PUBLISHED_MS,
         )
         .map(({ changed_at: at }) => at + MIN_PUBLISHED_MS);
-      return waiting.length === 0 ? null : Math.min(...waiting);
+      return { taken, dueAt: waiting.length === 0 ? null : Math.min(...waiting) };
+    },
+
+    report: ({ domain_id: domainId, name }, taken) => {
+      for (const { kind, selector } of taken) {
+        log.info(
+          { domainId, domain: name, selector, step: kind },
+          kind === 'deactivate' ? 'DKIM key does not sign any more: its CNAME is gone' : 'DKIM key changed',
+        );
+        onStep(kind);
+      }
     },
   };
 }

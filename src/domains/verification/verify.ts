@@ -70,26 +70,25 @@ export function createVerifier(deps: VerifierDeps): Verifier {
   const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent, managedKeys } =
     deps;
 
-  function apply(
+  async function apply(
     domainId: string,
     results: CheckResults,
     slots: { observations: SlotObservations; generated: GeneratedKeys },
     automatic: boolean,
   ): Promise<Verification | null> {
-    return writer.run((tables) => {
+    const applied = await writer.run((tables) => {
       const before = tables.domains.byId(domainId);
       if (before === null) return null;
       const now = clock.now();
-      for (const name of CHECK_NAMES) {
+      const promoted = CHECK_NAMES.filter((name) => {
         const { promotedKey } = results[name];
-        if (promotedKey !== undefined && promoteKey(tables, domainId, promotedKey, now))
-          log.info({ domainId, domain: before.name }, 'DKIM key rotated: the new key is in DNS and signs');
-      }
+        return promotedKey !== undefined && promoteKey(tables, domainId, promotedKey, now);
+      });
       deleteRetiredKeys(tables, domainId, now);
       const pendingKeySince = pendingKey(tables.dkimKeys.of(domainId))?.created_at ?? null;
-      const keysDueAt = managedKeys.apply(tables, before, slots.observations, slots.generated);
+      const { taken, dueAt } = managedKeys.apply(tables, before, slots.observations, slots.generated);
       const { row, checks, event } = applyResults(before, results, { now, automatic, pendingKeySince });
-      if (keysDueAt !== null) row.next_check_at = Math.min(row.next_check_at, keysDueAt);
+      if (dueAt !== null) row.next_check_at = Math.min(row.next_check_at, dueAt);
       tables.domains.update(row);
       if (event !== null) {
         const data = {
@@ -98,13 +97,17 @@ export function createVerifier(deps: VerifierDeps): Verifier {
           failing: failingRequired(checks).map(({ check, hint }) => ({ check, hint })),
         };
         recordDomainEvent(tables, { domain: row, kind: event, at: now, data });
-        log.info(
-          { domainId, domain: row.name, before: before.status, status: row.status },
-          'domain status changed',
-        );
       }
-      return { domain: row, checks };
+      return { before, row, checks, event, taken, isRotated: promoted.length > 0 };
     });
+    if (applied === null) return null;
+    const { before, row, checks, event, taken, isRotated } = applied;
+    const fields = { domainId, domain: row.name };
+    if (isRotated) log.info(fields, 'DKIM key rotated: the new key is in DNS and signs');
+    managedKeys.report(row, taken);
+    if (event !== null)
+      log.info({ ...fields, before: before.status, status: row.status }, 'domain status changed');
+    return { domain: row, checks };
   }
 
   return async (domainId, { fresh, automatic, signal }) => {
