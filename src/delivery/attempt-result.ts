@@ -120,6 +120,8 @@ export interface DeliveryOutcome {
   reply: SmtpReply;
   /** Time of the next attempt, epoch ms; null: there is none. */
   nextAttemptAt: number | null;
+  /** What was decided about the lane of the message; absent: there was no reason to change it. */
+  failover?: FailoverDecision;
 }
 
 /** Records results of attempts. Call the functions inside a unit of work. */
@@ -143,13 +145,23 @@ export interface AttemptResults {
  * that reached no host. Content, authentication (DMARC), complaints and mail that may have been accepted never do.
  */
 export interface Failover {
-  /** In the unit of work that records the attempt, after it was inserted. Null: the message stays in its lane. */
+  /** In the unit of work that records the attempt, after it was inserted. Null: there is no reason to change the lane. */
   decide(
     tables: Tables,
     message: MessageRow,
     result: AttemptResult,
     attempt: AttemptLog,
-  ): FailoverCause | null;
+  ): FailoverDecision | null;
+}
+
+export interface FailoverDecision {
+  cause: FailoverCause;
+  /** False: the message stays in its lane, because too many have changed theirs. */
+  isAdmitted: boolean;
+  messageId: string;
+  accountId: string;
+  /** Text of the reply. */
+  reply: string;
 }
 
 /** listing: the reply names a listing of our address. connection: no host could be reached. */
@@ -268,10 +280,14 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
         },
       });
       if (message.status !== 'sending') return null;
-      if (deps.failover?.decide(tables, message, result, attempt) && clock.now() < message.expires_at)
-        return changeLane(tables, message, attempts, result);
-      if (classification.action === 'defer') return defer(tables, message, attempts, result, retryAt);
-      if (classification.action === 'bounce') return bounce(tables, message, result);
+      const isExpired = clock.now() >= message.expires_at;
+      const failover = isExpired ? null : (deps.failover?.decide(tables, message, result, attempt) ?? null);
+      const decided = failover === null ? {} : { failover };
+      if (failover?.isAdmitted === true)
+        return { ...changeLane(tables, message, attempts, result), ...decided };
+      if (classification.action === 'defer')
+        return { ...defer(tables, message, attempts, result, retryAt), ...decided };
+      if (classification.action === 'bounce') return { ...bounce(tables, message, result), ...decided };
       const session = attempt.sessions.at(-1);
       const fields = {
         ...replyText(reply),

@@ -19,7 +19,7 @@ import { createEgressProxies, type ProxyPasswords, readProxyPasswords } from './
 import type { EgressObstacle, EgressProblem, WarmupUse } from './egress/ticket.ts';
 import { createFlights, type ObserveAttempt } from './flights.ts';
 import { createJobBuilder, type RoutePasswords } from './jobs.ts';
-import { createFailover, type FailoverDeps } from './lanes/failover.ts';
+import { createFailover, type ObserveFailover, reportFailover } from './lanes/failover.ts';
 import { createDeliveryPaths } from './lanes/paths.ts';
 import { createLeases } from './leases.ts';
 import { createLocalAttempts } from './local-attempts.ts';
@@ -147,7 +147,7 @@ export interface DeliveryDeps {
   /** Called with the result of each session, for metrics. */
   observeAttempt?: ObserveAttempt | undefined;
   /** Called when a message changes to the secondary lane, or may not, for metrics. */
-  observeFailover?: FailoverDeps['observe'];
+  observeFailover?: ObserveFailover | undefined;
   /** How long a stop may take. Default: 30 s. */
   graceMs?: number;
   /** Pause before an outcome is recorded again, ms. Default: 1 s, doubled up to 5 s. */
@@ -193,6 +193,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const waiters = createOutcomeWaiters();
   const onOutcome = (seq: number, outcome: DeliveryOutcome | null) => {
     if (outcome !== null) deps.observe(outcome.status);
+    if (outcome?.failover !== undefined)
+      reportFailover(outcome.failover, { log, observe: deps.observeFailover });
     waiters.resolve(seq, outcome);
   };
   const { firstRetryMs } = deps;
@@ -217,12 +219,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     onOutcome,
     onReturned: (key) => scheduler.request(key),
   });
-  const failover = createFailover({
-    config: deps.config,
-    clock: monotonic,
-    log,
-    observe: deps.observeFailover,
-  });
+  const failover = createFailover({ config: deps.config, clock: monotonic });
   const results = createAttemptResults({ clock, random, recorder, retry: config.retry, failover });
   const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;

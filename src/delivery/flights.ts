@@ -11,7 +11,7 @@ import {
   logAttempt,
 } from './attempt-result.ts';
 import type { Egress } from './egress/egress.ts';
-import type { Settlement } from './egress/settlement.ts';
+import { type Settlement, withoutRecord } from './egress/settlement.ts';
 import type { EgressMail, EgressTicket } from './egress/ticket.ts';
 import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
@@ -134,11 +134,10 @@ export function createFlights(deps: FlightsDeps): Flights {
   }
 
   function start({ reservation, assignment, leased }: ReservedMessage): void {
-    const { message, lane, hosts, tls } = assignment;
+    const { message, lane } = assignment;
     const { site, slot } = reservation;
-    const target = { hosts, ...(tls === undefined ? {} : { tls }) };
     const ticket = egress.take(site, slot, mailOf(assignment));
-    const flight = { message, lane, target, reservation, ticket, ...sharesOf(site, message) };
+    const flight = { message, lane, target: assignment, reservation, ticket, ...sharesOf(site, message) };
     flights.set(message.seq, flight);
     sessionBudget.take(flight.session);
     byteBudget.take(flight.bytes);
@@ -215,8 +214,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     report: Parameters<Egress['settle']>[2],
   ): Settlement {
     const ticket = flight?.ticket;
-    if (flight === undefined || ticket === undefined || ticket === null)
-      return { result, record: () => {}, used: undefined };
+    if (flight === undefined || ticket === undefined || ticket === null) return withoutRecord(result);
     flight.ticket = null;
     return egress.settle(ticket, result, report);
   }
@@ -238,11 +236,12 @@ export function createFlights(deps: FlightsDeps): Flights {
     deps.observeAttempt?.(site.key, RESULTS[result.classification.action], lane);
     logAttempt(log, message, result, { conclusion, site: site.key, lane, session: sessions.at(-1) });
     deps.tls?.observeSessions(target.hosts, sessions);
-    recording.persist(report.id, (tables) => {
+    const unit = (tables: Tables) => {
       settlement.record(tables);
       countTls(tables, flight, sessions);
       return results.record(tables, report.id, result, { lane, conclusion, sessions, used });
-    });
+    };
+    recording.persist(report.id, unit, settlement.recorded);
   }
 
   /** Only what was sent by published data is reported, not what followed a configured route. */
@@ -261,10 +260,11 @@ export function createFlights(deps: FlightsDeps): Flights {
     const { result, used } = settlement;
     const { lane } = flight;
     logAttempt(log, flight.message, result, { conclusion, site: flight.reservation.site.key, lane });
-    recording.persist(seq, (tables) => {
+    const unit = (tables: Tables) => {
       settlement.record(tables);
       return results.record(tables, seq, result, { lane, conclusion, sessions: [], used });
-    });
+    };
+    recording.persist(seq, unit, settlement.recorded);
   }
 
   /** Returns a message that no worker began to the queue. */

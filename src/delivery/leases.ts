@@ -21,8 +21,11 @@ export interface Leases {
    * cancelled meanwhile. `onError` is called when the commit failed.
    */
   take(message: QueuedMessage, then: (taken: boolean) => void, onError?: () => void): void;
-  /** Leases the message and records its outcome in one commit, for mail that no worker gets. */
-  conclude(message: QueuedMessage, unit: OutcomeUnit): void;
+  /**
+   * Leases the message and records its outcome in one commit, for mail that no worker gets. `then` is called with the
+   * outcome when it is on disk; null: it has none.
+   */
+  conclude(message: QueuedMessage, unit: OutcomeUnit, then?: (outcome: DeliveryOutcome | null) => void): void;
   /** Ends a message that is not leased with `email_failed`. */
   fail(message: QueuedMessage, fields: EventFields['email_failed']): void;
   /** Makes a message that is not leased due in `waitMs`; its state does not change. */
@@ -135,11 +138,14 @@ export function createLeases(deps: LeasesDeps): Leases {
         },
         onError,
       ),
-    conclude: (message, unit) =>
+    conclude: (message, unit, then) =>
       commit(
         message,
         (tables) => (lease(tables, message) ? unit(tables) : null),
-        (outcome) => deps.onOutcome(message.seq, outcome),
+        (outcome) => {
+          deps.onOutcome(message.seq, outcome);
+          then?.(outcome);
+        },
       ),
     fail: (message, fields) =>
       commit(message, recordFailure(message.seq, fields), () => deps.onOutcome(message.seq, null)),

@@ -6,6 +6,7 @@ import type { Recorder } from '../events/record.ts';
 import type { LocalFailure } from '../mail/classify/classify.ts';
 import type { QueuedMessage } from '../store/messages/queue.ts';
 import type { QueueControlRow } from '../store/messages/queue-controls.ts';
+import type { Tables } from '../store/tables.ts';
 import { type AttemptResult, type AttemptResults, logAttempt } from './attempt-result.ts';
 import { describeControl } from './control/controls.ts';
 import type { Leases } from './leases.ts';
@@ -93,24 +94,30 @@ export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
     else leases.postpone(message, waitMs);
   }
 
+  /** Records an attempt without a session, and logs it when it is on disk. */
+  function conclude(
+    message: QueuedMessage,
+    conclusion: string,
+    resultOf: (tables: Tables) => AttemptResult,
+  ): void {
+    const lane = message.secondary === 1 ? 'secondary' : 'primary';
+    let result: AttemptResult | null = null;
+    leases.conclude(
+      message,
+      (tables) => {
+        result = resultOf(tables);
+        return results.record(tables, message.seq, result, { lane, conclusion, sessions: [] });
+      },
+      (outcome) => {
+        if (outcome !== null && result !== null) logAttempt(log, message, result, { conclusion });
+      },
+    );
+  }
+
   return {
     routeFailed: (message, failure) =>
-      leases.conclude(message, (tables) => {
-        const result: AttemptResult = results.ofRouteFailure(tables, message.seq, failure);
-        const lane = message.secondary === 1 ? 'secondary' : 'primary';
-        const attempt = { lane, conclusion: failure, sessions: [] } as const;
-        const outcome = results.record(tables, message.seq, result, attempt);
-        if (outcome !== null) logAttempt(log, message, result, { conclusion: failure });
-        return outcome;
-      }),
-    rejected: (message, control) =>
-      leases.conclude(message, (tables) => {
-        const result = rejectionBy(control);
-        const attempt = { lane: 'primary', conclusion: 'rejected-by-operator', sessions: [] } as const;
-        const outcome = results.record(tables, message.seq, result, attempt);
-        if (outcome !== null) logAttempt(log, message, result, { conclusion: attempt.conclusion });
-        return outcome;
-      }),
+      conclude(message, failure, (tables) => results.ofRouteFailure(tables, message.seq, failure)),
+    rejected: (message, control) => conclude(message, 'rejected-by-operator', () => rejectionBy(control)),
     simulate: (message) =>
       leases.conclude(message, (tables) => playSimulation({ results, recorder }, tables, message.seq)),
     unprepared: (message, error, leased = false) => {

@@ -1,7 +1,6 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { type EgressCounts } from '../../store/egress/egress-counts.ts';
-import type { EgressWarmupRow } from '../../store/egress/egress-standings.ts';
+import type { EgressCounts } from '../../store/egress/egress-counts.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { AttemptResult } from '../attempt-result.ts';
 import { addressOf, type EgressEntry } from '../routing/egress.ts';
@@ -21,6 +20,8 @@ export interface Settlement {
   result: AttemptResult;
   /** Counts and standings, in the unit of work that records the outcome; may be repeated when that fails. */
   record(tables: Tables): void;
+  /** Called once when the unit of work is on disk. */
+  recorded(): void;
   /** The entry and the provider, for the record of the attempt; undefined: the system chose the address. */
   used: { egress: string; provider: string } | undefined;
 }
@@ -131,11 +132,11 @@ export function createSettlements(deps: SettlementDeps): Settlements {
     settle: (ticket, result, report) => {
       end(ticket);
       const { entry, provider, countedAs, day, mail } = ticket;
-      if (entry.name === null) return { result, record: () => {}, used: undefined };
+      if (entry.name === null) return withoutRecord(result);
       const waitMs = useEntry(ticket, report);
       const used = { egress: entry.name, provider: countedAs };
       if (provider === null || !isCounted(result, report)) {
-        return { result: passOn(ticket, result, waitMs), record: () => {}, used };
+        return { ...withoutRecord(passOn(ticket, result, waitMs)), used };
       }
       const added: Partial<EgressCounts> = {
         [mail.priority === 0 ? 'transactional' : 'marketing']: 1,
@@ -144,8 +145,7 @@ export function createSettlements(deps: SettlementDeps): Settlements {
       const counts = usageOf(ticket);
       if (counts !== null) for (const [name, n] of entriesOf(added)) counts[name] += n;
       const change = judge(ticket, result, report);
-      let step: EgressWarmupRow | null = counts === null ? null : warmup.evaluate(entry, countedAs);
-      const stepped = step;
+      const step = counts === null ? null : warmup.evaluate(entry, countedAs);
       const key = { day, entry: entry.name, provider: countedAs };
       return {
         result: passOn(ticket, result, 0),
@@ -153,14 +153,20 @@ export function createSettlements(deps: SettlementDeps): Settlements {
           tables.egressCounts.add(key, added);
           if (change?.kind === 'put') tables.egressHealth.put(change.row);
           if (change?.kind === 'remove') tables.egressHealth.remove(change.entry, change.provider);
-          if (stepped !== null) tables.egressWarmup.put(stepped);
+          if (step !== null) tables.egressWarmup.put(step);
+        },
+        recorded: () => {
           if (step !== null) warmup.stored();
-          step = null;
         },
         used,
       };
     },
   };
+}
+
+/** The settlement of an attempt that counts nowhere. */
+export function withoutRecord(result: AttemptResult): Settlement {
+  return { result, record: () => {}, recorded: () => {}, used: undefined };
 }
 
 /**

@@ -16,7 +16,7 @@ export interface EgressWarmup {
    * not. It takes effect immediately.
    */
   evaluate(entry: EgressEntry, provider: string): EgressWarmupRow | null;
-  /** A row that `evaluate` returned is stored, or will never be. */
+  /** A row that `evaluate` returned is on disk. */
   stored(): void;
   /** Reads changed rows and evaluates complaints. */
   refresh(): Promise<void>;

@@ -4,7 +4,13 @@ import type { Log } from '../../core/log.ts';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import type { MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { AttemptLog, AttemptResult, Failover, FailoverCause } from '../attempt-result.ts';
+import type {
+  AttemptLog,
+  AttemptResult,
+  Failover,
+  FailoverCause,
+  FailoverDecision,
+} from '../attempt-result.ts';
 import { routeFor } from '../routing/routes.ts';
 import { createFailoverCap } from './failover-cap.ts';
 
@@ -12,9 +18,6 @@ export interface FailoverDeps {
   config: Pick<Config, 'delivery' | 'secondary' | 'regions'>;
   /** Monotonic. */
   clock: Clock;
-  log: Log;
-  /** `capped`: the message stays in its lane because too many have changed theirs. */
-  observe?: ((result: FailoverCause | 'capped') => void) | undefined;
 }
 
 /** Attempts without a connection after which a message changes its lane. */
@@ -28,7 +31,7 @@ const BEFORE_DATA: ReadonlySet<SmtpPhase> = new Set([
   'rcpt',
 ]);
 
-export function createFailover({ config, clock, log, observe }: FailoverDeps): Failover {
+export function createFailover({ config, clock }: FailoverDeps): Failover {
   const cap = createFailoverCap(clock);
 
   /** Whether the message may use the secondary lane at all. */
@@ -52,22 +55,29 @@ export function createFailover({ config, clock, log, observe }: FailoverDeps): F
       const cause = causeOf(tables, message, result, attempt);
       if (cause === null || !isEligible(tables, message)) return null;
       const { share, perHour } = config.secondary;
-      const fields = {
-        messageId: message.message_id,
-        accountId: message.account_id,
-        cause,
-        reply: result.reply.text,
-      };
-      if (!cap.take(message.account_id, { share, perHour })) {
-        observe?.('capped');
-        log.warn(fields, 'message stays in the primary lane: the cap of the secondary lane is reached');
-        return null;
-      }
-      observe?.(cause);
-      log.warn(fields, 'message changes to the secondary lane');
-      return cause;
+      // A unit of work that is repeated counts again: the cap then admits fewer messages, never more.
+      const isAdmitted = cap.take(message.account_id, { share, perHour });
+      const { message_id: messageId, account_id: accountId } = message;
+      return { cause, isAdmitted, messageId, accountId, reply: result.reply.text };
     },
   };
+}
+
+/** `capped`: the message stays in its lane because too many have changed theirs. */
+export type ObserveFailover = (result: FailoverCause | 'capped') => void;
+
+/** Logs and counts a decision that is on disk. */
+export function reportFailover(
+  { isAdmitted, ...fields }: FailoverDecision,
+  { log, observe }: { log: Log; observe?: ObserveFailover | undefined },
+): void {
+  observe?.(isAdmitted ? fields.cause : 'capped');
+  log.warn(
+    fields,
+    isAdmitted
+      ? 'message changes to the secondary lane'
+      : 'message stays in the primary lane: the cap of the secondary lane is reached',
+  );
 }
 
 /**

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { type AttemptLog, evaluateReport } from '../../../src/delivery/attempt-result.ts';
-import { createFailover, secondaryObstacle } from '../../../src/delivery/lanes/failover.ts';
+import { createFailover, reportFailover, secondaryObstacle } from '../../../src/delivery/lanes/failover.ts';
 import type { AttemptReport, SessionRecord } from '../../../src/delivery/worker/protocol.ts';
 import { classify } from '../../../src/mail/classify/classify.ts';
 import type { SmtpPhase } from '../../../src/mail/reply.ts';
@@ -34,12 +34,8 @@ function setup({ egress = SECOND_POOL, secondary, routes = [], altStatus = 'ACTI
   });
   db.prepare('UPDATE domains SET alt_status = ?').run(altStatus);
   const observed: string[] = [];
-  const failover = createFailover({
-    config,
-    clock,
-    log: createLog({ level: 'silent', hashAddresses: true }),
-    observe: (result) => void observed.push(result),
-  });
+  const failover = createFailover({ config, clock });
+  const log = createLog({ level: 'silent', hashAddresses: true });
   const message = enqueue(tables, clock.now(), { recipient: 'a@one.test' });
   let attempts = 0;
   const session = (phase: SmtpPhase): SessionRecord => ({
@@ -68,7 +64,11 @@ function setup({ egress = SECOND_POOL, secondary, routes = [], altStatus = 'ACTI
       lane,
       report: { conclusion: report.conclusion },
     });
-    return failover.decide(tables, message, result, { lane, conclusion: report.conclusion, sessions });
+    const attempt = { lane, conclusion: report.conclusion, sessions };
+    const decision = failover.decide(tables, message, result, attempt);
+    if (decision === null) return null;
+    reportFailover(decision, { log, observe: (each) => void observed.push(each) });
+    return decision.isAdmitted ? decision.cause : null;
   };
   const replied = (text: string, phase: SmtpPhase = 'rcpt') => {
     const [, code = '', enhanced = '', rest = ''] = /^(\d+) ([\d.]+) (.*)$/.exec(text) ?? [];
