@@ -1,5 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { type Clock, DAY, HOUR, MINUTE } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { createLru } from '../../core/lru.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -29,6 +30,7 @@ export interface CountedAttempt {
 
 export interface TlsCountingDeps {
   clock: Clock;
+  log: Log;
   resolver: Pick<Resolver, 'txt'>;
   /** Read at each use: a reload changes it. */
   readonly isOn: boolean;
@@ -40,8 +42,8 @@ const UNKNOWN_MS = 5 * MINUTE;
 const MAX_REASON_LENGTH = 200;
 
 export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
-  const { clock, resolver } = deps;
-  const known = new LRUCache<string, { wants: boolean; until: number }>({ max: MAX_KNOWN });
+  const { clock, log, resolver } = deps;
+  const known = createLru<{ wants: boolean; until: number }>(MAX_KNOWN);
 
   async function targets(domain: string): Promise<ReportTarget[] | null> {
     let found: ReportTarget[] | null;
@@ -62,7 +64,9 @@ export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
     if (found !== undefined && found.until > clock.now()) return found.wants;
     // Until the answer arrives, and so that only one lookup is made.
     known.set(domain, { wants: true, until: clock.now() + UNKNOWN_MS });
-    void targets(domain);
+    targets(domain).catch((error: unknown) =>
+      log.error({ err: error, domain }, 'TLSRPT record could not be looked up'),
+    );
     return true;
   }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as pause } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
@@ -44,9 +45,10 @@ const FIRST_RETRY_MS = 30 * MINUTE;
 const GIVE_UP_MS = DAY;
 const INTERVAL_MS = MINUTE;
 const PARALLEL = 8;
-/** Reports of one run, and days of domains that it examines. */
+/** Reports of one run, and days of domains that it examines, a few between pauses for other work. */
 const MAX_PER_RUN = 200;
 const MAX_EXAMINED = 5000;
+const PORTION = 100;
 const MAX_RETRIES = 10_000;
 const REMOVAL_BATCH_SIZE = 500;
 
@@ -83,8 +85,9 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
     for (let examined = 0; examined < MAX_EXAMINED && due.length < MAX_PER_RUN; examined++) {
       const next = tables.tlsSessions.nextUnreported(cursor, today);
       cursor = next ?? START;
-      if (next === null) break;
+      if (next === null || stopped) break;
       if (dueAt(next) <= clock.now()) due.push(next);
+      if (examined % PORTION === PORTION - 1) await pause();
     }
     await queue.addAll(due.map((each) => () => report(each)));
     return removed === REMOVAL_BATCH_SIZE || cursor !== START ? SECOND : undefined;

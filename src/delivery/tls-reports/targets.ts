@@ -1,9 +1,11 @@
 import { Agent } from 'undici';
+import { abortAfter } from '../../core/abort.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import { type ConnectorOptions, createConnector } from '../../dns/connector.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
+import { keyRecordName } from '../../domains/keys.ts';
 import type { DkimSigner } from '../../mail/dkim.ts';
 import type { EgressPools } from '../routing/egress.ts';
 import type { RouteFinder } from '../routing/routes.ts';
@@ -62,7 +64,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
       method: 'POST',
       headers: { 'content-type': 'application/tlsrpt+gzip', 'user-agent': userAgent },
       body: gzipped,
-      signal: AbortSignal.any([AbortSignal.timeout(POST_TIMEOUT_MS), closing.signal]),
+      signal: abortAfter(POST_TIMEOUT_MS, closing.signal),
     });
     body.on('error', () => {
       // The rest of the response is not read.
@@ -133,11 +135,8 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
 }
 
 /** Receivers ignore reports without a valid signature (RFC 8460 §3). */
-async function keyProblem(
-  resolver: Pick<Resolver, 'txt'>,
-  { domain, selector }: DkimSigner,
-): Promise<string | null> {
-  const name = `${selector}._domainkey.${domain}`;
+async function keyProblem(resolver: Pick<Resolver, 'txt'>, signer: DkimSigner): Promise<string | null> {
+  const name = keyRecordName(signer);
   try {
     await resolver.txt(name);
     return null;

@@ -28,8 +28,8 @@ export interface DaneLookup {
 
 type TlsaResolver = Pick<Resolver, 'tlsa' | 'cname'>;
 
-/** Not limited by TLSA records. */
-const NO_LIMIT = 3600;
+/** DANE does not apply; its TTL does not limit that of the route. */
+export const NO_DANE: DaneLookup = { policy: null, ttl: 3600 };
 const FAILURE_TTL_SECONDS = 60;
 
 /**
@@ -43,19 +43,18 @@ export async function lookUpDane(
   port: number,
   nextHop: DaneNextHop,
 ): Promise<DaneLookup> {
-  let ttl = NO_LIMIT;
-  if (!nextHop.secure || isIP(host.name) !== 0) return { policy: null, ttl };
+  if (!nextHop.secure || isIP(host.name) !== 0) return NO_DANE;
   try {
     for (const base of await baseDomains(resolver, host)) {
       const tlsaName = `_${port}._tcp.${base}`;
       const found = await secureTlsa(resolver, tlsaName);
       if (found === null) continue;
-      ttl = Math.min(ttl, found.ttl);
+      const ttl = Math.min(NO_DANE.ttl, found.ttl);
       const names = [...new Set([base, ...nextHop.names, host.name])];
       const records = found.records.flatMap((record) => associationOf(record) ?? []);
       return { policy: { kind: 'dane', base, tlsaName, names, records }, ttl };
     }
-    return { policy: null, ttl };
+    return NO_DANE;
   } catch (error) {
     if (!(error instanceof DnsError)) throw error;
     const tlsaName = `_${port}._tcp.${host.name}`;

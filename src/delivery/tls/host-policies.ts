@@ -1,6 +1,6 @@
 import type { Resolver } from '../../dns/resolver.ts';
 import type { HostPolicy, PolicyFault } from '../worker/protocol.ts';
-import { type DaneHost, type DaneNextHop, lookUpDane } from './dane.ts';
+import { type DaneHost, type DaneNextHop, lookUpDane, NO_DANE } from './dane.ts';
 import type { StsLookup, StsPolicies } from './sts-policies.ts';
 import { isInPolicy, policyLines, type StsPolicy } from './sts-policy.ts';
 
@@ -38,16 +38,13 @@ export interface TlsPoliciesDeps {
 }
 
 const NO_STS: StsLookup = { policy: null, fault: null };
-const NO_LIMIT_SECONDS = 3600;
 
 export function createTlsPolicies(deps: TlsPoliciesDeps): TlsPolicies {
   const { resolver, sts: policies } = deps;
   return {
     ofDestination: async (domain) => (deps.mtaSts ? policies.of(domain) : NO_STS),
     ofHost: async (domain, sts, host, nextHop) => {
-      const dane = deps.dane
-        ? await lookUpDane(resolver, host, deps.port, nextHop)
-        : { policy: null, ttl: NO_LIMIT_SECONDS };
+      const dane = deps.dane ? await lookUpDane(resolver, host, deps.port, nextHop) : NO_DANE;
       return { policy: dane.policy ?? stsPolicyOf(domain, sts, host.name), ttl: dane.ttl };
     },
   };

@@ -1,8 +1,8 @@
-import { LRUCache } from 'lru-cache';
 import PQueue from 'p-queue';
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createLoop } from '../../core/loop.ts';
+import { createLru } from '../../core/lru.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import { canonicalName } from '../../dns/names.ts';
 import type { Resolver } from '../../dns/resolver.ts';
@@ -66,7 +66,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   const queue = new PQueue({ concurrency: MAX_FETCHES });
   const inProgress = new Map<string, Promise<StsLookup>>();
   /** By domain and id. */
-  const failures = new LRUCache<string, { fault: PolicyFault; until: number }>({ max: MAX_FAILURES });
+  const failures = createLru<{ fault: PolicyFault; until: number }>(MAX_FAILURES);
   const loop = createLoop({
     name: 'mta-sts-refresh',
     run: refreshSome,

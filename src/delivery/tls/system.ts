@@ -82,6 +82,7 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
   });
   const counting = createTlsCounting({
     clock,
+    log,
     resolver,
     get isOn() {
       return tlsReports.send;

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { type Answer, AUTHORITATIVE_ANSWER, encode } from 'dns-packet';
+import { abortAfter } from '../../core/abort.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { Random } from '../../core/random.ts';
@@ -30,21 +31,21 @@ const OPCODE_BITS = 0x7800;
 const TIMEOUTS_MS = [2, 5, 15, 30, 60].map((seconds) => seconds * SECOND);
 
 export function createNotifier({ random, log, observe }: NotifierDeps): Notifier {
-  const stopping = new AbortController();
   const running = new Set<Promise<void>>();
+  /** Ends the notifications in progress. */
   let current = new AbortController();
 
   async function notifyServer(
     server: ServerAddress,
     soa: Answer,
     source: string | undefined,
-    replaced: AbortSignal,
+    ended: AbortSignal,
   ): Promise<void> {
     const serial = soa.type === 'SOA' ? soa.data.serial : undefined;
     const fields = { server: formatServer(server), zone: soa.name, serial };
     for (const timeoutMs of TIMEOUTS_MS) {
       const id = random.bytes(2).readUInt16BE(0);
-      const limit = AbortSignal.any([stopping.signal, replaced, AbortSignal.timeout(timeoutMs)]);
+      const limit = abortAfter(timeoutMs, ended);
       try {
         const accept = (bytes: Buffer) => replyCode(bytes, id);
         const rcode = await queryUdp(server, notification(id, soa), accept, limit, source);
@@ -61,9 +62,8 @@ export function createNotifier({ random, log, observe }: NotifierDeps): Notifier
         return;
       } catch {
         // No answer, or no server at the address: the next iteration repeats the notification.
-        if (stopping.signal.aborted || replaced.aborted) return;
         await elapsed(limit);
-        if (stopping.signal.aborted || replaced.aborted) return;
+        if (ended.aborted) return;
       }
     }
     observe('failed');
@@ -84,7 +84,7 @@ export function createNotifier({ random, log, observe }: NotifierDeps): Notifier
       }
     },
     stop: async () => {
-      stopping.abort();
+      current.abort();
       await Promise.all(running);
     },
   };
