@@ -1,64 +1,31 @@
 import { z } from 'zod';
-import { SCOPES } from '../accounts/keys.ts';
 import { EVENT_KINDS } from '../events/event-types.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../store/contacts/consent.ts';
 import { GLOBAL_STATUSES } from '../store/contacts/contacts.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
 import type { TransferType } from '../store/transfer/kinds.ts';
+import {
+  accountScope,
+  companyAddress,
+  count,
+  domainName,
+  flag,
+  id,
+  json,
+  octets,
+  recipientHash,
+  short,
+  text,
+  time,
+  useCase,
+} from './fields.ts';
 
 /*
  * The schema of each record of an exported account: the columns of store/transfer/kinds with their values. A file is input
  * from elsewhere: what other parts rely on when they read a column is checked here.
  */
 
-const MAX_TEXT = 16 * 2 ** 20;
-const MAX_SHORT = 2000;
-
-/** Epoch ms. */
-const time = z.int().min(0).max(253_402_300_799_999);
-const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
-const flag = z.union([z.literal(0), z.literal(1)]);
-const id = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/, 'is not an id');
-const short = z.string().max(MAX_SHORT);
-const text = z.string().max(MAX_TEXT);
-const recipientHash = z.string().regex(/^(?:email|phone)_[0-9a-f]{32}$/, 'is not the hash of a recipient');
-const useCase = z.enum(['tx', 'mk']);
-const domainName = z
-  .string()
-  .max(253)
-  .regex(/^[a-z0-9_-]+(?:\.[a-z0-9_-]+)+$/, 'is not a domain name');
-const octets = (length: number) =>
-  z.base64().refine((value) => Buffer.from(value, 'base64').length === length, `must have ${length} octets`);
-
-/** Text that is JSON of this form. */
-function json(schema: z.ZodType, max = MAX_TEXT) {
-  return z
-    .string()
-    .max(max)
-    .refine((value) => {
-      try {
-        return schema.safeParse(JSON.parse(value)).success;
-      } catch {
-        // Not JSON.
-        return false;
-      }
-    }, 'is not JSON of the expected form');
-}
-
-/** As `accounts/account-form` validates it. */
-const addressSchema = z.strictObject({
-  line1: z.string(),
-  line2: z.string().optional(),
-  city: z.string(),
-  region: z.string().optional(),
-  postalCode: z.string(),
-  country: z.string(),
-});
-
 const limit = z.int().min(-1).nullable();
-
-/** Scopes of an account: a key for the whole installation is refused. */
-const accountScopes = SCOPES.filter((scope) => scope !== 'operator');
 
 const dkimKey = z.strictObject({
   lane: z.enum(['primary', 'secondary']),
@@ -134,7 +101,7 @@ export const RECORD_SCHEMAS = {
   account: z.strictObject({
     name: short,
     company_name: short.nullable(),
-    company_address: json(addressSchema, 10_000).nullable(),
+    company_address: json(companyAddress, 10_000).nullable(),
     abuse_email: short.nullable(),
     logo_url: short.nullable(),
     created_at: time,
@@ -157,7 +124,7 @@ export const RECORD_SCHEMAS = {
     key_id: id,
     name: short,
     hash: octets(32),
-    scopes: json(z.array(z.enum(accountScopes)).min(1), 1000),
+    scopes: json(z.array(accountScope).min(1), 1000),
     allow_ips: json(z.array(z.string())),
     allow_from: json(z.array(z.string())),
     allow_essential: flag,

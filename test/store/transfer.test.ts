@@ -1,14 +1,9 @@
 import { readFileSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import {
-  TRANSFER_KINDS,
-  TRANSFER_TYPES,
-  type TransferChild,
-  type TransferKind,
-  transferKind,
-} from '../../src/store/transfer/kinds.ts';
+import { TRANSFER_KINDS, TRANSFER_TYPES, transferKind } from '../../src/store/transfer/kinds.ts';
 import { COLUMNS_NOT_EXPORTED, NOT_EXPORTED } from '../../src/store/transfer/policies.ts';
+import type { TransferChild, TransferKind } from '../../src/store/transfer/transfer-kind.ts';
 import { RECORD_SCHEMAS } from '../../src/transfer/records.ts';
 
 /** Columns of each table in schema.sql; the tables behind a virtual table are left out. */

@@ -23,6 +23,7 @@ import {
 } from './rules.ts';
 import { SENDER_RULES } from './sender.ts';
 import { SITE_RULES } from './site.ts';
+import { SOFTWARE_LIMIT_RULES } from './software-limits.ts';
 import { STATUS_RULES } from './status.ts';
 
 /**
@@ -59,6 +60,7 @@ export type Classify = (input: ClassifierInput) => Classification;
 /** Most specific first; the first rule that matches decides. */
 export const RULES: readonly Rule[] = [
   ...RECEIVER_LIMIT_RULES,
+  ...SOFTWARE_LIMIT_RULES,
   ...PROVIDER_RULES,
   ...FILTER_RULES,
   ...SENDER_RULES,

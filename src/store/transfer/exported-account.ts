@@ -6,13 +6,13 @@ import { seqFinder } from '../rows/page.ts';
 import {
   TRANSFER_KINDS,
   TRANSFER_TYPES,
-  type TransferChild,
   type TransferRecord,
   type TransferType,
   type TransferValue,
   transferKind,
 } from './kinds.ts';
 import { MOVED_COLUMNS, type MovedMessage, movedMessages, type StoredMoved } from './moved-messages.ts';
+import type { TransferChild } from './transfer-kind.ts';
 
 /** The rows of one account, in one state of the database, on a separate connection. */
 export interface ExportedAccount {

@@ -2,15 +2,9 @@ import type Sqlite from 'better-sqlite3';
 import { contactTable } from '../contacts/contacts.ts';
 import { subscriptionTable } from '../contacts/subscriptions.ts';
 import type { Database } from '../database.ts';
-import {
-  type TransferChild,
-  type TransferKind,
-  type TransferRecord,
-  type TransferType,
-  type TransferValue,
-  transferKind,
-} from './kinds.ts';
+import { type TransferRecord, type TransferType, type TransferValue, transferKind } from './kinds.ts';
 import { movedMessageTable } from './moved-messages.ts';
+import type { TransferChild, TransferKind } from './transfer-kind.ts';
 
 /** Kinds whose records are rows of one table and of its children; the others are inserted by their tables. */
 export type PlainType = Exclude<TransferType, 'contact' | 'moved_message'>;

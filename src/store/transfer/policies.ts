@@ -45,7 +45,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   zone_changes: 'counts changes of this zone',
 };
 
-/** Columns of exported tables that a record does not have; `fixed` ones of kinds.ts are written with another value. */
+/** Columns of exported tables that a record does not have; `fixed` ones of the kinds are written with another value. */
 export const COLUMNS_NOT_EXPORTED: Readonly<Record<string, string>> = {
   'campaigns.seq': 'a number of this database',
   'compliance_templates.seq': 'a number of this database',

@@ -1,0 +1,88 @@
+import { TEMPORARY } from './receiver-limits.ts';
+import type { Rule } from './rules.ts';
+
+/** What mail filters and mail software reply when they defer or limit mail; see receiver-limits.ts. */
+export const SOFTWARE_LIMIT_RULES: readonly Rule[] = [
+  // Mimecast: https://mimecastsupport.zendesk.com/hc/en-us/articles/34000709564691
+  {
+    phrases: ['internal resource temporarily unavailable', 'internal resources are temporarily unavailable'],
+    meaning: 'greylisted',
+    example: {
+      code: 451,
+      text: 'Internal resource temporarily unavailable - https://community.mimecast.com/docs/DOC-1369#451',
+    },
+  },
+  {
+    phrases: [
+      'unable to process connection at this time',
+      'account inbounds disabled',
+      'account outbounds disabled',
+    ],
+    meaning: 'server error',
+    example: { code: 421, text: 'Unable to process connection at this time', phase: 'greeting' },
+  },
+  {
+    phrases: ['content examination policy'],
+    meaning: 'content rejected',
+    example: { code: 550, text: 'Message bounced due to Content Examination policy', phase: 'dot' },
+  },
+  {
+    phrases: ['sender address blocked'],
+    codes: [421],
+    meaning: 'sender rejected',
+    example: { code: 421, text: 'Sender address blocked', phase: 'mail' },
+  },
+  // Symantec, Zoho, Rackspace
+  {
+    phrases: [
+      'recipient quota exceeded',
+      'unusual sending activity',
+      'too many messages from a new or untrusted ip',
+    ],
+    codes: [421, 451, 550, 554],
+    meaning: 'sender rate limit',
+    example: { code: 421, enhanced: '4.7.1', text: 'Recipient quota exceeded', phase: 'mail' },
+  },
+  // Postfix, Exim, Sendmail, Cisco, Proofpoint, in the languages in which administrators write such texts
+  {
+    phrases: [
+      'too many concurrent',
+      'too many connections',
+      'too many simultaneous',
+      'too many sessions',
+      'concurrent connections',
+      'zu viele verbindungen',
+      'zu viele gleichzeitige',
+      'demasiadas conexiones',
+      'troppe connessioni',
+      'muitas conexões',
+      'слишком много соединений',
+      '连接过多',
+      '接続が多すぎます',
+    ],
+    codes: TEMPORARY,
+    meaning: 'rate limit',
+    example: {
+      code: 421,
+      text: 'Too many concurrent SMTP connections from this IP address; please try again later.',
+      phase: 'greeting',
+    },
+  },
+  {
+    phrases: [
+      'zu viele nachrichten',
+      'zu viele e-mails',
+      'trop de messages',
+      'trop de mails',
+      'demasiados mensajes',
+      'troppi messaggi',
+      'muitas mensagens',
+      'слишком много писем',
+      'слишком много сообщений',
+      '请求过于频繁',
+      '发送过于频繁',
+    ],
+    meaning: 'rate limit',
+    example: { code: 451, text: 'Zu viele Nachrichten in kurzer Zeit', phase: 'mail' },
+  },
+];
