@@ -84,7 +84,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
     takeOver,
     onSuperseded: (error: Superseded) => {
       log.fatal({ err: error }, 'another daemon has taken over; exiting');
-      // Without a stop: sessions in progress would go on, and nothing can be recorded any more.
+      // Without a stop: sessions in progress would continue, and nothing can be recorded any more.
       process.exit(SUPERSEDED);
     },
   };

@@ -14,7 +14,7 @@ export const REMEDIES: Readonly<Record<BounceClass, string>> = {
   'spam-block':
     'The destination takes the content for spam. Find out which message it is and pause its campaign.',
   'policy-block':
-    'A policy of the destination rejects the mail. Follow the link or the contact in the reply; its postmaster can lift it.',
+    'A policy of the destination rejects the mail. Follow the link or the contact in the reply; its postmaster can remove the block.',
   'authentication-failed':
     'SPF, DKIM or DMARC does not pass. Run "postrider domain verify DOMAIN" and publish what it names.',
   'reputation-block':
