@@ -1,5 +1,6 @@
-import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { createPrivateKey } from 'node:crypto';
 import { isRefusal } from '../core/refusal.ts';
+import { publicKeyOf } from '../domains/keys.ts';
 import { registrableDomain } from '../domains/names.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import { accountTag } from '../mail/tokens.ts';
@@ -142,7 +143,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
     for (const key of record.dkim_keys) {
       once('DKIM selector', record.domain_id, key.selector);
       const secret = secretOf(key.private_key, dkimSealContext(record.domain_id, key.selector));
-      if (publicKeyOf(secret) !== key.public_key)
+      if (publicPartOf(secret) !== key.public_key)
         fail(`the DKIM key ${key.selector} of ${record.name} does not match its public key`);
     }
     if (!record.dkim_keys.some(({ lane, state }) => lane === 'primary' && state === 'active'))
@@ -257,10 +258,9 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
 }
 
 /** SubjectPublicKeyInfo of a PKCS #8 key, base64; null when it is not a key. */
-function publicKeyOf(secret: Buffer): string | null {
+function publicPartOf(secret: Buffer): string | null {
   try {
-    const key = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' });
-    return createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
+    return publicKeyOf(createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' }));
   } catch {
     // Not a key.
     return null;

@@ -31,7 +31,6 @@ import {
   MAX_LINE_BYTES,
   macKey,
   newKdf,
-  tokenKeyContext,
   totalOf,
   VERSION,
 } from './format.ts';
@@ -173,7 +172,7 @@ async function writeFile(
       instanceId: instanceIn(deps.tables)?.instanceId ?? null,
       accountId,
       kdf,
-      tokenKey: seal.seal(tokenKeyOf(deps, accountId), tokenKeyContext(accountId)).toString('base64'),
+      tokenKey: seal.seal(tokenKeyOf(deps, accountId), tokenKeySealContext(accountId)).toString('base64'),
       counts: account.counts(),
     };
     let bytes = 0;

@@ -17,11 +17,11 @@ import {
   headerSchema,
   MAX_LINE_BYTES,
   macKey,
-  tokenKeyContext,
   totalOf,
   VERSION,
 } from './format.ts';
 import { RECORD_SCHEMAS, type TypedRecord } from './records.ts';
+import { tokenKeySealContext } from './token-accounts.ts';
 
 /** The file of an exported account, which can be read repeatedly. The caller closes it. */
 export interface AccountFile {
@@ -105,7 +105,7 @@ function parseHeader(name: string, line: Buffer | undefined): Header {
 function openTokenKey(name: string, header: Header, seal: FileSeal): Buffer {
   let key: Buffer;
   try {
-    key = seal.open(Buffer.from(header.tokenKey, 'base64'), tokenKeyContext(header.accountId));
+    key = seal.open(Buffer.from(header.tokenKey, 'base64'), tokenKeySealContext(header.accountId));
   } catch {
     // The key of the seal differs: the tag of AES-GCM does not match.
     throw new FileFault(`The passphrase is not that of ${name}`);

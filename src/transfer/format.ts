@@ -77,11 +77,6 @@ export type End = z.output<typeof endSchema>;
 /** Seals the secrets of a file. */
 export type FileSeal = Seal;
 
-/** The context with which the key of the account's tokens is sealed. */
-export function tokenKeyContext(accountId: string): string {
-  return `token-key:${accountId}`;
-}
-
 /** The parameters of a new file. */
 export function newKdf(random: Random): Header['kdf'] {
   return { ...KDF, salt: random.bytes(SALT_BYTES).toString('base64') };

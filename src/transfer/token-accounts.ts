@@ -34,7 +34,7 @@ export function createTokenAccounts({ tables, seal }: TokenAccountsDeps): TokenA
   };
 }
 
-/** The context with which the key is sealed in the database. */
+/** The context with which the key is sealed, in the database and in the file of an exported account. */
 export function tokenKeySealContext(accountId: string): string {
   return `token-key:${accountId}`;
 }

@@ -1,11 +1,10 @@
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Recorder } from '../../events/record.ts';
-import type { Reroute } from '../../store/messages/queue-controls.ts';
-import { MAX_REROUTES } from '../../store/messages/queue-controls.ts';
+import { MAX_REROUTES, type Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import { type ControlOrdersDeps, MAX_REASON_LENGTH, poolNames } from './orders.ts';
+import { type ControlOrdersDeps, MAX_REASON_LENGTH, unknownPool } from './orders.ts';
 
 /**
  * Changes of many waiting messages: purging and rerouting by filter. Messages that are being sent are never changed. The
@@ -105,12 +104,8 @@ export function createBulkChanges(deps: BulkDeps): BulkChanges {
     reroute: async (filter, reroute, options = {}) => {
       if (isEmpty(filter)) return noFilter();
       const { pool = null } = reroute ?? {};
-      const pools = poolNames(deps.config);
-      if (pool !== null && !pools.has(pool))
-        return invalid(
-          'pool',
-          `${pool} is not an egress pool; the pools are ${[...pools].sort().join(', ')}`,
-        );
+      const refusal = pool === null ? null : unknownPool('pool', pool, deps.config);
+      if (refusal !== null) return refusal;
       const number =
         reroute === null
           ? null

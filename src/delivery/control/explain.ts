@@ -1,6 +1,7 @@
 import { type Clock, iso } from '../../core/clock.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
-import { type BounceClass } from '../../mail/classify/classify.ts';
+import { domainOf } from '../../mail/address.ts';
+import type { BounceClass } from '../../mail/classify/classify.ts';
 import { BOUNCE_CLASSES } from '../../mail/classify/rules.ts';
 import type { SmtpReply } from '../../mail/reply.ts';
 import type { AttemptRow } from '../../store/messages/message-rows.ts';
@@ -64,7 +65,7 @@ export interface ExplainedRoute {
   failure: string | null;
 }
 
-export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'pause' | 'waiting'> {
+export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'pause'> {
   /** ISO 8601; null: it is not suspended. */
   suspendedUntil: string | null;
   pause: QueueControl | null;
@@ -104,7 +105,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
   if (queued === null)
     return {
       ...common,
-      destination: message.recipient.slice(message.recipient.lastIndexOf('@') + 1),
+      destination: domainOf(message.recipient),
       lane: 'primary',
       nextAttemptAt: null,
       reasons: [finalReason(message)],
@@ -129,7 +130,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
 }
 
 export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
-  const { suspendedMs, pause, waiting: _, ...site } = facts;
+  const { suspendedMs, pause, ...site } = facts;
   return {
     ...site,
     suspendedUntil: suspendedMs === 0 ? null : iso(clock.now() + suspendedMs),

@@ -1,4 +1,4 @@
-import type { QueuedMessage, QueueKey } from '../../store/messages/queue.ts';
+import type { QueuedMessage } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
 import type { EgressPools } from '../routing/egress.ts';
@@ -44,7 +44,6 @@ export interface SiteFacts {
   readAhead: { transactional: number; marketing: number };
   /** Pairs of account and destination with mail that wait for their turn. */
   waitingKeys: number;
-  waiting: QueueKey[];
 }
 
 export interface InspectionDeps {
@@ -60,7 +59,6 @@ export interface InspectionDeps {
 }
 
 const MAX_SITES = 200;
-const MAX_WAITING = 20;
 
 export function createInspection(deps: InspectionDeps): Inspection {
   const { sites, parking, routes, paths, egress, controls, claims } = deps;
@@ -73,7 +71,6 @@ export function createInspection(deps: InspectionDeps): Inspection {
     connections: { ...site.connections(), limit: site.profile.connections },
     readAhead: { transactional: site.backlogSize(0), marketing: site.backlogSize(1) },
     waitingKeys: site.waitingCount(),
-    waiting: site.waitingKeys().slice(0, MAX_WAITING),
   });
 
   return {

@@ -131,18 +131,26 @@ function checkControl(
     return invalid('target', `${target} is not a domain name`);
   if (scope === 'account' && tables.accounts.get(name) === null)
     return refuse('ACCOUNT_NOT_FOUND', `There is no account ${name}`);
-  const pools = poolNames(config);
-  if (scope === 'pool' && !pools.has(name))
-    return invalid('target', `${name} is not an egress pool; the pools are ${[...pools].sort().join(', ')}`);
-  return name;
+  return (scope === 'pool' ? unknownPool('target', name, config) : null) ?? name;
 }
 
 function normalizedTarget(scope: ControlScope, target: string): string {
   return scope === 'destination' ? (normalizeDomain(target) ?? target) : target.trim();
 }
 
+/** Refuses a name that no pool has, with the names of the pools; null: there is such a pool. */
+export function unknownPool(
+  field: string,
+  name: string,
+  config: ControlOrdersDeps['config'],
+): Refusal | null {
+  const pools = poolNames(config);
+  if (pools.has(name)) return null;
+  return invalid(field, `${name} is not an egress pool; the pools are ${[...pools].sort().join(', ')}`);
+}
+
 /** The egress pools that the configuration names. */
-export function poolNames({ delivery, regions, secondary }: ControlOrdersDeps['config']): Set<string> {
+function poolNames({ delivery, regions, secondary }: ControlOrdersDeps['config']): Set<string> {
   return new Set([
     'default',
     ...delivery.egress.flatMap(({ pools }) => pools),

@@ -48,21 +48,15 @@ export function positionOf(
   return { day, step, cap: schedule[step - 1] ?? null, reason };
 }
 
-/** What one stream may use of the limit of a day. */
-export interface StreamUse {
-  /** Messages of the day in both streams, with those in flight. */
-  used: number;
-  transactional: number;
-  /** Transactional messages of the day before. */
-  transactionalBefore: number;
-}
-
 /**
  * How many messages of the day marketing mail leaves to transactional mail: as many as there were on the day before, at
  * most half of the limit.
  */
-export function reservedForTransactional(cap: number, use: Omit<StreamUse, 'used'>): number {
-  return Math.max(0, Math.min(Math.floor(cap / 2), use.transactionalBefore) - use.transactional);
+export function reservedForTransactional(
+  cap: number,
+  { transactional, transactionalBefore }: { transactional: number; transactionalBefore: number },
+): number {
+  return Math.max(0, Math.min(Math.floor(cap / 2), transactionalBefore) - transactional);
 }
 
 /** Attempts of a day before its shares count. */

@@ -131,10 +131,9 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
     apply: (report, result, reservation, message) => {
       const { classification } = result;
       apply(signalOf(report, classification), result, reservation);
-      if (result.source === 'smtp' && classification.action !== 'deliver') {
-        if (classification.bounceClass === 'unclassified')
-          onUnclassified(report, report.sessions.at(-1)?.host ?? null);
-      }
+      const { action } = classification;
+      if (result.source === 'smtp' && action !== 'deliver' && classification.bounceClass === 'unclassified')
+        onUnclassified(report, report.sessions.at(-1)?.host ?? null);
       const greylistMs = learn(classification, reservation.site, message);
       return greylistMs === null ? result : { ...result, greylistMs };
     },

@@ -64,17 +64,11 @@ export function createSiteStore({ clock, log, tables, writer, sites }: SiteStore
   function changesOf(site: Site): Change[] {
     const { limits, suspension, greylistMs, accounts } = site.memory();
     const known = stored.get(site.key);
+    const hasState = limits !== null || suspension !== null || greylistMs !== null;
     // Almost all sites.
-    if (
-      known === undefined &&
-      limits === null &&
-      suspension === null &&
-      greylistMs === null &&
-      accounts.size === 0
-    )
-      return [];
+    if (known === undefined && !hasState && accounts.size === 0) return [];
     const now = new Map<string, State>();
-    if (limits !== null || suspension !== null || greylistMs !== null)
+    if (hasState)
       now.set('', { ...limitColumns(limits), ...suspensionColumns(suspension), greylist_ms: greylistMs });
     for (const [account, memory] of accounts)
       now.set(account, { ...limitColumns(memory), ...suspensionColumns(null), greylist_ms: null });

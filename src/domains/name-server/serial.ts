@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import { serialDistance } from '../../dns/server/transfer.ts';
-import type { ZoneRecord } from '../../dns/zone-record.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 
@@ -12,8 +11,8 @@ import type { Writer } from '../../store/writer.ts';
 export interface ZoneSerial {
   /** The serial number on disk; null: the zone was never served. */
   stored(): number | null;
-  /** The serial number of a zone with these records and these changes of keys; increased if anything has changed. */
-  current(records: readonly ZoneRecord[], keyChanges: number): Promise<number>;
+  /** The serial number of the zone; increased if the text that describes it is another one. */
+  current(described: string): Promise<number>;
 }
 
 interface StoredSerial {
@@ -27,10 +26,8 @@ export function createZoneSerial(deps: { tables: Tables; writer: Writer; clock: 
   const { tables, writer, clock } = deps;
   return {
     stored: () => storedSerial(tables)?.serial ?? null,
-    current: async (records, keyChanges) => {
-      const content = createHash('sha256')
-        .update(JSON.stringify([keyChanges, records]))
-        .digest('base64');
+    current: async (described) => {
+      const content = createHash('sha256').update(described).digest('base64');
       const known = storedSerial(tables);
       if (known?.content === content) return known.serial;
       return writer.run((tables) => {

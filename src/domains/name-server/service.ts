@@ -98,9 +98,9 @@ export function createPlatformNameServer(deps: NameServerDeps): PlatformNameServ
       ({ name, type }) => type !== 'PTR' && isWithin(name, hostname),
     );
     const keyChanges = tables.platformKeys.zoneChanges();
-    const described = JSON.stringify([own, authorityRecords(platform, 0), keyChanges]);
+    const described = JSON.stringify([keyChanges, [...authorityRecords(platform, 0), ...own]]);
     if (described === content) return;
-    const next = await serials.current([...authorityRecords(platform, 0), ...own], keyChanges);
+    const next = await serials.current(described);
     content = described;
     records = [...authorityRecords(platform, next), ...own];
     if (next === serial) return;

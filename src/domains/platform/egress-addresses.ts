@@ -54,6 +54,18 @@ export function configuredAddresses(entry: EgressSetting): string[] {
   return other === undefined ? [publicAddress] : [publicAddress, other];
 }
 
+/** The addresses of the entry that sends under the platform's host name; empty when there is none, or no address is set. */
+export function ownAddresses({
+  hostname,
+  egress,
+}: {
+  hostname: string;
+  egress: readonly EgressSetting[];
+}): string[] {
+  const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);
+  return own === undefined ? [] : configuredAddresses(own);
+}
+
 /** An address that mail is sent from, with the name in EHLO. */
 export interface SourceAddress {
   address: string;

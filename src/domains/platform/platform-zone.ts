@@ -3,14 +3,12 @@ import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 import { toZoneFile } from '../../dns/zone-file.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
-import { configuredAddresses, sourceAddresses } from './egress-addresses.ts';
+import { configuredAddresses, ownAddresses, sourceAddresses } from './egress-addresses.ts';
 import { type Platform, spfHost, trackHost } from './platform.ts';
-import { delegationRecords, servedAddresses } from './zone-authority.ts';
+import { addressRecord, delegationRecords, servedAddresses, ZONE_TTL } from './zone-authority.ts';
 import { type ZoneKey, zoneKeyRecord } from './zone-keys.ts';
 
 /* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
-
-const TTL = 3600;
 
 /** Notes for the operator that the records alone do not show. */
 export function platformNotes(platform: Platform, records: readonly ZoneRecord[]): string[] {
@@ -51,15 +49,15 @@ export async function platformZone(
   return [
     ...addresses.map((address) => addressRecord(hostname, address)),
     ...trackRecords(platform, addresses),
-    { name: hostname, type: 'MX', value: hostname, ttl: TTL, priority: 10 },
+    { name: hostname, type: 'MX', value: hostname, ttl: ZONE_TTL, priority: 10 },
     // The platform's own return path is the host name itself, whose SPF receivers evaluate.
-    txt(hostname, `v=spf1 include:${spfHost(platform)} ~all`, TTL),
-    txt(spfHost(platform), `v=spf1 ${spfTerms(platform).join(' ')} ~all`, TTL),
+    txt(hostname, `v=spf1 include:${spfHost(platform)} ~all`),
+    txt(spfHost(platform), `v=spf1 ${spfTerms(platform).join(' ')} ~all`),
     // Authorizes reports on domains whose DMARC record has `dmarc@<hostname>` (RFC 9990 §4). Reports to the return path
     // of the domain itself need no authorization.
-    txt(`*._report._dmarc.${hostname}`, 'v=DMARC1', TTL),
+    txt(`*._report._dmarc.${hostname}`, 'v=DMARC1'),
     ...keys.map((key) => zoneKeyRecord(platform, key)),
-    ...(reportKey === null ? [] : [txt(reportKey.name, reportKey.value, TTL)]),
+    ...(reportKey === null ? [] : [txt(reportKey.name, reportKey.value)]),
     ...egressHostRecords(platform),
     ...pointerRecords(platform, addresses),
   ];
@@ -71,7 +69,7 @@ function egressHostRecords({ hostname, egress }: Platform): ZoneRecord[] {
     const name = entry.hostname;
     const addresses = configuredAddresses(entry);
     if (name === undefined || name === hostname || addresses.length === 0) return [];
-    return [...addresses.map((address) => addressRecord(name, address)), txt(name, 'v=spf1 a -all', TTL)];
+    return [...addresses.map((address) => addressRecord(name, address)), txt(name, 'v=spf1 a -all')];
   });
 }
 
@@ -81,7 +79,7 @@ function pointerRecords(platform: Platform, hostAddresses: readonly string[]): Z
     name: reverseName(address),
     type: 'PTR',
     value: name,
-    ttl: TTL,
+    ttl: ZONE_TTL,
   }));
 }
 
@@ -90,12 +88,10 @@ function pointerRecords(platform: Platform, hostAddresses: readonly string[]): Z
  * or a proxy; else the addresses that it sends from under its own name.
  */
 async function hostAddresses(view: DnsView, platform: Platform): Promise<readonly string[]> {
-  const { hostname, egress, nameServer } = platform;
+  const { hostname, nameServer } = platform;
   if (nameServer !== null) return servedAddresses(platform, nameServer);
   const known = await addressesOf(view, hostname);
-  if (known.kind === 'records') return known.records;
-  const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);
-  return own === undefined ? [] : configuredAddresses(own);
+  return known.kind === 'records' ? known.records : ownAddresses(platform);
 }
 
 /** The link host leads to the host of `public.url`, if that is another name; else to the platform itself. */
@@ -105,8 +101,8 @@ function trackRecords(platform: Platform, addresses: readonly string[]): ZoneRec
   const elsewhere =
     ![name, platform.hostname, 'localhost'].includes(hostname) &&
     isIP(hostname.replace(/^\[|\]$/g, '')) === 0;
-  if (elsewhere) return [{ name, type: 'CNAME', value: hostname, ttl: TTL }];
-  if (addresses.length === 0) return [{ name, type: 'CNAME', value: platform.hostname, ttl: TTL }];
+  if (elsewhere) return [{ name, type: 'CNAME', value: hostname, ttl: ZONE_TTL }];
+  if (addresses.length === 0) return [{ name, type: 'CNAME', value: platform.hostname, ttl: ZONE_TTL }];
   return addresses.map((address) => addressRecord(name, address));
 }
 
@@ -124,10 +120,6 @@ function spfTerms({ hostname, egress, secondary }: Platform): string[] {
   return terms;
 }
 
-function addressRecord(name: string, address: string): ZoneRecord {
-  return { name, type: isIPv6(address) ? 'AAAA' : 'A', value: address, ttl: TTL };
-}
-
-function txt(name: string, value: string, ttl: number): ZoneRecord {
-  return { name, type: 'TXT', value, ttl };
+function txt(name: string, value: string): ZoneRecord {
+  return { name, type: 'TXT', value, ttl: ZONE_TTL };
 }

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { isWithin } from '../../dns/names.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
-import { configuredAddresses } from './egress-addresses.ts';
+import { ownAddresses } from './egress-addresses.ts';
 import type { NameServerSetting, Platform } from './platform.ts';
 
 /*
@@ -9,7 +9,8 @@ import type { NameServerSetting, Platform } from './platform.ts';
  * needs.
  */
 
-const TTL = 3600;
+/** Seconds. */
+export const ZONE_TTL = 3600;
 /** Seconds; also the TTL of negative answers (RFC 2308 §5), so that the record of a new domain is visible soon. */
 const NEGATIVE_TTL = 60;
 /** Secondaries are notified of changes; after a lost notification they query this often, in seconds. */
@@ -27,8 +28,8 @@ export function authorityRecords(platform: Platform, serial: number): ZoneRecord
   const rname = mailboxName(nameServer.contact ?? `postmaster@${hostname}`);
   const times = [serial, REFRESH, RETRY, EXPIRE, NEGATIVE_TTL].join(' ');
   return [
-    { name: hostname, type: 'SOA', value: `${primary?.name ?? hostname} ${rname} ${times}`, ttl: TTL },
-    ...servers.map(({ name }): ZoneRecord => ({ name: hostname, type: 'NS', value: name, ttl: TTL })),
+    { name: hostname, type: 'SOA', value: `${primary?.name ?? hostname} ${rname} ${times}`, ttl: ZONE_TTL },
+    ...servers.map(({ name }): ZoneRecord => ({ name: hostname, type: 'NS', value: name, ttl: ZONE_TTL })),
     ...glueRecords(platform),
   ];
 }
@@ -37,7 +38,7 @@ export function authorityRecords(platform: Platform, serial: number): ZoneRecord
 export function delegationRecords(platform: Platform): ZoneRecord[] {
   if (platform.nameServer === null) return [];
   const names = nameServersOf(platform).map(
-    ({ name }): ZoneRecord => ({ name: platform.hostname, type: 'NS', value: name, ttl: TTL }),
+    ({ name }): ZoneRecord => ({ name: platform.hostname, type: 'NS', value: name, ttl: ZONE_TTL }),
   );
   return [...names, ...glueRecords(platform)];
 }
@@ -46,7 +47,7 @@ function glueRecords(platform: Platform): ZoneRecord[] {
   return nameServersOf(platform).flatMap(({ name, addresses }) =>
     // The host name has its addresses among the records of the platform.
     isWithin(name, platform.hostname) && name !== platform.hostname
-      ? addresses.map((value): ZoneRecord => ({ name, type: isIPv6(value) ? 'AAAA' : 'A', value, ttl: TTL }))
+      ? addresses.map((address) => addressRecord(name, address))
       : [],
   );
 }
@@ -61,12 +62,14 @@ export function nameServersOf(platform: Platform): { name: string; addresses: re
 
 /** The addresses of the host name as our name server answers them: DNS is not queried, as it has only what this server answers. */
 export function servedAddresses(
-  { hostname, egress }: Pick<Platform, 'hostname' | 'egress'>,
+  platform: Pick<Platform, 'hostname' | 'egress'>,
   { addresses }: NameServerSetting,
 ): readonly string[] {
-  if (addresses.length > 0) return addresses;
-  const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);
-  return own === undefined ? [] : configuredAddresses(own);
+  return addresses.length > 0 ? addresses : ownAddresses(platform);
+}
+
+export function addressRecord(name: string, address: string): ZoneRecord {
+  return { name, type: isIPv6(address) ? 'AAAA' : 'A', value: address, ttl: ZONE_TTL };
 }
 
 /** A mail address as in an SOA record (RFC 1035 §8). The setting admits no dots before the `@`. */

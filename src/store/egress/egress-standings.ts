@@ -48,37 +48,39 @@ export const EGRESS_HEALTH_POLICY = {
   retention: { until: 'the provider accepts mail from the address again, or the entry is removed' },
 } as const satisfies DataPolicy;
 
+/** A table with one row for each entry and provider, whose other columns are `values`. */
+function standings<Row extends object>(db: Database, table: string, values: readonly (keyof Row & string)[]) {
+  const columns = ['entry', 'provider', ...values];
+  const put = db.prepare<Row>(`
+    INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})
+    ON CONFLICT DO UPDATE SET ${values.map((column) => `${column} = excluded.${column}`).join(', ')}`);
+  const all = db.prepare<[], Row>(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY entry, provider`);
+  return {
+    /** Inserts or replaces the row of an entry and a provider. */
+    put: (row: Row): void => void put.run(row),
+    all: (): Row[] => all.all(),
+  };
+}
+
 export function egressWarmupTable(db: Database) {
-  const put = db.prepare<EgressWarmupRow>(`
-    INSERT INTO egress_warmup (entry, provider, started, shift, finished, changed_at, reason)
-    VALUES (@entry, @provider, @started, @shift, @finished, @changed_at, @reason)
-    ON CONFLICT DO UPDATE SET started = excluded.started, shift = excluded.shift, finished = excluded.finished,
-      changed_at = excluded.changed_at, reason = excluded.reason`);
-  const all = db.prepare<[], EgressWarmupRow>(
-    'SELECT entry, provider, started, shift, finished, changed_at, reason FROM egress_warmup ORDER BY entry, provider',
-  );
   const remove = db.prepare<[string]>('DELETE FROM egress_warmup WHERE entry = ?');
   return {
-    put: (row: EgressWarmupRow): void => void put.run(row),
-    all: (): EgressWarmupRow[] => all.all(),
+    ...standings<EgressWarmupRow>(db, 'egress_warmup', [
+      'started',
+      'shift',
+      'finished',
+      'changed_at',
+      'reason',
+    ]),
     /** Removes the rows of an entry: for all providers and for each one. */
     removeAll: (entry: string): void => void remove.run(entry),
   };
 }
 
 export function egressHealthTable(db: Database) {
-  const put = db.prepare<EgressHealthRow>(`
-    INSERT INTO egress_health (entry, provider, since, probe_at, failures, passed, reply)
-    VALUES (@entry, @provider, @since, @probe_at, @failures, @passed, @reply)
-    ON CONFLICT DO UPDATE SET since = excluded.since, probe_at = excluded.probe_at, failures = excluded.failures,
-      passed = excluded.passed, reply = excluded.reply`);
-  const all = db.prepare<[], EgressHealthRow>(
-    'SELECT entry, provider, since, probe_at, failures, passed, reply FROM egress_health ORDER BY entry, provider',
-  );
   const remove = db.prepare<[string, string]>('DELETE FROM egress_health WHERE entry = ? AND provider = ?');
   return {
-    put: (row: EgressHealthRow): void => void put.run(row),
-    all: (): EgressHealthRow[] => all.all(),
+    ...standings<EgressHealthRow>(db, 'egress_health', ['since', 'probe_at', 'failures', 'passed', 'reply']),
     remove: (entry: string, provider: string): void => void remove.run(entry, provider),
   };
 }
