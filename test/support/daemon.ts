@@ -158,7 +158,7 @@ async function untilReady(child: Child, baseUrl: string, startMs: number): Promi
 }
 
 /** The environment without the variables of the shell, so that tests do not depend on them. */
-function environment(settings: Settings): NodeJS.ProcessEnv {
+export function environment(settings: Settings): NodeJS.ProcessEnv {
   const named = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
     toml(value),

@@ -1,39 +1,61 @@
 /*
- * Code blocks of the documents in docs/. A block of shell commands runs, unless an HTML comment on the line before it
- * states why not:
+ * Code blocks of the documents in docs/. A block of shell commands (`sh`) runs, TOML is checked as a configuration, JSON
+ * is parsed, unless an HTML comment on the line before the block states something else:
  *
- *   <!-- not run: needs a public address -->
+ *   <!-- not run: needs a public address -->     why nothing runs the block
  *   <!-- file send.py -->                        the block is the content of this file, which later commands use
+ *   <!-- append config/postrider.toml -->        the block is added to the end of this file
+ *   <!-- exit 3: no public address -->           the commands exit with this status in a test, and why
+ *   <!-- run by test/e2e/scaling.test.ts -->     this test runs the block
  */
 export type CodeBlock = {
-  /** Line of the opening fence. */
-  line: number;
+  /** Line of the opening fence. */ line: number;
   language: string;
   text: string;
-} & ({ kind: 'command' } | { kind: 'file'; path: string } | { kind: 'not run'; reason: string });
+} & Purpose;
 
-/** Throws for a block that is neither shell, nor a file, nor marked with a reason. */
+type Purpose =
+  /** `exit`: the expected status; for another than 0 `reason` states why. */
+  | { kind: 'command'; exit: number; reason: string }
+  | { kind: 'file'; path: string }
+  | { kind: 'append'; path: string }
+  | { kind: 'configuration' }
+  | { kind: 'json' }
+  | { kind: 'run by'; test: string }
+  | { kind: 'not run'; reason: string };
+
+/** Throws for a block whose language does not state what to do with it, and that has no comment which does. */
 export function codeBlocks(markdown: string): CodeBlock[] {
   const lines = markdown.split('\n');
   const blocks: CodeBlock[] = [];
   for (let at = 0; at < lines.length; at++) {
-    const language = /^```(\w*)$/.exec(lines[at] ?? '')?.[1];
-    if (language === undefined) continue;
-    const end = lines.indexOf('```', at + 1);
+    const [, indent, language] = /^( *)```(\w*)$/.exec(lines[at] ?? '') ?? [];
+    if (indent === undefined || language === undefined) continue;
+    const end = lines.indexOf(`${indent}\`\`\``, at + 1);
     if (end === -1) throw new Error(`line ${at + 1}: the code block has no end`);
-    const block = { line: at + 1, language, text: `${lines.slice(at + 1, end).join('\n')}\n` };
-    blocks.push({ ...block, ...purposeOf(lines[at - 1] ?? '', block) });
+    const content = lines.slice(at + 1, end).map((line) => line.slice(indent.length));
+    const block = { line: at + 1, language, text: `${content.join('\n')}\n` };
+    blocks.push({ ...block, ...purposeOf((lines[at - 1] ?? '').trim(), block) });
     at = end;
   }
   return blocks;
 }
 
-type Purpose = { kind: 'command' } | { kind: 'file'; path: string } | { kind: 'not run'; reason: string };
-
 function purposeOf(comment: string, { line, language }: { line: number; language: string }): Purpose {
-  const [, name, value] = /^<!-- (file|not run:) (.+) -->$/.exec(comment) ?? [];
-  if (value !== undefined)
-    return name === 'file' ? { kind: 'file', path: value } : { kind: 'not run', reason: value };
-  if (language === 'sh') return { kind: 'command' };
+  for (const [pattern, purpose] of COMMENTS) {
+    const [match, first = '', second = ''] = pattern.exec(comment) ?? [];
+    if (match !== undefined) return purpose(first, second);
+  }
+  if (language === 'sh') return { kind: 'command', exit: 0, reason: '' };
+  if (language === 'toml') return { kind: 'configuration' };
+  if (language === 'json') return { kind: 'json' };
   throw new Error(`line ${line}: the block needs a comment: a file name, or the reason why it is not run`);
 }
+
+const COMMENTS: [RegExp, (first: string, second: string) => Purpose][] = [
+  [/^<!-- not run: (.+) -->$/, (reason) => ({ kind: 'not run', reason })],
+  [/^<!-- file (.+) -->$/, (path) => ({ kind: 'file', path })],
+  [/^<!-- append (.+) -->$/, (path) => ({ kind: 'append', path })],
+  [/^<!-- run by (\S+) -->$/, (test) => ({ kind: 'run by', test })],
+  [/^<!-- exit (\d+): (.+) -->$/, (status, reason) => ({ kind: 'command', exit: Number(status), reason })],
+];
