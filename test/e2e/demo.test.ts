@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 
 /*
- * `postrider demo` as a new user runs it: it runs its steps, keeps running, and the printed commands are pasted into
+ * `postrider demo` as a new user of README.md runs it: it runs its steps, keeps running, and the printed commands are pasted into
  * a shell.
  *
  *   postrider demo: private DNS, daemon, receiving mail server, webhook receiver, all in one process

@@ -16,8 +16,8 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * The Debian package, and the tarball, on a Debian system that systemd started: installation, operation as a service,
- * upgrade, purge.
+ * The Debian package, and the tarball, on a Debian system that systemd started, as README.md and docs/install.md describe:
+ * installation, operation as a service, upgrade, purge.
  *
  *   test: API client ──HTTP──▶ postrider.service in the container ──SMTP──▶ sink
  *         name server ◀──DNS──┘

@@ -1,11 +1,12 @@
 /**
- * Which test runs the blocks of which documents, in the order in which they continue each other. `docs.test.ts` fails for
- * a document with blocks that no test runs.
+ * Which test runs the blocks of which documents, in the order in which they continue each other. `documents.test.ts`
+ * fails for a document with blocks that no test runs.
  */
 export const DOCUMENTS = {
   'test/e2e/docs.test.ts': [
     'docs/first-message.md',
     'docs/dns-setup.md',
+    'docs/smtp-submission.md',
     'docs/clients.md',
     'docs/webhooks.md',
     'docs/deliverability.md',
@@ -13,4 +14,15 @@ export const DOCUMENTS = {
     'docs/security.md',
     'docs/faq.md',
   ],
+  'test/e2e/docs-topics.test.ts': [
+    'docs/tls-policy.md',
+    'docs/delivery.md',
+    'docs/egress.md',
+    'docs/public-pages.md',
+    'docs/incoming-mail.md',
+    'docs/campaigns.md',
+    'docs/queue.md',
+    'docs/troubleshooting.md',
+  ],
+  'test/e2e/docs-setup.test.ts': ['README.md', 'docs/configuration.md'],
 } as const;

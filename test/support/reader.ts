@@ -47,7 +47,9 @@ export interface Reader {
   serve(): Promise<void>;
   /** Everything that the daemon has written since its last start. */
   log(): string;
-  /** Publishes the records of the platform and of example.com, as the reader does at a DNS provider. */
+  /** Removes variables and functions, as for a reader who opens a document in a new terminal. */
+  newShell(): void;
+  /** Publishes the records of the platform and of all domains, as the reader does at a DNS provider. */
   publish(): Promise<void>;
   close(): Promise<void>;
 }
@@ -57,6 +59,8 @@ export interface ReaderOptions {
   replace?: Record<string, string>;
   /** Settings that override those of the documents. */
   settings?: Settings;
+  /** Further environment variables of the commands. */
+  env?: NodeJS.ProcessEnv;
   /** Programs in front of those of the system: name and shell script. */
   programs?: Record<string, string>;
 }
@@ -72,9 +76,15 @@ async function freeListeners(): Promise<Record<string, string>> {
     '127.0.0.1:8080': await local(),
     '127.0.0.1:8081': await local(),
     '0.0.0.0:25"': `${await local()}"`,
-    '9000': String(await freePort()),
+    ...samePort('9000', await freePort()),
   };
 }
+
+/** A port of the documents in an address and in the argument of `listen`. */
+const samePort = (port: string, free: number) => ({
+  [`127.0.0.1:${port}`]: `127.0.0.1:${free}`,
+  [`listen(${port}`]: `listen(${free}`,
+});
 
 export async function startReader(options: ReaderOptions = {}): Promise<Reader> {
   const root = mkdtempSync(join(tmpdir(), 'postrider-docs-'));
@@ -131,6 +141,7 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     }),
     PATH: `${bin}:${dirname(process.execPath)}:${process.env['PATH']}`,
     HOME: root,
+    ...options.env,
   };
   const program = `exec "${process.execPath}" "${PROGRAM}" "$@"`;
   const programs = { npx: `shift\n${program}`, postrider: program, systemctl: manager.program };
@@ -138,7 +149,8 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
   mkdirSync(bin);
   for (const [name, script] of Object.entries({ ...programs, ...options.programs }))
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  writeFileSync(join(root, 'variables'), '');
+  const newShell = () => writeFileSync(join(root, 'variables'), '');
+  newShell();
 
   const names = new Set<string>();
   const run = (commands: string, exit = 0) => {
@@ -157,10 +169,14 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     Object.entries(replace).reduce((result, [from, to]) => result.replaceAll(from, to), text);
   const publish = async () => {
     const zone: PrintedRecord[] = JSON.parse(await run('postrider zone --json'));
-    const domain: { dnsRecords: PrintedRecord[] } = JSON.parse(
-      await run('postrider domain show example.com --json'),
-    );
-    const records = [...zone, ...domain.dnsRecords];
+    const domains: { domain: string }[] = JSON.parse(await run('postrider domain list --json'));
+    const records = [...zone];
+    for (const { domain } of domains) {
+      const shown: { dnsRecords: PrintedRecord[] } = JSON.parse(
+        await run(`postrider domain show ${domain} --json`),
+      );
+      records.push(...shown.dnsRecords);
+    }
     for (const { name } of records) dns.remove(name);
     dns.publish(records);
   };
@@ -198,6 +214,7 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     adapted,
     serve,
     publish,
+    newShell,
     log: () => daemon?.output ?? '',
     follow: async (document, perform = async () => false) => {
       for (const block of blocksOf(document)) {

@@ -23,6 +23,12 @@ export type Program =
   | 'curl'
   | 'jq'
   | 'java'
+  | 'php'
+  | 'phpmailer'
+  | 'ruby'
+  | 'actionmailer'
+  | 'go'
+  | 'django'
   | 'python3'
   | 'spamassassin'
   | 'rspamd'
@@ -45,6 +51,9 @@ export interface Requirements {
 
 /** Debian's Python finds Debian's modules; another Python earlier in PATH may not. */
 export const PYTHON = '/usr/bin/python3';
+
+/** Debian's PHPMailer. */
+export const PHPMAILER = '/usr/share/php/libphp-phpmailer/autoload.php';
 
 const ADMIN_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
@@ -90,6 +99,21 @@ const FAULTS: Record<Program, () => string | null> = {
   curl: () => findPrograms('curl', ['curl']),
   jq: () => findPrograms('jq', ['jq']),
   java: () => findPrograms('Java (package default-jdk-headless)', ['java', 'javac']),
+  php: () =>
+    succeeds(
+      'PHP with curl (packages php-cli, php-curl)',
+      'php',
+      '-r',
+      'exit(extension_loaded("curl") ? 0 : 1);',
+    ),
+  phpmailer: () => succeeds('PHPMailer (package libphp-phpmailer)', 'php', '-r', `require '${PHPMAILER}';`),
+  ruby: () => findPrograms('Ruby (package ruby)', ['ruby']),
+  actionmailer: () =>
+    succeeds('Action Mailer (package ruby-actionmailer)', 'ruby', '-e', 'require "action_mailer"'),
+  go: () => findPrograms('Go (package golang-go)', ['go']),
+  django: () =>
+    importModules('Django (package python3-django)', ['django']) ??
+    findPrograms('django-admin (package python3-django)', ['django-admin']),
   python3: () => findPrograms('Python', ['python3']),
   spamassassin: () => findPrograms('SpamAssassin (package spamassassin)', ['spamassassin']),
   rspamd: () => findPrograms('Rspamd (package rspamd)', ['rspamd']),
@@ -111,12 +135,15 @@ function findPrograms(title: string, names: string[]): string | null {
   return names.every((name) => findProgram(name) !== null) ? null : `${title} is not installed`;
 }
 
-function importModules(title: string, modules: string[]): string | null {
+const importModules = (title: string, modules: string[]) =>
+  succeeds(title, PYTHON, '-c', `import ${modules.join(', ')}`);
+
+function succeeds(title: string, program: string, ...args: string[]): string | null {
   try {
-    execFileSync(PYTHON, ['-c', `import ${modules.join(', ')}`], { stdio: 'ignore' });
+    execFileSync(program, args, { stdio: 'ignore' });
     return null;
   } catch {
-    // Python itself or one of the modules is missing.
+    // The program itself or its library is missing.
     return `${title} is not installed`;
   }
 }

@@ -1,0 +1,100 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type CodeBlock, codeBlocks } from './documentation.ts';
+import { DOCUMENTS } from './documents.ts';
+
+/*
+ * Each block of a document is run by a test, or states why not. The documents of the API in docs/api/ are generated from
+ * the schemas that validate requests, and their examples are checked with those.
+ */
+const ROOT = new URL('../../', import.meta.url).pathname;
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const documents = [
+  'README.md',
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+/** Documents with blocks that run elsewhere as a whole, and why. */
+const EXCEPTIONS: Record<string, string> = {
+  'docs/install.md':
+    'root installs packages on a new machine; test/e2e/package.test.ts does so in a Debian system',
+};
+
+const listed = Object.values(DOCUMENTS).flat() as string[];
+const isRun = ({ kind }: CodeBlock) => kind !== 'not run' && kind !== 'run by';
+
+describe('documents', () => {
+  it.each(documents.filter((document) => !(document in EXCEPTIONS)))(
+    '%s: a test runs its blocks',
+    (document) => {
+      const blocks = codeBlocks(read(document));
+      if (blocks.some(isRun)) expect(listed).toContain(document);
+      for (const block of blocks) {
+        if (block.kind === 'run by') {
+          expect(read(block.test), `${block.test} names the document whose blocks it runs`).toContain(
+            document,
+          );
+        }
+      }
+    },
+  );
+
+  it('are each in one list, and exist', () => {
+    expect(listed).toEqual([...new Set(listed)]);
+    expect(listed.filter((document) => !documents.includes(document))).toEqual([]);
+    expect(Object.keys(EXCEPTIONS).filter((document) => !documents.includes(document))).toEqual([]);
+    expect(Object.keys(EXCEPTIONS).filter((document) => listed.includes(document))).toEqual([]);
+  });
+
+  it.each(Object.keys(DOCUMENTS))('%s runs its list', (test) => {
+    expect(existsSync(join(ROOT, test))).toBe(true);
+    expect(read(test)).toContain(`DOCUMENTS['${test}']`);
+  });
+
+  it('can all be reached from the README', () => {
+    const readme = read('README.md');
+    expect(documents.filter((document) => !readme.includes(`](${document})`))).toEqual(['README.md']);
+  });
+});
+
+describe('the blocks of a document', () => {
+  const blocks = (...lines: string[]) => codeBlocks(lines.join('\n'));
+
+  it('are commands, configurations and JSON by their language', () => {
+    expect(blocks('```sh', 'ls', '```')).toMatchObject([{ kind: 'command', exit: 0, text: 'ls\n', line: 1 }]);
+    expect(blocks('```toml', '```', '```json', '{}', '```')).toMatchObject([
+      { kind: 'configuration' },
+      { kind: 'json' },
+    ]);
+  });
+
+  it('have the purpose that a comment states', () => {
+    const withComment = (comment: string) => blocks(`<!-- ${comment} -->`, '```sh', 'x', '```')[0];
+    expect(withComment('not run: needs: a network')).toMatchObject({
+      kind: 'not run',
+      reason: 'needs: a network',
+    });
+    expect(withComment('file a/b.py')).toMatchObject({ kind: 'file', path: 'a/b.py' });
+    expect(withComment('append a.toml')).toMatchObject({ kind: 'append', path: 'a.toml' });
+    expect(withComment('exit 3: no address')).toMatchObject({
+      kind: 'command',
+      exit: 3,
+      reason: 'no address',
+    });
+    expect(withComment('run by test/a.test.ts')).toMatchObject({ kind: 'run by', test: 'test/a.test.ts' });
+  });
+
+  it('lose the indentation of a list', () => {
+    expect(blocks('1. Do:', '   ```sh', '   ls', '     -l', '   ```')).toMatchObject([
+      { text: 'ls\n  -l\n' },
+    ]);
+  });
+
+  it('need a purpose and an end', () => {
+    expect(() => blocks('```', 'x', '```')).toThrow(/line 1: the block needs a comment/);
+    expect(() => blocks('<!-- exit 3 -->', '```yaml', 'x', '```')).toThrow(/line 2: the block needs/);
+    expect(() => blocks('```sh', 'x')).toThrow(/line 1: the code block has no end/);
+  });
+});
