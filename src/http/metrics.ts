@@ -41,12 +41,12 @@ export function metricsRoute(registry: Registry, metricsKey: () => string | unde
     tag: 'Operations',
     summary: 'Get metrics in the Prometheus text format',
     description:
-      'If `api.metricsKey` is configured, send `Authorization: Bearer <api.metricsKey>`. Otherwise only clients on the machine itself may read metrics; forwarded requests do not count as such.',
+      'If `api.metricsKeyFile` is configured, send its key: `Authorization: Bearer <key>`. Otherwise only clients on the machine itself may read metrics; forwarded requests do not count as such.',
     responses: { 200: { description: 'All metrics.', contentType: 'text/plain' } },
     refusals: ['UNAUTHENTICATED'],
     handle: async (request) => {
       if (!mayReadMetrics(request, metricsKey())) {
-        return refuse('UNAUTHENTICATED', 'Metrics require the bearer token in api.metricsKey');
+        return refuse('UNAUTHENTICATED', 'Metrics require the bearer token in api.metricsKeyFile');
       }
       return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
     },

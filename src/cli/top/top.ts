@@ -25,7 +25,7 @@ export function topCommand(context: CliContext): Command {
       `
 Keys: q or Ctrl-C quits.
 
-Reads /metrics with api.metricsKey of the configuration. Without a key the daemon answers clients on its own machine only.
+Reads /metrics with the key of api.metricsKeyFile in the configuration. Without a key the daemon answers clients on its own machine only.
 NO_COLOR turns colors off.
 
 Examples:
@@ -126,7 +126,7 @@ function metricsUrl(base: string, hasKey: boolean): URL {
     throw new OperatorFault(`--url ${base} must begin with http:// or https://`);
   if (hasKey && url.protocol === 'http:' && !LOOPBACK.test(url.hostname))
     throw new OperatorFault(
-      `api.metricsKey is not sent to ${url.host} without TLS: use an https URL, or an SSH tunnel to the daemon's machine`,
+      `The key of api.metricsKeyFile is not sent to ${url.host} without TLS: use an https URL, or an SSH tunnel to the daemon's machine`,
     );
   return url;
 }
@@ -151,7 +151,7 @@ async function readMetrics(url: URL, key: string | undefined, closed?: AbortSign
   }
   if (response.status === 401)
     throw new OperatorFault(
-      `${url.href} requires api.metricsKey: name the daemon's configuration with --config, or run this command on its machine`,
+      `${url.href} requires the key of api.metricsKeyFile: name the daemon's configuration with --config, or run this command on its machine`,
     );
   if (!response.ok) throw new OperatorFault(`${url.href} answered ${response.status}`);
   return { samples: parseExposition(text), at: performance.now() };
