@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type Child, startChild } from './child.ts';
 import { environment, type Settings } from './daemon.ts';
 import { type DnsServer, startDnsServer } from './dns-server.ts';
@@ -10,7 +10,7 @@ import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 import type { PrintedRecord } from './knot.ts';
 import { publishMailHost } from './recipients.ts';
-import { type ServiceManager, startServiceManager } from './service-manager.ts';
+import { type ServiceActions, type ServiceManager, startServiceManager } from './service-manager.ts';
 import { type Sink, startSink } from './smtp-sink.ts';
 
 /*
@@ -63,11 +63,14 @@ export interface ReaderOptions {
   env?: NodeJS.ProcessEnv;
   /** Programs in front of those of the system: name and shell script. */
   programs?: Record<string, string>;
+  /** Further units that `systemctl` controls. */
+  services?: Record<string, Partial<ServiceActions>>;
 }
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const ROOT = new URL('../../', import.meta.url).pathname;
 const BLOCK_TIMEOUT_MS = 240_000;
+const START_TIMEOUT_MS = 120_000;
 
 /** What each reader replaces: the listeners of the documents, by free ports of this machine. */
 async function freeListeners(): Promise<Record<string, string>> {
@@ -99,10 +102,14 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     if (daemon?.running) return;
     const child = startChild(join(bin, 'postrider'), ['serve'], { cwd: dir, env });
     daemon = child;
-    await eventually('the daemon to be ready', () => {
-      if (!child.running) throw new Error(`the daemon exited: ${child.output}`);
-      return child.output.includes('postrider started');
-    });
+    await eventually(
+      'the daemon to be ready',
+      () => {
+        if (!child.running) throw new Error(`the daemon exited: ${child.output}`);
+        return child.output.includes('postrider started');
+      },
+      { ms: START_TIMEOUT_MS },
+    );
   };
   const stop = async () => {
     const exit = await daemon?.kill('SIGTERM');
@@ -113,12 +120,14 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     if (child === null) throw new Error('the daemon does not run');
     const before = child.output.length;
     child.signal('SIGHUP');
-    const outcome = await eventually('the reload', () =>
-      /configuration (not )?reloaded/.exec(child.output.slice(before)),
+    const outcome = await eventually(
+      'the reload',
+      () => /configuration (not )?reloaded/.exec(child.output.slice(before)),
+      { ms: START_TIMEOUT_MS },
     );
     if (outcome[1]) throw new Error(child.output.slice(before));
   };
-  const manager: ServiceManager = await startServiceManager(join(root, 'systemctl.sock'), {
+  const postrider: ServiceActions = {
     start: serve,
     stop,
     reload,
@@ -126,6 +135,10 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
       await stop();
       await serve();
     },
+  };
+  const manager: ServiceManager = await startServiceManager(join(root, 'systemctl.sock'), {
+    postrider,
+    ...options.services,
   });
 
   const env: NodeJS.ProcessEnv = {
@@ -185,10 +198,10 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     const text = adapted(block.text);
     switch (block.kind) {
       case 'file':
-        mkdirSync(dirname(join(dir, block.path)), { recursive: true });
-        return writeFileSync(join(dir, block.path), text);
+        mkdirSync(dirname(resolve(dir, adapted(block.path))), { recursive: true });
+        return writeFileSync(resolve(dir, adapted(block.path)), text);
       case 'append':
-        return appendFileSync(join(dir, block.path), text);
+        return appendFileSync(resolve(dir, adapted(block.path)), text);
       case 'json':
         return void JSON.parse(text);
       case 'configuration':

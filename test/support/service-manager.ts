@@ -8,23 +8,25 @@ export interface ServiceActions {
   reload(): Promise<void>;
 }
 
-/** `systemctl ACTION postrider` for a daemon that a test runs; other units and actions fail. */
+/** `systemctl ACTION UNIT` for programs that a test runs; other units and actions fail. */
 export interface ServiceManager {
   /** Shell script of the program `systemctl`; it needs curl. */
   program: string;
   close(): Promise<void>;
 }
 
-/** Listens on a UNIX socket at `path`. */
-export async function startServiceManager(path: string, actions: ServiceActions): Promise<ServiceManager> {
-  const byName: Record<string, (() => Promise<void>) | undefined> = {
-    '/start/postrider': actions.start,
-    '/stop/postrider': actions.stop,
-    '/restart/postrider': actions.restart,
-    '/reload/postrider': actions.reload,
-  };
+/** Listens on a UNIX socket at `path`. `units`: the actions of each unit. */
+export async function startServiceManager(
+  path: string,
+  units: Readonly<Record<string, Partial<ServiceActions>>>,
+): Promise<ServiceManager> {
+  const byName = new Map(
+    Object.entries(units).flatMap(([unit, actions]) =>
+      Object.entries(actions).map(([action, perform]) => [`/${action}/${unit}`, perform] as const),
+    ),
+  );
   const server = createServer((request, response) => {
-    const action = byName[request.url ?? ''];
+    const action = byName.get(request.url ?? '');
     if (action === undefined) {
       response.writeHead(404).end(`the test has no ${request.url}\n`);
       return;
@@ -39,7 +41,11 @@ export async function startServiceManager(path: string, actions: ServiceActions)
     server.listen(path, resolve);
   });
   return {
-    program: `exec curl -sS --fail-with-body --unix-socket "${path}" "http://service/$1/$2"`,
+    program: `case "$1 $2" in
+  'enable --now') set -- start "$3" ;;
+  'disable --now') set -- stop "$3" ;;
+esac
+exec curl -sS --fail-with-body --unix-socket "${path}" "http://service/$1/$2"`,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }
