@@ -20,7 +20,7 @@ export async function startServiceManager(
   path: string,
   units: Readonly<Record<string, Partial<ServiceActions>>>,
 ): Promise<ServiceManager> {
-  const byName = new Map(
+  const byName = new Map<string, () => Promise<void>>(
     Object.entries(units).flatMap(([unit, actions]) =>
       Object.entries(actions).map(([action, perform]) => [`/${action}/${unit}`, perform] as const),
     ),
