@@ -56,7 +56,7 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   const documents = join(dir, 'share/doc/postrider');
   const nodeLicense = readFileSync(join(runtime.dir, 'LICENSE'), 'utf8');
   write(join(documents, 'copyright'), licenseTexts(root, runtimeDependencies(root), nodeLicense));
-  write(join(documents, 'changelog.gz'), compressed(readFileSync(join(root, 'CHANGELOG.md'))));
+  write(join(documents, 'CHANGELOG.md.gz'), compressed(readFileSync(join(root, 'CHANGELOG.md'))));
   write(join(documents, 'examples/postrider.example.toml'), exampleToml());
   cpSync(join(root, 'docs'), join(documents, 'docs'), { recursive: true });
 
@@ -94,6 +94,6 @@ export function normalize(path: string, epoch: number): number {
 }
 
 /** gzip without a time in its header. */
-function compressed(content: string | Buffer): Buffer {
+export function compressed(content: string | Buffer): Buffer {
   return gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
 }

@@ -71,7 +71,7 @@ function resolveIn(packages: Record<string, LockEntry>, from: string, name: stri
 }
 
 /** Types, source maps and the like, which the program does not read. */
-const NOT_NEEDED = /\.(d\.[cm]?ts|[cm]?ts|map|flow|md|markdown)$/;
+const NOT_NEEDED = /(^\.npmignore|\.(d\.[cm]?ts|[cm]?ts|map|flow|md|markdown))$/;
 /** Text that has to accompany a copy. */
 const LICENSE_FILE = /^(licen[cs]e|copying|notice|copyright)/i;
 

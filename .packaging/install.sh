@@ -75,5 +75,5 @@ if has_systemd; then
   systemctl try-restart postrider.service
 fi
 if [ ! -e /etc/postrider/postrider.toml ]; then
-  echo 'postrider: not configured yet. Create /etc/postrider/postrider.toml, then: systemctl start postrider'
+  echo 'postrider: not configured yet. Set it up with: postrider init'
 fi

@@ -5,22 +5,26 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { programVersion } from '../src/config/version.ts';
 import { copy, normalize, type Parts, writePrefix } from './contents.ts';
-import { buildDeb } from './deb.ts';
+import { buildDeb, maintainerOf } from './deb.ts';
 import { buildNativeModule } from './native.ts';
 import { fetchRuntime, type Processor } from './runtime.ts';
 
 /*
- * `npm run package [-- --arch arm64] [-- --out DIR]`: builds the Debian package and the tarball into dist-package/. The
- * same sources and the same compiler result in the same files.
+ * `npm run package -- [--arch arm64] [--maintainer "Name <address>"] [--fast] [--out DIR]`: builds the Debian package and
+ * the tarball into dist-package/. The same sources and the same compiler result in the same files. --fast compresses less,
+ * for tests.
  */
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 const { values } = parseArgs({
   options: {
     arch: { type: 'string', default: process.arch },
     out: { type: 'string', default: 'dist-package' },
+    maintainer: { type: 'string' },
+    fast: { type: 'boolean', default: false },
   },
 });
 const processor = processorOf(values.arch);
+const maintainer = maintainerOf(values.maintainer, process.env);
 const out = resolve(root, values.out);
 const cache = join(root, 'dist-package/cache');
 
@@ -37,7 +41,7 @@ try {
   };
   const prefix = join(work, 'prefix');
   await writePrefix(parts, prefix);
-  report(buildDeb(parts, processor, prefix, join(work, 'deb'), out));
+  report(buildDeb(parts, { processor, maintainer, isFast: values.fast }, prefix, join(work, 'deb'), out));
   report(buildTarball(parts, prefix));
 } finally {
   rmSync(work, { recursive: true, force: true });
@@ -58,7 +62,7 @@ function buildTarball(parts: Parts, prefix: string): string {
     '--format=gnu',
     ...owner,
     '-I',
-    'gzip -n',
+    values.fast ? 'gzip -n1' : 'gzip -n',
     '-cf',
     file,
     '-C',

@@ -1,15 +1,15 @@
-import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiClient, type Credentials, createApiClient } from '../support/api-client.ts';
+import { startChild } from '../support/child.ts';
 import { HOSTNAME, PUBLIC_ADDRESS } from '../support/daemon.ts';
-import { type DebianSystem, installDebian, listFiles } from '../support/debian-system.ts';
+import { DEBIAN_PACKAGES, type DebianSystem, installDebian, listFiles } from '../support/debian-system.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLedger } from '../support/ledger.ts';
+import { buildPackages, withVersion } from '../support/packages.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
@@ -22,9 +22,7 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *   test: API client ──HTTP──▶ postrider.service in the container ──SMTP──▶ sink
  *         name server ◀──DNS──┘
  */
-const required = requirePrograms('dpkg-deb', 'mmdebstrap', 'systemd-nspawn', 'compiler', 'root');
-const run = promisify(execFile);
-const PROJECT = new URL('../..', import.meta.url).pathname;
+const required = requirePrograms('dpkg-deb', 'lintian', 'mmdebstrap', 'systemd-nspawn', 'compiler', 'root');
 /** An address of the shared loopback interface that no other test uses, also not in another run. */
 const ADDRESS = `127.77.${(process.pid >> 8) & 255}.${process.pid & 255}`;
 const UNIT = 'postrider.service';
@@ -41,6 +39,8 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   let account: Credentials;
   let filesBefore: string[];
   let accountsBefore: string;
+  /** The package on this machine. */
+  let deb: string;
   /** The packages in the container's /root: the one that was built, and an older version of it. */
   let current: string;
   let previous: string;
@@ -69,14 +69,16 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'postrider-package-'));
     const packages = buildPackages(dir);
-    // Both take a minute or so.
-    [system] = await Promise.all([installDebian(['systemd', 'systemd-sysv']), packages]);
-    const { older, newer, archive } = await packages;
-    for (const file of [older, newer, archive])
+    [system] = await Promise.all([installDebian(DEBIAN_PACKAGES), packages]);
+    const built = await packages;
+    deb = built.deb;
+    const inside = async (file: string) => {
       await copyFile(file, join(system.root, 'root', basename(file)));
-    previous = `/root/${basename(older)}`;
-    current = `/root/${basename(newer)}`;
-    tarball = `/root/${basename(archive)}`;
+      return `/root/${basename(file)}`;
+    };
+    previous = await inside(await withVersion(deb, OLDER_VERSION));
+    current = await inside(deb);
+    tarball = await inside(built.tarball);
     sink = await startSink({ script: { dot: { reply: '250 2.0.0 OK', delayMs: 5 } } });
     dns = await startDnsServer();
     publishMailHost(dns, 'empfang.example', sink.host);
@@ -102,6 +104,13 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
     expect(await system.run('stat', '--format', '%U:%G %a', '/etc/postrider', '/var/lib/postrider')).toBe(
       'root:postrider 750\npostrider:postrider 700\n',
     );
+  });
+
+  it('passes lintian', async () => {
+    // Exits with 2 for errors and warnings that .packaging/debian/lintian-overrides does not explain.
+    const lintian = startChild('lintian', ['--allow-root', '--fail-on', 'error,warning', deb]);
+    const { code } = await lintian.exited;
+    expect(code, lintian.output).toBe(0);
   });
 
   it('contains a unit that systemd accepts and rates as safe', async () => {
@@ -307,24 +316,5 @@ first = "1s"
     return api.send({ ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@empfang.example` });
   }
 });
-
-/** Builds the package of this version, and one of an older version with the same contents. */
-async function buildPackages(dir: string): Promise<{ newer: string; older: string; archive: string }> {
-  const script = join(PROJECT, '.packaging/package.ts');
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', script, '--out', dir], { cwd: PROJECT });
-  const newer = /^(\S+\.deb) /m.exec(stdout)?.[1];
-  const archive = /^(\S+\.tar\.gz) /m.exec(stdout)?.[1];
-  if (newer === undefined || archive === undefined) throw new Error(`no package was built: ${stdout}`);
-  const tree = join(dir, 'older');
-  await run('dpkg-deb', ['--raw-extract', newer, tree]);
-  for (const file of ['DEBIAN/control', 'usr/lib/postrider/package.json']) {
-    const text = await readFile(join(tree, file), 'utf8');
-    await writeFile(join(tree, file), text.replace(/(Version: |"version": ")[^"\n]+/, `$1${OLDER_VERSION}`));
-  }
-  const older = join(dir, `postrider_${OLDER_VERSION}.deb`);
-  await run('dpkg-deb', ['--root-owner-group', '-Znone', '--build', tree, older]);
-  await rm(tree, { recursive: true });
-  return { newer, older, archive };
-}
 
 const OLDER_VERSION = '0.0.1';

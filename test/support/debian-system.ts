@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +12,7 @@ import { eventually } from './eventually.ts';
  * A Debian system in a container, started by its own systemd: what a package is installed on. It shares the loopback
  * interface with the tests, so that they can call a daemon inside and be its name server and mail destination.
  *
- *     const system = await installDebian(['systemd', 'systemd-sysv']);
+ *     const system = await installDebian(DEBIAN_PACKAGES);
  *     await system.boot();
  *     await system.run('systemctl', 'start', 'postrider');
  *     await system.remove();
@@ -23,6 +24,8 @@ export interface DebianSystem {
   boot(): Promise<void>;
   /** Runs a program inside as root; rejects when it fails. */
   run(program: string, ...args: string[]): Promise<string>;
+  /** The command that runs a program inside as root, with the environment of a root login. */
+  command(program: string, ...args: string[]): string[];
   /** Like `run`, but resolves with the exit status and all output. */
   tryRun(program: string, ...args: string[]): Promise<{ code: number; output: string }>;
   /** Stops the system and deletes it. */
@@ -32,51 +35,40 @@ export interface DebianSystem {
 const run = promisify(execFile);
 const MAX_OUTPUT_BYTES = 1 << 26;
 
-/** Installs a minimal system of this machine's release (Debian 12 elsewhere), with more packages. */
+/** What the tests of the packages need besides a minimal Debian: one list, so that Debian is installed once. */
+export const DEBIAN_PACKAGES = ['systemd', 'systemd-sysv', 'curl'] as const;
+
+/**
+ * Installs a minimal system of this machine's release (Debian 12 elsewhere), with more packages. It is a copy: Debian is
+ * installed once for each list of packages, into dist-package/cache.
+ */
 export async function installDebian(packages: readonly string[]): Promise<DebianSystem> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-debian-'));
   const root = join(dir, 'root');
-  await run(
-    'mmdebstrap',
-    [
-      '--quiet',
-      '--mode=root',
-      '--variant=minbase',
-      `--include=${packages.join(',')}`,
-      // Translations are not needed.
-      '--dpkgopt=path-exclude=/usr/share/locale/*',
-      '--dpkgopt=force-unsafe-io',
-      release(),
-      root,
-    ],
-    { maxBuffer: MAX_OUTPUT_BYTES },
-  );
+  await run('cp', ['--archive', '--reflink=auto', await baseSystem(packages), root]);
   let nspawn: Child | null = null;
   let leader: number | null = null;
 
+  const command = (program: string, ...args: string[]) => {
+    if (leader === null) throw new Error('the system is not running');
+    const enter = ['--target', String(leader), '--mount', '--uts', '--ipc', '--pid', '--net', '--root'];
+    return ['nsenter', ...enter, '--', 'env', '--ignore-environment', ...LOGIN, program, ...args];
+  };
   const tryRun = (program: string, ...args: string[]) =>
     new Promise<{ code: number; output: string }>((resolve) => {
-      if (leader === null) throw new Error('the system is not running');
-      const enter = ['--target', String(leader), '--mount', '--uts', '--ipc', '--pid', '--net', '--root'];
-      const env = {
-        PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
-        LC_ALL: 'C.UTF-8',
-        DEBIAN_FRONTEND: 'noninteractive',
-      };
-      execFile(
-        'nsenter',
-        [...enter, '--', 'env', '--chdir=/', program, ...args],
-        { env, maxBuffer: MAX_OUTPUT_BYTES },
-        (error, stdout, stderr) =>
-          resolve({
-            code: error === null ? 0 : typeof error.code === 'number' ? error.code : 1,
-            output: stdout + stderr,
-          }),
+      const [nsenter = '', ...rest] = command(program, ...args);
+      const child = execFile(nsenter, rest, { maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) =>
+        resolve({
+          code: error === null ? 0 : typeof error.code === 'number' ? error.code : 1,
+          output: stdout + stderr,
+        }),
       );
+      child.stdin?.end();
     });
 
   return {
     root,
+    command,
     tryRun,
     run: async (program, ...args) => {
       const { code, output } = await tryRun(program, ...args);
@@ -126,6 +118,44 @@ export async function installDebian(packages: readonly string[]): Promise<Debian
     },
   };
 }
+
+const LOGIN = [
+  '--chdir=/root',
+  'HOME=/root',
+  'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  'LC_ALL=C.UTF-8',
+  'DEBIAN_FRONTEND=noninteractive',
+];
+
+/**
+ * The directory of an installed system, which is never started. Test files that need the same one at the same time wait
+ * for each other.
+ */
+async function baseSystem(packages: readonly string[]): Promise<string> {
+  await mkdir(CACHE, { recursive: true });
+  const key = createHash('sha256').update(JSON.stringify(packages)).digest('hex').slice(0, 12);
+  const base = join(CACHE, `debian-${release()}-${key}`);
+  // The name is given to a complete system only. flock(1) ends with its process, however that ends.
+  const install = '[ -d "$0" ] || { rm -rf "$0.partial"; "$@"; mv "$0.partial" "$0"; }';
+  const mmdebstrap = [
+    'mmdebstrap',
+    '--quiet',
+    '--mode=root',
+    '--variant=minbase',
+    `--include=${packages.join(',')}`,
+    // Translations are not needed.
+    '--dpkgopt=path-exclude=/usr/share/locale/*',
+    '--dpkgopt=force-unsafe-io',
+    release(),
+    `${base}.partial`,
+  ];
+  await run('flock', [`${base}.lock`, 'sh', '-ec', install, base, ...mmdebstrap], {
+    maxBuffer: MAX_OUTPUT_BYTES,
+  });
+  return base;
+}
+
+const CACHE = new URL('../../dist-package/cache', import.meta.url).pathname;
 
 /** All paths of the system with their types, without what changes while any system runs. */
 export async function listFiles(root: string): Promise<string[]> {

@@ -37,6 +37,7 @@ export type Program =
   | 'systemd-nspawn'
   | 'mmdebstrap'
   | 'dpkg-deb'
+  | 'lintian'
   | 'compiler'
   | 'root'
   | 'haproxy'
@@ -123,6 +124,7 @@ const FAULTS: Record<Program, () => string | null> = {
     findPrograms('systemd-nspawn (package systemd-container)', ['systemd-nspawn', 'nsenter']),
   mmdebstrap: () => findPrograms('mmdebstrap (package mmdebstrap)', ['mmdebstrap']),
   'dpkg-deb': () => findPrograms('dpkg-deb (package dpkg)', ['dpkg-deb']),
+  lintian: () => findPrograms('lintian (package lintian)', ['lintian']),
   compiler: () => findPrograms('a C++ compiler (packages g++, make, python3)', ['g++', 'make', 'python3']),
   haproxy: () => findPrograms('HAProxy (package haproxy)', ['haproxy']),
   fish: () => findPrograms('fish', ['fish']),

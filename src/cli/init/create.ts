@@ -32,7 +32,11 @@ import type { InitPlan } from './plan.ts';
 export interface Created {
   configFile: string;
   dataDir: string;
+  /** As in the configuration. */
+  apiListen: string;
   account: { accountId: string; keys: Record<string, string> } | null;
+  /** Messages can be sent only by an account with a company name and a postal address. */
+  hasFooter: boolean;
   domain: { domainId: string; name: string; records: DomainRecords } | null;
 }
 
@@ -99,7 +103,8 @@ export async function createInstallation(plan: InitPlan, options: CreateOptions)
     undo.length = 0;
     rmSync(draft);
     syncDir(dirname(configFile));
-    return { configFile, dataDir, ...made };
+    const hasFooter = typeof plan.account?.company === 'string' && plan.account.address !== null;
+    return { configFile, dataDir, apiListen: plan.apiListen, hasFooter, ...made };
   } catch (error) {
     const left = undoAll(undo);
     const what = left.length === 0 ? 'Everything that was created was removed again' : left.join('; ');

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { CONFIG_FILES, loadConfig } from '../../config/load.ts';
 import { abortAfter } from '../../core/abort.ts';
@@ -20,6 +20,7 @@ import {
 import { withResolver } from '../domains/with-domains.ts';
 import { type Created, createInstallation, refuseExisting } from './create.ts';
 import { detectHost, findUser, type ServiceUser } from './detect.ts';
+import { nextSteps } from './next-steps.ts';
 import { type InitAnswers, InvalidOption, planInit } from './plan.ts';
 import { Interrupted, silentPrompt, terminalPrompt } from './prompt.ts';
 
@@ -175,10 +176,11 @@ async function withDetection<Result>(
 
 async function report(
   context: CliContext,
-  { configFile, dataDir, account, domain }: Created,
+  created: Created,
   { format, json = false, doctor }: InitCommandOptions,
   runCommand: RunCommand,
 ): Promise<void> {
+  const { configFile, dataDir, account, domain } = created;
   const own = createContext(() => configFile);
   try {
     const deps = await own.open();
@@ -187,8 +189,8 @@ async function report(
       const keys = allZoneKeys(deps.tables);
       const zone = await platformZone(createDnsView(resolver), platform, keys);
       const notes = platformNotes(platform, zone);
-      const next = nextCommands(configFile, domain?.name ?? null, account?.accountId ?? null);
       if (json) {
+        const next = nextSteps(created).map(({ command }) => command);
         const { name, domainId, records } = domain ?? { name: null, domainId: null, records: null };
         const details = domain === null ? null : { name, domainId, ...records };
         return context.printJson({ configFile, dataDir, account, domain: details, zone, notes, next });
@@ -211,8 +213,9 @@ async function report(
   }
   if (json) return;
   if (doctor) await runDoctor(context, configFile, runCommand);
-  const next = nextCommands(configFile, domain?.name ?? null, account?.accountId ?? null);
-  context.print(['\nNext:', ...next.map((command, index) => `  ${index + 1}. ${command}`)].join('\n'));
+  context.print('\nNext:');
+  for (const [index, { command, note }] of nextSteps(created).entries())
+    context.print(`  ${index + 1}. ${command}${note === null ? '' : `\n     (${note})`}`);
 }
 
 /** Its findings are about what is still to be done: they are no failure of `init`. */
@@ -225,24 +228,4 @@ async function runDoctor(context: CliContext, configFile: string, runCommand: Ru
   } finally {
     process.exitCode = status;
   }
-}
-
-function nextCommands(configFile: string, domain: string | null, accountId: string | null): string[] {
-  const isSystem = configFile === CONFIG_FILES[1];
-  const isFound = isSystem || configFile === resolve(CONFIG_FILES[0]);
-  const program = isFound ? 'postrider' : `postrider --config ${relative('', configFile) || configFile}`;
-  const start = isSystem ? 'systemctl start postrider' : `${program} serve`;
-  if (accountId === null)
-    return [
-      start,
-      `${program} account create --name "Shop" --company "Shop Ltd" --address "1 High Street, Sampletown, AB1 2CD, GB"`,
-      `${program} zone`,
-    ];
-  return domain === null
-    ? [
-        start,
-        `${program} domain add example.com --account ${accountId} --use-case tx-local`,
-        `${program} domain verify example.com`,
-      ]
-    : [start, `${program} domain verify ${domain}`, `${program} domain show ${domain}`];
 }

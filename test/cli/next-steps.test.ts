@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import type { Created } from '../../src/cli/init/create.ts';
+import { nextSteps } from '../../src/cli/init/next-steps.ts';
+
+const account = { accountId: 'acct_1', keys: { setup: 'key_s', transactional: 'key_t' } };
+const domain = {
+  domainId: 'dom_1',
+  name: 'shop.example',
+  records: { dnsRecords: [], recommendedDnsRecords: [] },
+};
+
+function commandsAfter(changes: Partial<Created>): string[] {
+  const created: Created = {
+    configFile: '/etc/postrider/postrider.toml',
+    dataDir: '/var/lib/postrider',
+    apiListen: '127.0.0.1:8080',
+    account,
+    hasFooter: true,
+    domain,
+    ...changes,
+  };
+  return nextSteps(created).map(({ command }) => command);
+}
+
+describe('the next commands after init', () => {
+  it('lead to the first message', () => {
+    const [start, verify, send] = commandsAfter({});
+    expect(start).toBe('systemctl start postrider');
+    expect(verify).toBe('postrider domain verify shop.example');
+    expect(send).toContain(
+      "curl -sS http://127.0.0.1:8080/transactional/send -H 'X-Id: acct_1' -H 'X-Api-Key: key_t'",
+    );
+    expect(send).toContain('"from":"hello@shop.example"');
+  });
+
+  it.each([
+    ['0.0.0.0:9', '127.0.0.1:9'],
+    ['[::]:9', '127.0.0.1:9'],
+    ['[2001:db8::1]:9', '[2001:db8::1]:9'],
+  ])('call an API that listens on %s at %s', (apiListen, authority) => {
+    expect(commandsAfter({ apiListen })[2]).toContain(`curl -sS http://${authority}/`);
+  });
+
+  it('complete what is missing: the footer, the domain, the account', () => {
+    expect(commandsAfter({ hasFooter: false })[2]).toContain('postrider account update acct_1 --company');
+    expect(commandsAfter({ domain: null })[1]).toContain('postrider domain add example.com --account acct_1');
+    expect(commandsAfter({ account: null, domain: null })[1]).toContain('postrider account create');
+  });
+
+  it('name a configuration that is not found by itself', () => {
+    expect(commandsAfter({ configFile: '/srv/mail.toml' })[0]).toContain('mail.toml serve');
+  });
+});

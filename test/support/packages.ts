@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const PROJECT = new URL('../..', import.meta.url).pathname;
+/** With a domain that lintian accepts: those of RFC 2606 are no mail hosts. */
+const MAINTAINER = 'The tests of Postrider <postmaster@postrider.dev>';
+
+/** Paths of the files that `npm run package` builds. */
+export interface Packages {
+  deb: string;
+  tarball: string;
+}
+
+/** Builds the packages of the built program in `dir`, with less compression than for users. */
+export async function buildPackages(dir: string): Promise<Packages> {
+  const script = join(PROJECT, '.packaging/package.ts');
+  const options = ['--fast', '--maintainer', MAINTAINER, '--out', dir];
+  const { stdout } = await run(process.execPath, ['--import', 'tsx', script, ...options], { cwd: PROJECT });
+  const deb = /^(\S+\.deb) /m.exec(stdout)?.[1];
+  const tarball = /^(\S+\.tar\.gz) /m.exec(stdout)?.[1];
+  if (deb === undefined || tarball === undefined) throw new Error(`no package was built: ${stdout}`);
+  return { deb, tarball };
+}
+
+/** Builds a package of another version with the same contents, next to `deb`; returns its path. */
+export async function withVersion(deb: string, version: string): Promise<string> {
+  const tree = await mkdtemp(`${deb}-`);
+  await run('dpkg-deb', ['--raw-extract', deb, tree]);
+  for (const file of ['DEBIAN/control', 'usr/lib/postrider/package.json']) {
+    const text = await readFile(join(tree, file), 'utf8');
+    await writeFile(join(tree, file), text.replace(/(Version: |"version": ")[^"\n]+/, `$1${version}`));
+  }
+  const file = deb.replace(/postrider_[^_]+/, `postrider_${version}`);
+  await run('dpkg-deb', ['--root-owner-group', '-Znone', '--build', tree, file]);
+  await rm(tree, { recursive: true });
+  return file;
+}
