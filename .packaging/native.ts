@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Processor, Runtime } from './runtime.ts';
 
@@ -15,7 +15,8 @@ export function buildNativeModule(
 ): string {
   const source = join(root, 'node_modules/better-sqlite3');
   const { version }: { version: string } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
-  const module = join(cache, `better-sqlite3-${version}-node-${runtime.version}-${processor}.node`);
+  const name = `better-sqlite3-${version}-node-${runtime.version}-${processor}-${RECIPE}.node`;
+  const module = join(cache, name);
   if (existsSync(module)) return module;
   const tools = toolsFor(processor);
   const dir = join(cache, `build-${processor}`);
@@ -23,13 +24,16 @@ export function buildNativeModule(
   mkdirSync(dir, { recursive: true });
   for (const part of ['package.json', 'binding.gyp', 'src', 'deps'])
     cpSync(join(source, part), join(dir, part), { recursive: true });
+  const nodedir = join(dir, 'node');
+  cpSync(join(runtime.dir, 'include'), join(nodedir, 'include'), { recursive: true });
+  correctHeaders(join(nodedir, 'include/node/node_object_wrap.h'));
   const npm = execFileSync('npm', ['root', '--global'], { encoding: 'utf8' }).trim();
   const nodeGyp = join(npm, 'npm/node_modules/node-gyp/bin/node-gyp.js');
   // Paths of the build directory would make the file differ between machines.
-  const flags = `-ffile-prefix-map=${dir}=. -ffile-prefix-map=${runtime.dir}=node`;
+  const flags = `-ffile-prefix-map=${dir}=.`;
   execFileSync(
     process.execPath,
-    [nodeGyp, 'rebuild', '--release', `--nodedir=${runtime.dir}`, `--arch=${processor}`, '--loglevel=warn'],
+    [nodeGyp, 'rebuild', '--release', `--nodedir=${nodedir}`, `--arch=${processor}`, '--loglevel=warn'],
     {
       cwd: dir,
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -42,6 +46,25 @@ export function buildNativeModule(
   renameSync(built, module);
   rmSync(dir, { recursive: true });
   return module;
+}
+
+/** In the name of the compiled module: changes when it is compiled in another way. */
+const RECIPE = 'gc-safe';
+
+/**
+ * Removes the cleanup hooks of node::ObjectWrap, the base class of the objects of better-sqlite3. Node 24 added them; they
+ * abort the process when the garbage collector deletes such an object while no context is entered
+ * (`RemoveEnvironmentCleanupHook`: assertion `(env) != nullptr`). The class is compiled into the module, and without the
+ * hooks it is that of Node 20 and 22. Throws when the header is not as expected.
+ */
+export function correctHeaders(file: string): void {
+  const text = readFileSync(file, 'utf8');
+  const calls = /^ +(?:Add|Remove)CleanupHook\(\);\n/gm;
+  const found = text.match(calls)?.length ?? 0;
+  if (found === 0 && !text.includes('CleanupHook')) return;
+  if (found !== 2)
+    throw new Error(`${file}: ${found} calls of cleanup hooks, not 2: adapt .packaging/native.ts`);
+  writeFileSync(file, text.replaceAll(calls, ''));
 }
 
 /** Without npm's settings: node-gyp prefers them to its arguments, and `nodedir` would name other headers. */

@@ -127,13 +127,14 @@ describe('init', () => {
     const { api, pages, mx } = await listeners();
     const { status, shown } = await runOnTerminal(
       [process.execPath, PROGRAM, 'init', '--no-doctor', '--public', pages, '--public-address', ADDRESS],
-      // Host name (the first answer is invalid), data, API, MX, submission, TLS, account, company, address, domain.
-      ['not a name', HOST, '', api, mx, '', 'none', 'Shop', 'Shop Ltd', POSTAL, 'terminal.example'],
+      // Host name (the first two answers are invalid), data, API, MX, submission, TLS, account, company, address, domain.
+      ['not a name', 'mail', HOST, '', api, mx, '', 'none', 'Shop', 'Shop Ltd', POSTAL, 'terminal.example'],
       { cwd: dir, env },
     );
     expect(status, shown).toBe(0);
     expect(shown).toContain('must be a host name such as');
-    expect(shown).toMatch(/Next:\s+1\. postrider serve\s+2\. postrider domain verify terminal\.example/);
+    expect(shown).toContain('mail: must be a fully qualified name');
+    expect(shown).toMatch(/Next:\s+1\. postrider serve\s+2\. postrider domain verify terminal\.example\s+\(.*\)\s+3\. curl /);
     expect(shown).toMatch(/^mail\.postrider\.example\.\t3600\tIN\tMX\t10 mail\.postrider\.example\./m);
     const credentials: Credentials = JSON.parse(/^\{[\s\S]*?^\}/m.exec(shown)?.[0] ?? '{}');
     await deliver(api, credentials, 'terminal.example', 'bob');

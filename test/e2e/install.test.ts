@@ -85,12 +85,13 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, { timeout: 60
   /** Commands of blocks that have run, without those of the tests. */
   const commands = () => readFileSync(join(system.root, 'root/commands'), 'utf8').length;
 
-  /** Runs commands as the reader. Resolves with all output; throws unless they exit with `exit`. */
+  /** Runs commands as the reader. Resolves with their stdout; throws unless they exit with `exit`. */
   function bash(script: string, exit = 0): Promise<string> {
     const [program = '', ...args] = system.command(
       'env',
       ...settings,
       'bash',
+      '--norc',
       '-euo',
       'pipefail',
       '-c',
@@ -99,7 +100,7 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, { timeout: 60
     return new Promise((resolve, reject) => {
       const child = execFile(program, args, (error, stdout, stderr) => {
         const status = error === null ? 0 : error.code;
-        if (status === exit) resolve(stdout + stderr);
+        if (status === exit) resolve(stdout);
         else reject(new Error(`exit status ${status} instead of ${exit}: ${script}\n${stdout}\n${stderr}`));
       });
       child.stdin?.end();

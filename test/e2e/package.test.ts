@@ -113,6 +113,16 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 3
     expect(code, lintian.output).toBe(0);
   });
 
+  it('contains a SQLite module that survives the garbage collector', async () => {
+    const program = new URL('../support/collect-statements.cjs', import.meta.url).pathname;
+    await copyFile(program, join(system.root, 'root/collect.cjs'));
+    const library = '/usr/lib/postrider';
+    const module = `${library}/node_modules/better-sqlite3`;
+    const node = [`${library}/bin/node`, '--max-semi-space-size=1'] as const;
+    expect(await system.run(...node, '/root/collect.cjs', module)).toContain('survived');
+    await system.run('rm', '/root/collect.cjs');
+  });
+
   it('contains a unit that systemd accepts and rates as safe', async () => {
     const verified = await system.tryRun('systemd-analyze', 'verify', '--man=no', UNIT);
     expect(verified.output).toBe('');

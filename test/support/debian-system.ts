@@ -135,8 +135,8 @@ async function baseSystem(packages: readonly string[]): Promise<string> {
   await mkdir(CACHE, { recursive: true });
   const key = createHash('sha256').update(JSON.stringify(packages)).digest('hex').slice(0, 12);
   const base = join(CACHE, `debian-${release()}-${key}`);
-  // The name is given to a complete system only. flock(1) ends with its process, however that ends.
-  const install = '[ -d "$0" ] || { rm -rf "$0.partial"; "$@"; mv "$0.partial" "$0"; }';
+  // The name is given to a complete system only. The namespace ends what mmdebstrap mounts, also when it is killed.
+  const install = '[ -d "$0" ] || { rm -rf --one-file-system "$0.partial"; "$@"; mv "$0.partial" "$0"; }';
   const mmdebstrap = [
     'mmdebstrap',
     '--quiet',
@@ -149,7 +149,7 @@ async function baseSystem(packages: readonly string[]): Promise<string> {
     release(),
     `${base}.partial`,
   ];
-  await run('flock', [`${base}.lock`, 'sh', '-ec', install, base, ...mmdebstrap], {
+  await run('flock', [`${base}.lock`, 'unshare', '--mount', 'sh', '-ec', install, base, ...mmdebstrap], {
     maxBuffer: MAX_OUTPUT_BYTES,
   });
   return base;

@@ -221,6 +221,7 @@ async function report(
 /** Its findings are about what is still to be done: they are no failure of `init`. */
 async function runDoctor(context: CliContext, configFile: string, runCommand: RunCommand): Promise<void> {
   const status = process.exitCode;
+  context.print('\nChecks (records that are not published yet are reported as missing):\n');
   try {
     await runCommand('doctor', configFile);
   } catch (error) {

@@ -80,7 +80,9 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
     reason:
       'The name in EHLO and of the MX record. DNS must resolve it to this server, and its PTR record back to it.',
     fallback: detected.hostname,
-    check: (text) => faultOf(hostName, text),
+    check: (text) =>
+      faultOf(hostName, text) ??
+      (text.includes('.') ? null : 'must be a fully qualified name such as mail.example.com'),
   });
   const known = hostname === '' ? null : await publicAddressOf(view, hostname, detected);
   const publicAddress = await answer(options.publicAddress ?? known ?? undefined, {
