@@ -62,7 +62,7 @@ export function buildDeb(
 }
 
 /**
- * The `Maintainer` of the package (deb-control(5)): whoever builds it. `given` is the value of `--maintainer`; without
+ * The `Maintainer` of the package (deb-control(5)): the person who builds it. `given` is the value of `--maintainer`; without
  * it $DEBFULLNAME and $DEBEMAIL, as for Debian's own tools. Throws for a value that is not `Name <address>`.
  */
 export function maintainerOf(given: string | undefined, env: NodeJS.ProcessEnv): string {

@@ -35,7 +35,7 @@ export interface DebianSystem {
 const run = promisify(execFile);
 const MAX_OUTPUT_BYTES = 1 << 26;
 
-/** What the tests of the packages need besides a minimal Debian: one list, so that Debian is installed once. */
+/** What the tests of the packages need in addition to a minimal Debian: one list, so that Debian is installed once. */
 export const DEBIAN_PACKAGES = ['systemd', 'systemd-sysv', 'curl'] as const;
 
 /**
