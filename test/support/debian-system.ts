@@ -36,7 +36,7 @@ const run = promisify(execFile);
 const MAX_OUTPUT_BYTES = 1 << 26;
 
 /** What the tests of the packages need in addition to a minimal Debian: one list, so that Debian is installed once. */
-export const DEBIAN_PACKAGES = ['systemd', 'systemd-sysv', 'curl'] as const;
+export const DEBIAN_PACKAGES = ['systemd', 'systemd-sysv', 'dbus', 'curl'] as const;
 
 /**
  * Installs a minimal system of this machine's release (Debian 12 elsewhere), with more packages. It is a copy: Debian is
