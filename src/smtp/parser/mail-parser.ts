@@ -34,6 +34,8 @@ interface Waiting {
 }
 
 const TIMEOUT_MS = 5 * SECOND;
+/** Of the first mail, which waits while the thread loads its modules: on a busy machine that takes more than 5 s. */
+const FIRST_TIMEOUT_MS = 60 * SECOND;
 /**
  * Limits of jobs posted to the thread ahead of time, so that it continues while a commit occupies the main thread. Only
  * small mails: the order of posted jobs no longer changes.
@@ -57,7 +59,7 @@ export interface MailParserDeps {
   /** Default: `startParserThread`. */
   startThread?: (() => Worker) | undefined;
   log: Log;
-  /** Time limit of one mail, ms. */
+  /** Time limit of one mail, ms. Default: 5 s, and a minute for the first. */
   timeoutMs?: number;
 }
 
@@ -72,6 +74,8 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   let thread: Worker | null = null;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
+  /** Until a mail was parsed. */
+  let limitMs = deps.timeoutMs ?? FIRST_TIMEOUT_MS;
 
   function start(): void {
     const started = startThread();
@@ -89,6 +93,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   }
 
   function done(result: ParseResults[keyof ParseResults]): void {
+    limitMs = timeoutMs;
     const finished = posted.shift();
     if (finished !== undefined) {
       postedBytes -= finished.job.raw.length;
@@ -123,7 +128,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   function restartTimer(): void {
     clearTimeout(timer);
     begunAt = performance.now();
-    if (posted.length > 0) timer = setTimeout(timedOut, timeoutMs);
+    if (posted.length > 0) timer = setTimeout(timedOut, limitMs);
   }
 
   /** Returns the job in progress; those behind it wait for the next thread. */
@@ -142,8 +147,8 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     const slow = thread;
     const first = detach();
     const caller = first?.origin.caller;
-    log.error({ timeoutMs, purpose: first?.job.purpose, caller }, 'mail parser timed out');
-    if (first !== undefined) queue.charge(first.origin, timeoutMs);
+    log.error({ timeoutMs: limitMs, purpose: first?.job.purpose, caller }, 'mail parser timed out');
+    if (first !== undefined) queue.charge(first.origin, limitMs);
     first?.resolve({ unreadable: 'too-long' });
     void slow?.terminate();
     if (!stopped) start();
