@@ -58,7 +58,7 @@ export interface ImportJob {
   signal: AbortSignal;
   /** Rows in a unit of work, for which other writes wait. */
   batchRows: number;
-  /** Pause after a batch as a share of its duration, for other writes. */
+  /** Pause after a batch as a share of its duration, for other writes; at most MAX_PAUSE_MS. */
   pauseShare: number;
 }
 
@@ -86,6 +86,8 @@ export interface Importer {
 export const MAX_REJECTED = 100;
 /** A batch ends after this many characters, as one row may be as long as MAX_RECORD. */
 const BATCH_CHARACTERS = 256 * 1024;
+/** A process that was stopped (SIGSTOP) during a batch must not pause for as long as it was stopped. */
+const MAX_PAUSE_MS = 1000;
 
 /** Returned by the unit of work of a dry run, so that the writer rolls it back. */
 const ROLL_BACK = refuse('INVALID_STATE', 'dry run');
@@ -135,7 +137,7 @@ export function createImporter(deps: {
       rejected.push(...batch.rejected.slice(0, MAX_REJECTED - rejected.length));
       complete = !signal.aborted;
       if (!complete) break;
-      await sleep((performance.now() - began) * job.pauseShare);
+      await sleep(Math.min((performance.now() - began) * job.pauseShare, MAX_PAUSE_MS));
     }
     return { counts, rejected, complete };
   }

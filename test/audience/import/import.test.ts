@@ -18,7 +18,7 @@ async function* chunks(text: string, size = 100) {
 async function take(
   setup: AudienceSetup,
   text: string,
-  input: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string } = {},
+  input: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string; pauseShare?: number } = {},
 ) {
   const source = await openSource(chunks(text), input.format ?? 'csv');
   if (typeof source === 'string') return { refused: source };
@@ -30,7 +30,7 @@ async function take(
     records: source.records,
     signal: new AbortController().signal,
     batchRows: 500,
-    pauseShare: 0,
+    pauseShare: input.pauseShare ?? 0,
   });
   return isRefusal(result) ? { refused: result.code } : { ...result, ignored: [...source.reader.ignored] };
 }
@@ -49,6 +49,13 @@ const person = (setup: AudienceSetup, email: string) =>
   setup.tables.contacts.byIdentifier('acct_one', emailIdentifier(email));
 
 describe('an import of CSV', () => {
+  it('continues after a batch that took very long, as when the process was stopped', async () => {
+    const setup = await startAudience();
+    // A pause of the whole share would take hours.
+    const imported = await take(setup, 'email\nada@example.net\n', { pauseShare: 1e6 });
+    expect(imported).toMatchObject({ counts: counts({ rows: 1, created: 1 }) });
+  });
+
   it('recognizes the names of columns in any spelling', async () => {
     const setup = await startAudience();
     const text = `E-Mail;Phone;First Name;last_name;consentMethod;consentDetails;consentTimestamp;customFields.plan;customFields.Home City
