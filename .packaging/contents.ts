@@ -58,6 +58,7 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   write(join(documents, 'copyright'), licenseTexts(root, runtimeDependencies(root), nodeLicense));
   write(join(documents, 'CHANGELOG.md.gz'), compressed(readFileSync(join(root, 'CHANGELOG.md'))));
   write(join(documents, 'examples/postrider.example.toml'), exampleToml());
+  cpSync(join(root, 'config/monitoring'), join(documents, 'examples/monitoring'), { recursive: true });
   cpSync(join(root, 'docs'), join(documents, 'docs'), { recursive: true });
 
   const program = await programHelp();
