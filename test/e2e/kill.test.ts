@@ -108,6 +108,10 @@ describe(`kill -9 during ${SENDS} sends`, () => {
     });
     expect(counts).toMatchObject({ ids: SENDS, recipients: SENDS, messages: SENDS + counts.duplicates });
     expect(await faultsInEvents(daemon.api)).toEqual([]);
+    // The counts by hour are committed with what they count: each message once, also those that were sent twice.
+    const { total } = JSON.parse(await daemon.cli('stats', '--json'));
+    const deferred = (await daemon.api.allEvents({ event: 'email_delayed' })).length;
+    expect(total).toMatchObject({ accepted: SENDS, delivered: SENDS, bounced: 0, failed: 0, deferred });
   });
 });
 

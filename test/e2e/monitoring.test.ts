@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { stripVTControlCharacters } from 'node:util';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parseExposition, type Samples } from '../../src/cli/top/exposition.ts';
 import { eventually } from '../support/eventually.ts';
@@ -201,7 +201,7 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
     ended: Promise<number | null>;
   } {
     const { port } = new URL(setup.daemon.baseUrl);
-    const command = `stty cols 100 rows 30; exec ${process.execPath} ${PROGRAM} top --interval 1 --url http://127.0.0.1:${port}`;
+    const command = `tty; stty cols 100 rows 30; exec ${process.execPath} ${PROGRAM} top --interval 1 --url http://127.0.0.1:${port}`;
     const child = spawn('script', ['-qefc', command, '/dev/null'], {
       env: { PATH: process.env['PATH'], TERM: 'xterm', ...env },
     });
@@ -226,12 +226,34 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
     await firstFrame(output);
     child.stdin?.write('q');
     expect(await ended).toBe(0);
-    const [before, ...frames] = output().split(HOME);
-    expect(before).toBe(OPENED);
+    const [before = '', ...frames] = output().split(HOME);
+    expect(before.endsWith(OPENED)).toBe(true);
     for (const frame of frames) {
       const lines = stripVTControlCharacters(frame).split(/\r*\n/);
       expect(lines.length).toBeLessThanOrEqual(30);
       expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);
+    }
+    expect(output().endsWith(RESTORED)).toBe(true);
+  });
+
+  it('draws within the new size of a terminal that is resized', async () => {
+    const { child, output, ended } = startTop();
+    await firstFrame(output);
+    const [terminal = ''] = /^\/dev\/pts\/\d+/.exec(output()) ?? [];
+    const framesBefore = output().split(HOME).length;
+    await promisify(execFile)('stty', ['-F', terminal, 'cols', '50', 'rows', '12']);
+    /** Frames that begin after the new size was set; the first of them may still be drawn for the old one. */
+    const later = () =>
+      output()
+        .split(HOME)
+        .slice(framesBefore + 1);
+    await eventually('two frames', () => later().length > 2);
+    child.stdin?.write('q');
+    expect(await ended).toBe(0);
+    for (const frame of later()) {
+      const lines = stripVTControlCharacters(frame).split(/\r*\n/);
+      expect(lines.length).toBeLessThanOrEqual(12);
+      expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(50);
     }
     expect(output().endsWith(RESTORED)).toBe(true);
   });

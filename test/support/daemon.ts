@@ -20,6 +20,8 @@ import { freePort } from './free-port.ts';
 export interface RunningDaemon {
   baseUrl: string;
   dataDir: string;
+  /** The environment of the daemon and of its commands. */
+  env: NodeJS.ProcessEnv;
   /** A client with the keys of the first account. */
   api: ApiClient;
   /** Runs a command with the same configuration; returns its stdout, throws when it fails. */
@@ -112,6 +114,7 @@ export async function startDaemon(
     return {
       baseUrl,
       dataDir,
+      env,
       api,
       cli,
       tryCli,
