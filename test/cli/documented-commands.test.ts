@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type CommandHelp, programHelp } from '../../.packaging/commands.ts';
+
+/*
+ * Commands within the text of the documents, the alerts and the unit. Those in code blocks are run by the end-to-end
+ * tests; these must at least exist with their options.
+ */
+const ROOT = new URL('../../', import.meta.url).pathname;
+const FILES = [
+  'README.md',
+  'config/monitoring/alerts.yml',
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+let program: CommandHelp;
+let scripts: Record<string, string>;
+beforeAll(async () => {
+  program = await programHelp();
+  const manifest: { scripts: Record<string, string> } = JSON.parse(
+    readFileSync(join(ROOT, 'package.json'), 'utf8'),
+  );
+  scripts = manifest.scripts;
+  // Loads every command.
+}, 120_000);
+
+/** Commands in backticks or double quotes, as the words after `postrider`. */
+function commandsIn(text: string): string[][] {
+  const spans = text.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/[`"](?:npx )?postrider ([^`"]+)[`"]/g);
+  return Array.from(spans, ([, command = '']) => command.trim().split(/\s+/));
+}
+
+/** What is wrong with a command; null: nothing. Arguments and values are not examined. */
+function faultOf(words: readonly string[]): string | null {
+  let command = program;
+  const options = [...program.options];
+  let isValue = false;
+  for (const word of words) {
+    const inner = command.commands.find(({ path }) => path.at(-1) === word);
+    if (word.startsWith('-')) {
+      const option = options.find(({ names }) => names.includes(word.replace(/=.*/, '')));
+      if (option === undefined && word !== '--help') return `there is no option ${word}`;
+      isValue = option?.takesValue === true && !word.includes('=');
+    } else if (isValue) isValue = false;
+    else if (inner !== undefined) {
+      command = inner;
+      options.push(...inner.options);
+    } else if (command === program) return `there is no command ${word}`;
+  }
+  return null;
+}
+
+describe('the commands within the text', () => {
+  it.each(FILES)('of %s exist with their options', (file) => {
+    const text = readFileSync(join(ROOT, file), 'utf8');
+    const faults = commandsIn(text).flatMap((words) => {
+      const fault = faultOf(words);
+      return fault === null ? [] : [`postrider ${words.join(' ')}: ${fault}`];
+    });
+    expect(faults).toEqual([]);
+  });
+
+  it.each(FILES)('of %s that run a script of the project exist', (file) => {
+    const text = readFileSync(join(ROOT, file), 'utf8');
+    const named = Array.from(text.matchAll(/\bnpm run ([a-z][\w:-]*)/g), ([, name = '']) => name);
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+  });
+
+  it('are found: an unknown command and an unknown option are reported', () => {
+    expect(commandsIn('run `npx postrider nothing` or "postrider backup create --fast"')).toEqual([
+      ['nothing'],
+      ['backup', 'create', '--fast'],
+    ]);
+    expect(faultOf(['nothing'])).toBe('there is no command nothing');
+    expect(faultOf(['backup', 'create', '--fast'])).toBe('there is no option --fast');
+    expect(faultOf(['--config', 'file.toml', 'serve', '--force-new-generation'])).toBe(null);
+  });
+});
