@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,12 +12,14 @@ import {
   createApiClient,
   type VerifiedDomain,
 } from '../support/api-client.ts';
+import { type Caddy, startCaddy } from '../support/caddy.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
-import { codeBlocks } from '../support/documentation.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { type Haproxy, startHaproxy } from '../support/haproxy.ts';
+import { createMachine, type Machine } from '../support/machine.ts';
+import { blocksOf } from '../support/reader.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { requirePrograms } from '../support/required-programs.ts';
 import { smtpClient } from '../support/smtp-client.ts';
@@ -26,15 +27,29 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { publishPlatform, verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * Two daemons behind HAProxy with the configuration of docs/scaling.md. An account moves from the first to the second.
+ * docs/scaling.md: two daemons behind HAProxy with its configuration, and then behind Caddy. Its commands move an account
+ * from the first to the second.
  *
  *                    ┌─▶ mx1: account "shop", later moved ──SMTP──┐
  *   test ──▶ HAProxy ┤      │ export, import                      ├──▶ sink
  *                    └─▶ mx2: account "news" ─────────────SMTP────┘
  */
-const required = requirePrograms('haproxy');
+const required = requirePrograms('haproxy', 'caddy', 'socat');
 const DOMAIN = 'shop.example';
 const RECEIVER = 'empfang.example';
+const BLOCKS = blocksOf('docs/scaling.md');
+/** Accounts and link prefixes of the document: one that moves, and one that is on the second machine. */
+const MOVED = { account: 'acct_8f3k2m9x0q1z', prefix: 'olW3x9aQ' };
+const OTHER = { account: 'acct_5h1w8c4v7n2d', prefix: 'Qz7RkP2m' };
+
+/** The block of the document in a language, or with commands for a machine that contain a text. */
+function documented(language: string, text = ''): string {
+  const found = BLOCKS.filter((block) => block.language === language && block.text.includes(text));
+  const [block] = found;
+  if (block === undefined || found.length > 1)
+    throw new Error(`${found.length} blocks with ${language} ${text}`);
+  return block.text;
+}
 
 interface AccountRecord {
   accountId: string;
@@ -49,6 +64,9 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
   let one: RunningDaemon;
   let two: RunningDaemon;
   let proxy: Haproxy;
+  let caddy: Caddy | null = null;
+  let publicListeners: Record<'one' | 'two', string>;
+  let machines: Record<'the load balancer' | 'the old machine' | 'the new machine', Machine>;
   let shop: ApiClient;
   let news: ApiClient;
   let mxPort: number;
@@ -63,6 +81,7 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     const [apiPort, pagesPort] = [await freePort(), await freePort()];
     pages = `http://127.0.0.1:${pagesPort}`;
     const ports = { one: await freePort(), two: await freePort() };
+    publicListeners = { one: `127.0.0.1:${ports.one}`, two: `127.0.0.1:${ports.two}` };
     mxPort = await freePort();
     const settings = (name: string, publicPort: number) => ({
       hostname: `${name}.postrider.example`,
@@ -78,19 +97,23 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     });
     one = await startDaemon(settings('mx1', ports.one));
     two = await startDaemon({ ...settings('mx2', ports.two), 'mx.listen': `127.0.0.1:${mxPort}` });
-    const documented = codeBlocks(readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8'));
-    const configuration = documented.find(({ language }) => language === 'haproxy')?.text ?? '';
+    const otherPrefix = await prefixOf(two, two.api.accountId);
+    const mapOf = (name: string) =>
+      (new RegExp(`^# /etc/haproxy/${name}.map\n([^#]+)`, 'm').exec(documented('', '.map'))?.[1] ?? '')
+        .replace(OTHER.account, two.api.accountId)
+        .replace(OTHER.prefix, otherPrefix);
     const api = `http://127.0.0.1:${apiPort}`;
     proxy = await startHaproxy({
-      configuration,
+      configuration: documented('haproxy'),
+      maps: { accounts: mapOf('accounts'), links: mapOf('links') },
       replace: [
         [':443 ssl crt /etc/haproxy/certs/api.example.net.pem', `127.0.0.1:${apiPort}`],
         [':8443 ssl crt /etc/haproxy/certs/click.example.net.pem', `127.0.0.1:${pagesPort}`],
         ['example.net', 'postrider.example'],
         ['10.0.0.1:8080', new URL(one.baseUrl).host],
         ['10.0.0.2:8080', new URL(two.baseUrl).host],
-        ['10.0.0.1:8081', `127.0.0.1:${ports.one}`],
-        ['10.0.0.2:8081', `127.0.0.1:${ports.two}`],
+        ['10.0.0.1:8081', publicListeners.one],
+        ['10.0.0.2:8081', publicListeners.two],
       ],
       isReady: () =>
         fetch(`${api}/healthz`).then(
@@ -100,12 +123,32 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     });
     shop = createApiClient(api, one.api);
     news = createApiClient(api, two.api);
-    await proxy.setMap('accounts', news.accountId, 'mx2');
+    const paths = { '/etc/haproxy': proxy.dir, '/run/haproxy': proxy.dir };
+    const moved = {
+      [MOVED.account]: shop.accountId,
+      [MOVED.prefix]: await prefixOf(one, shop.accountId),
+    };
+    const machine = (name: string, env: NodeJS.ProcessEnv, replace: Record<string, string>) =>
+      createMachine({
+        dir: join(dir, name),
+        env,
+        replace: { ...moved, ...replace },
+        // The data directory of the other machine is one of this machine.
+        programs: { scp: 'exec sh -c "cp -p $2 $3"' },
+      });
+    machines = {
+      'the load balancer': machine('balancer', {}, paths),
+      'the old machine': machine('old', one.env, { '/var/lib/postrider': one.dataDir }),
+      'the new machine': machine('new', two.env, {
+        'root@mx1.example.net:/var/lib/postrider': one.dataDir,
+        '/var/lib/postrider': two.dataDir,
+      }),
+    };
     domain = await verifiedDomain(one, dns, DOMAIN, { api: shop });
     await verifiedDomain(two, dns, 'news.example', { api: news });
-    await writeFile(join(dir, 'passphrase'), 'a passphrase for this test\n');
-  }, 120_000);
+  }, 300_000);
   afterAll(async () => {
+    await caddy?.stop();
     await proxy?.stop();
     await one?.stop();
     await two?.stop();
@@ -113,6 +156,20 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     await dns?.close();
     await rm(dir, { recursive: true, force: true });
   });
+
+  /** Runs the commands of the document that contain a text, on the machine that their first line names. */
+  function follow(text: string): Promise<string> {
+    const commands = documented('sh', text);
+    const name = /^# on (.+)$/m.exec(commands)?.[1] ?? '';
+    const machine = Object.entries(machines).find(([known]) => known === name)?.[1];
+    if (machine === undefined) throw new Error(`no machine is named in ${commands}`);
+    return machine.run(commands);
+  }
+
+  async function prefixOf(daemon: RunningDaemon, accountId: string): Promise<string> {
+    const records: AccountRecord[] = JSON.parse(await daemon.cli('account', 'list', '--json'));
+    return records.find((record) => record.accountId === accountId)?.linkPrefix ?? '';
+  }
 
   /** Sends to a user of the receiver; returns the message and its mail as it arrived. */
   async function send(api: ApiClient, from: string, user: string) {
@@ -192,6 +249,12 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     await post('/web-setup/suppressions', { email: `gone@${RECEIVER}` });
   }
 
+  it('has a configuration for each machine that the program accepts', async () => {
+    const file = join(dir, 'machine.toml');
+    await writeFile(file, documented('toml'));
+    await machines['the load balancer'].run(`postrider config check --config '${file}'`);
+  });
+
   it('sends, moves an account, and continues', async () => {
     await prepare(shop);
     const first = await send(shop, DOMAIN, 'first');
@@ -206,11 +269,10 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
 
     // The move.
     const before = await contents(shop);
-    const records: AccountRecord[] = JSON.parse(await one.cli('account', 'list', '--json'));
-    const prefix = records.find(({ accountId }) => accountId === shop.accountId)?.linkPrefix ?? '';
+    const prefix = await prefixOf(one, shop.accountId);
     const click = linkIn(first.mail.html, 'c');
     expect(new URL(click).pathname.slice(3, 11)).toBe(prefix);
-    await proxy.setMap('accounts', shop.accountId, 'moving');
+    await follow('add map /etc/haproxy/accounts.map');
     const moving = await shop.send({ from: `a@${DOMAIN}`, to: `never@${RECEIVER}` });
     expect([moving.status, moving.error.code, moving.headers.get('retry-after')]).toEqual([
       503,
@@ -221,28 +283,25 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
       'the first machine to have sent everything',
       async () => (await one.metric('postrider_queue_messages')) === 0,
     );
-    const file = join(dir, 'shop.account.gz');
-    const passphrase = ['--passphrase-file', join(dir, 'passphrase')];
-    const exported = JSON.parse(
-      await one.cli('account', 'export', shop.accountId, '--output', file, ...passphrase, '--json'),
+    // The list is empty; the note about it is on stderr.
+    expect(await follow('postrider queue list')).toBe('');
+    expect(await follow('account export')).toMatch(
+      new RegExp(`^Exported account ${shop.accountId}: \\d+ records, 2 contacts, 1 domains\n$`),
     );
-    expect(exported).toMatchObject({
-      disabled: true,
-      queued: 0,
-      counts: { account: 1, api_key: 3, domain: 1, contact: 2, moved_message: 2 },
-    });
-    const checked = JSON.parse(
-      await two.cli('account', 'import', file, ...passphrase, '--dry-run', '--json'),
-    );
-    expect(checked).toMatchObject({ accountId: shop.accountId, dryRun: true, counts: exported.counts });
-    const imported = JSON.parse(await two.cli('account', 'import', file, ...passphrase, '--json'));
-    expect(imported).toMatchObject({ resumed: false, records: exported.records });
-    const again = await two.tryCli('account', 'import', file, ...passphrase);
+    const kept = ['shop.account.gz', 'shop.passphrase'].map((name) => join(dir, name));
+    const [file = '', passphrase = ''] = kept;
+    for (const to of kept) await copyFile(join(one.dataDir, basename(to)), to);
+    const imported = await follow('account import');
+    expect(imported).toMatch(/^Checked account .+ It can be imported\.$/m);
+    expect(imported).toMatch(/^Imported account .+ 2 contacts, 1 domains\.$/m);
+    expect(imported).toContain(`"linkPrefix": "${prefix}"`);
+    const again = await two.tryCli('account', 'import', file, '--passphrase-file', passphrase);
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('exists already')]);
-    await two.cli('account', 'enable', shop.accountId);
     await publishPlatform(two, dns);
-    await proxy.setMap('accounts', shop.accountId, 'mx2');
-    await proxy.setMap('links', prefix, 'mx2');
+    await follow('set map /etc/haproxy/accounts.map');
+    expect(await readFile(join(proxy.dir, 'accounts.map'), 'utf8')).toMatch(
+      new RegExp(`^${news.accountId} mx2\n\\s*${shop.accountId} mx2\n$`),
+    );
 
     // The account, its API keys and its DKIM records are the same.
     expect(await contents(shop)).toEqual(before);
@@ -303,10 +362,42 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     });
     expect(suppressed.error.code).toBe('RECIPIENT_SUPPRESSED');
 
+    expect(await follow('suppression list')).not.toContain('second@');
+
+    // The same with Caddy, whose configuration has both accounts of the second machine by the name of one.
+    const ports = { api: await freePort(), pages: await freePort() };
+    caddy = await startCaddy({
+      configuration: documented('caddyfile'),
+      replace: [
+        ['api.example.net', `http://127.0.0.1:${ports.api}`],
+        ['click.example.net', `http://127.0.0.1:${ports.pages}`],
+        [OTHER.account, shop.accountId],
+        [OTHER.prefix, prefix],
+        ['10.0.0.1:8080', new URL(one.baseUrl).host],
+        ['10.0.0.2:8080', new URL(two.baseUrl).host],
+        ['10.0.0.1:8081', publicListeners.one],
+        ['10.0.0.2:8081', publicListeners.two],
+      ],
+      isReady: () =>
+        fetch(`http://127.0.0.1:${ports.api}/healthz`).then(
+          ({ status }) => status === 200,
+          () => false,
+        ),
+    });
+    const viaCaddy = (api: ApiClient) =>
+      createApiClient(`http://127.0.0.1:${ports.api}`, api).get('/web-setup/account');
+    expect((await viaCaddy(shop)).status).toBe(200);
+    // It is not in Caddy's map, and the default machine does not have it.
+    expect((await viaCaddy(news)).status).toBe(401);
+    const page = `http://127.0.0.1:${ports.pages}${new URL(click).pathname}`;
+    expect((await fetch(page, { redirect: 'manual' })).headers.get('location')).toBe(
+      'https://shop.example/offer',
+    );
+
     // The ledger: every accepted message arrived once.
     const recipients = sink.messages.flatMap(({ to }) => to);
     expect(recipients.toSorted()).toEqual(
       ['first', 'other', 'second', 'third'].map((user) => `${user}@${RECEIVER}`),
     );
-  }, 120_000);
+  }, 300_000);
 });

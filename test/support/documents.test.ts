@@ -20,11 +20,6 @@ const documents = [
 const EXCEPTIONS: Record<string, string> = {
   'docs/install.md':
     'root installs packages on a new machine; test/e2e/package.test.ts does so in a Debian system',
-  'docs/backup.md':
-    'the commands need a second machine; test/e2e/backup.test.ts creates and restores backups',
-  'docs/monitoring.md': 'the commands install Prometheus; test/e2e/monitoring.test.ts runs one',
-  'docs/operations.md': 'the examples name accounts that do not exist',
-  'docs/upgrade.md': 'the commands need two releases; test/e2e/package.test.ts upgrades a package',
 };
 
 const listed: readonly string[] = Object.values(DOCUMENTS).flat();

@@ -25,4 +25,12 @@ export const DOCUMENTS = {
     'docs/troubleshooting.md',
   ],
   'test/e2e/docs-setup.test.ts': ['README.md', 'docs/configuration.md'],
+  'test/e2e/docs-backup.test.ts': ['docs/backup.md'],
+  'test/e2e/docs-operations.test.ts': [
+    'docs/operations.md',
+    'docs/large-databases.md',
+    'docs/monitoring.md',
+    'docs/upgrade.md',
+  ],
+  'test/e2e/scaling.test.ts': ['docs/scaling.md'],
 } as const;

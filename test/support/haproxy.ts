@@ -13,6 +13,8 @@ import { findProgram } from './required-programs.ts';
  *     await proxy.setMap('accounts', 'acct_one', 'mx2');
  */
 export interface Haproxy {
+  /** Directory of the configuration, the maps and the socket. */
+  dir: string;
   /** Adds or changes an entry of a map, in the running process. */
   setMap(map: 'accounts' | 'links', key: string, value: string): Promise<void>;
   log(): string;
@@ -24,11 +26,18 @@ export interface HaproxyOptions {
   configuration: string;
   /** Addresses of the configuration and their replacements; each must occur in it. */
   replace: readonly (readonly [from: string, to: string])[];
+  /** Contents of the files of the maps. */
+  maps?: Partial<Record<'accounts' | 'links', string>>;
   /** Whether the frontends answer. */
   isReady(): Promise<boolean>;
 }
 
-export async function startHaproxy({ configuration, replace, isReady }: HaproxyOptions): Promise<Haproxy> {
+export async function startHaproxy({
+  configuration,
+  replace,
+  maps = {},
+  isReady,
+}: HaproxyOptions): Promise<Haproxy> {
   const program = findProgram('haproxy');
   if (program === null) throw new Error('haproxy is not installed');
   const dir = await mkdtemp(join(tmpdir(), 'postrider-haproxy-'));
@@ -39,7 +48,7 @@ export async function startHaproxy({ configuration, replace, isReady }: HaproxyO
   }
   const file = join(dir, 'haproxy.cfg');
   await writeFile(file, text.replaceAll(/\/(?:etc|run)\/haproxy\//g, `${dir}/`));
-  for (const map of ['accounts', 'links']) await writeFile(join(dir, `${map}.map`), '');
+  for (const map of ['accounts', 'links'] as const) await writeFile(join(dir, `${map}.map`), maps[map] ?? '');
   const child: Child = startChild(program, ['-db', '-f', file], { cwd: dir });
   const command = (line: string) =>
     new Promise<string>((resolve, reject) => {
@@ -56,6 +65,7 @@ export async function startHaproxy({ configuration, replace, isReady }: HaproxyO
     return isReady();
   });
   return {
+    dir,
     setMap: async (map, key, value) => {
       const path = join(dir, `${map}.map`);
       const known = await command(`get map ${path} ${key}`);

@@ -41,6 +41,10 @@ export type Program =
   | 'compiler'
   | 'root'
   | 'haproxy'
+  | 'caddy'
+  | 'socat'
+  | 'rsync'
+  | 'prometheus'
   | 'fish'
   | 'zsh';
 
@@ -127,6 +131,10 @@ const FAULTS: Record<Program, () => string | null> = {
   lintian: () => findPrograms('lintian (package lintian)', ['lintian']),
   compiler: () => findPrograms('a C++ compiler (packages g++, make, python3)', ['g++', 'make', 'python3']),
   haproxy: () => findPrograms('HAProxy (package haproxy)', ['haproxy']),
+  caddy: () => findPrograms('Caddy (package caddy)', ['caddy']),
+  socat: () => findPrograms('socat', ['socat']),
+  rsync: () => findPrograms('rsync', ['rsync']),
+  prometheus: () => findPrograms('Prometheus (package prometheus)', ['prometheus', 'promtool']),
   fish: () => findPrograms('fish', ['fish']),
   zsh: () => findPrograms('zsh', ['zsh']),
   root: () => (process.getuid?.() === 0 ? null : 'it needs root'),
