@@ -4,11 +4,17 @@ import { type Classification, type ClassifierInput, type Classify, classify, mea
 import { indexPhrases, type PhraseIndex } from './phrases.ts';
 import { matchesRule, normalizeText, type Rule, type RuleInput } from './rules.ts';
 
-/**
- * Classifies with the rules of the operator, which precede the built-in ones. `options.rules` is read at each use, as a
- * reload replaces it.
- */
+/** Classifies by the rules of the operator alone; null: none applies. */
+export type ClassifyByRules = (input: ClassifierInput) => Classification | null;
+
+/** Classifies with the rules of the operator, which precede the built-in ones. */
 export function createClassifier(options: { readonly rules: readonly ReplyRule[] }): Classify {
+  const byRules = createRuleClassifier(options);
+  return (input) => byRules(input) ?? classify(input);
+}
+
+/** Classifies with the rules of the operator. `options.rules` is read at each use, as a reload replaces it. */
+export function createRuleClassifier(options: { readonly rules: readonly ReplyRule[] }): ClassifyByRules {
   let rules = options.rules;
   let prepared = prepare(rules);
   return (input) => {
@@ -16,9 +22,9 @@ export function createClassifier(options: { readonly rules: readonly ReplyRule[]
       rules = options.rules;
       prepared = prepare(rules);
     }
-    if (rules.length === 0 || input.reply.code < 400) return classify(input);
+    if (rules.length === 0 || input.reply.code < 400) return null;
     const found = findRule(prepared, input);
-    return found === undefined ? classify(input) : applyRule(found, input);
+    return found === undefined ? null : applyRule(found, input);
   };
 }
 

@@ -1,3 +1,4 @@
+import type { ClassifyByRules } from '../classify/classifier.ts';
 import { type BounceClass, type Classification, classify, classifyWithRule } from '../classify/classify.ts';
 import type { ReplyPhase } from '../classify/rules.ts';
 import type { StatusGroup } from './delivery-status.ts';
@@ -15,8 +16,12 @@ type ReportContext = Pick<RecipientEvidence, 'explanation' | 'notice' | 'reporti
 const NO_CONTEXT: ReportContext = { explanation: '', notice: '', reportingMta: '' };
 
 /** Classifies one group of fields. */
-export function classifyGroup(group: StatusGroup, context: ReportContext = NO_CONTEXT): IncomingReport {
-  return classifyRecipient({
+export function classifyGroup(
+  group: StatusGroup,
+  byRules: ClassifyByRules,
+  context: ReportContext = NO_CONTEXT,
+): IncomingReport {
+  const evidence: RecipientEvidence = {
     ...context,
     recipient: group.recipient,
     action: group.action || (group.status.startsWith('4') ? 'delayed' : 'failed'),
@@ -24,7 +29,8 @@ export function classifyGroup(group: StatusGroup, context: ReportContext = NO_CO
     diagnostic: group.diagnostic,
     comment: `${group.statusComment} ${group.category}`.trim(),
     remoteMta: group.remoteMta || null,
-  });
+  };
+  return classifyRecipient(evidence, byRules);
 }
 
 export interface RecipientEvidence {
@@ -44,8 +50,8 @@ export interface RecipientEvidence {
   reportingMta: string;
 }
 
-/** The report of one recipient. */
-export function classifyRecipient(evidence: RecipientEvidence): IncomingReport {
+/** The report of one recipient. `byRules`: the rules of the operator, which precede the built-in ones. */
+export function classifyRecipient(evidence: RecipientEvidence, byRules: ClassifyByRules): IncomingReport {
   const { recipient, action, status, diagnostic, comment, explanation, notice, remoteMta, reportingMta } =
     evidence;
   const quoted = quotedReply(diagnostic);
@@ -68,13 +74,15 @@ export function classifyRecipient(evidence: RecipientEvidence): IncomingReport {
   if (!namesCause(enhanced)) texts.push(explanation);
   // Most of a notice is not about the cause: a specific code is better evidence.
   if (enhanced === null || isGeneric(enhanced)) texts.push(notice);
-  const classification = classifyTexts(texts, notice, {
+  const codes: ReportedCodes = {
     phase,
     code: code || (enhanced ? Number(enhanced[0]) * 100 + 50 : action === 'failed' ? 550 : 450),
     // Reporting servers turn any 550 into 5.1.1; after DATA that confirms nothing.
     enhanced: inner === null && isAfterData(phase) && status?.endsWith('.1.1') ? null : enhanced,
     mxHost: remoteMta ?? reportingMta,
-  });
+  };
+  const classification =
+    classifyByRules(texts, { ...codes, enhanced }, byRules) ?? classifyTexts(texts, notice, codes);
   const isHard =
     classification.bounceType === 'hard' && action === 'failed' && !DOUBTFUL.has(classification.bounceClass);
   return {
@@ -117,6 +125,23 @@ interface ReportedCodes {
   code: number;
   enhanced: string | null;
   mxHost: string | null;
+}
+
+/**
+ * Classifies by the rules of the operator: the first text to which one applies decides. The codes are those of the
+ * report, as the operator reads them there.
+ */
+function classifyByRules(
+  texts: readonly string[],
+  { phase, code, enhanced, mxHost }: ReportedCodes,
+  byRules: ClassifyByRules,
+): Classification | null {
+  for (const text of texts) {
+    const reply = { code, enhanced, text: text.slice(0, MAX_TEXT_LENGTH) };
+    const classification = byRules({ phase, mxHost, reply });
+    if (classification !== null) return classification;
+  }
+  return null;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { ClassifyByRules } from '../classify/classifier.ts';
 import { classifyGroup, classifyRecipient } from './classify-report.ts';
 import { type DeliveryStatus, readDeliveryStatus } from './delivery-status.ts';
 import { type Fields, firstAddress } from './fields.ts';
@@ -22,16 +23,17 @@ export function readDeliveryReport(
   mail: Fields,
   parts: ReturnedMail,
   limits: IncomingLimits,
+  byRules: ClassifyByRules,
 ): DeliveryReport | null {
   const status = readStatus(parts, limits);
   const notice = withoutQuotedHeaders(parts.lines);
   const entries = readEntries(notice, limits.reports);
   if (status.groups.length > 0) {
-    const reports = fromGroups(status, entries, parts, notice);
+    const reports = fromGroups(status, entries, parts, notice, byRules);
     if (reports.length > 0) return { reports, envelopeId: status.envelopeId || null };
   }
   if (!isDeliveryNotice(mail, parts, entries)) return null;
-  const reports = fromText(mail, parts, entries, notice).slice(0, limits.reports);
+  const reports = fromText(mail, parts, entries, notice, byRules).slice(0, limits.reports);
   return { reports, envelopeId: status.envelopeId || null };
 }
 
@@ -71,6 +73,7 @@ function fromGroups(
   entries: readonly NoticeEntry[],
   parts: ReturnedMail,
   notice: readonly string[],
+  byRules: ClassifyByRules,
 ): IncomingReport[] {
   const text = notice.join(' ').slice(0, MAX_NOTICE_LENGTH);
   return status.groups.map((group) => {
@@ -79,14 +82,11 @@ function fromGroups(
         sameAddress(recipient, group.recipient) || sameAddress(recipient, group.originalRecipient),
     );
     const recipient = group.recipient || entry?.recipient || firstAddress(parts.original.get('to'));
-    return classifyGroup(
-      { ...group, recipient },
-      {
-        explanation: entry?.text ?? '',
-        notice: status.groups.length === 1 ? text : '',
-        reportingMta: status.reportingMta,
-      },
-    );
+    return classifyGroup({ ...group, recipient }, byRules, {
+      explanation: entry?.text ?? '',
+      notice: status.groups.length === 1 ? text : '',
+      reportingMta: status.reportingMta,
+    });
   });
 }
 
@@ -95,12 +95,13 @@ function fromText(
   parts: ReturnedMail,
   entries: readonly NoticeEntry[],
   notice: readonly string[],
+  byRules: ClassifyByRules,
 ): IncomingReport[] {
   const noticeText = notice.join(' ').slice(0, MAX_NOTICE_LENGTH);
   const action = isDelayNotice(mail, parts) ? 'delayed' : 'failed';
   const rows = failedRecipients(mail, parts, entries);
-  return rows.map(({ recipient, text }) =>
-    classifyRecipient({
+  return rows.map(({ recipient, text }) => {
+    const evidence = {
       recipient,
       action,
       status: null,
@@ -110,8 +111,9 @@ function fromText(
       notice: rows.length === 1 ? noticeText : '',
       remoteMta: null,
       reportingMta: '',
-    }),
-  );
+    };
+    return classifyRecipient(evidence, byRules);
+  });
 }
 
 /** The failed recipients, from the most reliable source that names any. */

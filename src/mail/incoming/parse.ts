@@ -1,3 +1,4 @@
+import type { ClassifyByRules } from '../classify/classifier.ts';
 import { complaintOf, readComplaint } from './arf.ts';
 import { readAutoReply } from './auto-reply.ts';
 import { classifyGroup } from './classify-report.ts';
@@ -45,10 +46,12 @@ export interface ParseOptions {
    * listener allows it only for the addresses that receive reports.
    */
   opensReports?: boolean;
+  /** The rules of the operator for replies, which precede the built-in ones. Default: none. */
+  byRules?: ClassifyByRules;
 }
 
 export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIncoming {
-  const { limits = INCOMING_LIMITS, opensReports = true } = options;
+  const { limits = INCOMING_LIMITS, opensReports = true, byRules = () => null } = options;
   const mail = readMail(raw, limits);
   const parts = sortParts(mail, limits);
   const head = withDecodedSubject(mail.fields);
@@ -56,7 +59,7 @@ export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIn
     ...EMPTY,
     from: firstAddress(head.get('from')),
     ...idsOf(head, parts),
-    ...readKind(mail, head, parts, limits, opensReports),
+    ...readKind(mail, head, parts, { limits, opensReports, byRules }),
   };
 }
 
@@ -65,18 +68,17 @@ function readKind(
   mail: Part,
   head: Fields,
   parts: ReturnedMail,
-  limits: IncomingLimits,
-  opensReports: boolean,
+  { limits, opensReports, byRules }: Required<ParseOptions>,
 ): Partial<ParsedIncoming> {
   const complaint = readComplaint(head, parts, limits);
   if (complaint) return { kind: 'arf', reports: complaint.reports, originalEnvelopeId: complaint.envelopeId };
   const attached = parts.statusTexts.length > 0 ? null : readAttachedReport(mail, limits, opensReports);
   if (attached) return attached;
   const notification = readSesNotification(parts.lines);
-  if (notification) return fromSes(notification);
+  if (notification) return fromSes(notification, byRules);
   const reply = parts.statusTexts.length > 0 ? null : readAutoReply(head, parts);
   if (reply) return { kind: 'auto-reply', reports: [reply] };
-  const dsn = readDeliveryReport(head, parts, limits);
+  const dsn = readDeliveryReport(head, parts, limits, byRules);
   return dsn ? { kind: 'dsn', reports: dsn.reports, originalEnvelopeId: dsn.envelopeId } : {};
 }
 
@@ -143,14 +145,21 @@ function isMboxSeparator(file: Buffer, at: number): boolean {
   return /\d\d:\d\d:\d\d (?:[+-]\d{4} |[A-Z]{3,4} )?\d{4}\s*$/.test(line);
 }
 
-function fromSes({ kind, groups, feedbackType, messageId }: SesNotification): Partial<ParsedIncoming> {
+function fromSes(
+  { kind, groups, feedbackType, messageId }: SesNotification,
+  byRules: ClassifyByRules,
+): Partial<ParsedIncoming> {
   return kind === 'complaint'
     ? {
         kind: 'arf',
         reports: groups.map(({ recipient }) => complaintOf(recipient, feedbackType)),
         originalMessageId: messageId,
       }
-    : { kind: 'dsn', reports: groups.map((group) => classifyGroup(group)), originalMessageId: messageId };
+    : {
+        kind: 'dsn',
+        reports: groups.map((group) => classifyGroup(group, byRules)),
+        originalMessageId: messageId,
+      };
 }
 
 function idsOf(

@@ -27,7 +27,7 @@ import { createMailReceiver } from './receive.ts';
  * sent; a mail is parsed in a thread and answered when its effects are durable, so that a crash loses no accepted mail.
  */
 export interface MxDeps {
-  config: Pick<Config, 'hostname' | 'mx'>;
+  config: Pick<Config, 'hostname' | 'mx'> & { delivery: Pick<Config['delivery'], 'replies'> };
   clock: Clock;
   log: Log;
   tables: Tables;
@@ -140,7 +140,13 @@ export async function createMx(deps: MxDeps): Promise<SmtpListener> {
     },
     onData,
   });
-  const parser = createMailParser({ startThread: deps.startParserThread, log });
+  const parser = createMailParser({
+    startThread: deps.startParserThread,
+    log,
+    get replyRules() {
+      return config.delivery.replies;
+    },
+  });
   const receiver = createMailReceiver({ ...deps, parser, intake });
   return {
     ...listener,

@@ -1,8 +1,9 @@
 import { Worker } from 'node:worker_threads';
+import type { ReplyRule } from '../../config/reply-rules.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createFairQueue, type JobOrigin, type JobPriority } from './fair-queue.ts';
-import type { ParseJob, ParseResults } from './thread.ts';
+import type { ParseJob, ParseResults, RulesMessage } from './thread.ts';
 
 /**
  * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
@@ -59,9 +60,13 @@ export interface MailParserDeps {
   /** Default: `startParserThread`. */
   startThread?: (() => Worker) | undefined;
   log: Log;
+  /** The rules of the operator for replies, read at each use: a reload replaces them. Default: none. */
+  readonly replyRules?: readonly ReplyRule[];
   /** Time limit of one mail, ms. Default: 5 s, and a minute for the first. */
   timeoutMs?: number;
 }
+
+const NO_RULES: readonly ReplyRule[] = [];
 
 export function createMailParser(deps: MailParserDeps): MailParser {
   const { log, startThread = () => startParserThread(), timeoutMs = TIMEOUT_MS } = deps;
@@ -72,6 +77,8 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   /** When the thread began with the first one. */
   let begunAt = 0;
   let thread: Worker | null = null;
+  /** The rules that the thread has. */
+  let threadRules = NO_RULES;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
   /** Until a mail was parsed. */
@@ -80,6 +87,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   function start(): void {
     const started = startThread();
     thread = started;
+    threadRules = NO_RULES;
     started.on('message', (result: ParseResults[keyof ParseResults]) => {
       if (thread === started) done(result);
     });
@@ -109,9 +117,18 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     for (let waiting = queue.take(mayPost); waiting !== undefined; waiting = queue.take(mayPost)) {
       posted.push(waiting);
       postedBytes += waiting.job.raw.length;
+      postRules(thread);
       thread.postMessage(waiting.job);
       if (posted.length === 1) restartTimer();
     }
+  }
+
+  function postRules(to: Worker): void {
+    const { replyRules = NO_RULES } = deps;
+    if (replyRules === threadRules || replyRules.length + threadRules.length === 0) return;
+    threadRules = replyRules;
+    const message: RulesMessage = { rules: replyRules };
+    to.postMessage(message);
   }
 
   function mayPost({ job, origin }: Waiting): boolean {

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
+import type { ReplyRule } from '../../config/reply-rules.ts';
+import { createRuleClassifier } from '../../mail/classify/classifier.ts';
 import { type ParsedIncoming, parseIncoming } from '../../mail/incoming/parse.ts';
 import { type AuthenticatedAuthor, readSignatures } from '../../mail/incoming/signatures.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
@@ -36,10 +38,18 @@ interface JobFields {
   submission: object;
 }
 
+/** Replaces the rules of the operator for the replies in later jobs. Has no answer. */
+export interface RulesMessage {
+  rules: readonly ReplyRule[];
+}
+
 /** A job; the thread returns the result of its purpose, in the order of the jobs. */
 export type ParseJob = {
   [Purpose in keyof ParseResults]: { purpose: Purpose; raw: Uint8Array } & JobFields[Purpose];
 }[keyof ParseResults];
+
+const replies: RulesMessage = { rules: [] };
+const byRules = createRuleClassifier(replies);
 
 async function answer(job: ParseJob): Promise<ParseResults[keyof ParseResults]> {
   const mail = Buffer.from(job.raw.buffer, job.raw.byteOffset, job.raw.byteLength);
@@ -54,7 +64,7 @@ async function answer(job: ParseJob): Promise<ParseResults[keyof ParseResults]> 
 const SIGNED_KINDS: ReadonlySet<ParsedIncoming['kind']> = new Set(['arf', 'dmarc-report', 'tls-report']);
 
 function readIncoming(mail: Buffer, opensReports: boolean): IncomingResult {
-  const parsed = parseIncoming(mail, { opensReports });
+  const parsed = parseIncoming(mail, { opensReports, byRules });
   const keyNames = SIGNED_KINDS.has(parsed.kind) ? (readSignatures(mail)?.keyNames ?? []) : [];
   return { parsed, fingerprint: fingerprintOf(mail), keyNames };
 }
@@ -67,7 +77,11 @@ function fingerprintOf(mail: Buffer): Uint8Array {
 }
 
 let last: Promise<void> = Promise.resolve();
-parentPort?.on('message', (job: ParseJob) => {
+parentPort?.on('message', (job: ParseJob | RulesMessage) => {
+  if ('rules' in job) {
+    replies.rules = job.rules;
+    return;
+  }
   // Verification is asynchronous: the next job waits, so that results keep the order of the jobs. A rejection ends the
   // thread, as an exception while parsing does.
   last = last.then(async () => parentPort?.postMessage(await answer(job)));

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import type { ReplyRule } from '../../../src/config/reply-rules.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
@@ -60,6 +61,8 @@ export async function startMx(
   changes: {
     deps?: Partial<MxDeps>;
     mx?: object;
+    /** Settings of delivery, read at each use. Default: no rules for replies. */
+    delivery?: { replies: ReplyRule[] };
     /** Default: HOST. */
     hostname?: string;
     clock?: ReturnType<typeof startStore>['clock'];
@@ -75,6 +78,7 @@ export async function startMx(
     config: {
       hostname: changes.hostname ?? HOST,
       mx: { ...config.mx, listen: '127.0.0.1:0', ...changes.mx },
+      delivery: changes.delivery ?? { replies: [] },
     },
     clock,
     log: createLog({ level: 'silent', hashAddresses: false }),
