@@ -219,7 +219,12 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     onOutcome,
     onReturned: (key) => scheduler.request(key),
   });
-  const failover = createFailover({ config: deps.config, clock: monotonic });
+  const failover = createFailover({
+    config: deps.config,
+    clock: monotonic,
+    wallClock: clock,
+    settings: tables.settings,
+  });
   const results = createAttemptResults({ clock, random, recorder, retry: config.retry, failover });
   const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
   const { prepare, signersOf } = deps;

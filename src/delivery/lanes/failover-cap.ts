@@ -3,14 +3,26 @@ import { createLru } from '../../core/lru.ts';
 
 /**
  * Limits the messages that change to the secondary lane, because whatever blocks the primary lane would soon block it
- * too: to a share of the account's attempts of the last hour, and to a number per hour for all accounts. The counts are in
- * memory: a restart begins with the minimum of each account.
+ * too: to a share of the account's attempts of the last hour, and to a number per hour for all accounts. The messages that
+ * changed are stored, so that a daemon that restarts again and again does not exceed the cap. The attempts are not: after
+ * a restart an account has its minimum until it has made attempts.
  */
 export interface FailoverCap {
   /** Counts an attempt over the primary lane. */
   countAttempt(accountId: string): void;
   /** Counts a message that changes its lane, if the cap admits it. */
   take(accountId: string, limits: FailoverLimits): boolean;
+  /** What `take` has admitted in the last hour, as text for `FailoverCapOptions.stored`. */
+  stored(): string;
+}
+
+export interface FailoverCapOptions {
+  /** Monotonic. */
+  clock: Clock;
+  /** Of the system: the times that are stored. Default: `clock`. */
+  wallClock?: Clock;
+  /** What `stored` returned before the restart; null: nothing. A text that cannot be read counts as nothing. */
+  stored?: string | null;
 }
 
 export interface FailoverLimits {
@@ -25,11 +37,18 @@ const MIN_OF_ACCOUNT = 20;
 const MAX_ACCOUNTS = 10_000;
 const SLOT_MS = 5 * MINUTE;
 const SLOTS = HOUR / SLOT_MS;
+/** Accounts whose counts are stored; the messages of further ones are stored as those of nobody. */
+const MAX_STORED_ACCOUNTS = 1000;
+const NOBODY = '';
 
-/** `clock`: monotonic. */
-export function createFailoverCap(clock: Clock): FailoverCap {
+/** Messages that changed their lane: account, time of the period (epoch ms), number. */
+type StoredCount = [accountId: string, at: number, messages: number];
+
+export function createFailoverCap({ clock, wallClock = clock, stored }: FailoverCapOptions): FailoverCap {
   const accounts = createLru<{ attempts: HourCount; messages: HourCount }>(MAX_ACCOUNTS);
   const all = createHourCount(clock);
+  /** Accounts with messages in the last hour, and others that had some earlier. */
+  const changed = new Set<string>();
 
   function countsOf(accountId: string) {
     const known = accounts.get(accountId);
@@ -37,6 +56,36 @@ export function createFailoverCap(clock: Clock): FailoverCap {
     const counts = { attempts: createHourCount(clock), messages: createHourCount(clock) };
     accounts.set(accountId, counts);
     return counts;
+  }
+
+  for (const [accountId, at, messages] of readCounts(stored ?? null)) {
+    // A time in the future is that of a clock that was set back: it counts as now.
+    const ageMs = Math.max(0, wallClock.now() - at);
+    all.add(messages, ageMs);
+    if (accountId === NOBODY) continue;
+    countsOf(accountId).messages.add(messages, ageMs);
+    changed.add(accountId);
+  }
+
+  function toStored(): StoredCount[] {
+    const now = wallClock.now();
+    // The end of the period: a count that is stored after each of many restarts must not become older than it is.
+    const timeOf = (slot: number) => now - Math.max(0, clock.now() - ((slot + 1) * SLOT_MS - 1));
+    const rows: StoredCount[] = [];
+    const rest = new Map(all.list().map(({ slot, count }) => [slot, count]));
+    let accountsStored = 0;
+    for (const accountId of changed) {
+      const list = accounts.peek(accountId)?.messages.list() ?? [];
+      if (list.length === 0) changed.delete(accountId);
+      if (list.length === 0 || accountsStored >= MAX_STORED_ACCOUNTS) continue;
+      accountsStored++;
+      for (const { slot, count } of list) {
+        rows.push([accountId, timeOf(slot), count]);
+        rest.set(slot, (rest.get(slot) ?? 0) - count);
+      }
+    }
+    for (const [slot, count] of rest) if (count > 0) rows.push([NOBODY, timeOf(slot), count]);
+    return rows;
   }
 
   return {
@@ -47,41 +96,79 @@ export function createFailoverCap(clock: Clock): FailoverCap {
       if (messages.sum() >= Math.max(MIN_OF_ACCOUNT, Math.floor(attempts.sum() * share))) return false;
       messages.add();
       all.add();
+      if (changed.size < MAX_ACCOUNTS) changed.add(accountId);
       return true;
     },
+    stored: () => JSON.stringify(toStored()),
   };
 }
 
-/** Counts what happened in the last hour, in slots of five minutes. */
+/** Counts what happened in the last hour, in slots (periods) of five minutes. */
 interface HourCount {
-  add(): void;
+  /** Default: one, now. What is older than an hour is ignored. */
+  add(count?: number, ageMs?: number): void;
   sum(): number;
+  /** The numbers of the periods that have any. `slot`: see `slotAt`. */
+  list(): { slot: number; count: number }[];
 }
 
 function createHourCount(clock: Clock): HourCount {
   const slots = Array.from({ length: SLOTS }, () => 0);
-  let current = slotOf(clock);
+  let current = slotAt(clock.now());
 
-  function advance(): number {
-    const now = slotOf(clock);
+  /** Clears the slots of periods that have begun since the last call. */
+  function advance(): void {
+    const now = slotAt(clock.now());
     const passed = Math.min(now - current, SLOTS);
-    for (let n = 1; n <= passed; n++) slots[(current + n) % SLOTS] = 0;
+    for (let n = 1; n <= passed; n++) slots[indexOf(current + n)] = 0;
     current = Math.max(now, current);
-    return current % SLOTS;
   }
 
   return {
-    add: () => {
-      const slot = advance();
-      slots[slot] = (slots[slot] ?? 0) + 1;
+    add: (count = 1, ageMs = 0) => {
+      advance();
+      const slot = slotAt(clock.now() - ageMs);
+      if (current - slot >= SLOTS) return;
+      slots[indexOf(slot)] = (slots[indexOf(slot)] ?? 0) + count;
     },
     sum: () => {
       advance();
       return slots.reduce((total, count) => total + count, 0);
     },
+    list: () => {
+      advance();
+      return Array.from({ length: SLOTS }, (_, back) => {
+        const slot = current - back;
+        return { slot, count: slots[indexOf(slot)] ?? 0 };
+      }).filter(({ count }) => count > 0);
+    },
   };
 }
 
-function slotOf(clock: Clock): number {
-  return Math.floor(clock.now() / SLOT_MS);
+function slotAt(ms: number): number {
+  return Math.floor(ms / SLOT_MS);
+}
+
+/** A slot before the origin of the clock is negative. */
+function indexOf(slot: number): number {
+  return ((slot % SLOTS) + SLOTS) % SLOTS;
+}
+
+/** Reads what `stored` wrote; what has another form is left out. */
+function readCounts(text: string | null): StoredCount[] {
+  if (text === null) return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Counts of one hour: a damaged text costs nothing more than those.
+    return [];
+  }
+  return Array.isArray(value) ? value.filter(isStoredCount) : [];
+}
+
+function isStoredCount(value: unknown): value is StoredCount {
+  if (!Array.isArray(value)) return false;
+  const [accountId, at, messages]: unknown[] = value;
+  return typeof accountId === 'string' && Number.isFinite(at) && Number.isSafeInteger(messages);
 }

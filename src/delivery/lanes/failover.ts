@@ -18,6 +18,9 @@ export interface FailoverDeps {
   config: Pick<Config, 'delivery' | 'secondary' | 'regions'>;
   /** Monotonic. */
   clock: Clock;
+  wallClock: Clock;
+  /** Has the counts of the cap. */
+  settings: Pick<Tables['settings'], 'get'>;
 }
 
 /** Attempts without a connection after which a message changes its lane. */
@@ -31,8 +34,11 @@ const BEFORE_DATA: ReadonlySet<SmtpPhase> = new Set([
   'rcpt',
 ]);
 
-export function createFailover({ config, clock }: FailoverDeps): Failover {
-  const cap = createFailoverCap(clock);
+/** Name of the setting with the messages that changed their lane in the last hour. */
+const COUNTS = 'delivery.failovers';
+
+export function createFailover({ config, clock, wallClock, settings }: FailoverDeps): Failover {
+  const cap = createFailoverCap({ clock, wallClock, stored: settings.get(COUNTS) });
 
   /** Whether the message may use the secondary lane at all. */
   function isEligible(tables: Tables, message: MessageRow): boolean {
@@ -57,6 +63,7 @@ export function createFailover({ config, clock }: FailoverDeps): Failover {
       const { share, perHour } = config.secondary;
       // A unit of work that is repeated counts again: the cap then admits fewer messages, never more.
       const isAdmitted = cap.take(message.account_id, { share, perHour });
+      if (isAdmitted) tables.settings.put(COUNTS, cap.stored());
       const { message_id: messageId, account_id: accountId } = message;
       return { cause, isAdmitted, messageId, accountId, reply: result.reply.text };
     },

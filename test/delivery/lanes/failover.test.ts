@@ -34,7 +34,8 @@ function setup({ egress = SECOND_POOL, secondary, routes = [], altStatus = 'ACTI
   });
   db.prepare('UPDATE domains SET alt_status = ?').run(altStatus);
   const observed: string[] = [];
-  const failover = createFailover({ config, clock });
+  const deps = { config, clock, wallClock: clock, settings: tables.settings };
+  let failover = createFailover(deps);
   const log = createLog({ level: 'silent', hashAddresses: true });
   const message = enqueue(tables, clock.now(), { recipient: 'a@one.test' });
   let attempts = 0;
@@ -76,7 +77,18 @@ function setup({ egress = SECOND_POOL, secondary, routes = [], altStatus = 'ACTI
   };
   const unreachable = (phase: SmtpPhase = 'connect') =>
     decide({ conclusion: 'unreachable', phase, reply: null });
-  return { decide, replied, unreachable, observed, tables, message, db };
+  return {
+    decide,
+    replied,
+    unreachable,
+    observed,
+    tables,
+    message,
+    db,
+    restart: () => {
+      failover = createFailover(deps);
+    },
+  };
 }
 
 describe('a reply', () => {
@@ -166,6 +178,14 @@ describe('a message stays in its lane', () => {
     expect(replied(LISTED)).toBeNull();
     expect(observed).toEqual(['listing', 'capped']);
   });
+});
+
+it('counts towards the cap after a restart', () => {
+  const { replied, observed, restart } = setup({ secondary: { type: 'builtin', perHour: 1 } });
+  expect(replied(LISTED)).toBe('listing');
+  restart();
+  expect(replied(LISTED)).toBeNull();
+  expect(observed).toEqual(['listing', 'capped']);
 });
 
 it('a relay is an alternative to every pool', () => {
