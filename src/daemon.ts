@@ -495,6 +495,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     collectDefaultMetrics({ register: registry });
     undo.push(measureEventLoopDelay(registry));
     registerDeliveryGauges(registry, delivery, holds);
+    storage.setOnSchedule(delivery.waitingForWarmup);
     registerListenerCertificates(registry, config);
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, rateLimitsOf(config.limits));

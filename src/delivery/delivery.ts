@@ -101,6 +101,8 @@ export interface Delivery {
   egressProblems(): EgressProblem[];
   /** Warm-ups with a limit today, those with the most messages first. */
   warmupUse(): WarmupUse[];
+  /** Keys of the queue whose mail waits for the quota of a warm-up. */
+  waitingForWarmup(): QueueKey[];
   /** Controls of the operator that are in force. */
   controls: Pick<Controls, 'list' | 'refresh'>;
   /** What only this process knows about queued mail. */
@@ -318,6 +320,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     egress: pools,
     controls,
     claims,
+    egressObstacle: targets.egressObstacle,
     sessions: () => ({ used: flights.count(), limit: connections }),
     stopped: () => recording.unrecorded() ?? stalled(),
   });
@@ -367,6 +370,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     egressObstacle: targets.egressObstacle,
     egressProblems: egress.problems,
     warmupUse: egress.warmupUse,
+    waitingForWarmup: reader.waitingForWarmup,
     reload: (passwords, proxyPasswords) => {
       jobs.usePasswords(passwords);
       proxies.usePasswords(proxyPasswords);

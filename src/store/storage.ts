@@ -6,6 +6,7 @@ import { ensureLocation, instanceIn, requireOriginal, settle } from './backup/id
 import { type DaemonLock, openDatabase } from './database.ts';
 import { Superseded } from './failure.ts';
 import type { CountedMessages } from './messages/hourly-counts.ts';
+import type { QueueKey } from './messages/queue.ts';
 import { type BackgroundStep, createBackgroundSteps } from './migrate/background-steps.ts';
 import { registerBacklogMetrics } from './monitoring/backlog-metrics.ts';
 import {
@@ -31,6 +32,8 @@ export interface Storage {
   generation: number;
   /** The installation; copies of the database have the same id. */
   instanceId: string;
+  /** Sets which keys of the queue wait on a schedule: their mail is not late (`postrider_queue_oldest_due_seconds`). */
+  setOnSchedule(keys: () => readonly QueueKey[]): void;
   /** Commits the units of work that wait, ends reads in progress and closes the database. */
   close(): Promise<void>;
 }
@@ -149,10 +152,20 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
       observe: registerStepCounter(registry),
     });
     registerStorageGauges({ registry, pool, backgroundSteps, file: db.name, dataDir });
-    registerBacklogMetrics({ registry, reader: pool, clock });
+    let onSchedule: () => readonly QueueKey[] = () => [];
+    registerBacklogMetrics({ registry, reader: pool, clock, onSchedule: () => onSchedule() });
     backgroundSteps.start();
     closeSteps.push(() => backgroundSteps.stop());
-    return { tables, reader: pool, writer, ...started, close };
+    return {
+      tables,
+      reader: pool,
+      writer,
+      ...started,
+      setOnSchedule: (keys) => {
+        onSchedule = keys;
+      },
+      close,
+    };
   } catch (error) {
     await close();
     throw error;

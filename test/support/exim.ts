@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startChild } from './child.ts';
@@ -19,6 +19,8 @@ export interface Exim {
   hostname: string;
   host: string;
   port: number;
+  /** The text of a mailbox in mbox form; '' when it has no mail. Resolves when the queue is empty. */
+  mailbox(user: string): Promise<string>;
   log(): Promise<string>;
   stop(): Promise<void>;
 }
@@ -50,10 +52,17 @@ export async function startExim(options: {
   domain: string;
   mailboxes: string[];
   host?: string;
+  /** Default: a free one. */
+  port?: number;
+  /** Lines of the main part of its configuration, and of the ACL at RCPT before the others. */
+  main?: string;
+  acl?: string;
+  /** Octets of a mailbox. Default: 10, so that every mailbox is over quota. */
+  quota?: number;
   reportsTo: { host: string; port: number };
 }): Promise<Exim> {
   const { hostname, host = '127.0.0.1' } = options;
-  const port = await freePort(host);
+  const port = options.port ?? (await freePort(host));
   const dir = await mkdtemp(join(tmpdir(), 'postrider-exim-'));
   await chmod(dir, 0o755);
   for (const folder of ['etc', 'etc/exim4', 'spool', 'log', 'mail']) await mkdir(join(dir, folder));
@@ -78,6 +87,13 @@ export async function startExim(options: {
     hostname,
     host,
     port,
+    mailbox: async (user) => {
+      await eventually('Exim to have an empty queue', async () => {
+        const files = await readdir(join(dir, 'spool/input'), { recursive: true }).catch(() => []);
+        return files.every((file) => !file.endsWith('-H') && !file.endsWith('-D'));
+      });
+      return readFile(join(dir, 'mail', user), 'latin1').catch(() => '');
+    },
     log,
     stop: async () => {
       await child.kill('SIGTERM');
@@ -101,9 +117,23 @@ function configuration(options: {
   mailboxes: string[];
   host: string;
   port: number;
+  main?: string;
+  acl?: string;
+  quota?: number;
   reportsTo: { host: string; port: number };
 }): string {
-  const { dir, hostname, domain, mailboxes, host, port, reportsTo } = options;
+  const {
+    dir,
+    hostname,
+    domain,
+    mailboxes,
+    host,
+    port,
+    reportsTo,
+    main = '',
+    acl = '',
+    quota = 10,
+  } = options;
   return `
 primary_hostname = ${hostname}
 exim_path = ${program()}
@@ -112,14 +142,16 @@ log_file_path = ${dir}/log/%s
 keep_environment =
 local_interfaces = ${host}
 daemon_smtp_ports = ${port}
-tls_advertise_hosts =
+${main.includes('tls_advertise_hosts') ? '' : 'tls_advertise_hosts ='}
 host_lookup =
 rfc1413_query_timeout = 0s
 acl_smtp_rcpt = rcpt
 delay_warning = 2s:1h
+${main}
 
 begin acl
 rcpt:
+${acl}
   accept domains = ${domain}
   deny message = relay not permitted
 
@@ -146,7 +178,7 @@ begin transports
 mailbox:
   driver = appendfile
   file = ${dir}/mail/$local_part_data
-  quota = 10
+  quota = ${quota}
   user = ${DELIVERY_USER}
   group = ${DELIVERY_USER}
 reports:

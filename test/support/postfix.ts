@@ -3,7 +3,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { selfSigned } from './certificates.ts';
+import { type Certificate, selfSigned } from './certificates.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 import { findProgram } from './required-programs.ts';
@@ -29,6 +29,8 @@ export interface Postfix {
   mail(mailbox: string): Promise<Buffer[]>;
   /** Waits until the mailbox has `count` messages. */
   waitForMail(mailbox: string, count: number): Promise<Buffer[]>;
+  /** Resolves when everything that was accepted is delivered. */
+  idle(): Promise<void>;
   log(): Promise<string>;
   stop(): Promise<void>;
 }
@@ -42,6 +44,10 @@ export interface PostfixOptions {
   hostname: string;
   mailboxes: string[];
   host?: string;
+  /** Default: a free one. */
+  port?: number;
+  /** Of its certificate. Default: a self-signed one. */
+  certificate?: Certificate;
   /** Further parameters of main.cf. */
   parameters?: Record<string, string>;
   accepts?: {
@@ -54,7 +60,7 @@ export interface PostfixOptions {
 
 export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   const { hostname, mailboxes, host = '127.0.0.1', parameters = {}, accepts } = options;
-  const port = await freePort(host);
+  const port = options.port ?? (await freePort(host));
   const dir = await mkdtemp(join(tmpdir(), 'postrider-postfix-'));
   const config = join(dir, 'etc');
   const logFile = join(dir, 'log');
@@ -64,7 +70,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   await chown(join(dir, 'mail'), DELIVERY_USER, DELIVERY_USER);
   await chown(join(dir, 'data'), await numericId('postfix'), 0);
 
-  const { key, cert } = selfSigned([hostname]);
+  const { key, cert } = options.certificate ?? selfSigned([hostname]);
   await writeFile(join(config, 'server.pem'), key + cert, { mode: 0o600 });
   await writeFile(
     join(config, 'mailboxes'),
@@ -111,6 +117,12 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
       });
       return mail(mailbox);
     },
+    idle: () =>
+      eventually('Postfix to have an empty queue', async () => {
+        const queues = ['maildrop', 'incoming', 'active', 'deferred'].map((name) => join(dir, 'queue', name));
+        const files = await Promise.all(queues.map((queue) => readdir(queue)));
+        return files.flat().length === 0;
+      }).then(() => undefined),
     log,
     stop: async () => {
       process.off('exit', abortOnExit);

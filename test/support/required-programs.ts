@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { eximFault } from './exim.ts';
 
 /**
  * External programs that an end-to-end test needs. On a developer's machine a test whose programs are missing is
@@ -13,6 +14,7 @@ export type Program =
   | 'knot'
   | 'kdig'
   | 'postfix'
+  | 'exim'
   | 'unbound'
   | 'dante'
   | 'dkimpy'
@@ -93,6 +95,7 @@ const FAULTS: Record<Program, () => string | null> = {
   postfix: () =>
     findPrograms('Postfix (package postfix)', ['postfix', 'postconf']) ??
     (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),
+  exim: eximFault,
   unbound: () =>
     findPrograms('Unbound (package unbound)', ['unbound']) ??
     findPrograms('kdig and keymgr (packages knot-dnsutils, knot)', ['kdig', 'keymgr']),

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -17,6 +17,8 @@ export default function useTemporaryFolder(project: TestProject): () => void {
   const parent = hasMemory() ? MEMORY : tmpdir();
   removeLeftovers(parent);
   const folder = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
+  // Mail servers that tests start have users of their own, which need to reach their folders below this one.
+  chmodSync(folder, 0o711);
   project.config.env = { ...project.config.env, TMPDIR: folder, SQLITE_TMPDIR: folder };
   return () => rmSync(folder, { recursive: true, force: true });
 }

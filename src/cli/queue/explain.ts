@@ -158,13 +158,15 @@ function routeLines(route: NonNullable<Explained['route']>): string[] {
 }
 
 function siteLines(site: z.output<typeof siteSchema>): string[] {
-  const { connections, readAhead, suspendedUntil, pause, waitingKeys } = site;
+  const { connections, readAhead, suspendedUntil, limitedUntil, pause, waitingKeys } = site;
   const state =
     pause !== null
       ? `paused: ${pause.reason}`
       : suspendedUntil !== null
         ? `suspended until ${suspendedUntil}`
-        : 'active';
+        : limitedUntil !== null
+          ? `asked to send less until ${limitedUntil}`
+          : 'active';
   return [
     `Site ${site.site}: ${state}`,
     `  connections ${connections.used} of ${connections.allowed} (limit ${connections.limit}), read ahead ${readAhead.transactional} transactional and ${readAhead.marketing} marketing, ${waitingKeys} queues waiting`,

@@ -65,9 +65,11 @@ export interface ExplainedRoute {
   failure: string | null;
 }
 
-export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'pause'> {
+export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'limitedMs' | 'pause'> {
   /** ISO 8601; null: it is not suspended. */
   suspendedUntil: string | null;
+  /** ISO 8601: when it gets mail again, because it asked to send less; null: it gets mail. */
+  limitedUntil: string | null;
   pause: QueueControl | null;
 }
 
@@ -130,10 +132,11 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
 }
 
 export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
-  const { suspendedMs, pause, ...site } = facts;
+  const { suspendedMs, limitedMs, pause, ...site } = facts;
   return {
     ...site,
     suspendedUntil: suspendedMs === 0 ? null : iso(clock.now() + suspendedMs),
+    limitedUntil: limitedMs === 0 ? null : iso(clock.now() + limitedMs),
     pause: pause === null ? null : presentControl(pause),
   };
 }

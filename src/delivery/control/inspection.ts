@@ -1,5 +1,6 @@
 import type { QueuedMessage } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
+import type { EgressObstacle } from '../egress/ticket.ts';
 import type { DeliveryPath, DeliveryPaths } from '../lanes/paths.ts';
 import type { EgressPools } from '../routing/egress.ts';
 import type { RouteCache } from '../routing/route-cache.ts';
@@ -8,6 +9,7 @@ import type { Claims } from '../scheduling/claims.ts';
 import type { Parking } from '../scheduling/parking.ts';
 import type { Site } from '../scheduling/site.ts';
 import type { Sites } from '../scheduling/sites.ts';
+import type { Targets } from '../scheduling/targets.ts';
 import type { Controls } from './controls.ts';
 
 /** What only the running daemon knows about queued mail. It changes nothing and begins no lookup. */
@@ -26,6 +28,10 @@ export interface MessageFacts {
   /** Null: it is not known; it is looked up when the message is read. */
   route: RouteResult | null;
   site: SiteFacts | null;
+  /** Ms for which the site takes no mail of the account, because it asked to send less of it; 0: it does. */
+  accountPausedMs: number;
+  /** The source address that it waits for; null: it waits for none. */
+  obstacle: EgressObstacle | null;
   /** Its domain or account is parked; null: neither is. */
   parked: { kind: 'domain' | 'account'; ms: number } | null;
   /** It is read ahead, and waits in memory for a connection. */
@@ -37,6 +43,8 @@ export interface SiteFacts {
   pool: string;
   /** Ms until it is probed; 0: it is not suspended. */
   suspendedMs: number;
+  /** Ms until it gets mail again, because it asked to send less; 0: it gets mail. */
+  limitedMs: number;
   pause: QueueControlRow | null;
   /** `limit`: of its profile; `allowed`: now, fewer after an outage. */
   connections: { used: number; allowed: number; limit: number };
@@ -54,6 +62,7 @@ export interface InspectionDeps {
   egress: Pick<EgressPools, 'ipv6Of'>;
   controls: Pick<Controls, 'ofSite'>;
   claims: Pick<Claims, 'has'>;
+  egressObstacle: Targets['egressObstacle'];
   sessions(): { used: number; limit: number };
   stopped(): string | null;
 }
@@ -67,6 +76,7 @@ export function createInspection(deps: InspectionDeps): Inspection {
     site: site.key,
     pool: site.pool,
     suspendedMs: Math.ceil(site.suspendedMs()),
+    limitedMs: Math.ceil(site.pausedMs()),
     pause: controls.ofSite(site),
     connections: { ...site.connections(), limit: site.profile.connections },
     readAhead: { transactional: site.backlogSize(0), marketing: site.backlogSize(1) },
@@ -87,6 +97,8 @@ export function createInspection(deps: InspectionDeps): Inspection {
         path,
         route,
         site: site === null ? null : factsOf(site),
+        accountPausedMs: site === null ? 0 : Math.ceil(site.accountPausedMs(message.account_id)),
+        obstacle: deps.egressObstacle(message),
         parked:
           domainMs > 0
             ? { kind: 'domain', ms: domainMs }

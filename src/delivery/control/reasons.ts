@@ -21,6 +21,10 @@ export interface WaitReason {
     | 'no_route'
     | 'route_unknown'
     | 'site_suspended'
+    | 'site_limited'
+    | 'account_limited'
+    | 'warmup'
+    | 'address_unusable'
     | 'site_busy'
     | 'sessions_used'
     | 'in_line';
@@ -115,7 +119,10 @@ function liveReasons(
     reasons.push(
       reason('no_route', routeFailureText(queued.destination, facts.route.failure), null, ROUTE_REMEDY),
     );
-  else if (facts.site !== null) reasons.push(...siteReasons(facts.site, until));
+  else {
+    if (facts.site !== null) reasons.push(...siteReasons(facts.site, until));
+    reasons.push(...limitReasons(queued, facts, until));
+  }
   const sessions = inspection.sessions();
   if (sessions.used >= sessions.limit)
     reasons.push(
@@ -124,6 +131,36 @@ function liveReasons(
         `All ${sessions.limit} sessions are in use (delivery.connections).`,
         null,
         'Raise delivery.connections if this lasts, and the limit of open files with it.',
+      ),
+    );
+  return reasons;
+}
+
+/** What delays the mail of an account at a site, or its source address. */
+function limitReasons(
+  { destination }: ListedInQueue,
+  { accountPausedMs, obstacle }: MessageFacts,
+  until: (ms: number) => string,
+): WaitReason[] {
+  const reasons: WaitReason[] = [];
+  if (accountPausedMs > 0)
+    reasons.push(
+      reason(
+        'account_limited',
+        `The mail hosts of ${destination} asked to send less mail of this account.`,
+        until(accountPausedMs),
+        'Read the last replies: complaints or content of this sender are usually the cause.',
+      ),
+    );
+  if (obstacle !== null)
+    reasons.push(
+      reason(
+        obstacle.kind === 'warmup' ? 'warmup' : 'address_unusable',
+        `It ${obstacle.text}.`,
+        iso(obstacle.until),
+        obstacle.kind === 'warmup'
+          ? 'To send it today: another address in the pool, or "postrider warmup skip".'
+          : 'Run "postrider doctor": it checks the addresses and proxies.',
       ),
     );
   return reasons;
@@ -145,6 +182,15 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
         `The mail hosts of the site ${site.site} could not be reached; one connection tries them at ${until(site.suspendedMs)}.`,
         until(site.suspendedMs),
         'If other sites are reachable, the cause is on their side. Else run "postrider doctor".',
+      ),
+    ];
+  if (site.limitedMs > 0)
+    return [
+      reason(
+        'site_limited',
+        `The mail hosts of the site ${site.site} asked to send less; it gets mail again at ${until(site.limitedMs)}.`,
+        until(site.limitedMs),
+        'Read the last replies; the rate adapts by itself.',
       ),
     ];
   const { used, allowed, limit } = site.connections;

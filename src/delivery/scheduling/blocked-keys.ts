@@ -1,18 +1,19 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 import { type QueueKey, queueKeyText } from '../../store/messages/queue.ts';
+import type { EgressObstacle } from '../egress/ticket.ts';
 
 /**
  * Queue keys whose mail waits for a source address. They are not read for a while, so that a campaign that waits for
  * tomorrow costs no reads; their messages stay ready in the queue.
  */
 export interface BlockedKeys {
-  /** `text`: why the mail of the key waits. */
-  add(key: QueueKey, waitMs: number, text: string): void;
+  /** `obstacle`: why the mail of the key waits. */
+  add(key: QueueKey, waitMs: number, obstacle: Pick<EgressObstacle, 'kind' | 'text'>): void;
   /** Whether the key is not to be read now. `keyText`: see `queueKeyText`. */
   has(keyText: string): boolean;
   delete(keyText: string): void;
   /** A copy. */
-  list(): { key: QueueKey; text: string }[];
+  list(): { key: QueueKey; kind: EgressObstacle['kind']; text: string }[];
   /** Forgets keys that were not blocked again. */
   sweep(): void;
 }
@@ -25,12 +26,15 @@ const MAX_BLOCKED = 10_000;
 
 /** `clock`: monotonic. */
 export function createBlockedKeys(clock: Clock): BlockedKeys {
-  const blocked = new Map<string, { key: QueueKey; until: number; text: string }>();
+  const blocked = new Map<
+    string,
+    { key: QueueKey; until: number; kind: EgressObstacle['kind']; text: string }
+  >();
   return {
-    add: (key, waitMs, text) => {
+    add: (key, waitMs, { kind, text }) => {
       const keyText = queueKeyText(key);
       if (blocked.size >= MAX_BLOCKED && !blocked.has(keyText)) return;
-      blocked.set(keyText, { key, until: clock.now() + Math.min(waitMs, MAX_WAIT_MS), text });
+      blocked.set(keyText, { key, until: clock.now() + Math.min(waitMs, MAX_WAIT_MS), kind, text });
     },
     has: (keyText) => blocked.size > 0 && (blocked.get(keyText)?.until ?? 0) > clock.now(),
     delete: (keyText) => void blocked.delete(keyText),

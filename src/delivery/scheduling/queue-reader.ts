@@ -37,6 +37,8 @@ export interface QueueReader {
   expiring(key: QueueKey, site: Site): Generator<void, void>;
   /** Fails the expired messages of the keys that wait for a source address, likewise. */
   expiringBlocked(): Generator<void, void>;
+  /** The keys whose mail waits for the quota of a warm-up: at most `MAX_BLOCKED`. */
+  waitingForWarmup(): QueueKey[];
   /** Number of keys that cannot be read now. */
   unreadable(): number;
   /** Forgets keys that were unreadable and have no more mail. */
@@ -189,7 +191,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
       leases.postpone(message, Math.min(waitMs, leftMs));
       return 'message';
     }
-    blocked.add(key, waitMs, obstacle.text);
+    blocked.add(key, waitMs, obstacle);
     return 'key';
   }
 
@@ -268,6 +270,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
     },
     expiring,
     expiringBlocked,
+    waitingForWarmup: () => blocked.list().flatMap(({ key, kind }) => (kind === 'warmup' ? [key] : [])),
     unreadable: () => quarantine.size,
     sweep: () => {
       const before = monotonic.now() - MAX_QUARANTINE_MS;

@@ -43,6 +43,8 @@ export interface StsPoliciesDeps {
   observe?: ((result: 'fetched' | StsFetchFailureType) => void) | undefined;
   /** How long a route waits for a fetch, ms. */
   maxWaitMs?: number;
+  /** How often policies that are due are refreshed, ms. Default: one minute. */
+  refreshIntervalMs?: number;
 }
 
 export type StsFetchFailureType = Extract<StsFetchResult, { kind: 'failed' }>['type'];
@@ -63,6 +65,7 @@ const UNUSED_MS = 30 * DAY;
 
 export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   const { clock, log, resolver, tables, writer, fetcher, maxWaitMs = MAX_WAIT_MS } = deps;
+  const { refreshIntervalMs = REFRESH_INTERVAL_MS } = deps;
   const queue = new PQueue({ concurrency: MAX_FETCHES });
   const inProgress = new Map<string, Promise<StsLookup>>();
   /** By domain and id. */
@@ -70,8 +73,8 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   const loop = createLoop({
     name: 'mta-sts-refresh',
     run: refreshSome,
-    intervalMs: REFRESH_INTERVAL_MS,
-    firstMs: REFRESH_INTERVAL_MS,
+    intervalMs: refreshIntervalMs,
+    firstMs: refreshIntervalMs,
     jitter: 0.2,
     log,
   });

@@ -2,6 +2,7 @@ import { Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../../core/clock.ts';
 import { gaugesOf } from '../../core/metrics.ts';
 import { ReadRejected } from '../failure.ts';
+import type { QueueKey } from '../messages/queue.ts';
 import { NO_ACCOUNT, type Reader } from '../readers/reads.ts';
 import type { Backlog } from './backlog.ts';
 
@@ -9,6 +10,8 @@ export interface BacklogMetricsDeps {
   registry: Registry;
   reader: Reader;
   clock: Clock;
+  /** Keys of the queue whose mail is not late, because it waits for the schedule of a warm-up. Default: none. */
+  onSchedule?(): readonly QueueKey[];
   /** Monotonic milliseconds. Default: the process's. */
   now?(): number;
 }
@@ -46,7 +49,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
   );
   gauge(
     'postrider_queue_oldest_due_seconds',
-    'Age of the message that has been due longest and is not being sent; 0: none is due.',
+    'Age of the message that has been due longest, is not being sent and does not wait for the quota of a warm-up; 0: there is none.',
     async () => ageOf((await latest.get()).queue.oldestDue),
   );
   labelled(
@@ -113,7 +116,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
 }
 
 /** The result of the latest read, which is repeated when it is used after its time. */
-function createLatest({ reader, now = () => performance.now() }: BacklogMetricsDeps) {
+function createLatest({ reader, onSchedule = () => [], now = () => performance.now() }: BacklogMetricsDeps) {
   let backlog = EMPTY;
   const startedAt = now();
   let readAt: number | null = null;
@@ -123,7 +126,7 @@ function createLatest({ reader, now = () => performance.now() }: BacklogMetricsD
   async function read(): Promise<void> {
     const began = now();
     try {
-      backlog = await reader.table(NO_ACCOUNT, 'backlog', 'read');
+      backlog = await reader.table(NO_ACCOUNT, 'backlog', 'read', onSchedule());
       readAt = now();
     } catch (error) {
       // The other metrics are needed most when reads are slow; the age shows that these are old.

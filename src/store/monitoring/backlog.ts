@@ -1,5 +1,6 @@
 import type { Database } from '../database.ts';
-import { HELD } from '../messages/queue.ts';
+import { HELD, type QueueKey } from '../messages/queue.ts';
+import { idNumbers } from '../rows/id-numbers.ts';
 
 /** What waits in the queue and for webhooks, and the certificates that expire next: for metrics. */
 export interface Backlog {
@@ -12,7 +13,10 @@ export interface Backlog {
     waiting: number;
     /** Held until they are released, for example with a paused campaign. */
     held: number;
-    /** Due time of the message that has been due longest and is not being sent, epoch ms; null: none is due. */
+    /**
+     * Due time of the message that has been due longest, is not being sent and whose key does not wait on a schedule, epoch
+     * ms; null: there is none.
+     */
     oldestDue: number | null;
     /** The destinations with the most messages; estimates from a sample when the queue is long. */
     destinations: DestinationBacklog[];
@@ -33,7 +37,7 @@ export interface Backlog {
 export interface DestinationBacklog {
   destination: string;
   messages: number;
-  /** As in `Backlog`, of this destination. */
+  /** As in `Backlog`, of this destination, whatever it waits for. */
   oldestDue: number | null;
 }
 
@@ -57,6 +61,7 @@ const MAX_GROUPED_ROWS = 100_000;
  * within the time budget of reads. Grouping by destination has no index and sorts, so it uses a sample of a long queue.
  */
 export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
+  const { account } = idNumbers(db);
   const totals = db.prepare<[], QueueTotals>(`
     SELECT count(*) AS messages, coalesce(sum(ready = 1 AND lease IS NULL), 0) AS ready,
       coalesce(sum(lease IS NOT NULL), 0) AS sending, coalesce(sum(due_at = ${HELD}), 0) AS held,
@@ -78,13 +83,28 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
   const certificates = db.prepare<[number], { host: string; expiresAt: number }>(`
     SELECT host, not_after AS expiresAt FROM certificates WHERE not_after IS NOT NULL ORDER BY not_after LIMIT +?`);
 
-  function readQueue(): Backlog['queue'] {
+  const oldestDueExcept = db
+    .prepare<[string], number | null>(`
+      SELECT min(due_at) FROM queue WHERE seq > 0 AND ready = 1 AND lease IS NULL AND (lane, account, destination)
+        NOT IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))`)
+    .pluck();
+
+  function oldestDue(keys: readonly QueueKey[]): number | null {
+    const stored = keys.map(({ priority, account_id, destination }) => {
+      const found = account.find(account_id);
+      return [priority, typeof found === 'bigint' ? Number(found) : found, destination];
+    });
+    return oldestDueExcept.get(JSON.stringify(stored)) ?? null;
+  }
+
+  function readQueue(onSchedule: readonly QueueKey[]): Backlog['queue'] {
     const found = totals.get();
     if (found === undefined) throw new Error('an aggregate query returned no row');
     const { messages, ...states } = found;
     const step = Math.max(1, Math.ceil(messages / maxGroupedRows));
     return {
       ...states,
+      ...(onSchedule.length > 0 ? { oldestDue: oldestDue(onSchedule) } : {}),
       waiting: messages - states.ready - states.sending - states.held,
       destinations: byDestination.all({ step, limit: MAX_DESTINATIONS }),
     };
@@ -102,8 +122,9 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
   }
 
   return {
-    read: (): Backlog => ({
-      queue: readQueue(),
+    /** `onSchedule`: keys of the queue whose mail waits on a schedule. */
+    read: (onSchedule: readonly QueueKey[] = []): Backlog => ({
+      queue: readQueue(onSchedule),
       webhooks: readWebhooks(),
       certificates: certificates.all(MAX_CERTIFICATES),
     }),

@@ -58,6 +58,7 @@ function start({ maxWaitMs = 10_000, timeoutMs = 10_000 } = {}): StsPolicies & {
       timeoutMs,
     }),
     maxWaitMs,
+    refreshIntervalMs: 20,
   });
   onTestFinished(async () => {
     await policies.stop();
@@ -215,5 +216,48 @@ describe('a fetch fails', () => {
     respond();
     await expect.poll(() => store.tables.stsPolicies.get(DOMAIN)?.mode).toBe('enforce');
     expect(await policies.of(DOMAIN)).toEqual(ENFORCED);
+  });
+});
+
+describe('the refresh in the background', () => {
+  const row = () => store.tables.stsPolicies.get(DOMAIN);
+
+  it('fetches a policy again half its life before it expires, although its id is the same', async () => {
+    host.serve(DOMAIN, VALID, ENFORCE);
+    const policies = start();
+    await policies.of(DOMAIN);
+    const { expires_at = 0 } = row() ?? {};
+    policies.start();
+    ahead += 13 * HOUR;
+    await expect.poll(() => row()?.expires_at ?? 0).toBeGreaterThan(expires_at + 12 * HOUR);
+    expect(host.requests).toHaveLength(2);
+  });
+
+  it('keeps the policy and tries again an hour later while its host fails', async () => {
+    host.serve(DOMAIN, VALID, ENFORCE);
+    const policies = start();
+    await policies.of(DOMAIN);
+    host.serve(DOMAIN, VALID, (_, response) => void response.writeHead(503).end());
+    policies.start();
+    ahead += 13 * HOUR;
+    await expect.poll(() => row()?.refresh_at ?? 0).toBeGreaterThan(Date.now() + ahead + HOUR - MINUTE);
+    expect(host.requests).toHaveLength(2);
+    expect(await policies.of(DOMAIN)).toMatchObject(ENFORCED);
+    host.serve(DOMAIN, VALID, ENFORCE);
+    const { expires_at = 0 } = row() ?? {};
+    ahead += HOUR + MINUTE;
+    await expect.poll(() => row()?.expires_at ?? 0).toBeGreaterThan(expires_at);
+  });
+
+  it('lets a policy that no mail has used for 30 days expire', async () => {
+    host.serve(DOMAIN, VALID, policyText('enforce', ['mx.empfang.example'], 40 * 86_400));
+    const policies = start();
+    await policies.of(DOMAIN);
+    ahead += 31 * DAY;
+    policies.start();
+    await expect.poll(() => row()?.refresh_at).toBe(row()?.expires_at);
+    expect(host.requests).toHaveLength(1);
+    ahead += 10 * DAY;
+    await expect.poll(row).toBeNull();
   });
 });

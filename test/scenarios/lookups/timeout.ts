@@ -1,22 +1,8 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { deferredForLookup } from '../support/deferred-for-lookup.ts';
 
-export default {
+export default deferredForLookup({
   title: 'defers mail while the name server does not answer',
   settings: () => ({ 'dns.timeoutMs': 200 }),
-  hosts: { mx: {} },
-  zone: () => ({ '@': { '*': 'silent', MX: 'silent' } }),
-  messages: {
-    ada: {
-      attempts: [deferred('451 4.4.3', 'network-error', 5 * MINUTE), delivered('mx dot 250')],
-      status: 'delivered',
-    },
-  },
-  play: async (run) => {
-    await run.sendAll();
-    await run.settle();
-    await run.env.daemon.reload();
-    run.publish({ '@': { MX: ['10 mx'] } });
-  },
-} satisfies Scenario;
+  answer: 'silent',
+  withdrawsSettings: true,
+});

@@ -1,16 +1,3 @@
-import { bounced } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { forbiddenAddress } from '../support/forbidden-address.ts';
 
-export default {
-  title: 'never connects to the loopback address',
-  settings: () => ({ 'delivery.allowPrivateNetworks': false }),
-  hosts: {},
-  zone: () => ({ '@': { MX: ['10 mx'] }, mx: { A: ['127.0.0.1'] } }),
-  messages: {
-    ada: {
-      attempts: [bounced('554 5.4.4', 'invalid-domain')],
-      status: 'bounced',
-      lastEvent: { bounceType: 'soft', source: 'local', suppressed: false },
-    },
-  },
-} satisfies Scenario;
+export default forbiddenAddress('never connects to the loopback address', { A: '127.0.0.1' });

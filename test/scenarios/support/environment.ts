@@ -1,21 +1,48 @@
+import { randomInt } from 'node:crypto';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { DAY } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import type { AccountRow } from '../../../src/store/accounts.ts';
 import type { DomainStatus } from '../../../src/store/domains/domains.ts';
-import type { ApiClient, CreatedDomain, VerifiedDomain } from '../../support/api-client.ts';
+import type { ApiClient, CreatedDomain, DomainRecord, VerifiedDomain } from '../../support/api-client.ts';
 import { createAuthority } from '../../support/certificates.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
+import { type PolicyHost, startPolicyHost } from '../../support/policy-host.ts';
+import { startSignedZones } from '../../support/signed-zones.ts';
 import { createScenarioClock, type ScenarioClock } from './clock.ts';
+
+/** What a family needs beyond a daemon. */
+export interface EnvironmentOptions {
+  /** Settings of the daemon from the start on. */
+  settings?: Record<string, unknown>;
+  /** An HTTPS server for MTA-STS policies on port 443 of a loopback address, which needs root. */
+  policyHost?: boolean;
+  /** The lines of zones that Knot signs, by name. All queries go through a validating Unbound. */
+  signedZones?: (env: Pick<Environment, 'port' | 'addressOf'> & { policyAddress: string }) => Zones;
+  /** The zones of `signedZones` whose trust anchor is wrong. */
+  bogusZones?: readonly string[];
+  /** Activates the secondary lane of the transactional domain; `settings` has its source addresses or its relay. */
+  secondaryLane?: boolean;
+}
+
+type Zones = Record<string, readonly string[]>;
 
 /** What the scenarios of a family share: one daemon, its clock, and an account with two verified domains. */
 export interface Environment extends Pick<ScenarioClock, 'clock' | 'advance'> {
   daemon: InProcess;
+  /** Applies live settings on top of those of the family; without any, those of the family apply again. */
+  reload(changes?: Record<string, unknown>): Promise<void>;
   api: ApiClient;
   /** The port of all mail hosts. */
   port: number;
-  /** An address of 127.0.0.0/8 for another mail host. */
-  newAddress(): string;
+  /** The address of 127.0.0.0/8 of a mail host, which no other host has. */
+  addressOf(domain: string, label: string): string;
+  /** Throws when the family has none. */
+  policyHost(): PolicyHost;
   /** The subscription group of marketing mail. */
   groupId: string;
   /** As if the verification of the sending domain had this result. */
@@ -31,7 +58,7 @@ export const AUTHORITY = createAuthority('Scenario authority');
 
 export const SENDERS = { transactional: 'kunde.example', marketing: 'news.example' } as const;
 
-export async function startEnvironment(): Promise<Environment> {
+export async function startEnvironment(options: EnvironmentOptions = {}): Promise<Environment> {
   const { clock, monotonic, workerScript, advance } = createScenarioClock(AUTHORITY.cert);
   const errors: Record<string, unknown>[] = [];
   const reserved = await reservePort();
@@ -42,6 +69,8 @@ export async function startEnvironment(): Promise<Environment> {
       // Not reached on a busy machine.
       'readers.budget': '60s',
       'log.level': 'error',
+      ...(options.policyHost ? { 'delivery.tls.caFile': authorityFile() } : {}),
+      ...options.settings,
     },
     {
       clock,
@@ -54,6 +83,27 @@ export async function startEnvironment(): Promise<Environment> {
     },
   );
   const api = await daemon.account('Kunde');
+  const addresses = new Map<string, string>();
+  const addressOf = (domain: string, label: string): string => {
+    const name = `${label}.${domain}`;
+    const known = addresses.get(name) ?? addressNumber(addresses.size + 1);
+    addresses.set(name, known);
+    return known;
+  };
+  const policies = options.policyHost ? await startPolicyHost({ address: unusedAddress(), port: 443 }) : null;
+  const { signedZones, bogusZones = [] } = options;
+  const signed = signedZones
+    ? await startSignedZones(
+        daemon.dns.address,
+        signedZones({ port: reserved.port, addressOf, policyAddress: policies?.address ?? '' }),
+        { bogus: bogusZones },
+      )
+    : null;
+  const resolvers = signed === null ? {} : { 'dns.resolvers': [signed.address] };
+  const reload: Environment['reload'] = async (changes = {}) => {
+    await daemon.reload({ ...resolvers, ...changes });
+  };
+  await reload();
   const domainIds = {
     transactional: await verify(daemon, api, SENDERS.transactional, 'tx-local'),
     marketing: await verify(daemon, api, SENDERS.marketing, 'mk-local'),
@@ -62,17 +112,19 @@ export async function startEnvironment(): Promise<Environment> {
     '/web-setup/contacts/subscription-groups',
     { name: 'Readers' },
   );
-  let addresses = 0;
+  if (options.secondaryLane) await activateSecondaryLane(daemon, api, domainIds.transactional);
   return {
     daemon,
+    reload,
     api,
     clock,
     advance,
     errors,
     port: reserved.port,
-    newAddress: () => {
-      addresses++;
-      return `127.80.${Math.floor(addresses / 250)}.${1 + (addresses % 250)}`;
+    addressOf,
+    policyHost: () => {
+      if (policies === null) throw new Error('the family has no policy host');
+      return policies;
     },
     groupId: data.group.subscriptionGroupId,
     setDomainStatus: (domain, status) => {
@@ -89,9 +141,27 @@ export async function startEnvironment(): Promise<Environment> {
     },
     stop: async () => {
       await daemon.stop();
+      await signed?.stop();
+      await policies?.close();
       await reserved.release();
     },
   };
+}
+
+function addressNumber(number: number): string {
+  return `127.80.${Math.floor(number / 250)}.${1 + (number % 250)}`;
+}
+
+/** The file is removed with the folder of the daemon's run: temporary-files.ts. */
+function authorityFile(): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'postrider-authority-')), 'authority.pem');
+  writeFileSync(file, AUTHORITY.cert);
+  return file;
+}
+
+/** For a port below 1024, at which nobody else listens. */
+function unusedAddress(): string {
+  return `127.${randomInt(100, 255)}.${randomInt(255)}.7`;
 }
 
 /** All mail hosts use one port, each at its own address: it is reserved at 127.0.0.1, where nothing else listens. */
@@ -119,4 +189,18 @@ async function verify(daemon: InProcess, api: ApiClient, domain: string, useCase
   if (row === null) throw new Error(`${domain} is not stored`);
   daemon.tables.domains.update({ ...row, next_check_at: row.next_check_at + 1000 * DAY });
   return data.domainId;
+}
+
+/** Publishes the record of the secondary lane when it is known, and verifies the domain. */
+async function activateSecondaryLane(daemon: InProcess, api: ApiClient, domainId: string): Promise<void> {
+  const path = `/web-setup/domains/${domainId}`;
+  const record = await eventually('the record of the secondary lane', async () => {
+    const { data } = await api.get<{ dnsRecords: DomainRecord[] }>(`${path}/dns-records`);
+    const found = data.dnsRecords.find(({ purpose }) => purpose === 'Secondary DKIM');
+    return found === undefined || found.value === 'Creation in progress' ? null : found;
+  });
+  daemon.dns.publish([record]);
+  await daemon.publishPlatform();
+  const { data } = await api.post<{ altStatus: string }>(`${path}/verify`);
+  if (data.altStatus !== 'ACTIVE') throw new Error(`the secondary lane is ${data.altStatus}`);
 }

@@ -11,7 +11,21 @@ export interface MailHost {
   sink: Sink | null;
   /** A client waits there, for something that never comes. */
   isStalling(): boolean;
+  /** Everything that it has accepted, when it has delivered it. */
+  received(): Promise<readonly ReceivedMail[]>;
   close(): Promise<void>;
+}
+
+/** A message that a host accepted for one recipient; `raw` has CRLF. */
+export interface ReceivedMail {
+  to: readonly string[];
+  raw: string;
+}
+
+/** A real mail server. */
+export interface RealServer {
+  received(): Promise<readonly ReceivedMail[]>;
+  stop(): Promise<void>;
 }
 
 export async function startHost(
@@ -20,11 +34,15 @@ export async function startHost(
   at: { host: string; port: number },
 ): Promise<MailHost> {
   const address = at.host;
-  if (behavior === 'refused')
-    return { label, address, sink: null, isStalling: () => false, close: async () => {} };
+  const absent = { label, address, sink: null, isStalling: () => false, received: async () => [] };
+  if (behavior === 'refused') return { ...absent, close: async () => {} };
   if (behavior === 'unresponsive') {
     const close = await listenWithoutAccepting(at);
-    return { label, address, sink: null, isStalling: () => true, close };
+    return { ...absent, isStalling: () => true, close };
+  }
+  if ('start' in behavior) {
+    const server = await behavior.start(at);
+    return { ...absent, received: server.received, close: server.stop };
   }
   const sink = await startSink({ ...at, ...behavior });
   return {
@@ -32,6 +50,7 @@ export async function startHost(
     address,
     sink,
     isStalling: () => sink.sessions.some(({ stalled, closed }) => stalled && !closed),
+    received: async () => sink.messages,
     close: () => sink.close(),
   };
 }

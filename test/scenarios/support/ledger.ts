@@ -26,7 +26,7 @@ const SPREAD = 0.1;
 export async function checkLedger(run: RunningScenario, scenario: Scenario): Promise<void> {
   const users = Object.keys(scenario.messages);
   expect([...run.sent.keys()], 'accepted messages').toEqual(users);
-  const accepted = run.hosts.flatMap(({ sink }) => sink?.messages ?? []);
+  const accepted = (await Promise.all(run.hosts.map((host) => host.received()))).flat();
   const recipients = new Set<string>();
   for (const [user, expected] of Object.entries(scenario.messages)) {
     const message = await run.message(user);
@@ -69,6 +69,10 @@ function checkMessage(
   ).toEqual(expected.events ?? usualEvents(expected));
   if (expected.lastEvent !== undefined)
     expect(events.at(-1), `last event of ${user}`).toMatchObject(expected.lastEvent);
+  if (expected.tls !== undefined)
+    expect(attempts.at(-1)?.['sessions'], `encryption of ${user}`).toEqual([
+      expect.objectContaining({ tls: expect.objectContaining(expected.tls) }),
+    ]);
   const delays = events.filter(({ event }) => event === 'email_delayed');
   for (const [n, { wait }] of expected.attempts.entries()) {
     if (wait === undefined) continue;
@@ -109,7 +113,9 @@ function sessionText(run: RunningScenario, session: SessionData): string {
   const label = host.endsWith(`.${run.domain}`) ? host.slice(0, -run.domain.length - 1) : host;
   const encryption = tls === null ? '' : tls.verified ? ' TLS verified' : ' TLS';
   const code = reply === null ? '' : ` ${reply.code}`;
-  return `${label} ${phase}${code}${encryption}${error === null ? '' : `: ${error}`}`;
+  // The port is that of the family.
+  const cause = error?.replaceAll(`_${run.env.port}._tcp.`, '_25._tcp.');
+  return `${label} ${phase}${code}${encryption}${cause === undefined ? '' : `: ${cause}`}`;
 }
 
 function usualEvents({ attempts, status }: ExpectedMessage): string[] {

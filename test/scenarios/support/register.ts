@@ -1,16 +1,24 @@
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { faultsInEvents, readLedger } from '../../support/ledger.ts';
-import { type Environment, startEnvironment } from './environment.ts';
+import { type Program, requirePrograms } from '../../support/required-programs.ts';
+import { type Environment, type EnvironmentOptions, startEnvironment } from './environment.ts';
 import { checkLedger } from './ledger.ts';
 import { startScenario } from './run.ts';
 import type { ExpectedMessage, Scenario } from './scenario.ts';
+
+export interface FamilyOptions extends EnvironmentOptions {
+  /** Programs without which the family is skipped, or fails in CI. */
+  programs?: readonly Program[];
+}
 
 /**
  * Defines one test for each scenario file of a family, in alphabetical order, over one daemon; and at the end one that
  * compares the ledger of the whole family: every accepted message is final, and its events are in order.
  */
-export async function registerScenarios(family: string): Promise<void> {
+export async function registerScenarios(family: string, options: FamilyOptions = {}): Promise<void> {
+  const { programs = [], signedZones, ...environment } = options;
+  const required = requirePrograms(...programs);
   const folder = new URL(`../${family}/`, import.meta.url);
   const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
   const scenarios = await Promise.all(
@@ -20,13 +28,26 @@ export async function registerScenarios(family: string): Promise<void> {
     }),
   );
 
-  describe(family, () => {
+  const zonesOf: EnvironmentOptions['signedZones'] = ({ port, addressOf, policyAddress }) =>
+    Object.fromEntries(
+      scenarios.flatMap(({ name, scenario }) => {
+        const lines = signedLines(`${name}.example`, scenario, { port, addressOf, policyAddress });
+        return lines === null ? [] : [[`${name}.example`, lines]];
+      }),
+    );
+
+  describe.skipIf(required.missing)(`${family}${required.reason}`, () => {
     let env: Environment;
     let accepted = 0;
     /** Messages that end without an attempt have no `email_sent`. */
     const neverSent: string[] = [];
     beforeAll(async () => {
-      env = await startEnvironment();
+      env = await startEnvironment({
+        ...environment,
+        ...(signedZones === undefined
+          ? {}
+          : { signedZones: (names) => ({ ...zonesOf(names), ...signedZones(names) }) }),
+      });
     });
     afterAll(() => env?.stop());
 
@@ -56,4 +77,23 @@ export async function registerScenarios(family: string): Promise<void> {
       expect(env.errors).toEqual([]);
     });
   });
+}
+
+/** The zone of a signed destination; null: it is not signed. */
+function signedLines(
+  domain: string,
+  scenario: Scenario,
+  env: Parameters<NonNullable<EnvironmentOptions['signedZones']>>[0],
+): string[] | null {
+  if (scenario.signed === undefined) return null;
+  const address = (label: string) => env.addressOf(domain, label);
+  const labels = Object.keys(scenario.hosts);
+  return [
+    ...labels.map((label, index) => `@ 60 MX ${10 * (index + 1)} ${label}`),
+    ...labels.map((label) => `${label} 60 A ${address(label)}`),
+    ...(scenario.mtaSts === undefined
+      ? []
+      : ['_mta-sts 60 TXT "v=STSv1; id=1;"', `mta-sts 60 A ${env.policyAddress}`]),
+    ...scenario.signed({ domain, port: env.port, address, today: '' }),
+  ];
 }

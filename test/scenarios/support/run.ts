@@ -1,12 +1,12 @@
-import { SECOND } from '../../../src/core/clock.ts';
+import { iso, SECOND } from '../../../src/core/clock.ts';
 import type { ZoneRecordType } from '../../../src/dns/zone-record.ts';
 import type { MessageData, SendBody, SendData } from '../../support/api-client.ts';
 import type { DnsBehavior } from '../../support/dns-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Sink } from '../../support/smtp-sink.ts';
-import { type Environment, SENDERS } from './environment.ts';
+import { AUTHORITY, type Environment, SENDERS } from './environment.ts';
 import { type MailHost, startHost } from './hosts.ts';
-import type { ExpectedMessage, Scenario, Zone } from './scenario.ts';
+import type { ExpectedMessage, MtaSts, Scenario, Zone } from './scenario.ts';
 
 /** A scenario in progress. */
 export interface ScenarioRun {
@@ -18,6 +18,10 @@ export interface ScenarioRun {
   address(host: string): string;
   /** Publishes records of the destination in place of those of the same names and types. */
   publish(zone: Zone): void;
+  /** Applies settings in place of those of the scenario, until its end. */
+  configure(settings: Record<string, unknown>): Promise<void>;
+  /** Why the message waits, as the operator is told. */
+  explain(user: string): Promise<readonly WaitReason[]>;
   /** Sends a message, with further fields of the request; resolves with its id when it is accepted. */
   send(user: string, body?: SendBody): Promise<string>;
   sendAll(): Promise<void>;
@@ -58,7 +62,7 @@ export async function startScenario(
   const { daemon, api, clock } = env;
   const hosts: MailHost[] = [];
   for (const [label, behavior] of Object.entries(scenario.hosts))
-    hosts.push(await startHost(label, behavior, { host: env.newAddress(), port: env.port }));
+    hosts.push(await startHost(label, behavior, { host: env.addressOf(domain, label), port: env.port }));
   const accepted: string[] = [];
   const sent = new Map<string, string>();
 
@@ -70,8 +74,11 @@ export async function startScenario(
   const address = (label: string) => find(label).address;
   const publish = (zone: Zone) => publishZone(env, domain, zone);
   publish(hostRecords(hosts));
+  if (scenario.mtaSts) publishPolicy(env, domain, scenario.mtaSts);
   publish(scenario.zone?.(address) ?? {});
-  if (scenario.settings) await daemon.reload(scenario.settings({ domain, port: env.port, address }));
+  const today = iso(clock.now()).slice(0, 10);
+  let isConfigured = scenario.settings !== undefined;
+  if (scenario.settings) await env.reload(scenario.settings({ domain, port: env.port, address, today }));
 
   const expected = (user: string): ExpectedMessage => {
     const message = scenario.messages[user];
@@ -110,6 +117,16 @@ export async function startScenario(
     if (row === null || row.lease !== null) return false;
     return row.due_at > now || (isSuspended && message.expires_at > now);
   };
+  /** The reason for which a due message is not sent, if it lasts until time passes or the operator acts. */
+  const lastingReason = async ({ message }: OpenMessage): Promise<WaitReason | null> => {
+    const path = `/web-setup/queue/messages/${message.message_id}`;
+    const { data } = await api.get<{ reasons: WaitReason[] }>(path);
+    return data.reasons.find(({ code }) => LASTING.has(code)) ?? null;
+  };
+  const rests = async (each: OpenMessage): Promise<boolean> => {
+    if (each.row === null || each.row.lease !== null) return false;
+    return waits(each, false) || (await lastingReason(each)) !== null;
+  };
 
   const settle = async () => {
     await eventually(
@@ -122,7 +139,8 @@ export async function startScenario(
           return false;
         }
         const isSuspended = (await suspendedMs()) > 0;
-        return open().every((each) => waits(each, isSuspended));
+        if (open().every((each) => waits(each, isSuspended))) return true;
+        return (await Promise.all(left.map(rests))).every(Boolean) && open().length === left.length;
       },
       { everyMs: POLL_MS },
     );
@@ -131,6 +149,10 @@ export async function startScenario(
     const left = open();
     if (left.length === 0) return false;
     const times = left.flatMap(({ message, row }) => [row?.due_at ?? 0, message.expires_at]);
+    for (const each of left) {
+      const reason = waits(each, false) ? null : await lastingReason(each);
+      if (reason?.until) times.push(Date.parse(reason.until));
+    }
     const next = Math.min(...times.map((at) => at - clock.now()).filter((ms) => ms > 0));
     const suspended = await suspendedMs();
     const ms = suspended > 0 ? Math.min(next, suspended) : next;
@@ -147,6 +169,15 @@ export async function startScenario(
     sent,
     address,
     publish,
+    configure: async (settings) => {
+      isConfigured = true;
+      await env.reload(settings);
+    },
+    explain: async (user) => {
+      const path = `/web-setup/queue/messages/${sent.get(user) ?? user}`;
+      const { data } = await api.get<{ reasons: WaitReason[] }>(path);
+      return data.reasons;
+    },
     send,
     sink: (label) => {
       const { sink } = find(label);
@@ -178,14 +209,24 @@ export async function startScenario(
       ).then(() => undefined),
     close: async () => {
       await Promise.all(hosts.map((host) => host.close()));
-      if (scenario.settings) await daemon.reload();
+      if (isConfigured) await env.reload();
     },
   };
 }
 
+/** Of an explanation of the operator's API. */
+export interface WaitReason {
+  code: string;
+  text: string;
+  until: string | null;
+}
+
+/** Codes of reasons that last until time passes or the operator acts. */
+const LASTING = new Set(['paused', 'held', 'warmup', 'address_unusable', 'site_limited', 'account_limited']);
+
 /** Its columns and its row in the queue. */
 interface OpenMessage {
-  message: { status: string; expires_at: number };
+  message: { status: string; expires_at: number; message_id: string };
   row: { due_at: number; lease: number | null } | null;
 }
 
@@ -198,6 +239,19 @@ function hostRecords(hosts: readonly MailHost[]): Zone {
     '@': { MX: hosts.map(({ label }, index) => `${10 * (index + 1)} ${label}`) },
     ...Object.fromEntries(addresses),
   };
+}
+
+function publishPolicy(env: Environment, domain: string, { policy, certificate }: MtaSts): void {
+  const policies = env.policyHost();
+  announcePolicy(env, domain, '1');
+  env.daemon.dns.set(`mta-sts.${domain}`, 'A', [policies.address]);
+  const name = `mta-sts.${domain}`;
+  if (policy !== null) policies.serve(domain, certificate ?? AUTHORITY.issue([name]), policy);
+}
+
+/** Announces the MTA-STS policy of a destination with another id. */
+export function announcePolicy({ daemon }: Environment, domain: string, id: string): void {
+  daemon.dns.set(`_mta-sts.${domain}`, 'TXT', [`v=STSv1; id=${id};`]);
 }
 
 function publishZone({ daemon: { dns } }: Environment, domain: string, zone: Zone): void {

@@ -1,7 +1,9 @@
 import type { ZoneRecordType } from '../../../src/dns/zone-record.ts';
 import type { SendBody } from '../../support/api-client.ts';
+import type { Certificate } from '../../support/certificates.ts';
 import type { DnsBehavior } from '../../support/dns-server.ts';
 import type { SinkBehavior } from '../../support/smtp-sink-session.ts';
+import type { RealServer } from './hosts.ts';
 import type { ScenarioRun } from './run.ts';
 
 /**
@@ -20,6 +22,13 @@ export interface Scenario {
   zone?: (address: (host: string) => string) => Zone;
   /** Settings that a reload applies, by path; those of the daemon apply again after the scenario. */
   settings?: (names: SettingNames) => Record<string, unknown>;
+  /** The MTA-STS policy of the destination, announced with the id 1. Only in families with a policy host. */
+  mtaSts?: MtaSts;
+  /**
+   * The destination is a zone that Knot signs: lines of the zone file in addition to its MX hosts and their addresses,
+   * relative to the destination. Only in families with signed zones.
+   */
+  signed?: (names: SettingNames) => readonly string[];
   /** By local part, in the order in which they are sent. */
   messages: Record<string, ExpectedMessage>;
   /**
@@ -42,10 +51,26 @@ export interface SettingNames {
   /** The port of all hosts. */
   port: number;
   address: (host: string) => string;
+  /** The date of the daemon's clock in UTC: `2026-12-01`. */
+  today: string;
 }
 
-/** refused: nothing listens at the address. unresponsive: packets to it are not answered. */
-export type HostBehavior = 'refused' | 'unresponsive' | Partial<SinkBehavior>;
+export interface MtaSts {
+  /** The text of the policy. Null: its host has none. */
+  policy: string | null;
+  /** Of the policy host. Default: a valid one. */
+  certificate?: Certificate;
+}
+
+/**
+ * refused: nothing listens at the address. unresponsive: packets to it are not answered. `start`: a real mail server, see
+ * `real-servers.ts`.
+ */
+export type HostBehavior =
+  | 'refused'
+  | 'unresponsive'
+  | Partial<SinkBehavior>
+  | { start(at: { host: string; port: number }): Promise<RealServer> };
 
 /**
  * Behaviors by name and type. Names are relative to the destination, `@` is the destination itself. In values of MX and
@@ -69,6 +94,8 @@ export interface ExpectedMessage {
   events?: readonly string[];
   /** Fields of the last event. */
   lastEvent?: Record<string, unknown>;
+  /** Fields of the encryption of its last session. */
+  tls?: Record<string, unknown>;
   /** How many times the hosts accepted it. Default: once if it is delivered, else never. */
   accepted?: number;
 }

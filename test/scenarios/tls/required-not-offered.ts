@@ -1,30 +1,12 @@
-import { MINUTE } from '../../../src/core/clock.ts';
 import { selfSigned } from '../../support/certificates.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { deferredForTls, requiring } from '../support/deferred-for-tls.ts';
 
-export default {
+export default deferredForTls({
   title: 'defers mail when encryption is required and not offered, and sends nothing in plain text',
-  settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1, tls: 'required' }] }),
-  hosts: { mx: {} },
-  messages: {
-    ada: {
-      attempts: [
-        deferred(
-          '454 4.7.5',
-          'tls-failed',
-          5 * MINUTE,
-          'mx starttls: mx.required-not-offered.example does not offer STARTTLS',
-        ),
-        delivered('mx dot 250 TLS'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO QUIT', 'EHLO STARTTLS TLS EHLO MAIL RCPT DATA . QUIT'] },
-  play: async (run) => {
-    await run.sendAll();
-    await run.settle();
-    run.sink('mx').program({ tls: selfSigned(['mx.example']) });
-  },
-} satisfies Scenario;
+  settings: requiring('required'),
+  tls: null,
+  session: 'mx starttls: mx.required-not-offered.example does not offer STARTTLS',
+  connection: 'EHLO QUIT',
+  certificate: selfSigned(['mx.example']),
+  delivery: 'mx dot 250 TLS',
+});

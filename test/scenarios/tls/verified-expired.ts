@@ -1,30 +1,12 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { deferred, delivered } from '../support/attempts.ts';
+import { deferredForTls, requiring } from '../support/deferred-for-tls.ts';
 import { AUTHORITY } from '../support/environment.ts';
-import type { Scenario } from '../support/scenario.ts';
 
-export default {
+const NAMES = ['mx.verified-expired.example'];
+
+export default deferredForTls({
   title: 'defers mail when verification is required and the certificate has expired',
-  settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1, tls: 'verified' }] }),
-  hosts: { mx: { tls: AUTHORITY.issue(['mx.verified-expired.example'], new Date('2020-01-01')) } },
-  messages: {
-    ada: {
-      attempts: [
-        deferred(
-          '454 4.7.5',
-          'tls-failed',
-          5 * MINUTE,
-          'mx starttls: TLS handshake failed: certificate has expired',
-        ),
-        delivered('mx dot 250 TLS verified'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO STARTTLS', 'EHLO STARTTLS TLS EHLO MAIL RCPT DATA . QUIT'] },
-  play: async (run) => {
-    await run.sendAll();
-    await run.settle();
-    run.sink('mx').program({ tls: AUTHORITY.issue(['mx.verified-expired.example']) });
-  },
-} satisfies Scenario;
+  settings: requiring('verified'),
+  tls: AUTHORITY.issue(NAMES, new Date('2020-01-01')),
+  session: 'mx starttls: TLS handshake failed: certificate has expired',
+  certificate: AUTHORITY.issue(NAMES),
+});

@@ -1,30 +1,11 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { deferred, delivered } from '../support/attempts.ts';
+import { deferredForTls, requiring } from '../support/deferred-for-tls.ts';
 import { AUTHORITY } from '../support/environment.ts';
-import type { Scenario } from '../support/scenario.ts';
 
-export default {
+export default deferredForTls({
   title: 'defers mail when verification is required and the certificate is that of another host',
-  settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1, tls: 'verified' }] }),
-  hosts: { mx: { tls: AUTHORITY.issue(['mail.elsewhere.example']) } },
-  messages: {
-    ada: {
-      attempts: [
-        deferred(
-          '454 4.7.5',
-          'tls-failed',
-          5 * MINUTE,
-          "mx starttls: TLS handshake failed: Host: mx.verified-other-name.example. is not in the cert's altnames: DNS:mail.elsewhere.example",
-        ),
-        delivered('mx dot 250 TLS verified'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO STARTTLS', 'EHLO STARTTLS TLS EHLO MAIL RCPT DATA . QUIT'] },
-  play: async (run) => {
-    await run.sendAll();
-    await run.settle();
-    run.sink('mx').program({ tls: AUTHORITY.issue(['mx.verified-other-name.example']) });
-  },
-} satisfies Scenario;
+  settings: requiring('verified'),
+  tls: AUTHORITY.issue(['mail.elsewhere.example']),
+  session:
+    "mx starttls: TLS handshake failed: Host: mx.verified-other-name.example. is not in the cert's altnames: DNS:mail.elsewhere.example",
+  certificate: AUTHORITY.issue(['mx.verified-other-name.example']),
+});

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
 import { ReadRejected } from '../../../src/store/failure.ts';
-import { HELD } from '../../../src/store/messages/queue.ts';
+import { HELD, type QueueKey } from '../../../src/store/messages/queue.ts';
 import { backlogTable } from '../../../src/store/monitoring/backlog.ts';
 import { registerBacklogMetrics } from '../../../src/store/monitoring/backlog-metrics.ts';
 import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
@@ -39,6 +39,26 @@ describe('the backlog', () => {
         { destination: 'two.example', messages: 2, oldestDue: null },
       ],
     });
+  });
+
+  it('does not count mail as late whose key waits on a schedule', () => {
+    const { tables, clock } = startStore();
+    const now = clock.now();
+    enqueue(tables, now - 3 * MINUTE, { recipient: 'a@one.example' });
+    enqueue(tables, now - 2 * MINUTE, { recipient: 'b@two.example' });
+    enqueue(tables, now - MINUTE, { recipient: 'c@three.example' });
+    const [one, two, three] = ['one', 'two', 'three'].map(
+      (name): QueueKey => ({ priority: 0, account_id: 'acct_one', destination: `${name}.example` }),
+    );
+    if (one === undefined || two === undefined || three === undefined) throw new Error('three keys');
+    const oldest = (...keys: QueueKey[]) => tables.backlog.read(keys).queue.oldestDue;
+    expect(oldest()).toBe(now - 3 * MINUTE);
+    expect(oldest(one)).toBe(now - 2 * MINUTE);
+    expect(oldest(one, two)).toBe(now - MINUTE);
+    expect(oldest(one, two, three)).toBeNull();
+    // The other priority, and another account.
+    expect(oldest({ ...one, priority: 1 }, { ...one, account_id: 'acct_two' })).toBe(now - 3 * MINUTE);
+    expect(tables.backlog.read([one, two, three]).queue.ready).toBe(3);
   });
 
   it('estimates the destinations of a long queue from a sample', () => {

@@ -64,6 +64,7 @@ export const siteSchema = z
     site: z.string().describe('MX hosts or shaping profile, and the egress pool.'),
     pool: z.string(),
     suspendedUntil: z.iso.datetime().nullable(),
+    limitedUntil: z.iso.datetime().nullable().describe('It asked to send less until then.'),
     pause: controlSchema.nullable(),
     connections: z.object({
       used: z.int(),
@@ -81,6 +82,7 @@ export const EXAMPLE_SITE = {
   site: 'mx1.example.net,mx2.example.net via default',
   pool: 'default',
   suspendedUntil: null,
+  limitedUntil: null,
   pause: null,
   connections: { used: 10, allowed: 10, limit: 10 },
   readAhead: { transactional: 12, marketing: 0 },

@@ -1,0 +1,3 @@
+import { registerScenarios } from './support/register.ts';
+
+await registerScenarios('control');

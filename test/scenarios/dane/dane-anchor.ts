@@ -1,0 +1,15 @@
+import { createAuthority } from '../../support/certificates.ts';
+import { tlsaRecord } from '../../support/tlsa.ts';
+import { BY_DANE } from '../support/published-policies.ts';
+import type { Scenario } from '../support/scenario.ts';
+import { withTlsa } from '../support/signed-destination.ts';
+
+const UNKNOWN = createAuthority('An authority that nobody trusts');
+const { key, cert } = UNKNOWN.issue(['mx.dane-anchor.example']);
+
+export default {
+  title: 'verifies the certificate of an unknown authority by a record 2 1 1',
+  signed: withTlsa(tlsaRecord(2, UNKNOWN)),
+  hosts: { mx: { tls: { key, cert: cert + UNKNOWN.cert } } },
+  messages: { ada: BY_DANE },
+} satisfies Scenario;

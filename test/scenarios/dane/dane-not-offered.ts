@@ -1,0 +1,16 @@
+import { selfSigned } from '../../support/certificates.ts';
+import { tlsaRecord } from '../../support/tlsa.ts';
+import { deferredForTls } from '../support/deferred-for-tls.ts';
+import { withTlsa } from '../support/signed-destination.ts';
+
+const CERTIFICATE = selfSigned(['mx.dane-not-offered.example']);
+
+export default deferredForTls({
+  title: 'sends nothing in plain text to a host with TLSA records that does not offer STARTTLS',
+  signed: withTlsa(tlsaRecord(3, CERTIFICATE)),
+  tls: null,
+  session:
+    'mx starttls: mx.dane-not-offered.example does not offer STARTTLS (required by the TLSA records of _25._tcp.mx.dane-not-offered.example)',
+  connection: 'EHLO QUIT',
+  certificate: CERTIFICATE,
+});

@@ -1,0 +1,4 @@
+import { registerScenarios } from './support/register.ts';
+import { LANE_SETTINGS } from './support/secondary-lane.ts';
+
+await registerScenarios('lanes', { settings: LANE_SETTINGS, secondaryLane: true });
