@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs';
+import { chmodSync, mkdtempSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +46,10 @@ export function exim(options: RealServerOptions & { main?: string; acl?: string 
   return {
     start: async (at: { host: string; port: number }): Promise<RealServer> => {
       const { key, cert } = AUTHORITY.issue([hostname]);
-      const file = join(mkdtempSync(join(tmpdir(), 'postrider-exim-certificate-')), 'server.pem');
+      const folder = mkdtempSync(join(tmpdir(), 'postrider-exim-certificate-'));
+      // Exim reads it as a user of its own.
+      chmodSync(folder, 0o755);
+      const file = join(folder, 'server.pem');
       await writeFile(file, cert + key, { mode: 0o644 });
       const tls = `tls_advertise_hosts = *\ntls_certificate = ${file}\n`;
       const server = await startExim({
