@@ -17,7 +17,7 @@ export default function useTemporaryFolder(project: TestProject): () => void {
   const parent = hasMemory() ? MEMORY : tmpdir();
   removeLeftovers(parent);
   const folder = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
-  // Mail servers that tests start have users of their own, which need to reach their folders below this one.
+  // Mail servers that tests start run as other users, which need to reach their folders below this one.
   chmodSync(folder, 0o711);
   project.config.env = { ...project.config.env, TMPDIR: folder, SQLITE_TMPDIR: folder };
   return () => rmSync(folder, { recursive: true, force: true });

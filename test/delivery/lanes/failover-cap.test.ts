@@ -86,7 +86,7 @@ describe('after a restart', () => {
   });
 
   it.each(['', '{}', '[1, ["acct_one"], ["acct_one", "x", 3]]', '[["acct_one", 1, 1.5]]'])(
-    'begins anew with a damaged text: %s',
+    'begins without counts after a damaged text: %s',
     (stored) => {
       expect(takeAll(createFailoverCap({ clock: heldClock(), stored }), 'acct_one')).toBe(20);
     },

@@ -6,7 +6,7 @@ import type { Scenario } from '../support/scenario.ts';
 import { expectReason } from '../support/source-addresses.ts';
 
 export default {
-  title: 'pauses a site that names no time for a minute, and tells the operator that the site asked for it',
+  title: 'pauses a site that names no time for a minute, and explains that the site asked for it',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { script: { mail: inTurn('451 4.7.1 Too many messages, slow down') } } },
   messages: {

@@ -47,7 +47,7 @@ export function exim(options: RealServerOptions & { main?: string; acl?: string 
     start: async (at: { host: string; port: number }): Promise<RealServer> => {
       const { key, cert } = AUTHORITY.issue([hostname]);
       const folder = mkdtempSync(join(tmpdir(), 'postrider-exim-certificate-'));
-      // Exim reads it as a user of its own.
+      // Exim reads it as another user.
       chmodSync(folder, 0o755);
       const file = join(folder, 'server.pem');
       await writeFile(file, cert + key, { mode: 0o644 });

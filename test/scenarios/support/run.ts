@@ -20,7 +20,7 @@ export interface ScenarioRun {
   publish(zone: Zone): void;
   /** Applies settings in place of those of the scenario, until its end. */
   configure(settings: Record<string, unknown>): Promise<void>;
-  /** Why the message waits, as the operator is told. */
+  /** Why the message waits. */
   explain(user: string): Promise<readonly WaitReason[]>;
   /** Sends a message, with further fields of the request; resolves with its id when it is accepted. */
   send(user: string, body?: SendBody): Promise<string>;

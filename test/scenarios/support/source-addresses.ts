@@ -9,7 +9,7 @@ export const WARM = { name: 'warm', address: WARM_ADDRESS };
 
 /**
  * Begins a new day (UTC), on which the warm-up of `NEW_ADDRESS` begins, with the limits of its days; `others`: further
- * entries of its pool. Each connection carries one message, so that each message has an address of its own.
+ * entries of its pool. Each connection carries one message, so that each message has an address.
  */
 export async function startWarmup(
   run: ScenarioRun,
@@ -45,7 +45,7 @@ export function sourcesAt({ sink }: ScenarioRun, host = 'mx'): Record<string, nu
   return counts;
 }
 
-/** The operator is told that the message waits for this reason. */
+/** An explanation of the message names this reason. */
 export async function expectReason(
   run: ScenarioRun,
   user: string,
