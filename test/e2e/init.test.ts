@@ -134,7 +134,9 @@ describe('init', () => {
     expect(status, shown).toBe(0);
     expect(shown).toContain('must be a host name such as');
     expect(shown).toContain('mail: must be a fully qualified name');
-    expect(shown).toMatch(/Next:\s+1\. postrider serve\s+2\. postrider domain verify terminal\.example\s+\(.*\)\s+3\. curl /);
+    expect(shown).toMatch(
+      /Next:\s+1\. postrider serve\s+2\. postrider domain verify terminal\.example\s+\(.*\)\s+3\. curl /,
+    );
     expect(shown).toMatch(/^mail\.postrider\.example\.\t3600\tIN\tMX\t10 mail\.postrider\.example\./m);
     const credentials: Credentials = JSON.parse(/^\{[\s\S]*?^\}/m.exec(shown)?.[0] ?? '{}');
     await deliver(api, credentials, 'terminal.example', 'bob');
