@@ -1,10 +1,15 @@
 #!/usr/bin/env node
+import { setFlagsFromString } from 'node:v8';
 import { ignoreSignals } from './cli/signals.ts';
 
 /*
  * The program. Only the signal handlers are imported statically: loading the rest takes a fraction of a second, and the
  * handlers must be installed before that.
+ *
+ * V8 lets a heap grow to several times its live objects before it collects the old generation, and keeps the memory: under
+ * load that were 100 MiB more, for the same CPU time. The flag limits it to 1.5 times, in all threads.
  */
+setFlagsFromString('--heap-growing-percent=50');
 const args = process.argv.slice(2);
 ignoreSignals(args);
 const { runProgram } = await import('./cli/run.ts');
