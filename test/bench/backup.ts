@@ -10,16 +10,23 @@ import { startDnsServer } from '../support/dns-server.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { startSinkProcess } from '../support/sink-process.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
+import { readOptions } from './options.ts';
 
 /*
  * Sends during a backup, compared with sends alone and with sends during VACUUM INTO, alternating:
  *
- *   npm run bench:backup -- [MEGABYTES] [ROUNDS]
+ *   npm run bench:backup -- --megabytes 512 --rounds 3
  *
- * MEGABYTES is the size of the database. Backups have their default rate limit.
+ * Backups have their default rate limit.
  */
-const megabytes = Number(process.argv[2] ?? 512);
-const rounds = Number(process.argv[3] ?? 3);
+const { megabytes, rounds } = readOptions({
+  command: 'npm run bench:backup',
+  summary: 'Sends during a backup, compared with sends alone and with sends during VACUUM INTO, in turns.',
+  options: {
+    megabytes: { integer: 512, help: 'size of the database' },
+    rounds: { integer: 3, help: 'rounds of each' },
+  },
+});
 const SENDERS = 8;
 const ALONE_MS = 5000;
 const ROW_BYTES = 100_000;

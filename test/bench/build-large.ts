@@ -1,9 +1,9 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { DATABASE_FILE } from '../../src/store/database.ts';
 import { buildHistory } from './large/history.ts';
 import { prepareInstallation } from './large/installation.ts';
+import { readOptions } from './options.ts';
 
 /*
  * Fills a data directory with the history of `npm run bench:large`, for experiments:
@@ -12,12 +12,15 @@ import { prepareInstallation } from './large/installation.ts';
  *
  * The database has schema 16; the daemon migrates it when it starts.
  */
-const { values } = parseArgs({
-  options: { messages: { type: 'string', default: '1000000' }, dir: { type: 'string' } },
+const { messages, dir } = readOptions({
+  command: 'node --import tsx test/bench/build-large.ts',
+  summary: 'Fills a data directory with the history of "npm run bench:large". Build first (npm run build).',
+  options: {
+    messages: { integer: 1_000_000, help: 'messages of the history' },
+    dir: { text: 'DIR', help: 'the directory, which is created (required)' },
+  },
 });
-const { dir } = values;
-if (dir === undefined) throw new Error('--dir is required');
-const messages = Number(values.messages);
+if (dir === '') throw new Error('--dir is required');
 const began = performance.now();
 const seconds = () => ((performance.now() - began) / 1000).toFixed(1);
 

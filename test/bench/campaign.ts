@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { startGroup } from '../support/group.ts';
@@ -8,6 +7,7 @@ import { verifiedDomain } from '../support/verified-domain.ts';
 import { epochNow } from './benchmark-process.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf, SUBJECT } from './message.ts';
+import { readOptions } from './options.ts';
 import { publishRecipients, RECIPIENT_DOMAINS, type Receiver, startReceiver } from './receiver.ts';
 import { createResources } from './resources.ts';
 import { percentile } from './result.ts';
@@ -26,17 +26,19 @@ import { percentile } from './result.ts';
 const ALONE_SECONDS = 5;
 const LIMIT_MS = 1000;
 
-const { values } = parseArgs({
+const values = readOptions({
+  command: 'npm run bench:campaign',
+  summary: `Delivery time of transactional messages while a campaign is sent. Exits with 1 when the 99th percentile is a
+second or more. Build first (npm run build).`,
   options: {
-    members: { type: 'string', default: '20000' },
-    'per-second': { type: 'string', default: '20' },
-    /** Bytes of html of each message. */
-    size: { type: 'string', default: '10240' },
+    members: { integer: 20_000, help: 'members of the group' },
+    'per-second': { integer: 20, help: 'transactional messages per second' },
+    size: { integer: 10_240, help: 'bytes of html of each message' },
   },
 });
-const MEMBERS = Number(values.members);
-const PER_SECOND = Number(values['per-second']);
-const HTML = htmlOf(Number(values.size));
+const MEMBERS = values.members;
+const PER_SECOND = values['per-second'];
+const HTML = htmlOf(values.size);
 
 const resources = await createResources();
 try {

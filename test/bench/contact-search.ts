@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
 import { searchKeys } from '../../src/audience/search-key.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -13,14 +12,19 @@ import { createBackgroundSteps } from '../../src/store/migrate/background-steps.
 import { createTables } from '../../src/store/tables.ts';
 import { openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { readOptions } from './options.ts';
 
 /**
  * `npm run bench:contact-search [-- --contacts 1000000]`: fills the search index of a database in the background, as
  * after a migration, then adds contacts one by one and in batches. Prints the event-loop delay of each phase, without
  * waits for a CPU. Needs the built program, whose threads flush the log.
  */
-const { values } = parseArgs({ options: { contacts: { type: 'string', default: '200000' } } });
-const CONTACTS = Number(values.contacts);
+const { contacts: CONTACTS } = readOptions({
+  command: 'npm run bench:contact-search',
+  summary: `Fills the search index of a database in the background, as after a migration, then adds contacts. Prints the
+event-loop delay of each phase. Build first (npm run build).`,
+  options: { contacts: { integer: 200_000, help: 'contacts' } },
+});
 const ACCOUNT = 'acct_bench';
 const BATCH_ROWS = 100;
 const ADDED = 20_000;

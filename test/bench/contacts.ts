@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { openSource } from '../../src/audience/import/source.ts';
 import { presentContact, presentSubscriber } from '../../src/audience/present.ts';
 import { contactSearch } from '../../src/audience/search.ts';
@@ -16,14 +15,19 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { DATABASE_FILE, openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { readOptions } from './options.ts';
 import { percentile } from './result.ts';
 
 /*
  * `npm run bench:contacts [-- --rows 1000000]`: imports contacts into a group as the API does, then reads single contacts
  * and lists, the first and the 10,000th page. Durable, in one process.
  */
-const { values } = parseArgs({ options: { rows: { type: 'string', default: '200000' } } });
-const ROWS = Number(values.rows);
+const { rows: ROWS } = readOptions({
+  command: 'npm run bench:contacts',
+  summary: `Imports contacts into a group as the API does, then reads single contacts and lists, the first and the
+10,000th page.`,
+  options: { rows: { integer: 200_000, help: 'contacts' } },
+});
 const PAGES = 10_000;
 const PAGE = Math.max(1, Math.floor(ROWS / (PAGES + 1)));
 const READS = 2000;

@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { dsn } from '../smtp/mx/mails.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
@@ -10,6 +9,7 @@ import { type SmtpClient, smtpClient } from '../support/smtp-client.ts';
 import { startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 import { thisMachine } from './machine.ts';
+import { readOptions } from './options.ts';
 import { percentile } from './result.ts';
 
 /*
@@ -25,21 +25,19 @@ import { percentile } from './result.ts';
  * most --rate. Reply times are from MAIL to the reply after the final dot: five round trips and a commit. Exits with 1
  * when a report is missing in the events.
  */
-const { values } = parseArgs({
+const values = readOptions({
+  command: 'npm run bench:dsn',
+  summary: `Rate at which bounces are received while other messages are sent. Exits with 1 when a bounce is missing in the
+events. Build first (npm run build).`,
   options: {
-    bounces: { type: 'string', default: '30000' },
-    /** Target, reports per second. */
-    rate: { type: 'string', default: '500' },
-    /** Reports per connection. */
-    each: { type: 'string', default: '5' },
-    /** Concurrent connections. */
-    reporters: { type: 'string', default: '250' },
-    /** Concurrently sent messages per second. */
-    sending: { type: 'string', default: '50' },
+    bounces: { integer: 30_000, help: 'bounces' },
+    rate: { integer: 500, help: 'target, bounces per second' },
+    each: { integer: 5, help: 'bounces per connection' },
+    reporters: { integer: 250, help: 'concurrent connections' },
+    sending: { integer: 50, help: 'concurrently sent messages per second' },
   },
 });
-const bounces = Number(values.bounces);
-const perSecond = Number(values.rate);
+const { bounces, rate: perSecond } = values;
 
 const mxPort = await freePort();
 const dns = await startDnsServer();
@@ -54,7 +52,7 @@ const daemon = await startDaemon({
   'delivery.allowPrivateNetworks': true,
   'mx.listen': `127.0.0.1:${mxPort}`,
   // All reporters have the same address.
-  'mx.connectionsPerAddress': Math.max(30, Number(values.reporters)),
+  'mx.connectionsPerAddress': Math.max(30, values.reporters),
   'log.level': 'warn',
 });
 try {
@@ -102,7 +100,7 @@ async function sendUntil(until: AbortSignal): Promise<number> {
   const startedAt = performance.now();
   let sent = 0;
   while (!until.aborted) {
-    const due = ((performance.now() - startedAt) * Number(values.sending)) / 1000;
+    const due = ((performance.now() - startedAt) * values.sending) / 1000;
     // The last sends may fail because the daemon has stopped.
     for (; sent < due; sent++) void send(`later${sent}`).catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -133,7 +131,7 @@ async function reportAll(reports: [recipient: string, verp: string][]) {
       const reply = await client.mail('', verp, dsn({ recipient }));
       times.push(performance.now() - at);
       if (!reply.startsWith('250')) failed.set(reply, (failed.get(reply) ?? 0) + 1);
-      if (++sent % Number(values.each) === 0) {
+      if (++sent % values.each === 0) {
         await client.say('QUIT');
         client.destroy();
         client = null;
@@ -141,7 +139,7 @@ async function reportAll(reports: [recipient: string, verp: string][]) {
     }
     client?.destroy();
   };
-  await Promise.all(Array.from({ length: Number(values.reporters) }, reporter));
+  await Promise.all(Array.from({ length: values.reporters }, reporter));
   const seconds = (performance.now() - startedAt) / 1000;
   const after = processCost(server);
   times.sort((a, b) => a - b);

@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { findChild, processCost } from '../support/process-cost.ts';
@@ -7,6 +6,7 @@ import { startBenchmarkProcess } from './benchmark-process.ts';
 import type { LoadJob, LoadReport, LoadStop } from './load.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf, SUBJECT } from './message.ts';
+import { readOptions } from './options.ts';
 import { publishRecipients, RECIPIENT_DOMAINS, startReceiver } from './receiver.ts';
 import { createResources } from './resources.ts';
 import { addCounts, percentile } from './result.ts';
@@ -24,26 +24,20 @@ import type { SteadyJob, SteadyReport } from './steady.ts';
 /** Limit of requests of each busy account in a phase. */
 const MAX_REQUESTS = 100_000;
 
-const { values } = parseArgs({
+const values = readOptions({
+  command: 'npm run bench:fairness',
+  summary: `Response times of one account's sends, alone and while other accounts send at the maximum rate.
+Build first (npm run build).`,
   options: {
-    accounts: { type: 'string', default: '3' },
-    /** Clients of each busy account. */
-    connections: { type: 'string', default: '60' },
-    /** Bytes of html of the busy accounts. */
-    size: { type: 'string', default: '30720' },
-    /** Requests per second of the steady account. */
-    rate: { type: 'string', default: '40' },
-    /** Duration of a phase. */
-    seconds: { type: 'string', default: '8' },
-    rounds: { type: 'string', default: '2' },
-    json: { type: 'boolean', default: false },
+    accounts: { integer: 3, help: 'busy accounts' },
+    connections: { integer: 60, help: 'clients of each busy account' },
+    size: { integer: 30_720, help: 'bytes of html of the busy accounts' },
+    rate: { integer: 40, help: 'requests per second of the steady account' },
+    seconds: { integer: 8, help: 'duration of a phase' },
+    rounds: { integer: 2, help: 'quiet and busy phases' },
+    json: { flag: 'print the result as JSON' },
   },
 });
-const integer = (name: Exclude<keyof typeof values, 'json'>): number => {
-  const number = Number(values[name]);
-  if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} must be a positive integer`);
-  return number;
-};
 
 interface Phase {
   sends: number;
@@ -97,7 +91,7 @@ async function bench(): Promise<Phase[]> {
   });
 
   const jobs: Omit<LoadJob, 'first'>[] = [];
-  for (let n = 0; n < integer('accounts'); n++) {
+  for (let n = 0; n < values.accounts; n++) {
     const api = await daemon.account(`Busy ${n}`);
     await verifiedDomain(daemon, dns, `busy${n}.example`, { api });
     jobs.push({
@@ -105,9 +99,9 @@ async function bench(): Promise<Phase[]> {
       port,
       path,
       headers: { 'X-Api-Key': api.keys.transactional, 'X-Id': api.accountId },
-      body: body(`busy${n}.example`, integer('size')),
+      body: body(`busy${n}.example`, values.size),
       domains: RECIPIENT_DOMAINS,
-      connections: integer('connections'),
+      connections: values.connections,
       count: MAX_REQUESTS,
       bound: null,
     });
@@ -118,7 +112,7 @@ async function bench(): Promise<Phase[]> {
     startBenchmarkProcess<LoadJob | LoadStop, LoadReport>(new URL('load.ts', import.meta.url)),
   );
   for (const load of loads) await resources.start(() => Promise.resolve(load));
-  const phaseMs = integer('seconds') * 1000;
+  const phaseMs = values.seconds * 1000;
   const sendSteadily = (ms: number) =>
     steady.request({
       port,
@@ -126,7 +120,7 @@ async function bench(): Promise<Phase[]> {
       headers: { 'X-Api-Key': daemon.api.keys.transactional, 'X-Id': daemon.api.accountId },
       body: body('steady.example', 10_240),
       domains: RECIPIENT_DOMAINS,
-      perSecond: integer('rate'),
+      perSecond: values.rate,
       ms,
     });
   await sendSteadily(2000);
@@ -157,7 +151,7 @@ async function bench(): Promise<Phase[]> {
     };
   };
   const phases: Phase[] = [];
-  for (let round = 0; round < integer('rounds'); round++) {
+  for (let round = 0; round < values.rounds; round++) {
     phases.push(await runPhase(false));
     phases.push(await runPhase(true));
     // The messages of the busy accounts are delivered before the next quiet phase.

@@ -2,7 +2,6 @@ import { constants, cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createApiClient } from '../support/api-client.ts';
 import type { RunningDaemon } from '../support/daemon.ts';
@@ -15,6 +14,7 @@ import { createRequester, measureList } from './large/requests.ts';
 import { measureSends, type SendMeasures } from './large/sends.ts';
 import { measureSpace } from './large/space.ts';
 import { thisMachine } from './machine.ts';
+import { readOptions } from './options.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 import { createResources } from './resources.ts';
 import { percentile } from './result.ts';
@@ -39,25 +39,23 @@ import { percentile } from './result.ts';
  *   steady      50 sends per second, alone or during other work: ms from the time at which a request is due.
  * Exits with 1 when a goal is missed.
  */
-const { values } = parseArgs({
+const values = readOptions({
+  command: 'npm run bench:large',
+  summary: `The same measurements with an empty database and with months of history. Exits with 1 when a goal is missed.
+Needs about 2.7 kB of disk per message, twice that during the migration. Build first (npm run build).`,
   options: {
-    messages: { type: 'string', default: '5000000' },
-    times: { type: 'string', default: '1' },
-    /** Sends per measurement of the throughput. */
-    sends: { type: 'string', default: '6000' },
-    /** A directory that is not removed; default: a temporary one. */
-    data: { type: 'string' },
-    /** An existing history; default: it is built. */
-    from: { type: 'string' },
-    /** Reports the slowest statements; costs some of the throughput. */
-    statements: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    /** Phases to run, separated by commas; default: all. */
-    only: { type: 'string' },
+    messages: { integer: 5_000_000, help: 'messages of the history' },
+    times: { integer: 1, help: 'factor of --messages' },
+    sends: { integer: 6000, help: 'sends per measurement of the throughput' },
+    data: { text: 'DIR', help: 'build into DIR once, and measure it again later' },
+    from: { text: 'DIR', help: 'measure a copy of DIR, which build-large.ts wrote' },
+    statements: { flag: 'report the slowest statements; costs some of the throughput' },
+    json: { flag: 'print the result as JSON' },
+    only: { text: 'PHASES', help: 'phases to run: sends,lists,erasure,campaign,purge,space (default: all)' },
   },
 });
-const MESSAGES = Number(values.messages) * Number(values.times);
-const SENDS = Number(values.sends);
+const MESSAGES = values.messages * values.times;
+const SENDS = values.sends;
 /** The purge deletes the oldest tenth. */
 const PURGED_SHARE = 0.1;
 /** The first pass of the retention begins a minute after the start. */
@@ -69,7 +67,7 @@ const DELAY_GOAL_MS = 50;
 const SEND_GOAL = 0.9;
 const BYTES_GOAL = 800;
 
-const runs = (phase: string) => values.only === undefined || values.only.split(',').includes(phase);
+const runs = (phase: string) => values.only === '' || values.only.split(',').includes(phase);
 
 const resources = await createResources();
 const interrupted = new Promise<never>((_, reject) => {
@@ -86,11 +84,11 @@ try {
 
 async function bench(): Promise<boolean> {
   const { cpu, cores, load, memoryGiB } = thisMachine();
-  const root = values.data ?? join(tmpdir(), 'large');
+  const root = values.data || join(tmpdir(), 'large');
   const dirs = {
     prepared: join(root, 'prepared'),
     empty: join(root, 'empty'),
-    history: values.from ?? join(root, 'history'),
+    history: values.from || join(root, 'history'),
     large: join(root, 'large'),
   };
   mkdirSync(root, { recursive: true });
@@ -106,7 +104,7 @@ async function bench(): Promise<boolean> {
   }
   // The measurements change the database: a history that is used again is copied.
   rmSync(dirs.large, { recursive: true, force: true });
-  if (values.data === undefined && values.from === undefined) renameSync(dirs.history, dirs.large);
+  if (values.data === '' && values.from === '') renameSync(dirs.history, dirs.large);
   else cpSync(dirs.history, dirs.large, { recursive: true, mode: constants.COPYFILE_FICLONE });
   rmSync(dirs.empty, { recursive: true, force: true });
   cpSync(dirs.prepared, dirs.empty, { recursive: true });

@@ -3,13 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { upgradeDatabase } from '../../src/store/migrate/upgrade.ts';
 import { createOldestDatabase, digestOfMigrated, digestOfOldest } from '../support/oldest-database.ts';
+import { readOptions } from './options.ts';
 
 /*
  * Migrates a database of the first release with a million messages, and compares its content before and after.
  *
- *   npm run bench:migration [MESSAGES]
+ *   npm run bench:migration -- --messages 1000000
  */
-const MESSAGES = Number(process.argv[2] ?? 1_000_000);
+const { messages: MESSAGES } = readOptions({
+  command: 'npm run bench:migration',
+  summary: `Migrates a database of the first release and compares its content before and after. Exits with 1 when they
+differ.`,
+  options: { messages: { integer: 1_000_000, help: 'messages of the database' } },
+});
 const dir = mkdtempSync(join(tmpdir(), 'postrider-migration-'));
 try {
   const data = join(dir, 'data');

@@ -31,6 +31,8 @@ export type OptionSpec =
   /** A number greater than 0. */
   | { number: number; help: string }
   | { choice: string; of: readonly string[]; help: string }
+  /** Any text; empty unless it is given. `text` names it in the help: `DIR`. */
+  | { text: string; help: string }
   /** False unless it is given; the text is its help. */
   | { flag: string };
 
@@ -39,7 +41,9 @@ export type OptionValues<Options extends Record<string, OptionSpec>> = {
     ? boolean
     : Options[Name] extends { of: readonly (infer Choice)[] }
       ? Choice
-      : number;
+      : Options[Name] extends { text: string }
+        ? string
+        : number;
 };
 
 /** Reads `process.argv`; exits the process after `--help` and for an invalid command line. */
@@ -91,6 +95,7 @@ function valueOf(
 ): number | string | boolean {
   if ('flag' in spec) return given === true;
   if (typeof given !== 'string') return defaultOf(spec);
+  if ('text' in spec) return given;
   if ('choice' in spec) {
     if (!spec.of.includes(given))
       throw new InvalidOption(`--${name} must be one of ${spec.of.join(', ')}, not "${given}".`);
@@ -110,6 +115,7 @@ function valueOf(
 
 function defaultOf(spec: Exclude<OptionSpec, { flag: string }>): number | string {
   if ('choice' in spec) return spec.choice;
+  if ('text' in spec) return '';
   return 'number' in spec ? spec.number : spec.integer;
 }
 
@@ -117,6 +123,7 @@ function usageOf({ command, summary, options }: CommandLine<Record<string, Optio
   const rows = [
     ...Object.entries(options).map(([name, spec]) => {
       if ('flag' in spec) return [`--${name}`, spec.flag];
+      if ('text' in spec) return [`--${name} ${spec.text}`, spec.help];
       const values = 'choice' in spec ? `${spec.of.join(', ')}; default ` : 'default ';
       return [`--${name} ${'choice' in spec ? 'NAME' : 'N'}`, `${spec.help} (${values}${defaultOf(spec)})`];
     }),

@@ -41,11 +41,17 @@ const ARRIVAL_TIMEOUT_MS = 15_000;
 /** Time for duplicates to arrive. */
 const DUPLICATES_TIMEOUT_MS = 500;
 
-/** `tls`: whether the sink offers STARTTLS. */
-export async function startReceiver({ tls = false } = {}): Promise<Receiver> {
+/** `hosts`: addresses on which it listens. `tls`: whether the sink offers STARTTLS. */
+export async function startReceiver({
+  hosts = MX_HOSTS,
+  tls = false,
+}: {
+  hosts?: readonly string[];
+  tls?: boolean;
+} = {}): Promise<Receiver> {
   const program = new URL('sink.ts', import.meta.url);
   const sink = startBenchmarkProcess<ReceiverRequest, ReceiverCounts>(program, [
-    ...MX_HOSTS.flatMap((host) => ['--host', host]),
+    ...hosts.flatMap((host) => ['--host', host]),
     ...(tls ? ['--tls'] : []),
   ]);
   const counts = () => sink.request({});

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 export interface Resources {
   /** Starts a resource. Throws after `release` was called. */
   start<Started extends Resource>(start: () => Promise<Started>): Promise<Started>;
-  /** Stops a resource before the end. */
+  /** Stops a resource before the end. Throws for one that `start` has not returned, or that was stopped. */
   stop(resource: Resource): Promise<void>;
   /** Waits for pending starts, stops everything in reverse order, and exits the process. */
   release(): Promise<never>;
@@ -40,7 +40,9 @@ export async function createResources(): Promise<Resources> {
       return started.finally(() => starting.delete(started));
     },
     stop: async (resource) => {
-      resources.splice(resources.indexOf(resource), 1);
+      const index = resources.indexOf(resource);
+      if (index === -1) throw new Error('the resource was not started here, or has been stopped');
+      resources.splice(index, 1);
       await resource.stop();
     },
     release: async () => {

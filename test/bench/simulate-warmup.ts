@@ -1,17 +1,28 @@
 import { writeFileSync } from 'node:fs';
 import { DEFAULT_WARMUP_SCHEDULE } from '../../src/config/egress-settings.ts';
+import { readOptions } from './options.ts';
 import { simulateMonth } from './warmup-month.ts';
 import { chartOfMonth, faultsOfMonth } from './warmup-report.ts';
 
 /**
- * `npm run simulate:warmup [recipients]`: warms up three new addresses with two million recipients at eight providers,
+ * `npm run simulate:warmup [-- --recipients N]`: warms up three new addresses with two million recipients at eight providers,
  * with the default schedule, and writes the chart of docs/egress.md. With fewer recipients the limits are reduced in
  * proportion. Exit code 1: the schedule was not kept, or a message was lost. The full size takes about 20 minutes of
  * processor time.
  */
 const FULL_SIZE = 2_000_000;
 const TRANSACTIONAL_PER_DAY = 960;
-const recipients = Number(process.argv[2] ?? FULL_SIZE);
+const { recipients } = readOptions({
+  command: 'npm run simulate:warmup',
+  summary: `Simulates a month in which three new addresses are warmed up, and writes the chart docs/warmup.svg. Exits with 1
+when the schedule was not kept or a message was lost. The full size takes about 20 minutes of processor time.`,
+  options: {
+    recipients: {
+      integer: FULL_SIZE,
+      help: 'recipients at eight providers; with fewer, the limits are reduced in proportion',
+    },
+  },
+});
 const scale = recipients / FULL_SIZE;
 const month = await simulateMonth({
   recipients,

@@ -225,7 +225,8 @@ async function soak(): Promise<SoakReport> {
     );
   const bounces = ledger.bouncedLater + ledger.rejected;
   const calls = ledger.webhookCalls.succeeded + ledger.webhookCalls.pending;
-  if (calls !== bounces) failures.push(`${bounces} messages bounced, but there are ${calls} webhook deliveries`);
+  if (calls !== bounces)
+    failures.push(`${bounces} messages bounced, but there are ${calls} webhook deliveries`);
   return {
     machine,
     peakPerSecond,

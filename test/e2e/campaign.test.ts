@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MessageSummary } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,6 +14,7 @@ import { verifiedDomain } from '../support/verified-domain.ts';
 const MEMBERS = 1000;
 const SLOW = { dot: { reply: '250 2.0.0 OK', delayMs: 30 } };
 const FROM = 'News <news@kunde-news.example>';
+const FROM_OTHER = 'a@kunde.example';
 
 let setup: SendingSetup;
 beforeAll(async () => {
@@ -45,14 +45,27 @@ async function startCampaign(name: string): Promise<{ id: string; before: number
   return { id, before };
 }
 
-/** The number of messages at the sink when no delivery is in flight and no further message has arrived. */
-async function finalCount(): Promise<number> {
-  for (;;) {
-    const { count } = setup.sink;
-    await sleep(750);
-    const inFlight = await setup.daemon.metric('postrider_deliveries_in_flight');
-    if (inFlight === 0 && setup.sink.count === count) return count;
-  }
+/** The number of messages at the sink when each message of the paused campaign is delivered or held. */
+async function countWhenHeld(campaignId: string): Promise<number> {
+  await eventually('the messages of the paused campaign to be held', async () => {
+    const messages = await setup.daemon.api.allMessages({ campaignId });
+    return (
+      messages.length > 0 &&
+      messages.every(({ status, heldBecause }) => status === 'delivered' || heldBecause === 'campaign_paused')
+    );
+  });
+  return setup.sink.count;
+}
+
+/** Sends a message outside of the campaign and waits until it is at the sink: what was due before it has left, too. */
+async function deliverAnother(): Promise<void> {
+  const sent = await setup.daemon.api.send({ ...SHORT_MAIL, from: FROM_OTHER, to: 'other@empfang.example' });
+  expect(sent.status, sent.text).toBe(200);
+  const { messageId } = sent.data;
+  await eventually(
+    'another message to be delivered',
+    async () => (await setup.daemon.api.message(messageId)).status === 'delivered',
+  );
 }
 
 const getTotals = async (campaignId: string) => {
@@ -115,7 +128,7 @@ describe('a campaign', () => {
   it('sends nothing while it is paused, and continues when it is resumed, also after a restart', async () => {
     const { id, before } = await startCampaign('held');
     expect((await act(id, 'pause')).status).toBe('paused');
-    const paused = await finalCount();
+    const paused = await countWhenHeld(id);
     expect(paused - before).toBeLessThan(MEMBERS);
     const messages = await setup.daemon.api.get<{ messages: MessageSummary[] }>(
       `/web-setup/messages?campaignId=${id}&status=queued`,
@@ -124,13 +137,14 @@ describe('a campaign', () => {
     expect(messages.data.messages.length).toBeGreaterThan(0);
     await setup.daemon.kill('SIGTERM');
     await setup.daemon.restart();
-    expect(await finalCount()).toBe(paused);
+    await deliverAnother();
+    expect(await countWhenHeld(id)).toBe(paused + 1);
 
     expect((await act(id, 'resume')).status).toBe('sending');
-    await setup.sink.waitFor(before + MEMBERS);
+    await setup.sink.waitFor(before + MEMBERS + 1);
     await eventually('the campaign to be sent', async () => (await getCampaign(id)).status === 'sent');
     await setup.waitForEmptyQueue();
-    expect(setup.sink.count).toBe(before + MEMBERS);
+    expect(setup.sink.count).toBe(before + MEMBERS + 1);
     expect(await getTotals(id)).toMatchObject({
       queued: MEMBERS,
       delivered: MEMBERS,

@@ -233,6 +233,7 @@ describe.skipIf(required.missing)(`postrider top in a terminal${required.reason}
       expect(lines.length).toBeLessThanOrEqual(30);
       expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(100);
     }
+    expect(frames.join('')).toContain(BOLD);
     expect(output().endsWith(RESTORED)).toBe(true);
   });
 

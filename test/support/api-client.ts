@@ -52,8 +52,8 @@ export interface ApiClient extends Credentials {
   /** `POST /transactional/send`. */
   send(body: SendBody, headers?: Record<string, string>): Promise<ApiResponse<SendData>>;
   message(messageId: string): Promise<MessageData>;
-  /** All messages of the account, newest first. */
-  allMessages(): Promise<MessageSummary[]>;
+  /** All messages of the account that match the filters, newest first. */
+  allMessages(filters?: Record<string, string>): Promise<MessageSummary[]>;
   /** All events that match the filters, oldest first. */
   allEvents(filters?: Record<string, string>): Promise<EventData[]>;
 }
@@ -179,10 +179,10 @@ export function createApiClient(baseUrl: string, credentials: Credentials): ApiC
     post: (path, body) => client.call('POST', path, { body }),
     send: (body, headers = {}) => client.call('POST', '/transactional/send', { body, headers }),
     message: async (messageId) => (await client.get<MessageData>(`/web-setup/messages/${messageId}`)).data,
-    allMessages: () =>
+    allMessages: (filters = {}) =>
       pages(async (lastKey) => {
         const { data } = await client.get<{ messages: MessageSummary[]; nextKey?: string }>(
-          `/web-setup/messages?${query({ limit: '200', ...lastKey })}`,
+          `/web-setup/messages?${query({ limit: '200', ...filters, ...lastKey })}`,
         );
         return { rows: data.messages, nextKey: data.nextKey };
       }),

@@ -15,14 +15,7 @@ export type FaultName =
   | 'webhook errors'
   | 'webhook down';
 
-export type PeerKind =
-  | 'healthy'
-  | 'outages'
-  | 'stalls'
-  | 'defers'
-  | 'resets'
-  | 'unresolvable'
-  | 'rejects';
+export type PeerKind = 'healthy' | 'outages' | 'stalls' | 'defers' | 'resets' | 'unresolvable' | 'rejects';
 
 /** One MX host of each kind, with its domains. */
 export const PEERS: readonly { kind: PeerKind; host: string; domains: readonly string[] }[] = [
