@@ -90,6 +90,11 @@ const RESULTS = { deliver: 'delivered', defer: 'deferred', bounce: 'bounced' } a
  * block ordinary mail. The number of sessions bounds the sum of these parts.
  */
 const UNCOUNTED_BYTES = 64 * 1024;
+/**
+ * The share of the sessions that sites may use which have not answered: each holds its session until a timeout. Without a
+ * limit, a few hundred dead destinations would leave no session for the others.
+ */
+const UNANSWERED_SHARE = 0.5;
 
 interface Flight {
   message: QueuedMessage;
@@ -100,6 +105,8 @@ interface Flight {
   ticket: EgressTicket | null;
   reservation: SlotReservation;
   session: BudgetShare;
+  /** Of size 0 if the site had answered before. */
+  unanswered: BudgetShare;
   bytes: BudgetShare;
 }
 
@@ -107,6 +114,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   const { log, results, classify, feedback, leases, localAttempts, recording, parking, egress, buildJob } =
     deps;
   const sessionBudget = createBudget(deps.limits.sessions);
+  const unansweredBudget = createBudget(Math.max(1, Math.floor(deps.limits.sessions * UNANSWERED_SHARE)));
   const byteBudget = createBudget(deps.limits.bytes);
   const flights = new Map<number, Flight>();
   /** Sites with a slot released in this turn of the event loop. */
@@ -127,10 +135,14 @@ export function createFlights(deps: FlightsDeps): Flights {
     onUnsendable: refuse,
   });
 
-  function sharesOf(site: Site, message: FlightMessage): Pick<Flight, 'session' | 'bytes'> {
+  function sharesOf(site: Site, message: FlightMessage): Pick<Flight, 'session' | 'unanswered' | 'bytes'> {
     const owner = { account: message.account_id, site: site.key, priority: message.priority };
     const counted = Math.max(0, message.content_bytes - UNCOUNTED_BYTES);
-    return { session: { ...owner, size: 1 }, bytes: { ...owner, size: counted } };
+    return {
+      session: { ...owner, size: 1 },
+      unanswered: { ...owner, size: site.hasAnswered() ? 0 : 1 },
+      bytes: { ...owner, size: counted },
+    };
   }
 
   function start({ reservation, assignment, leased }: ReservedMessage): void {
@@ -140,6 +152,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     const flight = { message, lane, target: assignment, reservation, ticket, ...sharesOf(site, message) };
     flights.set(message.seq, flight);
     sessionBudget.take(flight.session);
+    unansweredBudget.take(flight.unanswered);
     byteBudget.take(flight.bytes);
     if (ticket === null) {
       // The last message of the day's quota has left meanwhile: the message waits in the queue.
@@ -195,6 +208,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     const { site } = flight.reservation;
     site.release(flight.reservation);
     sessionBudget.release(flight.session);
+    unansweredBudget.release(flight.unanswered);
     byteBudget.release(flight.bytes);
     released.add(site);
     if (released.size === 1) setImmediate(notifyReleased);
@@ -285,8 +299,8 @@ export function createFlights(deps: FlightsDeps): Flights {
 
   return {
     admits: (site, message) => {
-      const { session, bytes } = sharesOf(site, message);
-      return sessionBudget.admits(session) && byteBudget.admits(bytes);
+      const { session, unanswered, bytes } = sharesOf(site, message);
+      return sessionBudget.admits(session) && unansweredBudget.admits(unanswered) && byteBudget.admits(bytes);
     },
     start,
     count: () => flights.size,

@@ -179,13 +179,17 @@ async function prepare(
 
 async function startAt({ dns, receiver }: Environment, dataDir: string): Promise<RunningDaemon> {
   return resources.start(() =>
-    startDaemon({
-      'data.dir': dataDir,
-      'dns.resolvers': [dns.address],
-      'delivery.port': receiver.port,
-      'delivery.allowPrivateNetworks': true,
-      'log.level': 'error',
-    }),
+    startDaemon(
+      {
+        'data.dir': dataDir,
+        'dns.resolvers': [dns.address],
+        'delivery.port': receiver.port,
+        'delivery.allowPrivateNetworks': true,
+        'log.level': 'error',
+      },
+      // Options of a profiler.
+      { NODE_OPTIONS: process.env['NODE_OPTIONS'] },
+    ),
   );
 }
 

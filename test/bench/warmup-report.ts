@@ -1,10 +1,5 @@
-import {
-  type DayRow,
-  EVERY_NTH_UNKNOWN,
-  MONTH_ADDRESSES,
-  MONTH_PROVIDERS,
-  type MonthResult,
-} from './warmup-month.ts';
+import { EVERY_NTH_UNKNOWN, MONTH_ADDRESSES, MONTH_PROVIDERS } from './warmup/providers.ts';
+import type { DayRow, MonthResult } from './warmup-month.ts';
 
 /** What is wrong with a simulated month; empty: the schedule was kept and nothing was lost. */
 export function faultsOfMonth(month: MonthResult): string[] {

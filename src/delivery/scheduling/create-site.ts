@@ -19,6 +19,8 @@ export interface SiteOptions {
   firstSuspensionMs: number;
   /** The state before a restart. */
   memory?: SiteMemory | undefined;
+  /** See `SuspensionOptions`. */
+  initialConnections?: number | undefined;
   /** Whether the operator has paused the site. Default: never. */
   isPaused?: (() => boolean) | undefined;
 }
@@ -28,6 +30,10 @@ export interface SiteOptions {
  * site reads no more messages ahead than it sent in a second.
  */
 const LOOKAHEAD_PER_CONNECTION = 20;
+/** Messages in memory beyond one for each connection in use. */
+const MIN_LOOKAHEAD = 2;
+/** Messages for each connection before the first answer: the messages of many sites that never answer would fill the memory. */
+const UNKNOWN_LOOKAHEAD = 2;
 const OBSOLETE_AFTER_MS = 10 * MINUTE;
 
 /** In the order in which `pop` returns 0 first. */
@@ -48,6 +54,7 @@ export function createSite(options: SiteOptions): Site {
     connections,
     firstMs: options.firstSuspensionMs,
     memory: memory?.suspension,
+    initialConnections: options.initialConnections,
   });
   const usedSlots = new Set<number>();
   /** Messages in progress by account. */
@@ -79,8 +86,12 @@ export function createSite(options: SiteOptions): Site {
   }
 
   function lookahead(): number {
-    const allowed = limiter.connections();
-    return Math.min(Math.max(measuredPace(), allowed), allowed * LOOKAHEAD_PER_CONNECTION);
+    const allowed = Math.min(limiter.connections(), suspension.allowed());
+    const isUnknown = suspension.answers() === 0 && suspension.allowed() < profile.connections;
+    const perConnection = isUnknown ? UNKNOWN_LOOKAHEAD : LOOKAHEAD_PER_CONNECTION;
+    // Connections that the budgets of all sites do not admit need no messages: they would become stale and be read again.
+    const usable = Math.min(allowed, usedSlots.size + MIN_LOOKAHEAD);
+    return Math.min(Math.max(measuredPace(), usable), allowed * perConnection);
   }
 
   const isHalted = () => suspension.isSuspended() || limiter.pausedMs() > 0 || isPaused();
@@ -181,6 +192,7 @@ export function createSite(options: SiteOptions): Site {
     throttled: ({ limitEra }, waitMs) => limiter.throttled(limitEra, waitMs, measuredPace()),
     senderThrottled: ({ accountId, accountEra }, waitMs) =>
       accounts.throttled(accountId, accountEra, waitMs, measuredPace()),
+    hasAnswered: () => suspension.answers() > 0,
     isSuspended: suspension.isSuspended,
     suspendedMs: suspension.suspendedMs,
     pausedMs: limiter.pausedMs,

@@ -82,6 +82,8 @@ export interface Site {
   /** The same about the sender: limits the account of the message alone. */
   senderThrottled(reservation: SlotReservation, waitMs: number | null): number;
 
+  /** Whether the site replied in its last session; false before the first one. */
+  hasAnswered(): boolean;
   isSuspended(): boolean;
   /** Whether the operator has paused the site or its egress pool. */
   isPaused(): boolean;

@@ -25,6 +25,8 @@ export interface SitesOptions {
   /** Read at each use: a reload replaces them. */
   readonly shaping: readonly ShapingProfile[];
   readonly firstSuspensionMs: number;
+  /** Connections of a new site, see `SuspensionOptions`. */
+  readonly initialConnections?: number;
   /** The stored state of a site that is created; null: none. */
   memoryOf?(key: string): SiteMemory | null;
   /** Whether the operator has paused a site. Default: never. */
@@ -63,6 +65,7 @@ export function createSites(options: SitesOptions): Sites {
           wallClock,
           firstSuspensionMs,
           memory,
+          initialConnections: options.initialConnections,
           isPaused,
         });
         sites.set(key, site);

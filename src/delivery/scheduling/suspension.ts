@@ -3,7 +3,7 @@ import { type Clock, MINUTE } from '../../core/clock.ts';
 /**
  * The outage of a site: after two sessions in a row in which no host could be reached, the site is suspended, for longer
  * each time. Then one connection probes it; once the probe is answered, the number of connections doubles with every
- * further answer (ramp-up).
+ * further answer (ramp-up). A new site begins with few connections, too.
  */
 export interface Suspension {
   isSuspended(): boolean;
@@ -24,6 +24,8 @@ export interface Suspension {
   configure(connections: number): void;
   /** Sessions in a row that were answered. */
   answers(): number;
+  /** Connections that the ramp-up allows now. */
+  allowed(): number;
   /** What is stored; the same object while it does not change. Null: the site is not suspended. */
   memory(): SuspensionMemory | null;
 }
@@ -44,13 +46,17 @@ export interface SuspensionOptions {
   /** Setting the system clock must not prolong a suspension. */
   monotonic: Clock;
   memory?: SuspensionMemory | null | undefined;
+  /** Connections before the first answer. Default: 2, so that a site that never replies holds few sessions. */
+  initialConnections?: number | undefined;
 }
 
 const SUSPEND_AFTER_FAILURES = 2;
+/** If both fail, the site is suspended. */
+const INITIAL_CONNECTIONS = 2;
 const MAX_SUSPENSION_MS = 30 * MINUTE;
 
 export function createSuspension(options: SuspensionOptions): Suspension {
-  const { clock, monotonic, firstMs } = options;
+  const { clock, monotonic, firstMs, initialConnections = INITIAL_CONNECTIONS } = options;
   let stored = options.memory ?? null;
   let { connections } = options;
   /** Sessions in a row that were answered, and that were not. */
@@ -61,8 +67,8 @@ export function createSuspension(options: SuspensionOptions): Suspension {
     stored === null
       ? Number.NEGATIVE_INFINITY
       : monotonic.now() + Math.min(stored.suspendedUntil - clock.now(), MAX_SUSPENSION_MS);
-  /** Connections allowed since the last suspension; the site has recovered when they are `connections`. */
-  let allowed = stored === null ? connections : 1;
+  /** Connections allowed since the site is known, or since its last suspension; the site has recovered when they are `connections`. */
+  let allowed = stored === null ? Math.min(initialConnections, connections) : 1;
   /** Sessions in progress of the current era. */
   let probes = 0;
 
@@ -111,6 +117,7 @@ export function createSuspension(options: SuspensionOptions): Suspension {
       allowed = hasRecovered ? connections : Math.min(allowed, connections);
     },
     answers: () => answers,
+    allowed: () => allowed,
     memory: () => stored,
   };
 }

@@ -24,16 +24,26 @@ export const PEERS: readonly { kind: PeerKind; host: string; domains: readonly s
   { kind: 'stalls', host: '127.0.1.3', domains: named('s', 1) },
   { kind: 'defers', host: '127.0.1.4', domains: named('d', 1) },
   { kind: 'resets', host: '127.0.1.5', domains: named('r', 1) },
-  { kind: 'unresolvable', host: '127.0.1.6', domains: named('u', 1) },
+  // Many, so that look-ups happen during each fault, although routes are cached for longer.
+  { kind: 'unresolvable', host: '127.0.1.6', domains: named('u', 40) },
   { kind: 'rejects', host: '127.0.1.7', domains: named('x', 1) },
 ];
 
-/** The providers of 35 of 40 messages. */
-const MAIN = new Set<PeerKind>(['healthy', 'outages']);
+/** The kind of each of 40 messages: 26 go to healthy domains, 9 to those with outages, and one to each other kind. */
+const KINDS: readonly PeerKind[] = [
+  ...Array.from({ length: 26 }, () => 'healthy' as const),
+  ...Array.from({ length: 9 }, () => 'outages' as const),
+  'stalls',
+  'defers',
+  'resets',
+  'unresolvable',
+  'rejects',
+];
 /** Domains by recipient number. */
-export const SOAK_DOMAINS: readonly string[] = Array.from({ length: 40 }, (_, n) => {
-  const kinds = PEERS.filter(({ kind }) => MAIN.has(kind) === n < 35).flatMap(({ domains }) => domains);
-  return kinds[n % kinds.length] ?? '';
+export const SOAK_DOMAINS: readonly string[] = Array.from({ length: 40 * KINDS.length }, (_, n) => {
+  const domains = domainsOf(KINDS[n % KINDS.length] ?? 'healthy');
+  const turn = Math.floor(n / KINDS.length) + n;
+  return domains[turn % domains.length] ?? '';
 });
 export const REJECTED_DOMAINS: ReadonlySet<string> = new Set(domainsOf('rejects'));
 export const UNRESOLVABLE: readonly string[] = domainsOf('unresolvable');

@@ -1,10 +1,6 @@
 import { expect, it } from 'vitest';
-import {
-  MONTH_ADDRESSES,
-  MONTH_PROVIDERS,
-  type MonthResult,
-  simulateMonth,
-} from '../../bench/warmup-month.ts';
+import { MONTH_ADDRESSES, MONTH_PROVIDERS } from '../../bench/warmup/providers.ts';
+import { type MonthResult, simulateMonth } from '../../bench/warmup-month.ts';
 import { faultsOfMonth } from '../../bench/warmup-report.ts';
 
 /*

@@ -61,6 +61,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     clock,
     shaping,
     firstSuspensionMs: MINUTE,
+    // Sites are not new: they have all their connections.
+    initialConnections: Number.POSITIVE_INFINITY,
     isPaused: (site) => createControlIndex(controls).ofSite(site) !== null,
   });
   const claims = createClaims(clock);

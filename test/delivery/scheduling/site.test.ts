@@ -8,7 +8,8 @@ import { readyMessage } from '../messages.ts';
 
 const HOSTS = [{ name: 'mx.one.test', addresses: ['192.0.2.1'] }];
 
-function createTestSite({ messages = 100, connections = 10 } = {}) {
+/** Unless `isNew`, the site may have all connections from the beginning. */
+function createTestSite({ messages = 100, connections = 10, isNew = false } = {}) {
   const clock = heldClock();
   const site = createSite({
     key: 'mx.one.test via default',
@@ -17,6 +18,7 @@ function createTestSite({ messages = 100, connections = 10 } = {}) {
     profile: { connections, messagesPerConnection: 100, perSecond: 0, idleMs: MINUTE, tls: 'opportunistic' },
     clock,
     firstSuspensionMs: 5 * SECOND,
+    ...(isNew ? {} : { initialConnections: connections }),
   });
   const assignment = (seq: number, columns: Parameters<typeof readyMessage>[1] = {}): Assignment => ({
     message: readyMessage(seq, columns),
@@ -43,6 +45,37 @@ function createTestSite({ messages = 100, connections = 10 } = {}) {
   };
   return { clock, site, assignment, reserve, reserveAll };
 }
+
+describe('a new site', () => {
+  it('gets two connections, and twice as many with each answer', () => {
+    const { site, reserveAll } = createTestSite({ isNew: true });
+    const counts: number[] = [];
+    for (let open = reserveAll(); counts.length < 4; open = reserveAll()) {
+      counts.push(open.length);
+      for (const reservation of open) site.release(reservation);
+      site.answered(open[0] ?? expect.fail('no session'), true);
+    }
+    expect(counts).toEqual([2, 4, 8, 10]);
+  });
+
+  it('is suspended when both sessions fail', () => {
+    const { site, reserveAll } = createTestSite({ isNew: true });
+    const waits = reserveAll().map((reservation) => {
+      site.release(reservation);
+      return site.unreachable(reservation);
+    });
+    expect(waits).toEqual([0, 5 * SECOND]);
+  });
+
+  it('reads few messages ahead until it has answered', () => {
+    const { site, reserve } = createTestSite({ messages: 10, isNew: true });
+    expect(site.hasAnswered()).toBe(false);
+    expect(site.lookahead()).toBe(4);
+    site.answered(reserve().reservation, true);
+    expect(site.hasAnswered()).toBe(true);
+    expect(site.lookahead()).toBe(80);
+  });
+});
 
 describe('a site whose hosts cannot be reached', () => {
   it('is suspended once for all sessions that were in progress', () => {
@@ -226,7 +259,7 @@ describe('a reservation', () => {
 });
 
 describe('the lookahead', () => {
-  it('is the number of messages that the site sent in a second, at least one for each connection', () => {
+  it('is the number of messages that the site sent in a second', () => {
     const { clock, site, reserve } = createTestSite({ connections: 2 });
     expect(site.lookahead()).toBe(40);
     clock.advance(1000);
@@ -237,6 +270,18 @@ describe('the lookahead', () => {
     expect(site.lookahead()).toBe(6);
     clock.advance(5000);
     expect(site.lookahead()).toBe(2);
+  });
+
+  it('is at least one for each connection in use, and two', () => {
+    const { clock, site, reserve } = createTestSite({ connections: 10 });
+    clock.advance(5000);
+    expect(site.lookahead()).toBe(2);
+    const reservations = [reserve(), reserve(), reserve()];
+    expect(site.lookahead()).toBe(5);
+    for (let n = 0; n < 7; n++) reserve();
+    expect(site.lookahead()).toBe(10);
+    for (const { reservation } of reservations) site.release(reservation);
+    expect(site.lookahead()).toBe(9);
   });
 });
 

@@ -1,0 +1,183 @@
+import type { Config } from '../../../src/config/schema.ts';
+import type { Clock } from '../../../src/core/clock.ts';
+import { createIds } from '../../../src/core/ids.ts';
+import { createLog } from '../../../src/core/log.ts';
+import { systemRandom } from '../../../src/core/random.ts';
+import { createAttemptResults } from '../../../src/delivery/attempt-result.ts';
+import type { ControlIndex } from '../../../src/delivery/control/controls.ts';
+import { createEgress } from '../../../src/delivery/egress/egress.ts';
+import { createFlights } from '../../../src/delivery/flights.ts';
+import { createDeliveryPaths } from '../../../src/delivery/lanes/paths.ts';
+import { createLeases } from '../../../src/delivery/leases.ts';
+import { createLocalAttempts } from '../../../src/delivery/local-attempts.ts';
+import { createRecording } from '../../../src/delivery/recording.ts';
+import { createEgressPools } from '../../../src/delivery/routing/egress.ts';
+import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
+import { createParking } from '../../../src/delivery/scheduling/parking.ts';
+import { createQueueReader } from '../../../src/delivery/scheduling/queue-reader.ts';
+import { createQueueScan } from '../../../src/delivery/scheduling/queue-scan.ts';
+import { createScheduler, type Scheduler } from '../../../src/delivery/scheduling/scheduler.ts';
+import { createTargets } from '../../../src/delivery/scheduling/targets.ts';
+import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
+import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
+import { createRecorder } from '../../../src/events/record.ts';
+import type { Tables } from '../../../src/store/tables.ts';
+import type { Writer } from '../../../src/store/writer.ts';
+import { type createProviders, hostsOf, jobFor } from './providers.ts';
+
+/**
+ * The whole queue of the simulated month: the parts of the delivery with the clock of the simulation, over a real database.
+ * `send` takes the place of the worker threads.
+ */
+export interface MonthQueue {
+  /** Runs the scan until it starts nothing more. */
+  drain(): Promise<void>;
+  stop(): void;
+}
+
+export interface MonthQueueDeps {
+  config: Config;
+  clock: Clock;
+  tables: Tables;
+  writer: Writer;
+  providers: Pick<ReturnType<typeof createProviders>, 'reply' | 'count'>;
+}
+
+export function createMonthQueue({ config, clock, tables, writer, providers }: MonthQueueDeps): MonthQueue {
+  const recorder = createRecorder({ clock, ids: createIds(clock, systemRandom) });
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  const pools = createEgressPools(config);
+  const egress = createEgress({
+    config,
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    writer,
+    pools,
+    proxies: { isResolved: () => true },
+  });
+  const shaping = createShaping({ config: config.delivery, clock, monotonic: clock, log, tables, writer });
+  const { sites, classify, feedback } = shaping;
+  const claims = createClaims(clock);
+  const parking = createParking({ clock, monotonic: clock, log });
+  const recording = createRecording({ writer, tables, recorder, monotonic: clock, log, onOutcome: () => {} });
+  const leases = createLeases({
+    clock,
+    log,
+    writer,
+    recorder,
+    claims,
+    recording,
+    generation: 1,
+    stillAllowed: () => null,
+    onOutcome: () => {},
+    onReturned: (key) => scheduler.request(key),
+  });
+  const results = createAttemptResults({
+    clock,
+    random: systemRandom,
+    recorder,
+    retry: config.delivery.retry,
+  });
+  const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
+  const flights = createFlights({
+    log,
+    results,
+    classify,
+    feedback,
+    leases,
+    localAttempts,
+    recording,
+    parking,
+    egress,
+    unclaim: claims.release,
+    buildJob: ({ site, slot }, { message, hosts }, entry) =>
+      jobFor(message.seq, message.recipient, `${site.number}:${slot}`, hosts, entry),
+    limits: { sessions: 400, bytes: 1e9 },
+    pool: { script: new URL('file:///'), workers: 1, idleConnections: 1, monotonic: clock },
+    createPool: ({ onReports }) => {
+      let reports: AttemptReport[] = [];
+      const flush = () => {
+        const done = reports;
+        reports = [];
+        onReports(done);
+      };
+      return {
+        send: (_, job) => {
+          if (reports.push(providers.reply(job)) === 1) setImmediate(flush);
+        },
+        running: () => 1,
+        busyMs: () => [0],
+        check: () => {},
+        stop: async () => {},
+      };
+    },
+    onReleased: (site) => scheduler.released(site),
+  });
+  const controls: ControlIndex = { ofKey: () => null, ofSite: () => null };
+  const targets = createTargets({
+    clock,
+    monotonic: clock,
+    sites,
+    routes: {
+      clear: () => {},
+      get: (destination) => ({ kind: 'hosts', hosts: hostsOf(destination), route: null, ttl: 3600 }),
+      peek: () => null,
+    },
+    pools,
+    egress,
+    paths: createDeliveryPaths({ config, tables, egress: pools }),
+    controls,
+  });
+  const reader = createQueueReader({
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    claims,
+    parking,
+    targets,
+    pools,
+    controls,
+    localAttempts,
+    leases,
+    onReadable: (key) => scheduler.request(key),
+  });
+  const scheduler: Scheduler = createScheduler({
+    clock,
+    sites,
+    claims,
+    reader,
+    flights,
+    leases,
+    mayStart: () => true,
+  });
+  const scan = createQueueScan({
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    writer,
+    sites,
+    claims,
+    reader,
+    scheduler,
+  });
+  scheduler.start();
+
+  const turn = () => new Promise(setImmediate);
+  const drain = async () => {
+    for (let seen = -1; seen !== providers.count(); ) {
+      seen = providers.count();
+      await egress.refresh();
+      await scan.run();
+      do {
+        for (let n = 0; n < 3; n++) await turn();
+        // A commit has passed.
+        await writer.run(() => undefined);
+      } while (flights.count() > 0 || recording.pending() > 0);
+    }
+  };
+  return { drain, stop: scheduler.stop };
+}
