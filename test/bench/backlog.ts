@@ -34,6 +34,7 @@ Build first (npm run build).`,
     messages: { integer: 1_000_000, help: 'messages of the backlog' },
     destinations: { integer: 5000, help: 'destinations of the backlog' },
     sends: { integer: 5000, help: 'new messages of each round' },
+    settle: { integer: 60, min: 0, help: 'seconds from the first delivery to the measurement' },
     rounds: { integer: 2, help: 'rounds with the empty queue and with the backlog' },
     json: { flag: 'print the result as JSON' },
   },
@@ -207,6 +208,8 @@ async function round(
   const firstDeliverySeconds = isEmpty ? null : await firstDelivery(receiver, startedAt);
   const api = createApiClient(daemon.baseUrl, credentials);
   const send = (count: number) => environment.load.request(jobOf(daemon, api, count));
+  // Routes of all destinations are looked up, and the first sessions to dead ones have ended.
+  if (!isEmpty) await sleep(options.settle * 1000);
   await send(WARM_UP);
   if (isEmpty) await untilEmpty(daemon);
   await receiver.reset();

@@ -145,11 +145,10 @@ async function bench(): Promise<Result> {
   const before = await queued();
   await receiver.reset();
   await daemon.cli('queue', 'resume', ...account);
-  await eventually(
-    'a message of the large account',
-    async () => (await receiver.counts()).recipients > 0,
-    { ms: MAX_SINGLE_MS, everyMs: 10 },
-  );
+  await eventually('a message of the large account', async () => (await receiver.counts()).recipients > 0, {
+    ms: MAX_SINGLE_MS,
+    everyMs: 10,
+  });
   const requested = new Map<string, number>();
   for (let n = 0; n < values.singles; n++) {
     const to = `timed${n}@${RECIPIENT_DOMAINS[n % RECIPIENT_DOMAINS.length]}`;
