@@ -7,9 +7,9 @@ import { ignoreSignals } from './cli/signals.ts';
  * handlers must be installed before that.
  *
  * V8 lets a heap grow to several times its live objects before it collects the old generation, and keeps the memory: under
- * load that were 100 MiB more, for the same CPU time. The flag limits it to 1.3 times, in all threads.
+ * load that would be 80 MiB more, for the same CPU time. The flag limits it to 1.5 times, in all threads.
  */
-setFlagsFromString('--heap-growing-percent=30');
+setFlagsFromString('--heap-growing-percent=50');
 const args = process.argv.slice(2);
 ignoreSignals(args);
 const { runProgram } = await import('./cli/run.ts');
