@@ -54,7 +54,7 @@ export function readOptions<const Options extends Record<string, OptionSpec>>(
   if (result.kind === 'values') return result.values;
   if (result.kind === 'help') console.log(result.text);
   else console.error(result.text);
-  process.exit(result.kind === 'help' ? 0 : 2);
+  return process.exit(result.kind === 'help' ? 0 : 2);
 }
 
 export type ParsedOptions<Options extends Record<string, OptionSpec>> =

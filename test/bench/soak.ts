@@ -114,7 +114,8 @@ async function soak(): Promise<SoakReport> {
   const pid = findChild('dist/main.js', 'serve');
   await verifiedDomain(daemon, dns, 'sender.example');
   const events = ['email_bounced'];
-  (await daemon.api.post('/web-setup/webhooks', { url: hook.url, events })).data;
+  const webhook = await daemon.api.post('/web-setup/webhooks', { url: hook.url, events });
+  if (webhook.status >= 300) throw new Error(webhook.text);
   const load = await resources.start(async () =>
     startBenchmarkProcess<LoadJob | LoadBound, LoadReport>(new URL('load.ts', import.meta.url)),
   );
@@ -183,13 +184,13 @@ async function soak(): Promise<SoakReport> {
 
   const began = performance.now();
   const elapsed = () => (performance.now() - began) / 1000;
-  let finished = false;
+  const sent = new AbortController();
   const sending = send(Math.floor(perSecond * seconds), perSecond).finally(() => {
-    finished = true;
+    sent.abort();
   });
   sending.catch(() => {});
   let active = '';
-  for (let sampledAt = Number.NEGATIVE_INFINITY; !finished; ) {
+  for (let sampledAt = Number.NEGATIVE_INFINITY; !sent.signal.aborted; ) {
     const now = faultsAt((elapsed() % cycle) / cycle);
     if (now.join() !== active) await setFaults(now);
     active = now.join();
@@ -218,10 +219,10 @@ async function soak(): Promise<SoakReport> {
 
   const ledger = compareSoak(dataDir, accepted, Buffer.from(received, 'base64'), reporter.reported);
   const growth = growthOf(samples);
-  const webhook = { accepted: hook.accepted(), failed: hook.failed() };
-  if (webhook.accepted < ledger.webhookCalls.succeeded)
+  const calls = { accepted: hook.accepted(), failed: hook.failed() };
+  if (calls.accepted < ledger.webhookCalls.succeeded)
     failures.push(
-      `${ledger.webhookCalls.succeeded} webhook calls succeeded, but the endpoint accepted ${webhook.accepted}`,
+      `${ledger.webhookCalls.succeeded} webhook calls succeeded, but the endpoint accepted ${calls.accepted}`,
     );
   const bounces = ledger.bouncedLater + ledger.rejected;
   const calls = ledger.webhookCalls.succeeded + ledger.webhookCalls.pending;
@@ -232,8 +233,8 @@ async function soak(): Promise<SoakReport> {
     peakPerSecond,
     perSecond,
     minutes: options.minutes,
-    injected: { ...injected, ...failedLookups, 'webhook errors': webhook.failed },
-    webhook,
+    injected: { ...injected, ...failedLookups, 'webhook errors': calls.failed },
+    webhook: calls,
     responseMs: { p50, p99 },
     peakMiB,
     drainSeconds,

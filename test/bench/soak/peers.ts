@@ -135,14 +135,14 @@ serveParent(async (message): Promise<PeersResponse> => {
     response.reportable = reportable;
     reportable = [];
   }
-  if (request.kind === 'release') {
-    const { stalls } = sinks;
+  const { stalls } = sinks;
+  if (request.kind === 'release' && stalls !== undefined) {
     // A connection must not end between a message and its reply: waits until none of its messages arrives.
-    for (let seen = -1; stalls !== undefined && seen !== stalls.count; ) {
+    for (let seen = -1; seen !== stalls.count; ) {
       seen = stalls.count;
       await sleep(2 * SLOW_REPLY_MS);
     }
-    stalls?.disconnect();
+    stalls.disconnect();
   }
   if (request.kind === 'received') response.received = Buffer.from(received).toString('base64');
   return response;
