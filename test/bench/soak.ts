@@ -225,9 +225,9 @@ async function soak(): Promise<SoakReport> {
       `${ledger.webhookCalls.succeeded} webhook calls succeeded, but the endpoint accepted ${calls.accepted}`,
     );
   const bounces = ledger.bouncedLater + ledger.rejected;
-  const calls = ledger.webhookCalls.succeeded + ledger.webhookCalls.pending;
-  if (calls !== bounces)
-    failures.push(`${bounces} messages bounced, but there are ${calls} webhook deliveries`);
+  const deliveries = ledger.webhookCalls.succeeded + ledger.webhookCalls.pending;
+  if (deliveries !== bounces)
+    failures.push(`${bounces} messages bounced, but there are ${deliveries} webhook deliveries`);
   return {
     machine,
     peakPerSecond,

@@ -58,7 +58,9 @@ describe('a lock held by another process', () => {
     // The daemon waits 5 s for the lock before it refuses.
     other.exec('ROLLBACK');
     const statuses = await Promise.all(sends.map((pair) => Promise.all(pair)));
-    expect(new Set(statuses.map((pair) => pair.toSorted((a, b) => a - b).join()))).toEqual(new Set(['200,409']));
+    expect(new Set(statuses.map((pair) => pair.toSorted((a, b) => a - b).join()))).toEqual(
+      new Set(['200,409']),
+    );
     await expectAllDelivered(setup, accepted);
   });
 

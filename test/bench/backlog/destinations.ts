@@ -5,7 +5,7 @@ import { MX_HOSTS } from '../receiver.ts';
 /**
  * The destinations of a large backlog, two thirds of them alive: half of these at four large providers, the others at 200
  * small ones. Of the dead ones a half refuses connections, a quarter accepts them and never replies, and the name servers
- * of a quarter fail; each is a site of its own.
+ * of a quarter fail; each has other hosts.
  */
 export interface BacklogDestinations {
   live: string[];
