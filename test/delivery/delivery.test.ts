@@ -180,7 +180,8 @@ describe('workers that die at random times', { timeout: 120_000 }, () => {
     });
     const messages = put(users(5));
     delivery.start();
-    await expect.poll(delivery.inFlight, WAIT).toBe(5);
+    // The connections of a new site.
+    await expect.poll(delivery.inFlight, WAIT).toBe(2);
     expect(await stop()).toBe(0);
     expect(leases()).toBe(0);
     expect(messages.map(status)).toEqual(messages.map(() => 'queued'));
@@ -269,8 +270,8 @@ describe('a short outage', { timeout: 60_000 }, () => {
     delivery.start();
     await expect
       .poll(() => messages.filter((message) => status(message) === 'deferred').length, WAIT)
-      .toBe(10);
-    expect(messages.filter((message) => status(message) === 'queued')).toHaveLength(50);
+      .toBe(2);
+    expect(messages.filter((message) => status(message) === 'queued')).toHaveLength(58);
     const waiting = messages.find((message) => status(message) === 'queued');
     const queued = waiting && env.tables.queue.ready(waiting.seq);
     expect(queued && delivery.obstacle(queued)).toMatch(
@@ -279,7 +280,7 @@ describe('a short outage', { timeout: 60_000 }, () => {
     sink.program({ script: {} });
     const since = clock.now();
     await expect.poll(() => messages.map(status), WAIT).toEqual(messages.map(() => 'delivered'));
-    // Ten failures in a row would mean a wait of half an hour.
+    // Failures counted one by one would mean a wait of half an hour.
     expect(clock.now() - since).toBeLessThan(5 * MINUTE);
   });
 });
