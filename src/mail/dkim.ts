@@ -176,68 +176,95 @@ const LF = 10;
 const CR = 13;
 const SPACE = 32;
 
+/** The longest body that is canonicalized in memory that all signatures of the thread share: allocating it costs as much as filling it. */
+const SHARED_OCTETS = 256 * 1024;
+let shared: Buffer | null = null;
+/** Octets that are read one by one from a line that is not canonical on: the next such line is often near. */
+const MIN_READ_OCTETS = 512;
+
 /**
  * RFC 6376 §3.4.4: removes white space at line ends and empty lines at the end, and collapses other white space. A body
- * that is not empty ends with CRLF.
+ * that is not empty ends with CRLF. The result is valid until the next call, and may be `body` itself.
  */
 export function relaxedBody(body: Buffer): Buffer {
-  const unchanged = unchangedLength(body);
-  if (unchanged > 0 && unchanged === body.length && !endsWithEmptyLine(body, unchanged)) return body;
-  const canonical = Buffer.allocUnsafe(body.length + 2);
-  let length = body.copy(canonical, 0, 0, unchanged);
-  /** The length without empty lines at the end. */
-  let kept = length;
-  while (kept > 0 && endsWithEmptyLine(canonical, kept)) kept -= 2;
-  let lineStart = length;
+  const length = body.length + 2;
+  if (length > SHARED_OCTETS) return canonicalize(body, Buffer.allocUnsafe(length));
+  shared ??= Buffer.allocUnsafeSlow(SHARED_OCTETS);
+  return canonicalize(body, shared);
+}
+
+/** Most lines are canonical: native searches find the others, and only those are read octet by octet. */
+function canonicalize(body: Buffer, into: Buffer): Buffer {
+  const findBlank = blankFinder(body);
+  let length = 0;
+  for (let at = 0; at < body.length; ) {
+    const blank = findBlank(at);
+    if (blank === -1) {
+      if (at === 0 && endsCanonically(body)) return body;
+      length += body.copy(into, length, at);
+      break;
+    }
+    const lineEnd = blank === 0 ? -1 : body.lastIndexOf('\r\n', blank - 1);
+    const lineStart = lineEnd < at ? at : lineEnd + 2;
+    length += body.copy(into, length, at, lineStart);
+    const found = body.indexOf('\r\n', Math.max(blank, lineStart + MIN_READ_OCTETS));
+    at = found === -1 ? body.length : found + 2;
+    length = relaxLines(body, lineStart, at, into, length);
+  }
+  if (length > 0 && !endsLine(into, length)) {
+    into[length++] = CR;
+    into[length++] = LF;
+  }
+  while (length > 0 && endsWithEmptyLine(into, length)) length -= 2;
+  return into.subarray(0, length);
+}
+
+/**
+ * Returns a function that finds the first white space from `at` on that is not canonical, -1 if there is none. Calls are
+ * in ascending order; each search continues where its last one ended.
+ */
+function blankFinder(body: Buffer): (at: number) => number {
+  const searches = ['\t', '  ', ' \r'].map((text) => ({ text, found: -1, ended: false }));
+  const { length } = body;
+  return (at) => {
+    // White space at the end of a body without a final CRLF.
+    let first = body[length - 1] === SPACE ? length - 1 : length;
+    for (const search of searches) {
+      if (search.ended) continue;
+      if (search.found < at) search.found = body.indexOf(search.text, at);
+      if (search.found === -1) search.ended = true;
+      else if (search.found < first) first = search.found;
+    }
+    return first === length ? -1 : first;
+  };
+}
+
+/** Writes whole lines and returns the length of `into` after them. */
+function relaxLines(body: Buffer, start: number, end: number, into: Buffer, written: number): number {
+  let length = written;
   let blank = false;
-  for (let at = unchanged; at < body.length; at++) {
+  for (let at = start; at < end; at++) {
     const octet = body[at] ?? 0;
     if (octet === SPACE || octet === TAB) {
       blank = true;
       continue;
     }
-    if (octet === CR && body[at + 1] === LF) {
-      const empty = length === lineStart;
-      canonical[length++] = CR;
-      canonical[length++] = LF;
-      if (!empty) kept = length;
-      lineStart = length;
-      blank = false;
-      at++;
-      continue;
-    }
-    if (blank) {
-      canonical[length++] = SPACE;
-      blank = false;
-    }
-    canonical[length++] = octet;
+    if (blank && !(octet === CR && body[at + 1] === LF)) into[length++] = SPACE;
+    blank = false;
+    into[length++] = octet;
   }
-  if (length > lineStart) {
-    canonical[length++] = CR;
-    canonical[length++] = LF;
-    kept = length;
-  }
-  return canonical.subarray(0, kept);
+  return length;
 }
 
-/**
- * The length of the lines at the start that are canonical: often all are, and reading takes half the time of copying octet
- * by octet.
- */
-function unchangedLength(body: Buffer): number {
-  const { length } = body;
-  let lineStart = 0;
-  for (let at = 0; at < length; at++) {
-    const octet = body[at] ?? 0;
-    if (octet > SPACE) continue;
-    const next = body[at + 1] ?? CR;
-    if (octet === CR && next === LF) lineStart = at + 2;
-    else if (octet === TAB) return lineStart;
-    else if (octet === SPACE && (next === SPACE || next === TAB || next === CR)) return lineStart;
-  }
-  return lineStart;
+function endsLine(lines: Buffer, length: number): boolean {
+  return lines[length - 1] === LF && lines[length - 2] === CR;
 }
 
+function endsCanonically(body: Buffer): boolean {
+  return endsLine(body, body.length) && !endsWithEmptyLine(body, body.length);
+}
+
+/** Of lines that end with CRLF. */
 function endsWithEmptyLine(lines: Buffer, length: number): boolean {
   return length === 2 || (lines[length - 3] === LF && lines[length - 4] === CR);
 }

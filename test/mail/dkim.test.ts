@@ -264,6 +264,25 @@ describe('relaxedBody', () => {
   ])('canonicalizes %j to %j', (body, expected) => {
     expect(relaxedBody(Buffer.from(body)).toString()).toBe(expected);
   });
+
+  it('canonicalizes any body as the RFC describes it, line by line', () => {
+    const parts = fc.constantFrom('a', 'b c', ' ', '  ', '\t', '\r\n', '\r', '\n', 'x'.repeat(600));
+    const body = fc.array(parts, { maxLength: 12 }).map((some) => some.join(''));
+    fc.assert(
+      fc.property(body, (text) => {
+        const lines = text.split('\r\n').map((line) => line.replace(/[ \t]+/g, ' ').replace(/ $/, ''));
+        const kept = lines.join('\r\n').replace(/(?:\r\n)*$/, '');
+        const expected = kept === '' ? '' : `${kept}\r\n`;
+        expect(relaxedBody(Buffer.from(text)).toString()).toBe(expected);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it('canonicalizes a body that is longer than the shared memory', () => {
+    const lines = 'a \t b  c \r\nd\r\n'.repeat(30_000);
+    expect(relaxedBody(Buffer.from(lines)).toString()).toBe('a b c\r\nd\r\n'.repeat(30_000));
+  });
 });
 
 describe('a key', () => {

@@ -60,15 +60,15 @@ export function* changingLinks(html: string, { address, atEnd }: LinkChanges): W
   let current: Link | null = null;
 
   const visitor = (source: string, offset: number): HtmlVisitor => ({
-    open: (name, attributes, spans) => {
+    open: (name, attributes, spans, tagStart) => {
       if (!LINKS.has(name)) return;
       // The start tag of an anchor ends an open anchor (HTML Standard §13.2.6.4.7).
       if (name === 'a') current = null;
       const span = spans.get('href');
       if (span === undefined || isTrackingDisabled(attributes)) return;
       const link = {
-        start: offset + span.start,
-        end: offset + span.end,
+        start: offset + tagStart + span.start,
+        end: offset + tagStart + span.end,
         href: attributes.get('href') ?? '',
         text: '',
       };

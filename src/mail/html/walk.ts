@@ -1,5 +1,6 @@
 import { type Work, withoutPause } from '../../core/slices.ts';
-import { lowerCased, type Span, scanningHtml } from './scan.ts';
+import { scanningHtml } from './scan.ts';
+import type { Span } from './tokens.ts';
 
 /**
  * Walks HTML as the parser of a mail client tokenizes it: tags, their attributes, and text that can be rendered.
@@ -9,7 +10,7 @@ import { lowerCased, type Span, scanningHtml } from './scan.ts';
 export interface HtmlVisitor {
   /**
    * A start tag. `name`: in lower case. `attributes`: the requested ones, entities decoded; of duplicates the first.
-   * `spans`: their values in the source, without quotes. `start`: offset of the `<`.
+   * `spans`: their values in the source, without quotes, counted from the `<`. `start`: offset of the `<`.
    */
   open?(
     name: string,
@@ -76,8 +77,6 @@ export function walkHtml(html: string, visitor: HtmlVisitor, requested?: Readonl
 }
 
 const NONE: ReadonlySet<string> = new Set();
-const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
-const NO_SPANS: ReadonlyMap<string, Span> = new Map();
 
 /** `walkHtml` in steps. */
 export function* walkingHtml(
@@ -85,10 +84,6 @@ export function* walkingHtml(
   visitor: HtmlVisitor,
   requested: ReadonlySet<string> = NONE,
 ): Work<void> {
-  let attributes: Map<string, string> | null = null;
-  let spans: Map<string, Span> | null = null;
-  let tag = '';
-  let tagStart = 0;
   /** The outermost open element of UNRENDERED, '' for none. */
   let unrendered = '';
   let unrenderedDepth = 0;
@@ -115,31 +110,18 @@ export function* walkingHtml(
         endText();
         if (unrendered === '') visitor.text?.(String.fromCodePoint(codePoint), end);
       },
-      tagName: (start, end) => {
+      startTag: ({ name, attributes, spans }, start) => {
         endText();
-        tag = lowerCased(html.slice(start, end));
-        tagStart = start - 1;
-      },
-      attribute: (name, value, span) => {
-        attributes ??= new Map();
-        if (attributes.has(name)) return;
-        attributes.set(name, value);
-        if (span !== null) (spans ??= new Map()).set(name, span);
-      },
-      tagEnd: () => {
         if (unrendered === '') {
-          visitor.open?.(tag, attributes ?? NO_ATTRIBUTES, spans ?? NO_SPANS, tagStart);
-          if (UNRENDERED.has(tag)) [unrendered, unrenderedDepth] = [tag, 1];
-        } else if (tag === unrendered) {
+          visitor.open?.(name, attributes, spans, start);
+          if (UNRENDERED.has(name)) [unrendered, unrenderedDepth] = [name, 1];
+        } else if (name === unrendered) {
           unrenderedDepth++;
         }
-        attributes = null;
-        spans = null;
       },
-      closeTag: (start, end) => {
+      endTag: (name, start) => {
         endText();
-        const name = lowerCased(html.slice(start, end));
-        if (unrendered === '') visitor.close?.(name, start - 2);
+        if (unrendered === '') visitor.close?.(name, start);
         else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
       },
       comment: (start, end) => {

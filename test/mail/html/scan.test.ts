@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { QuoteType, Tokenizer } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../../src/core/slices.ts';
-import { type Span, scanningHtml, type TokenHandler } from '../../../src/mail/html/scan.ts';
+import { scanningHtml } from '../../../src/mail/html/scan.ts';
+import type { Span, TokenHandler } from '../../../src/mail/html/tokens.ts';
 
 const REQUESTED = new Set(['href', 'title', 'hidden', 'style']);
 
@@ -24,10 +25,8 @@ function recorder() {
       add('entity', end);
       text += String.fromCodePoint(codePoint);
     },
-    tagName: (start, end) => add('tag', html.slice(start, end), start),
-    attribute: (name, value, span) => add('attribute', name, value, span),
-    tagEnd: () => add('tagEnd'),
-    closeTag: (start, end) => add('close', html.slice(start, end), start),
+    startTag: ({ name, attributes, spans }, start) => add('tag', name, start, [...attributes], [...spans]),
+    endTag: (name, start) => add('end', name, start),
     comment: (start, end) => add('comment', start, end),
   });
   return { handler, tokens: () => [...tokens, text] };
@@ -43,21 +42,26 @@ function scanned(html: string): unknown[] {
 function tokenized(html: string): unknown[] {
   const { handler, tokens } = recorder();
   const to = handler(html);
+  let tag = { name: '', start: 0, attributes: new Map<string, string>(), spans: new Map<string, Span>() };
   let name = '';
   let nameEnd = 0;
   let value = '';
-  const spanOf = (quote: QuoteType, end: number): Span | null => {
-    if (quote === QuoteType.NoValue) return null;
+  const lowerCased = (start: number, end: number) => html.slice(start, end).toLowerCase();
+  const spanOf = (quote: QuoteType, end: number): Span => {
     const [before = ''] = /^[ \t\n\f\r]*=[ \t\n\f\r]*["']?/.exec(html.slice(nameEnd)) ?? [];
-    return { start: nameEnd + before.length, end: quote >= QuoteType.Single ? end - 1 : end };
+    const valueEnd = quote >= QuoteType.Single ? end - 1 : end;
+    return { start: nameEnd + before.length - tag.start, end: valueEnd - tag.start };
   };
+  const endTag = () => to.startTag(tag, tag.start);
   const ignore = () => undefined;
   const tokenizer = new Tokenizer(
     {},
     {
-      onopentagname: to.tagName,
+      onopentagname: (start, end) => {
+        tag = { name: lowerCased(start, end), start: start - 1, attributes: new Map(), spans: new Map() };
+      },
       onattribname: (start, end) => {
-        name = html.slice(start, end).toLowerCase();
+        name = lowerCased(start, end);
         nameEnd = end;
         value = '';
       },
@@ -68,11 +72,13 @@ function tokenized(html: string): unknown[] {
         value += String.fromCodePoint(codePoint);
       },
       onattribend: (quote, end) => {
-        if (REQUESTED.has(name)) to.attribute(name, value, spanOf(quote, end));
+        if (!REQUESTED.has(name) || tag.attributes.has(name)) return;
+        tag.attributes.set(name, value);
+        if (quote !== QuoteType.NoValue) tag.spans.set(name, spanOf(quote, end));
       },
-      onopentagend: to.tagEnd,
-      onselfclosingtag: to.tagEnd,
-      onclosetag: to.closeTag,
+      onopentagend: endTag,
+      onselfclosingtag: endTag,
+      onclosetag: (start, end) => to.endTag(lowerCased(start, end), start - 2),
       ontext: (start, end) => {
         // Reported for an unfinished tag at the end of the HTML, which is not text.
         if (start >= 0) to.text(start, end);

@@ -1,0 +1,146 @@
+import { tokenize } from './html-tokenizer.ts';
+import { createTag, lowerCased, RAW_ELEMENTS, type Span, type StartTag, type TokenHandler } from './tokens.ts';
+
+/** Both return the offset after the tag, or `~at` when the tokenizer has to read it. */
+export interface TagScanner {
+  scanStart(at: number): number;
+  scanEnd(at: number): number;
+}
+
+const TAB = 9;
+const LF = 10;
+const FF = 12;
+const CR = 13;
+const SPACE = 32;
+const DOUBLE_QUOTE = 34;
+const SINGLE_QUOTE = 39;
+const SLASH = 47;
+const LESS_THAN = 60;
+const EQUALS = 61;
+const GREATER_THAN = 62;
+
+const TAG_NAME = /[a-z][a-z0-9]*(?=[\s/>])/iy;
+const END_TAG = /<\/([a-z][a-z0-9]*)[ \t\r\n\f]*>/iy;
+
+/** Mail repeats a few tags with long styles in each row: of one text, so many tags are kept, none longer than this. */
+const MAX_KNOWN_TAGS = 256;
+const MAX_KNOWN_LENGTH = 512;
+
+export function createTagScanner(
+  html: string,
+  handler: Pick<TokenHandler, 'startTag' | 'endTag'>,
+  requested: ReadonlySet<string>,
+): TagScanner {
+  /** Tags by their whole source, which alone determines how they are read. */
+  const startTags = new Map<string, StartTag>();
+  const endTags = new Map<string, string>();
+
+  function scanStart(at: number): number {
+    const end = html.indexOf('>', at) + 1;
+    // A `>` in a quoted value ends no tag: such a source is never in the map.
+    const source = end > at && end - at <= MAX_KNOWN_LENGTH ? html.slice(at, end) : null;
+    const known = source === null ? undefined : startTags.get(source);
+    if (known !== undefined) {
+      handler.startTag(known, at);
+      return end;
+    }
+    const read = readStartTag(html, at, requested);
+    if (read === null) return ~at;
+    if (source !== null && read.end === end && startTags.size < MAX_KNOWN_TAGS)
+      startTags.set(source, read.tag);
+    handler.startTag(read.tag, at);
+    return read.end;
+  }
+
+  function scanEnd(at: number): number {
+    const end = html.indexOf('>', at) + 1;
+    if (end === 0) return ~at;
+    const source = end - at <= MAX_KNOWN_LENGTH ? html.slice(at, end) : null;
+    let name = source === null ? undefined : endTags.get(source);
+    if (name === undefined) {
+      END_TAG.lastIndex = at;
+      const written = END_TAG.exec(html)?.[1];
+      if (written === undefined) return ~at;
+      name = lowerCased(written);
+      if (source !== null && endTags.size < MAX_KNOWN_TAGS) endTags.set(source, name);
+    }
+    handler.endTag(name, at);
+    return end;
+  }
+
+  return { scanStart, scanEnd };
+}
+
+/** Reads a start tag with quoted attributes; null when the tokenizer has to read it. `end`: the offset after it. */
+function readStartTag(
+  html: string,
+  at: number,
+  requested: ReadonlySet<string>,
+): { tag: StartTag; end: number } | null {
+  TAG_NAME.lastIndex = at + 1;
+  if (!TAG_NAME.test(html)) return null;
+  const nameEnd = TAG_NAME.lastIndex;
+  const name = lowerCased(html.slice(at + 1, nameEnd));
+  if (RAW_ELEMENTS.has(name)) return null;
+  const tag = createTag(name);
+  let position = nameEnd;
+  for (;;) {
+    const code = html.charCodeAt(position);
+    if (code === GREATER_THAN) return { tag: tag.ended(), end: position + 1 };
+    if (isBlank(code) || code === SLASH) {
+      position++;
+      continue;
+    }
+    if (code === EQUALS || code === DOUBLE_QUOTE || code === SINGLE_QUOTE || code === LESS_THAN) return null;
+    const start = position;
+    position = endOfAttributeName(html, position);
+    const attribute = requested.size === 0 ? '' : lowerCased(html.slice(start, position));
+    while (isBlank(html.charCodeAt(position))) position++;
+    let span: Span | null = null;
+    if (html.charCodeAt(position) === EQUALS) {
+      position++;
+      while (isBlank(html.charCodeAt(position))) position++;
+      const quote = html.charCodeAt(position);
+      if (quote !== DOUBLE_QUOTE && quote !== SINGLE_QUOTE) return null;
+      const valueEnd = html.indexOf(quote === DOUBLE_QUOTE ? '"' : "'", position + 1);
+      if (valueEnd === -1) return null;
+      span = { start: position + 1, end: valueEnd };
+      position = valueEnd + 1;
+    } else if (position >= html.length) {
+      return null;
+    }
+    if (!requested.has(attribute)) continue;
+    if (span === null) tag.add(attribute, '', null);
+    else tag.add(attribute, attributeValue(html, span), { start: span.start - at, end: span.end - at });
+  }
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === LF || code === TAB || code === CR || code === FF;
+}
+
+function endOfAttributeName(html: string, at: number): number {
+  let position = at + 1;
+  for (;;) {
+    const code = html.charCodeAt(position);
+    if (code === EQUALS || code === GREATER_THAN || code === SLASH || isBlank(code) || Number.isNaN(code))
+      return position;
+    position++;
+  }
+}
+
+function attributeValue(html: string, { start, end }: Span): string {
+  const value = html.slice(start, end);
+  if (!value.includes('&')) return value;
+  let decoded = '';
+  const quote = html.charAt(end);
+  tokenize(`<a a=${quote}${value}${quote}>`, {
+    onattribdata: (from, to, source) => {
+      decoded += source.slice(from, to);
+    },
+    onattribentity: (codePoint) => {
+      decoded += String.fromCodePoint(codePoint);
+    },
+  });
+  return decoded;
+}
