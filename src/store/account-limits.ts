@@ -1,3 +1,4 @@
+import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
 
 /** Limits of one account. Null: the configured default applies; -1: unlimited. */
@@ -17,6 +18,7 @@ export type CountedResource = 'domains' | 'webhooks' | 'templates' | 'contacts';
 
 export function accountLimitTable(db: Database) {
   const get = db.prepare<[string], AccountLimitsRow>('SELECT * FROM account_limits WHERE account_id = ?');
+  const ofAccount = cachedLookup(db, (accountId: string) => get.get(accountId) ?? null);
   const put = db.prepare<AccountLimitsRow>(`
     INSERT OR REPLACE INTO account_limits (account_id, domains, webhooks, templates, contacts, messages_per_hour,
       messages_per_day, concurrent_requests)
@@ -34,7 +36,7 @@ export function accountLimitTable(db: Database) {
     contacts: counting('SELECT contacts FROM contact_counts WHERE account_id = ?'),
   };
   return {
-    get: (accountId: string): AccountLimitsRow | null => get.get(accountId) ?? null,
+    get: (accountId: string): AccountLimitsRow | null => ofAccount(accountId),
     put: (row: AccountLimitsRow): void => {
       put.run(row);
     },

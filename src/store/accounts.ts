@@ -1,3 +1,4 @@
+import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
 
 /** The address of an account's company, for the compliance footer. */
@@ -33,6 +34,7 @@ export function accountTable(db: Database) {
     WHERE account_id = @account_id`);
   const get = db.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE account_id = ?');
   const list = db.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY created_at, account_id');
+  const byId = cachedLookup(db, (accountId: string) => get.get(accountId) ?? null);
   return {
     insert: (row: AccountRow): void => {
       insert.run(row);
@@ -41,7 +43,7 @@ export function accountTable(db: Database) {
     update: (row: AccountRow): void => {
       update.run(row);
     },
-    get: (accountId: string): AccountRow | null => get.get(accountId) ?? null,
+    get: (accountId: string): AccountRow | null => byId(accountId),
     list: (): AccountRow[] => list.all(),
   };
 }

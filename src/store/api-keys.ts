@@ -1,4 +1,5 @@
 import type { AccountRow } from './accounts.ts';
+import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
 
 /** An API key, found by the SHA-256 of its secret; the secret itself is not stored. */
@@ -27,6 +28,8 @@ export function apiKeyTable(db: Database) {
       @strict_compliance, @created_at, @revoked_at)`);
   const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`
     SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
+  // Unknown keys are not cached: anybody can send them.
+  const found = cachedLookup(db, (hash: string) => byHash.get(Buffer.from(hash, 'hex')));
   const get = db.prepare<[string], ApiKeyRow>('SELECT * FROM api_keys WHERE key_id = ?');
   const list = db.prepare<[], ApiKeyRow>('SELECT * FROM api_keys ORDER BY created_at, key_id');
   const listOf = db.prepare<[string], ApiKeyRow>(
@@ -40,7 +43,7 @@ export function apiKeyTable(db: Database) {
       insert.run(row);
     },
     /** The key, revoked or not, with the status of its account. */
-    byHash: (hash: Buffer): ApiKeyWithAccount | null => byHash.get(hash) ?? null,
+    byHash: (hash: Buffer): ApiKeyWithAccount | null => found(hash.toString('hex')) ?? null,
     get: (keyId: string): ApiKeyRow | null => get.get(keyId) ?? null,
     /** The keys of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): ApiKeyRow[] =>

@@ -1,3 +1,4 @@
+import { cachedLookup } from './cached-rows.ts';
 import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
@@ -44,6 +45,9 @@ export function complianceTemplateTable(db: Database) {
   const defaultsFor = db.prepare<[string, string], DefaultTemplate>(`
     SELECT type, domain, html_content FROM compliance_templates
     WHERE account_id = ? AND is_default = 1 AND coalesce(domain, '') IN ('', ?)`);
+  const defaultsOf = cachedLookup(db, (accountId: string, domain: string) =>
+    defaultsFor.all(accountId, domain),
+  );
   const remove = db.prepare<[number]>('DELETE FROM compliance_templates WHERE seq = ?');
   const listed = preparedByText<ComplianceTemplateFilter, ComplianceTemplateRow>(db);
   return {
@@ -72,7 +76,8 @@ export function complianceTemplateTable(db: Database) {
       domain: string | null,
     ): ComplianceTemplateRow | null => defaultOf.get(accountId, type, domain ?? '') ?? null,
     /** The defaults of a From domain and those for every domain of the account. */
-    defaultsFor: (accountId: string, domain: string): DefaultTemplate[] => defaultsFor.all(accountId, domain),
+    defaultsFor: (accountId: string, domain: string): readonly DefaultTemplate[] =>
+      defaultsOf(accountId, domain),
     remove: (seq: number): void => {
       remove.run(seq);
     },

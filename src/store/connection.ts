@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { observeWrites } from './cached-rows.ts';
 
 /** A connection to an SQLite file. Modules outside the store only pass it on. */
 export type Database = Sqlite.Database;
@@ -37,6 +38,7 @@ export function openConnection(file: string, options: Sqlite.Options): Database 
   };
   // The types of parameters and rows are declared by the caller; at run time there is one `prepare`.
   db.prepare = prepareAndReference as Database['prepare'];
+  observeWrites(db);
   REFERENCED.push(db);
   return db;
 }

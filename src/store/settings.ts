@@ -1,3 +1,4 @@
+import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
 
 /** Values about this database, by name. */
@@ -7,9 +8,10 @@ export function settingsTable(db: Database) {
     'INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
   );
   const remove = db.prepare<[string]>('DELETE FROM settings WHERE name = ?');
-  const generation = (): number => Number(get.get('generation')?.value ?? 0);
+  const valueOf = cachedLookup(db, (name: string) => get.get(name)?.value ?? null);
+  const generation = (): number => Number(valueOf('generation') ?? 0);
   return {
-    get: (name: string): string | null => get.get(name)?.value ?? null,
+    get: (name: string): string | null => valueOf(name),
     put: (name: string, value: string): void => {
       put.run(name, value);
     },

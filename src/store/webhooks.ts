@@ -1,3 +1,4 @@
+import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
 
 /** Webhooks and the secrets that sign their calls. */
@@ -54,6 +55,9 @@ export function webhookTable(db: Database) {
       SELECT number FROM webhooks
       WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)`)
     .pluck();
+  const subscribers = cachedLookup(db, (accountId: string, kind: string) =>
+    subscribed.all(accountId, `"${kind}"`),
+  );
   const setFailingSince = db.prepare<[number | null, number]>(
     'UPDATE webhooks SET failing_since = ? WHERE number = ?',
   );
@@ -89,8 +93,8 @@ export function webhookTable(db: Database) {
     remove: (number: number): void => {
       remove.run(number);
     },
-    /** Numbers of the active webhooks that subscribe to a kind. Runs for every event: one indexed lookup. */
-    subscribed: (accountId: string, kind: string): number[] => subscribed.all(accountId, `"${kind}"`),
+    /** Numbers of the active webhooks that subscribe to a kind. Runs for every event. */
+    subscribed: (accountId: string, kind: string): readonly number[] => subscribers(accountId, kind),
     setFailingSince: (number: number, since: number | null): void => {
       setFailingSince.run(since, number);
     },

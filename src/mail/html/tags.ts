@@ -1,5 +1,12 @@
 import { tokenize } from './html-tokenizer.ts';
-import { createTag, lowerCased, RAW_ELEMENTS, type Span, type StartTag, type TokenHandler } from './tokens.ts';
+import {
+  createTag,
+  lowerCased,
+  RAW_ELEMENTS,
+  type Span,
+  type StartTag,
+  type TokenHandler,
+} from './tokens.ts';
 
 /** Both return the offset after the tag, or `~at` when the tokenizer has to read it. */
 export interface TagScanner {

@@ -1,3 +1,4 @@
+import { cachedLookup } from '../cached-rows.ts';
 import type { Database } from '../database.ts';
 
 /* Sending domains with their verification flags, and their DKIM keys. */
@@ -121,6 +122,9 @@ export function domainTable(db: Database) {
     'SELECT * FROM domains WHERE alt_provisioned = 0 ORDER BY created_at',
   );
   const remove = db.prepare<[string]>('DELETE FROM domains WHERE domain_id = ?');
+  const stopOf = cachedLookup(db, (domainId: string) => sendingStop.get(domainId) ?? null);
+  const withId = cachedLookup(db, (domainId: string) => byId.get(domainId) ?? null);
+  const withName = cachedLookup(db, (accountId: string, name: string) => named.all(accountId, name));
   return {
     insert: (row: DomainRow): void => {
       insert.run(row);
@@ -131,9 +135,8 @@ export function domainTable(db: Database) {
     },
     /** A domain of any account: for the daemon's work, not for responses to callers. */
     /** Why messages of a domain are held; null: they are not, or the domain was deleted. */
-    sendingStop: (domainId: string): 'account_disabled' | 'domain_failed' | null =>
-      sendingStop.get(domainId) ?? null,
-    byId: (domainId: string): DomainRow | null => byId.get(domainId) ?? null,
+    sendingStop: (domainId: string): 'account_disabled' | 'domain_failed' | null => stopOf(domainId),
+    byId: (domainId: string): DomainRow | null => withId(domainId),
     get: (accountId: string, domainId: string): DomainRow | null => get.get(accountId, domainId) ?? null,
     /** The domains of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): DomainRow[] =>
@@ -144,7 +147,7 @@ export function domainTable(db: Database) {
     ofName: (name: string, limit: number): DomainRow[] => ofName.all(name, limit),
     count: (): number => counted.get() ?? 0,
     /** An account's registrations of one name, one for each use case. */
-    named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
+    named: (accountId: string, name: string): readonly DomainRow[] => withName(accountId, name),
     /** Whether any account has registered the name. */
     isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
     /**
@@ -214,6 +217,7 @@ export function dkimKeyTable(db: Database) {
   const signing = db.prepare<[string, Lane], SigningKeyRow>(`
     SELECT k.*, d.name FROM dkim_keys k JOIN domains d USING (domain_id)
     WHERE k.domain_id = ? AND k.lane = ? AND k.state = 'active' ORDER BY k.key_id`);
+  const signingIn = cachedLookup(db, (domainId: string, lane: Lane) => signing.all(domainId, lane));
   const setState = db.prepare<[DkimKeyState, number, number]>(
     'UPDATE dkim_keys SET state = ?, changed_at = ? WHERE key_id = ?',
   );
@@ -232,7 +236,7 @@ export function dkimKeyTable(db: Database) {
     },
     of: (domainId: string): DkimKeyRow[] => of.all(domainId),
     /** Active keys of a domain in a lane. */
-    signing: (domainId: string, lane: Lane): SigningKeyRow[] => signing.all(domainId, lane),
+    signing: (domainId: string, lane: Lane): readonly SigningKeyRow[] => signingIn(domainId, lane),
     setState: (keyId: number, state: DkimKeyState, at: number): void => {
       setState.run(state, at, keyId);
     },

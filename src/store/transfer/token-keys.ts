@@ -1,3 +1,4 @@
+import { cachedLookup } from '../cached-rows.ts';
 import type { Database } from '../database.ts';
 
 /** The key that an account brought from another installation, sealed; see mail/tokens. */
@@ -14,12 +15,13 @@ export function tokenKeyTable(db: Database) {
   );
   const byTag = db.prepare<[string], TokenKeyRow>('SELECT * FROM token_keys WHERE tag = ?');
   const of = db.prepare<[string], TokenKeyRow>('SELECT * FROM token_keys WHERE account_id = ?');
+  const withTag = cachedLookup(db, (tag: string) => byTag.get(tag) ?? null);
   return {
     insert: (row: TokenKeyRow): void => {
       insert.run(row);
     },
     /** Null: no account with this tag came from another installation. */
-    byTag: (tag: string): TokenKeyRow | null => byTag.get(tag) ?? null,
+    byTag: (tag: string): TokenKeyRow | null => withTag(tag),
     /** Null: the account was created here. */
     of: (accountId: string): TokenKeyRow | null => of.get(accountId) ?? null,
   };
