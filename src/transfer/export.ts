@@ -11,7 +11,6 @@ import { type Clock, DAY, iso } from '../core/clock.ts';
 import { errorCode } from '../core/errors.ts';
 import type { Ids } from '../core/ids.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
-import type { Random } from '../core/random.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { mac, type Seal } from '../core/seal.ts';
 import { ownTokenKey } from '../mail/tokens.ts';
@@ -25,6 +24,7 @@ import type { Writer } from '../store/writer.ts';
 import {
   type End,
   type FileSeal,
+  type FileSealDeps,
   FORMAT,
   fileSeal,
   type Header,
@@ -37,12 +37,11 @@ import {
 import { portable, withSecrets } from './portable.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
-export interface ExportDeps {
+export interface ExportDeps extends FileSealDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
   ids: Ids;
-  random: Random;
   /** Of the installation. */
   seal: Seal;
 }
@@ -92,7 +91,7 @@ export async function exportAccount(
 ): Promise<ExportResult | Refusal> {
   const { accountId, withoutQueue, passphrase } = options;
   const kdf = newKdf(deps.random);
-  const seal = await fileSeal(passphrase, kdf, deps.random);
+  const seal = await fileSeal(passphrase, kdf, deps);
   const refusal = refusalOf(deps.tables, options);
   if (refusal !== null) return refusal;
   const accounts = createAccounts(deps);

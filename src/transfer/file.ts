@@ -4,13 +4,13 @@ import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { z } from 'zod';
 import { OperatorFault } from '../core/operator-fault.ts';
-import type { Random } from '../core/random.ts';
 import { mac } from '../core/seal.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
 import {
   endSchema,
   type FileSeal,
+  type FileSealDeps,
   FORMAT,
   fileSeal,
   type Header,
@@ -55,7 +55,7 @@ const LF = 0x0a;
 export async function openAccountFile(
   name: string,
   passphrase: string,
-  random: Random,
+  deps: FileSealDeps,
 ): Promise<AccountFile> {
   const handle = await openRegular(name);
   try {
@@ -64,7 +64,7 @@ export async function openAccountFile(
     const line = (await first.next()).value?.[0];
     await first.return(undefined);
     const header = parseHeader(name, line);
-    const seal = await fileSeal(passphrase, header.kdf, random);
+    const seal = await fileSeal(passphrase, header.kdf, deps);
     const tokenKey = openTokenKey(name, header, seal);
     return {
       header,

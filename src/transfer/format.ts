@@ -82,12 +82,29 @@ export function newKdf(random: Random): Header['kdf'] {
   return { ...KDF, salt: random.bytes(SALT_BYTES).toString('base64') };
 }
 
-/** Derives the key of a file. Throws OperatorFault when the passphrase is too short. */
-export async function fileSeal(passphrase: string, kdf: Header['kdf'], random: Random): Promise<FileSeal> {
+/** Derives a key of KEY_BYTES from a passphrase with the parameters of a file. */
+export type DeriveKey = (passphrase: string, kdf: Header['kdf']) => Promise<Buffer>;
+
+export interface FileSealDeps {
+  random: Random;
+  /** Default: scrypt. */
+  deriveKey?: DeriveKey;
+}
+
+/** The seal with the key of a file. Throws OperatorFault when the passphrase is too short. */
+export async function fileSeal(
+  passphrase: string,
+  kdf: Header['kdf'],
+  { random, deriveKey = scryptKey }: FileSealDeps,
+): Promise<FileSeal> {
   if (passphrase.length < MIN_PASSPHRASE_LENGTH)
     throw new OperatorFault(
       `The passphrase must have at least ${MIN_PASSPHRASE_LENGTH} characters: create one with "openssl rand -base64 24"`,
     );
+  return createSeal(await deriveKey(passphrase, kdf), random);
+}
+
+function scryptKey(passphrase: string, { n: N, r, p, salt }: Header['kdf']): Promise<Buffer> {
   const derive = promisify<
     string,
     Buffer,
@@ -95,9 +112,8 @@ export async function fileSeal(passphrase: string, kdf: Header['kdf'], random: R
     { N: number; r: number; p: number; maxmem: number },
     Buffer
   >(scrypt);
-  const { n: N, r, p } = kdf;
   const options = { N, r, p, maxmem: 256 * N * r };
-  return createSeal(await derive(passphrase, Buffer.from(kdf.salt, 'base64'), KEY_BYTES, options), random);
+  return derive(passphrase, Buffer.from(salt, 'base64'), KEY_BYTES, options);
 }
 
 /** The key of the MAC. */

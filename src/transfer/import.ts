@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { searchKeys } from '../audience/search-key.ts';
 import type { Clock } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
-import type { Random } from '../core/random.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import { accountTag } from '../mail/tokens.ts';
@@ -14,15 +13,14 @@ import type { Writer } from '../store/writer.ts';
 import { webhookSealContext } from '../webhooks/secrets.ts';
 import { checkFile } from './check.ts';
 import { type AccountFile, openAccountFile } from './file.ts';
-import type { Header } from './format.ts';
+import type { FileSealDeps, Header } from './format.ts';
 import { OCTET_COLUMNS, type Records, type TypedRecord } from './records.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
-export interface ImportDeps {
+export interface ImportDeps extends FileSealDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
-  random: Random;
   /** Of this installation. */
   seal: Seal;
 }
@@ -64,7 +62,7 @@ export async function importAccount(
   options: ImportOptions,
 ): Promise<ImportResult | Refusal> {
   const { tables } = deps;
-  const file = await openAccountFile(options.file, options.passphrase, deps.random);
+  const file = await openAccountFile(options.file, options.passphrase, deps);
   try {
     const { accountId } = file.header;
     const before = tables.accountImports.get(accountId);

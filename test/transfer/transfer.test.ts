@@ -12,7 +12,16 @@ import { clickTokens } from '../../src/mail/tokens.ts';
 import { createWebhookSecrets } from '../../src/webhooks/secrets.ts';
 import { RSA_KEY } from '../support/rsa-key.ts';
 import { enqueue, insertAccount, insertDomain, temporaryDir } from '../support/store.ts';
-import { ACCOUNT, accepted, forge, type Installation, linesOf, startEmpty, startFull } from './setup.ts';
+import {
+  ACCOUNT,
+  accepted,
+  forge,
+  type Installation,
+  type InstallationOptions,
+  linesOf,
+  startEmpty,
+  startFull,
+} from './setup.ts';
 
 /** The records of a file without what depends on the installation. */
 function comparable(file: string): unknown[] {
@@ -28,8 +37,10 @@ function comparable(file: string): unknown[] {
 }
 
 /** An exported account with all kinds of records. */
-async function exported(): Promise<{ file: string; from: Awaited<ReturnType<typeof startFull>> }> {
-  const from = await startFull();
+async function exported(
+  options: InstallationOptions = {},
+): Promise<{ file: string; from: Awaited<ReturnType<typeof startFull>> }> {
+  const from = await startFull(options);
   from.tables.queue.remove(from.message.seq);
   accepted(await from.export('account.gz'));
   return { file: join(from.dir, 'account.gz'), from };
@@ -52,8 +63,8 @@ function traces({ db }: Installation): Record<string, number> {
 
 describe('an exported account', () => {
   it('is the same in another installation', async () => {
-    const { file, from } = await exported();
-    const to = await startEmpty();
+    const { file, from } = await exported({ withScrypt: true });
+    const to = await startEmpty(2, { withScrypt: true });
     const { header, resumed } = accepted(await to.import(file));
     expect(resumed).toBe(false);
     expect(header.counts).toMatchObject({ account: 1, api_key: 1, contact: 3, moved_message: 1 });
