@@ -28,8 +28,16 @@ const IN_PLACE = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
 const REBUILDS: readonly Omit<Rebuild, 'tables' | 'indexes'>[] = [COMPACT_ROWS];
 
+/** The migrations belong to the program: they are read once. */
+let known: readonly Migration[] | null = null;
+
 /** All migrations in the order of their versions. */
-export function knownMigrations(): Migration[] {
+export function knownMigrations(): readonly Migration[] {
+  known ??= readMigrations();
+  return known;
+}
+
+function readMigrations(): Migration[] {
   const inPlace = readdirSync(FOLDER).flatMap((file): Migration[] => {
     const [, version, name] = IN_PLACE.exec(file) ?? [];
     if (version === undefined || name === undefined) return [];
