@@ -1,86 +1,97 @@
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
-import { LongestFirst } from './support/longest-first.ts';
+import { FilesOfProjects } from './support/file-order.ts';
+import { LeftOutTests } from './support/left-out-tests.ts';
+import { COMPONENT, LONG, SERIAL } from './support/test-lists.ts';
 
-/** e2e tests that compare durations or processor time. */
-const SERIAL = ['e2e/event-loop.test.ts'];
-/** A limit for tests that hang, also on a busy machine. */
-const slow = { testTimeout: 300_000, hookTimeout: 300_000 };
+const long = Object.keys(LONG);
 
-/** Settings of projects whose files run at the same time. */
-const atTheSameTime = {
+/** Settings of all projects. */
+const shared = {
   root: import.meta.dirname,
-  globalSetup: ['support/build.ts'],
   pool: 'forks',
-  // As for unit tests: a process for each file would load the modules that all of them share.
+  // One process runs many files: loading the modules again for each would take longer than the tests.
   isolate: false,
-  // More than the cores of a small machine: most of the time the tests wait for servers.
+  // The projects share one pool. More than the cores of a small machine: tests wait for servers, sockets and timers.
   maxWorkers: 4,
-  sequence: { groupOrder: 1 },
+  setupFiles: ['support/cost.ts'],
+} satisfies UserWorkspaceConfig['test'];
+
+/** Tests that import src/: their databases are in memory where possible. */
+const inProcess = {
+  ...shared,
+  globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
+} satisfies UserWorkspaceConfig['test'];
+
+/**
+ * Tests of the built program. What they start has its own ports and folders, so that files can run at the same time. The
+ * timeouts are for tests that hang, also on a busy machine.
+ */
+const ofProgram = {
+  ...shared,
+  globalSetup: ['support/build.ts'],
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
 } satisfies UserWorkspaceConfig['test'];
 
 export default defineConfig({
   test: {
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: FilesOfProjects },
+    reporters: ['default', new LeftOutTests()],
+    // Modules are transformed once, not again in each project and each run.
+    experimental: { fsModuleCache: true },
     projects: [
       {
         test: {
-          name: 'unit',
-          root: import.meta.dirname,
-          include: ['**/*.test.ts'],
-          exclude: ['e2e/**', 'chaos/**', 'scenarios/**'],
-          pool: 'forks',
-          // One process runs many files: loading the modules again for each would take longer than the tests.
-          isolate: false,
-          // More than the cores of a small machine: tests also wait for sockets and timers.
-          maxWorkers: 3,
-          globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          ...ofProgram,
+          name: 'long',
+          include: long,
+          testTimeout: 600_000,
+        },
+      },
+      {
+        test: {
+          ...ofProgram,
+          name: 'e2e',
+          include: ['e2e/**/*.test.ts'],
+          exclude: [...SERIAL, ...long],
         },
       },
       // Each file runs the scenarios of one family over a daemon in its process, see scenarios/README.md.
       {
         test: {
+          ...inProcess,
           name: 'scenarios',
-          root: import.meta.dirname,
           include: ['scenarios/*.test.ts'],
-          pool: 'forks',
-          isolate: false,
-          maxWorkers: 3,
-          globalSetup: ['support/build.ts', 'support/temporary-files.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },
-      // The programs that these tests start have their own ports and folders, so that files can run at the same time.
       {
         test: {
-          name: 'e2e',
-          include: ['e2e/**/*.test.ts'],
-          exclude: SERIAL,
-          ...atTheSameTime,
-          ...slow,
+          ...inProcess,
+          name: 'component',
+          include: [...COMPONENT],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
         test: {
-          name: 'chaos',
-          include: ['chaos/**/*.test.ts'],
-          ...atTheSameTime,
-          testTimeout: 600_000,
+          ...inProcess,
+          name: 'unit',
+          include: ['**/*.test.ts'],
+          exclude: ['e2e/**', 'chaos/**', 'scenarios/**', ...COMPONENT],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
         },
       },
-      // One file at a time, after all others: other load would change what these measure.
       {
         test: {
+          ...ofProgram,
           name: 'serial',
-          root: import.meta.dirname,
-          include: SERIAL,
-          globalSetup: ['support/build.ts'],
-          pool: 'forks',
-          fileParallelism: false,
-          sequence: { groupOrder: 2 },
-          ...slow,
+          include: [...SERIAL],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -5,7 +5,7 @@ export interface Scenario {
   name: string;
   /** One line for `--list`. */
   summary: string;
-  /** Part of the short variant that runs with `npm test`. */
+  /** Part of the short variant that CI runs (`npm run test:all`). */
   short?: true;
   /** Features of the machine; without them the scenario is skipped with the reason. */
   needs?: readonly Need[];

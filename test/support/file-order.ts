@@ -1,0 +1,54 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/**
+ * The order of the test files of a run. The projects follow one another in one pool, because a process that changes
+ * between projects is started again. Those of the built program come first: they wait more than they compute, so that the
+ * files of two projects that run at the same time use all cores. The last project has the shortest files, which end at
+ * about the same time in all processes. In each project the files that take longest begin first. Vitest itself knows
+ * durations only from an earlier run in the same folder, which CI does not have.
+ */
+export class FilesOfProjects extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted((a, b) => projectRank(a) - projectRank(b) || fileRank(a) - fileRank(b));
+  }
+}
+
+const PROJECTS = ['long', 'e2e', 'component', 'scenarios', 'unit', 'serial'];
+
+/** Files of 15 s and more, and of unit tests those of 5 s and more, the longest of each project first. */
+const LONGEST = [
+  'e2e/package',
+  'e2e/large-history',
+  'chaos/short',
+  'e2e/damaged-data',
+  'e2e/queue-control',
+  'e2e/incoming-bounces',
+  'e2e/retry',
+  'e2e/operator',
+  'e2e/public-pages',
+  'e2e/certificates',
+  'e2e/stop',
+  'e2e/scaling',
+  'e2e/held-messages',
+  'e2e/unroutable-domains',
+  'e2e/webhooks',
+  'smtp/mx/hostile',
+  'smtp/mx/report-floods',
+  'http/contract',
+  'scenarios/retries',
+  'scenarios/connections',
+  'delivery/delivery',
+  'smtp/submission/submission',
+  'campaigns/run',
+  'doctor/broken/network',
+].map((name) => `/${name}.test.ts`);
+
+function projectRank({ project }: TestSpecification): number {
+  return PROJECTS.indexOf(project.name);
+}
+
+function fileRank({ moduleId }: TestSpecification): number {
+  const index = LONGEST.findIndex((file) => moduleId.endsWith(file));
+  return index === -1 ? LONGEST.length : index;
+}

@@ -1,0 +1,49 @@
+/*
+ * Which test files are not ordinary tests of their folder, and why. Paths are relative to test/. `npm test` runs all but
+ * LONG; `npm run test:all`, and `npm test` with CI set, run everything.
+ */
+
+/**
+ * System tests whose subject is a load, a series of kills, a large database or another operating system: half a minute to
+ * several minutes each, with the reason. Vitest's project `long`.
+ */
+export const LONG: Readonly<Record<string, string>> = {
+  'e2e/package.test.ts': 'compiles the packages and installs them on a Debian system that it boots',
+  'chaos/short.test.ts': 'runs a scenario of each family of faults and abuse under load',
+  'e2e/large-history.test.ts': 'builds a database with a large history and reads every list of it',
+  'e2e/damaged-data.test.ts': 'waits for the grace period of a stop whose results cannot be recorded',
+  'e2e/campaign-kill.test.ts': 'kills the daemon several times during a campaign to thousands of recipients',
+  'e2e/backup.test.ts': 'backs up, restores and takes over while mail is sent',
+  'e2e/docs.test.ts': 'runs the commands of all documents, each document on a new installation',
+  'e2e/idempotency.test.ts': 'repeats each request across kills',
+  'e2e/spam-filters.test.ts': 'starts SpamAssassin and Rspamd, which load all their rules',
+};
+
+/**
+ * Tests in the folder of a module that take more than the module with a database or its own sockets: they start an
+ * installation in their process, or flood a server until its limits apply. Vitest's project `component`.
+ */
+export const COMPONENT: readonly string[] = [
+  // The daemon (support/in-process-daemon.ts), or its API with all that is behind it.
+  'http/api/*.test.ts',
+  'http/contract.test.ts',
+  'http/interface.test.ts',
+  'http/reads.test.ts',
+  'monitoring/metrics.test.ts',
+  'sending/consent-matrix.test.ts',
+  // Delivery with its worker threads, a name server and mail servers (delivery/setup.ts).
+  'delivery/delivery.test.ts',
+  'delivery/holds.test.ts',
+  'delivery/jobs.test.ts',
+  'delivery/shaping/delivery.test.ts',
+  // An installation with the servers of others that the doctor asks (doctor/setup.ts).
+  'doctor/healthy.test.ts',
+  'doctor/broken/*.test.ts',
+  // Floods.
+  'http/fairness.test.ts',
+  'smtp/mx/hostile.test.ts',
+  'smtp/mx/report-floods.test.ts',
+];
+
+/** Tests that compare durations or processor time: one file at a time, after all others. Vitest's project `serial`. */
+export const SERIAL: readonly string[] = ['e2e/event-loop.test.ts'];
