@@ -21,7 +21,8 @@ export const LONG: Readonly<Record<string, string>> = {
 
 /**
  * Tests in the folder of a module that take more than the module with a database or its own sockets: they start an
- * installation in their process, or flood a server until its limits apply. Vitest's project `component`.
+ * installation in their process, run programs, flood a server until its limits apply, or compare all combinations of
+ * values. Vitest's project `component`.
  */
 export const COMPONENT: readonly string[] = [
   // The daemon (support/in-process-daemon.ts), or its API with all that is behind it.
@@ -39,6 +40,16 @@ export const COMPONENT: readonly string[] = [
   // An installation with the servers of others that the doctor asks (doctor/setup.ts).
   'doctor/healthy.test.ts',
   'doctor/broken/*.test.ts',
+  // Commands of the built program, processes that are killed, and programs of others that verify.
+  'cli/account.test.ts',
+  'cli/audience/contacts.test.ts',
+  'mail/dkim.test.ts',
+  'store/maintenance/slack.test.ts',
+  'store/migrate/rebuild.test.ts',
+  // All combinations: of filters of lists, of damages of messages.
+  'mail/incoming/hostile.test.ts',
+  'store/lists.test.ts',
+  'store/plans.test.ts',
   // Floods.
   'http/fairness.test.ts',
   'smtp/mx/hostile.test.ts',

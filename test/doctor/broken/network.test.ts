@@ -5,7 +5,7 @@ import { startSocksServer } from '../../support/socks-server.ts';
 import { ADDRESS, type DoctorSetup, HOST } from '../setup.ts';
 import { describeBroken } from './rows.ts';
 
-/** Makes the host name lead to this machine, where the test's listener answers. */
+/** Makes the host name lead to this machine, where the test's listener answers; connections elsewhere take 3 s to fail. */
 function reachHost({ dns }: DoctorSetup): void {
   dns.set(HOST, 'A', ['127.0.0.1']);
 }
@@ -269,6 +269,7 @@ describeBroken(
       title: 'expired certificate of the public pages',
       check: 'listeners',
       options: { pageCertificate: (authority, names) => authority.issue(names, new Date(Date.now() - DAY)) },
+      break: reachHost,
       status: 'failure',
       subject: /^https:\/\/pages\.test/,
       reason: /CERT_HAS_EXPIRED/,
@@ -277,6 +278,7 @@ describeBroken(
       title: 'certificate of the public pages for another name',
       check: 'listeners',
       options: { pageCertificate: (authority) => authority.issue(['other.test']) },
+      break: reachHost,
       status: 'failure',
       reason: /ERR_TLS_CERT_ALTNAME_INVALID/,
     },
@@ -284,13 +286,17 @@ describeBroken(
       title: 'self-signed certificate of the public pages',
       check: 'listeners',
       options: { pageCertificate: (_, names) => selfSigned(names) },
+      break: reachHost,
       status: 'failure',
       reason: /SELF_SIGNED_CERT/,
     },
     {
       title: 'host of public.url without an address',
       check: 'listeners',
-      break: ({ dns }) => dns.remove('pages.test'),
+      break: (setup) => {
+        reachHost(setup);
+        setup.dns.remove('pages.test');
+      },
       status: 'failure',
       reason: /has no address in DNS: links in mail lead nowhere/,
     },
