@@ -16,7 +16,7 @@ export class FilesOfProjects extends BaseSequencer {
 
 const PROJECTS = ['long', 'e2e', 'component', 'scenarios', 'unit', 'serial'];
 
-/** Files of 15 s and more, and of unit tests those of 5 s and more, the longest of each project first. */
+/** Files of the built program that take more than 15 s, and others that take more than 5 s, the longest of each project first. */
 const LONGEST = [
   'e2e/package',
   'e2e/large-history',
@@ -34,14 +34,26 @@ const LONGEST = [
   'e2e/unroutable-domains',
   'e2e/webhooks',
   'smtp/mx/hostile',
+  'delivery/delivery',
   'smtp/mx/report-floods',
   'http/contract',
+  'doctor/healthy',
+  'delivery/egress/month',
+  'delivery/holds',
+  'doctor/broken/network',
+  'store/migrate/oldest-schema',
   'scenarios/retries',
   'scenarios/connections',
-  'delivery/delivery',
   'smtp/submission/submission',
   'campaigns/run',
-  'doctor/broken/network',
+  'smtp/parser/mail-parser',
+  'smtp/mx/verified-reports',
+  'smtp/mx/mx',
+  'webhooks/sender',
+  'transfer/transfer',
+  'backup/create',
+  'dns/exchange',
+  'delivery/worker-pool',
 ].map((name) => `/${name}.test.ts`);
 
 function projectRank({ project }: TestSpecification): number {

@@ -34,6 +34,7 @@ export const COMPONENT: readonly string[] = [
   'sending/consent-matrix.test.ts',
   // Delivery with its worker threads, a name server and mail servers (delivery/setup.ts).
   'delivery/delivery.test.ts',
+  'delivery/egress/month.test.ts',
   'delivery/holds.test.ts',
   'delivery/jobs.test.ts',
   'delivery/shaping/delivery.test.ts',
@@ -45,6 +46,7 @@ export const COMPONENT: readonly string[] = [
   'cli/audience/contacts.test.ts',
   'mail/dkim.test.ts',
   'store/maintenance/slack.test.ts',
+  'store/migrate/oldest-schema.test.ts',
   'store/migrate/rebuild.test.ts',
   // All combinations: of filters of lists, of damages of messages.
   'mail/incoming/hostile.test.ts',
