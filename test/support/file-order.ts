@@ -19,6 +19,8 @@ const PROJECTS = ['long', 'e2e', 'component', 'scenarios', 'unit', 'serial'];
 /** Files of the built program that take more than 15 s, and others that take more than 5 s, the longest of each project first. */
 const LONGEST = [
   'e2e/package',
+  'e2e/install',
+  'e2e/source',
   'e2e/large-history',
   'chaos/short',
   'e2e/damaged-data',

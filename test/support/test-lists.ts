@@ -9,12 +9,16 @@
  */
 export const LONG: Readonly<Record<string, string>> = {
   'e2e/package.test.ts': 'compiles the packages and installs them on a Debian system that it boots',
+  'e2e/install.test.ts': 'runs the commands of the installation on a Debian system that it boots',
+  'e2e/source.test.ts': 'installs all libraries and builds the program on a machine without a compiler',
   'chaos/short.test.ts': 'runs a scenario of each family of faults and abuse under load',
   'e2e/large-history.test.ts': 'builds a database with a large history and reads every list of it',
   'e2e/damaged-data.test.ts': 'waits for the grace period of a stop whose results cannot be recorded',
   'e2e/campaign-kill.test.ts': 'kills the daemon several times during a campaign to thousands of recipients',
   'e2e/backup.test.ts': 'backs up, restores and takes over while mail is sent',
-  'e2e/docs.test.ts': 'runs the commands of all documents, each document on a new installation',
+  'e2e/docs.test.ts': 'runs the commands of documents, with clients in eight languages',
+  'e2e/docs-setup.test.ts': 'runs the commands of documents, each on a new installation',
+  'e2e/docs-topics.test.ts': 'runs the commands of documents, each on a new installation',
   'e2e/idempotency.test.ts': 'repeats each request across kills',
   'e2e/spam-filters.test.ts': 'starts SpamAssassin and Rspamd, which load all their rules',
 };
