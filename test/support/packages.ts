@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -18,7 +20,13 @@ export interface Packages {
 export async function buildPackages(dir: string): Promise<Packages> {
   const script = join(PROJECT, '.packaging/package.ts');
   const options = ['--fast', '--maintainer', MAINTAINER, '--out', dir];
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', script, ...options], { cwd: PROJECT });
+  // Several test files build packages, and share the runtime and the compiled module in the cache.
+  const lock = join(
+    tmpdir(),
+    `postrider-packages-${createHash('sha256').update(PROJECT).digest('hex').slice(0, 12)}.lock`,
+  );
+  const command = [lock, process.execPath, '--import', 'tsx', script, ...options];
+  const { stdout } = await run('flock', command, { cwd: PROJECT });
   const deb = /^(\S+\.deb) /m.exec(stdout)?.[1];
   const tarball = /^(\S+\.tar\.gz) /m.exec(stdout)?.[1];
   if (deb === undefined || tarball === undefined) throw new Error(`no package was built: ${stdout}`);

@@ -17,6 +17,8 @@ export const LONG: Readonly<Record<string, string>> = {
   'e2e/campaign-kill.test.ts': 'kills the daemon several times during a campaign to thousands of recipients',
   'e2e/backup.test.ts': 'backs up, restores and takes over while mail is sent',
   'e2e/docs.test.ts': 'runs the commands of documents, with clients in eight languages',
+  'e2e/docs-backup.test.ts': 'runs the commands of a document, with a standby by Litestream',
+  'e2e/docs-operations.test.ts': 'runs the commands of documents, each on a new installation',
   'e2e/docs-setup.test.ts': 'runs the commands of documents, each on a new installation',
   'e2e/docs-topics.test.ts': 'runs the commands of documents, each on a new installation',
   'e2e/idempotency.test.ts': 'repeats each request across kills',
