@@ -16,35 +16,23 @@ const documents = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
 ];
-/** Documents whose blocks no list has, and why. */
-const EXCEPTIONS: Record<string, string> = {
-  'docs/install.md':
-    'root installs packages on a new machine; test/e2e/package.test.ts does so in a Debian system',
-};
-
 const listed: readonly string[] = Object.values(DOCUMENTS).flat();
 const isRun = ({ kind }: CodeBlock) => kind !== 'not run' && kind !== 'run by';
 
 describe('documents', () => {
-  it.each(documents.filter((document) => !(document in EXCEPTIONS) || listed.includes(document)))(
-    '%s: a test runs its blocks',
-    (document) => {
-      const blocks = codeBlocks(read(document));
-      if (blocks.some(isRun)) expect(listed).toContain(document);
-      for (const block of blocks) {
-        if (block.kind === 'run by') {
-          expect(read(block.test), `${block.test} names the document whose blocks it runs`).toContain(
-            document,
-          );
-        }
+  it.each(documents)('%s: a test runs its blocks', (document) => {
+    const blocks = codeBlocks(read(document));
+    if (blocks.some(isRun)) expect(listed).toContain(document);
+    for (const block of blocks) {
+      if (block.kind === 'run by') {
+        expect(read(block.test), `${block.test} names the document whose blocks it runs`).toContain(document);
       }
-    },
-  );
+    }
+  });
 
   it('are each in one list, and exist', () => {
     expect(listed).toEqual([...new Set(listed)]);
     expect(listed.filter((document) => !documents.includes(document))).toEqual([]);
-    expect(Object.keys(EXCEPTIONS).filter((document) => !documents.includes(document))).toEqual([]);
   });
 
   it.each(Object.entries(DOCUMENTS))('%s runs its list', (test, list) => {

@@ -33,4 +33,5 @@ export const DOCUMENTS = {
     'docs/upgrade.md',
   ],
   'test/e2e/scaling.test.ts': ['docs/scaling.md'],
+  'test/e2e/install.test.ts': ['docs/install.md'],
 } as const;
