@@ -55,7 +55,8 @@ export function refuseExisting(configFile: string, dataDir: string): void {
     throw new OperatorFault(
       `${configFile} exists: nothing was changed. Use another file (--output FILE), or edit it and run "postrider config check"`,
     );
-  if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
+  // The source tree has the directory with an empty .gitkeep.
+  if (existsSync(dataDir) && readdirSync(dataDir).some((name) => name !== '.gitkeep'))
     throw new OperatorFault(
       `${dataDir} is not empty: nothing was changed. Use another directory (--data DIR)`,
     );
