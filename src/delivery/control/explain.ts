@@ -167,7 +167,7 @@ export function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFa
     ];
   if (facts?.route === null) return ['The route is looked up when the message is read.'];
   return facts !== null && facts.site === null && facts.route?.kind === 'hosts'
-    ? ['Its site is not in memory: it had no mail for ten minutes.']
+    ? ['Its site is not in memory: no mail for it was read in the last ten minutes.']
     : [];
 }
 

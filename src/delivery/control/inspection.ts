@@ -46,7 +46,7 @@ export interface SiteFacts {
   /** Ms until it gets mail again, because it asked to send less; 0: it gets mail. */
   limitedMs: number;
   pause: QueueControlRow | null;
-  /** `limit`: of its profile; `allowed`: now, fewer after an outage. */
+  /** `limit`: of its profile. `allowed`: now; fewer after an outage, and after the site asked to send less. */
   connections: { used: number; allowed: number; limit: number };
   /** Messages in memory that wait for a connection, transactional and marketing. */
   readAhead: { transactional: number; marketing: number };

@@ -195,13 +195,14 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
     ];
   const { used, allowed, limit } = site.connections;
   if (used < Math.min(allowed, limit)) return [];
-  const recovering = allowed < limit ? ` It recovers from an outage; its limit is ${limit}.` : '';
+  const reduced =
+    allowed < limit ? ` The number grows as the site answers and accepts mail; its limit is ${limit}.` : '';
   return [
     reason(
       'site_busy',
-      `All ${used} connections that the site ${site.site} may have are in use.${recovering}`,
+      `All ${used} connections that the site ${site.site} may have are in use.${reduced}`,
       null,
-      recovering === '' ? 'Raise "connections" of its shaping profile if the receiver permits it.' : null,
+      reduced === '' ? 'Raise "connections" of its shaping profile if the receiver permits it.' : null,
     ),
   ];
 }

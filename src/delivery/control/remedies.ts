@@ -5,14 +5,14 @@ export const REMEDIES: Readonly<Record<BounceClass, string>> = {
   'invalid-recipient': 'The address does not exist. Remove it from the list that it comes from.',
   'invalid-domain': 'The domain accepts no mail. Correct or remove the addresses with this domain.',
   'inactive-mailbox':
-    'The mailbox does not accept mail now. It is retried, and repeated bounces suppress it.',
+    'The mailbox does not accept mail now. A deferred message is retried; repeated bounces suppress the address.',
   'mailbox-full': 'The mailbox is full. Nothing to do: the message is retried until it expires.',
   'message-too-large':
     'The message exceeds the limit of the destination. Send a link instead of the attachment.',
   'content-rejected':
     'The destination rejects the content. Correct what the reply names; another route does not help.',
   'spam-block':
-    'The destination takes the content for spam. Find out which message it is and pause its campaign.',
+    'The destination classifies the content as spam. Find out which message it is and pause its campaign.',
   'policy-block':
     'A policy of the destination rejects the mail. Follow the link or the contact in the reply; its postmaster can remove the block.',
   'authentication-failed':
@@ -29,7 +29,7 @@ export const REMEDIES: Readonly<Record<BounceClass, string>> = {
   'relay-denied':
     'The host does not accept mail for this domain: its MX records are wrong, or the route or reroute is.',
   'protocol-error':
-    'The servers do not understand each other. Report the reply with the session in "postrider message show".',
+    'A server rejected an SMTP command or its syntax. Send the reply and the session in "postrider message show" to the postmaster of the destination.',
   'server-error': 'The destination has a temporary fault. Nothing to do: the message is retried.',
   expired: 'The message could not be delivered within its lifetime. See the earlier attempts for the cause.',
   'routing-loop':

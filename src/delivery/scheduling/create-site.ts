@@ -200,7 +200,7 @@ export function createSite(options: SiteOptions): Site {
     isPaused,
     connections: () => ({
       used: usedSlots.size,
-      allowed: suspension.isSuspended() ? 0 : limiter.connections(),
+      allowed: suspension.isSuspended() ? 0 : Math.min(limiter.connections(), suspension.allowed()),
     }),
     rateWaitMs: limiter.waitMs,
     accountPausedMs: accounts.pausedMs,

@@ -110,7 +110,9 @@ describe('a site whose hosts cannot be reached', () => {
     }
     clock.advance(5 * SECOND);
     const counts: number[] = [];
+    const allowed: number[] = [];
     for (let round = 0; round < 5; round++) {
+      allowed.push(site.connections().allowed);
       const [probe, ...others] = reserveAll();
       counts.push(1 + others.length);
       for (const reservation of others) site.release(reservation);
@@ -119,6 +121,7 @@ describe('a site whose hosts cannot be reached', () => {
       site.answered(probe, true);
     }
     expect(counts).toEqual([1, 2, 4, 8, 10]);
+    expect(allowed).toEqual(counts);
   });
 
   it('is probed although sessions of the outage still hang', () => {
