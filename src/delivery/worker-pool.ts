@@ -67,6 +67,7 @@ interface WorkerHandle {
   held: Map<number, { order: number; postedAt: number }>;
   outbox: DeliveryJob[];
   flushing: boolean;
+  /** Pause before the next restart, ms. */
   pause: number;
   restart: NodeJS.Timeout | null;
 }

@@ -19,10 +19,10 @@ import { insecure, moreSignificant, type NextStep, nextStep, type SessionResult 
  *
  * The idle connection of the slot is tried first if it leads to one of the job's hosts. Otherwise, or if that connection
  * fails before the reply to MAIL, the hosts are tried in their order. If an address cannot be connected to, the host's
- * next address follows. The next host follows if the greeting is an error, if the host cannot encrypt or refuses the
- * sender, is excluded by a published TLS policy, and once if it defers the recipient. A decisive reply about the recipient or the message ends the attempt, and
- * so does a connection that is lost after the final dot: no other host gets the message. The main thread decides about
- * retries.
+ * next address follows. The next host follows if the greeting is an error, if the host cannot encrypt, refuses the
+ * sender or is excluded by a published TLS policy, and, once, if it defers the recipient. A decisive reply about the
+ * recipient or the message ends the attempt, and so does a connection that is lost after the final dot: no other host
+ * gets the message. The main thread decides about retries.
  */
 const MAX_HOSTS = 5;
 const MAX_ADDRESSES = 2;
@@ -201,8 +201,11 @@ function hasSource(address: string, { egress }: AttemptJob): boolean {
 }
 
 function unreachable(record: SessionRecord, addresses: readonly string[], client: Client): Session {
+  const family = addresses.some((address) => address.includes(':')) ? 'IPv6' : 'IPv4';
   const reason =
-    addresses.length > 0 ? 'has only IPv6 addresses, and this egress has none' : 'has no usable address';
+    addresses.length > 0
+      ? `has only ${family} addresses, and the source address has none`
+      : 'has no usable address';
   return finish(
     record,
     { kind: 'broken', phase: 'connect', reply: null, error: `${record.host} ${reason}` },

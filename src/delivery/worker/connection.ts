@@ -50,7 +50,11 @@ export async function openSmtpConnection(
       return await openOnce(...args);
     } catch (again) {
       // The server changes its anchor with each connection.
-      if (again instanceof TrustAnchorFound) throw new SmtpSessionError('starttls', 'the certificates vary');
+      if (again instanceof TrustAnchorFound)
+        throw new SmtpSessionError(
+          'starttls',
+          'the server presents a certificate of another issuer on each connection',
+        );
       throw again;
     }
   }

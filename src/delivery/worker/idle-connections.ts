@@ -21,11 +21,11 @@ export type SlotJob = Pick<
 >;
 
 /** What jobs that share a connection have in common, in addition to TLS. */
-type ConnectionTerms = Pick<DeliveryJob, 'port' | 'auth' | 'egress'>;
+type SharedTerms = Pick<DeliveryJob, 'port' | 'auth' | 'egress'>;
 
 /** `limit`: maximum number of idle connections; the one that has been idle longest is closed for the next. */
 export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleConnections {
-  const idle = new Map<string, { connection: Connection; terms: ConnectionTerms }>();
+  const idle = new Map<string, { connection: Connection; terms: SharedTerms }>();
   const remove = (slot: string) => {
     const found = idle.get(slot);
     if (!found) return null;
@@ -72,7 +72,7 @@ function suits(connection: Connection, job: SlotJob): boolean {
   );
 }
 
-function equalTerms(a: ConnectionTerms, b: ConnectionTerms): boolean {
+function equalTerms(a: SharedTerms, b: SharedTerms): boolean {
   return (
     a.port === b.port &&
     a.auth?.user === b.auth?.user &&

@@ -34,7 +34,7 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
   const startSome = () => {
     for (let started = 0; started < STARTS_PER_TURN && next < waiting.length; started++) {
       const job = waiting[next];
-      // Releases the job before the last of its batch has begun.
+      // Drops the reference: a job can be freed before the last one of its batch has begun.
       waiting[next++] = undefined;
       if (job) void start(job);
     }

@@ -131,8 +131,18 @@ describe('addresses', () => {
     const report = await deliver(client(), job(to, { hosts }));
     expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toMatchObject([
-      { host: 'six', address: '', error: 'six has only IPv6 addresses, and this egress has none' },
+      { host: 'six', address: '', error: 'six has only IPv6 addresses, and the source address has none' },
       { host: 'both', address: to.host },
+    ]);
+  });
+
+  it('names the family that a proxy with an IPv6 address alone does not reach', async () => {
+    const to = await sink();
+    const proxy = { host: '127.0.0.1', port: 1080 };
+    const egress = { hostname: 'client.test', address6: '2001:db8::1', proxy };
+    const report = await deliver(client(), job(to, { egress, hosts: [host('four', '192.0.2.1')] }));
+    expect(report.sessions).toMatchObject([
+      { host: 'four', address: '', error: 'four has only IPv4 addresses, and the source address has none' },
     ]);
   });
 
