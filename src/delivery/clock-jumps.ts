@@ -50,8 +50,8 @@ export interface QueueRebaseDeps {
 }
 
 const BATCH_SIZE = 500;
-/** Every wait is spread by up to 10 %. */
-const SPREAD = 1.1;
+/** The longest wait, as a multiple of the configured one: each wait is spread by up to 10 %. */
+const MAX_SPREAD_FACTOR = 1.1;
 
 interface Step {
   after: number;
@@ -85,7 +85,7 @@ export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
     const now = clock.now();
     const scheduledLife = retry.expireMarketing;
     // A reply may name a wait of up to a day.
-    const dueAfter = now + Math.max(retry.max, DAY) * SPREAD;
+    const dueAfter = now + Math.max(retry.max, DAY) * MAX_SPREAD_FACTOR;
     const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter, scheduledLife };
     steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
   }

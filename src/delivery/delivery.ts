@@ -140,6 +140,7 @@ export interface DeliveryDeps {
   signersOf: SignersOf;
   /** Null: the message may be sent. */
   stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
+  /** Number of this start of the daemon; every lease carries it. */
   generation: number;
   /** TLS policies of others. Default: they do not apply, and nothing is counted. */
   tls?: Pick<TlsSystem, 'policies' | 'counting' | 'observeSessions' | 'authorities'>;

@@ -100,7 +100,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
   return { build, usePasswords };
 }
 
-/** A profile that does not change the default is not the reason for it. */
+/** For session records. The default mode has the source `default`, even where a profile sets it. */
 function profileSource({ tls }: SiteProfile): TlsSource {
   return tls === 'opportunistic' ? 'default' : 'profile';
 }

@@ -17,14 +17,14 @@ export interface EgressHealth {
   /** A probe is in flight, or has ended. */
   setProbing(entry: string, provider: string, isProbing: boolean): void;
   /** The provider refused the address. `isNamed`: the reply names it. Null: too few replies to conclude that. */
-  refused(refusal: Refusal, now: number): HealthChange | null;
+  refused(refusal: AddressRefusal, now: number): HealthChange | null;
   /** The provider accepted a message from the address. Null: nothing changes. */
   accepted(entry: string, provider: string, now: number): HealthChange | null;
   all(): readonly EgressHealthRow[];
   load(rows: readonly EgressHealthRow[]): void;
 }
 
-export interface Refusal {
+export interface AddressRefusal {
   entry: string;
   provider: string;
   reply: SmtpReply;

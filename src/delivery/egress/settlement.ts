@@ -16,9 +16,9 @@ import type { EgressWarmup } from './warmup-state.ts';
  * outcome.
  */
 export interface Settlement {
-  /** The result, deferred for a moment where another address can send the message. */
+  /** The result, deferred for `TAKEOVER_MS` where another address can send the message. */
   result: AttemptResult;
-  /** Counts and standings, in the unit of work that records the outcome; may be repeated when that fails. */
+  /** Writes the counts, the health and the step of the warm-up, in the unit of work that records the outcome; may be repeated when that fails. */
   record(tables: Tables): void;
   /** Called once when the unit of work is on disk. */
   recorded(): void;

@@ -30,7 +30,8 @@ export interface QueueReader {
   startBatch(): void;
   /**
    * Reads the messages of a key that can be sent now. A key without capacity waits at its site. Returns the number of
-   * messages read. The sites whose backlog grew are added to `filled`.
+   * messages read. `competing`: the number of keys that wait to be read, which share the capacity of the site. The sites
+   * whose backlog grew are added to `filled`.
    */
   read(key: QueueKey, competing: number, filled: Set<Site>): number;
   /** Fails the expired messages of a key whose site is halted, without those that are paused. Yields before each read. */

@@ -69,8 +69,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   }
 
   /**
-   * Fails mail that expired while it waited for a halted site or a source address, a bounded number of messages in each run. Nothing
-   * else would read it for hours.
+   * Fails mail that expired while it waited for a halted site or a source address, a bounded number of messages in each
+   * run. Nothing else would read it for hours.
    */
   function expireWaiting(): void {
     if (expiry === null) {

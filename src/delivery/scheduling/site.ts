@@ -91,7 +91,7 @@ export interface Site {
   connections(): { used: number; allowed: number };
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
-  /** Milliseconds until the site's pause ends; 0: it is not paused. */
+  /** Milliseconds until the pause that the site asked for ends; 0: there is none. The operator's pause: `isPaused`. */
   pausedMs(): number;
   /** Whether the site is suspended or paused, by its own request or by the operator: no message is sent to it. */
   isHalted(): boolean;

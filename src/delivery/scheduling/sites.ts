@@ -11,6 +11,7 @@ import type { Site, SiteProfile } from './site.ts';
 export interface Sites {
   /** The site of a destination's hosts in an egress pool; created when there is none. */
   of(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site;
+  /** The same site if it is in memory; null: it is not. Creates none. */
   find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
   all(): Iterable<Site>;
   /** Removes sites that have been unused for a long time. */

@@ -60,7 +60,7 @@ export interface TargetsDeps {
   controls: ControlIndex;
 }
 
-/** A message with a route. */
+/** Where a message with a known route goes. */
 interface Place {
   pool: string;
   route: Extract<RouteResult, { kind: 'hosts' }>;

@@ -76,7 +76,7 @@ export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
       const { destination, sessions } = attempt;
       if (!deps.isOn || sessions.every(({ tlsResult }) => tlsResult === undefined)) return;
       if (!wantsReports(destination)) return;
-      const day = dayOf(clock.now());
+      const day = dayNumberOf(clock.now());
       for (const session of sessions) {
         if (session.tlsResult === undefined) continue;
         const { key, failure } = reported(attempt, session);
@@ -96,7 +96,7 @@ export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
 }
 
 /** Days since 1970-01-01, UTC. */
-export function dayOf(epochMs: number): number {
+export function dayNumberOf(epochMs: number): number {
   return Math.floor(epochMs / DAY);
 }
 

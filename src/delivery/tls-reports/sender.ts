@@ -7,7 +7,7 @@ import { createLoop } from '../../core/loop.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { UnreportedDay } from '../../store/tls/tls-sessions.ts';
 import type { Writer } from '../../store/writer.ts';
-import { dayOf, type TlsCounting } from './counting.ts';
+import { dayNumberOf, type TlsCounting } from './counting.ts';
 import { composeReport, type OutgoingTlsReport, type Submitter } from './report.ts';
 import type { ReportTarget } from './report-record.ts';
 
@@ -77,7 +77,7 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
   });
 
   async function run(): Promise<number | undefined> {
-    const today = dayOf(clock.now());
+    const today = dayNumberOf(clock.now());
     const oldest = today - 2;
     const removed = await writer.run((all) => all.tlsSessions.removeBefore(oldest, REMOVAL_BATCH_SIZE));
     if (!deps.isOn) return undefined;

@@ -10,7 +10,7 @@ import type { Tables } from '../../store/tables.ts';
 import type { StsPolicyRow } from '../../store/tls/sts-policies.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { PolicyFault } from '../worker/protocol.ts';
-import type { StsFetcher, StsFetchResult } from './sts-fetch.ts';
+import type { StsFetcher, StsFetchFailure } from './sts-fetch.ts';
 import { parseStsRecord, type StsPolicy } from './sts-policy.ts';
 
 /**
@@ -40,14 +40,12 @@ export interface StsPoliciesDeps {
   writer: Writer;
   fetcher: StsFetcher;
   /** Called after each fetch, for metrics. */
-  observe?: ((result: 'fetched' | StsFetchFailureType) => void) | undefined;
+  observe?: ((result: 'fetched' | StsFetchFailure) => void) | undefined;
   /** How long a route waits for a fetch, ms. */
   maxWaitMs?: number;
   /** How often policies that are due are refreshed, ms. Default: one minute. */
   refreshIntervalMs?: number;
 }
-
-export type StsFetchFailureType = Extract<StsFetchResult, { kind: 'failed' }>['type'];
 
 const MAX_WAIT_MS = 10 * SECOND;
 /** Fetches at a time; anyone may announce a policy at a host that never responds. */
