@@ -1,9 +1,9 @@
 import type { Rule } from './rules.ts';
 
 /**
- * What large mailbox providers reply when they defer or limit mail, from the lists that they publish and the texts that they send.
- * These rules and those of software-limits.ts precede all others, because the texts also have words of other rules: "Too many connections from your IP" is
- * about the number of connections, not about a blocklist.
+ * What large mailbox providers reply when they defer or limit mail, from the lists that they publish and the texts that
+ * they send. These rules and those of software-limits.ts precede all others, because the texts also have words of other
+ * rules: "Too many connections from your IP" is about the number of connections, not about a blocklist.
  */
 
 /** Codes of temporary failures. */
@@ -256,7 +256,7 @@ export const RECEIVER_LIMIT_RULES: readonly Rule[] = [
       phase: 'greeting',
     },
   },
-  // "Please resend in two minutes" is how it defers suspicious mail.
+  // NetEase defers suspicious mail with "please try again" and a number, which is no wait.
   {
     phrases: ['dt:spm'],
     codes: [451],

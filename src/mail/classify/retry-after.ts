@@ -1,7 +1,7 @@
 /**
  * The wait that a reply names: "try again in 300 seconds", "retry after 5m", "come back in 00:04:59", and the same in the
- * languages of large receivers. A number counts only after words that ask to wait, with a unit behind it: "4 messages
- * wait" and "limit of 100 per hour" name none.
+ * languages of large receivers. A number counts only near words that ask to wait, and with a unit after it, which only a
+ * field such as "retry-after: 300" may omit: "4 messages wait" and "limit of 100 per hour" name no wait.
  */
 
 const SECOND = 1000;

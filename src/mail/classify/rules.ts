@@ -54,7 +54,7 @@ export interface Meaning {
 /** All meanings that a rule may assign. Only permanent failures of the recipient suppress an address. */
 export const MEANINGS = {
   'no such recipient': meaning('invalid-recipient', 'hard', 'recipient', 'now'),
-  /** Filters and partly synchronized directories sometimes reply so for valid addresses. */
+  /** Filters and partly synchronized directories sometimes send this reply for valid addresses. */
   'possibly no such recipient': meaning('invalid-recipient', 'hard', 'recipient', 'second-time'),
   /** Reported after RCPT or indirectly: it may be a filter's reply, and counts as a soft bounce. */
   'unconfirmed no such recipient': meaning('invalid-recipient', 'soft', 'recipient', 'never'),
@@ -96,7 +96,10 @@ export type ReplyPhase = SmtpPhase | 'dsn';
 
 /** A row of a rule table. It applies when all the conditions that it has are met. */
 export interface Rule {
-  /** Any of these phrases, in the form that `normalizeText` returns; ` * ` matches any text. */
+  /**
+   * Any of these phrases, in the form that `normalizeText` returns; ` * ` matches up to 80 characters
+   * (phrases.ts).
+   */
   phrases?: readonly string[];
   /** Any of these reply codes. */
   codes?: readonly number[];

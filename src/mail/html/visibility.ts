@@ -2,8 +2,8 @@ import { ENDED_BY_THE_NEXT, VOID_ELEMENTS } from './walk.ts';
 
 /**
  * Tracks, while HTML is walked, what inline styles and the `hidden` attribute hide, for the text part. Style sheets are
- * not read. If broken HTML leaves it open whether a hidden element has ended, it has: a preheader in the text is better
- * than a lost paragraph. (Compliance checks need the opposite, see display.ts.)
+ * not read. Where broken HTML is ambiguous, a hidden element counts as ended: a preheader in the text is better than a
+ * lost paragraph. (Compliance checks need the opposite, see display.ts.)
  *
  * `font-size: 0` and `visibility: hidden` are inherited and can be reverted in inner elements: layout cells commonly set a
  * font size of 0 around content that sets another. `mso-hide: all` is ignored: it hides from Outlook alone, often a button
