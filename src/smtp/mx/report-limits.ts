@@ -23,7 +23,7 @@ export const REPORTS_ON_DOMAIN: Limit = { hour: 60, day: 300 };
 /** Reports of one sender on all domains. */
 export const REPORTS_TOTAL: Limit = { hour: 3000, day: 30_000 };
 
-/** The least recently counted sender is removed first, which never lowers a sender's limit. */
+/** Above this, the least recently counted sender is forgotten: its count begins at zero, so no report is refused for it. */
 const MAX_COUNTERS = 20_000;
 
 export function createReportLimits(clock: Clock): ReportLimits {

@@ -21,7 +21,7 @@ export type JobPriority = (typeof JOB_PRIORITIES)[number];
 export interface FairQueue<Job extends { origin: JobOrigin }> {
   /** False, and nothing queued, when the share of the caller or the subject is used up. */
   push(job: Job): boolean;
-  /** Puts a job that was taken back in front of its flow. Always succeeds. */
+  /** Puts a job that `take` returned back at the front of its flow. Always succeeds. */
   putBack(job: Job): void;
   /** Takes the next job; undefined, and nothing taken, when there is none or `accepts` returns false for it. */
   take(accepts: (job: Job) => boolean): Job | undefined;

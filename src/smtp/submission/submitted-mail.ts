@@ -88,14 +88,14 @@ function* partsOf(part: Part): Generator<Part> {
 }
 
 /** One piece of the text, in its plain and HTML forms. */
-interface Body {
+interface TextPiece {
   text: string | null;
   html: string | null;
 }
 
 /** The contents of a mail, in the order of its parts. */
 interface MailParts {
-  bodies: Body[];
+  bodies: TextPiece[];
   files: Part[];
   alternatives: Alternative[];
 }
@@ -111,14 +111,14 @@ function collect(part: Part, found: MailParts): void {
 
 /** The alternatives of one text: the plainest first, the richest last (RFC 2046 §5.1.4). */
 function collectAlternatives({ children }: Part, { bodies, files, alternatives }: MailParts): void {
-  const choices: (Body & { at: number })[] = [];
+  const choices: (TextPiece & { at: number })[] = [];
   const others: { part: Part; at: number }[] = [];
   for (const [at, child] of children.entries()) {
     if (isOtherAlternative(child)) {
       others.push({ part: child, at });
       continue;
     }
-    const inside: Body[] = [];
+    const inside: TextPiece[] = [];
     collect(child, { bodies: inside, files, alternatives });
     choices.push(...inside.map((body) => ({ ...body, at })));
   }
@@ -167,7 +167,7 @@ function isBody({ type, filename, fields }: Part, expected: string): boolean {
 }
 
 /** Joins several pieces; without any HTML the result is text only. */
-function joined(bodies: readonly Body[]): Body {
+function joined(bodies: readonly TextPiece[]): TextPiece {
   const text = bodies.every((body) => body.text !== null)
     ? bodies.map((body) => body.text ?? '').join('\n')
     : null;
