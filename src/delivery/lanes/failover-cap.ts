@@ -37,9 +37,9 @@ const MIN_OF_ACCOUNT = 20;
 const MAX_ACCOUNTS = 10_000;
 const SLOT_MS = 5 * MINUTE;
 const SLOTS = HOUR / SLOT_MS;
-/** Accounts whose counts are stored; the messages of further ones are stored as those of nobody. */
+/** Accounts whose counts are stored; after a restart, the messages of others count only toward the total. */
 const MAX_STORED_ACCOUNTS = 1000;
-const NOBODY = '';
+const NO_ACCOUNT = '';
 
 /** Messages that changed their lane: account, time of the period (epoch ms), number. */
 type StoredCount = [accountId: string, at: number, messages: number];
@@ -62,7 +62,7 @@ export function createFailoverCap({ clock, wallClock = clock, stored }: Failover
     // A time in the future is that of a clock that was set back: it counts as now.
     const ageMs = Math.max(0, wallClock.now() - at);
     all.add(messages, ageMs);
-    if (accountId === NOBODY) continue;
+    if (accountId === NO_ACCOUNT) continue;
     countsOf(accountId).messages.add(messages, ageMs);
     changed.add(accountId);
   }
@@ -84,7 +84,7 @@ export function createFailoverCap({ clock, wallClock = clock, stored }: Failover
         rest.set(slot, (rest.get(slot) ?? 0) - count);
       }
     }
-    for (const [slot, count] of rest) if (count > 0) rows.push([NOBODY, timeOf(slot), count]);
+    for (const [slot, count] of rest) if (count > 0) rows.push([NO_ACCOUNT, timeOf(slot), count]);
     return rows;
   }
 

@@ -29,7 +29,7 @@ const GREATER_THAN = 62;
 const TAG_NAME = /[a-z][a-z0-9]*(?=[\s/>])/iy;
 const END_TAG = /<\/([a-z][a-z0-9]*)[ \t\r\n\f]*>/iy;
 
-/** Mail repeats a few tags with long styles in each row: of one text, so many tags are kept, none longer than this. */
+/** Mail repeats a few tags with long styles in each row. Limits of the cache of one text: tags, and characters of a tag. */
 const MAX_KNOWN_TAGS = 256;
 const MAX_KNOWN_LENGTH = 512;
 
