@@ -13,7 +13,7 @@ export interface ConnectorOptions {
   trusted?: string | readonly string[] | undefined;
 }
 
-/** The address may not be called. The message contains it, so it is for the operator's log only. */
+/** Connections to the address are not permitted. The message contains the address, so it is for the operator's log only. */
 export class ForbiddenAddress extends Error {
   override readonly name = 'ForbiddenAddress';
 }

@@ -38,11 +38,15 @@ export interface NameserverOptions {
   transfers?: Transfers;
   limits?: NameserverLimits;
   /** Called for each message. */
-  observe?: (via: Peer['via'], result: QueryResult) => void;
+  observe?: (via: Peer['via'], result: QueryOutcome) => void;
 }
 
-/** limited: too many equal answers. dropped: too many queries. malformed: no query that can be read, or one without a response. */
-export type QueryResult =
+/**
+ * What became of one message. answered: with records. negative: without records. refused: another zone, or a transfer
+ * that is not allowed or one too many. failed: SERVFAIL. malformed: no query that can be read, or one without a response.
+ * limited: too many equal answers. dropped: too many queries. transfer: a zone transfer over TCP.
+ */
+export type QueryOutcome =
   | 'answered'
   | 'negative'
   | 'refused'
@@ -95,7 +99,7 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
   const rateLimit = createResponseRateLimit(clock, limits.responsesPerSecond);
   let transferring = 0;
 
-  function respond(bytes: Buffer, peer: Peer, reply: (answer: Buffer) => void): QueryResult {
+  function respond(bytes: Buffer, peer: Peer, reply: (answer: Buffer) => void): QueryOutcome {
     if (!budget.take().allowed) return 'dropped';
     const query = readDnsQuery(bytes);
     if (query === null) return 'malformed';
@@ -125,14 +129,14 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
     kind: string,
     answer: Buffer,
     reply: (answer: Buffer) => void,
-  ): QueryResult | null {
+  ): QueryOutcome | null {
     if (peer.via === 'udp' && rateLimit.judge(peer.address, kind) !== 'send') return 'limited';
     reply(answer);
     return null;
   }
 
   /** RFC 5936 §2.2: only over TCP, and only for listed servers. */
-  function startTransfer(query: Query, peer: Peer, reply: (answer: Buffer) => void): QueryResult {
+  function startTransfer(query: Query, peer: Peer, reply: (answer: Buffer) => void): QueryOutcome {
     const origin = fromWire(query.question.name) ?? '';
     const refusal = encodeAnswer(query, peer.via, { ...EMPTY, rcode: RCODE.REFUSED });
     const isRefused =
@@ -178,7 +182,7 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
     listen.host,
     listen.port,
     (query, peer, reply) => {
-      let result: QueryResult;
+      let result: QueryOutcome;
       try {
         result = respond(query, peer, reply);
       } catch (error) {

@@ -3,7 +3,7 @@ import { decode, encode, type Packet, type PacketOpt } from 'dns-packet';
 import { array, assert, constantFrom, nat, oneof, property, tuple, uint8Array } from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { respondTo } from '../../src/dns/authoritative.ts';
-import { createNameserver, type NameserverOptions, type QueryResult } from '../../src/dns/nameserver.ts';
+import { createNameserver, type NameserverOptions, type QueryOutcome } from '../../src/dns/nameserver.ts';
 import { createResponseRateLimit, networkOf } from '../../src/dns/server/rate-limit.ts';
 import { serialDistance } from '../../src/dns/server/transfer.ts';
 import { framed, queryTcp, queryUdp } from '../../src/dns/transport.ts';
@@ -41,7 +41,7 @@ function answerTo(name: string, type: string) {
 }
 
 async function startServer(options: Partial<NameserverOptions> = {}) {
-  const results: QueryResult[] = [];
+  const results: QueryOutcome[] = [];
   const errors: unknown[] = [];
   const server = await createNameserver({
     zone: () => RECORDS,
