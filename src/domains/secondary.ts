@@ -20,9 +20,9 @@ export interface ProvisionSecondaryDeps {
 
 /**
  * Provisions the secondary lane of a domain: generates its key. From then on the required record contains its target.
- * No effect when the domain does not exist or has its lane. Resolves with false while the lane cannot be used, so that its
- * record is not published before. Domains without a lane (after that, after a crash, or when registered on the command
- * line) are found by the background jobs.
+ * No effect when the domain does not exist or has its lane. Resolves with false, without a key, while the lane cannot be
+ * used. The background jobs find domains without a lane: those for which it could not be used, those registered on the
+ * command line, and those whose provisioning a crash ended.
  */
 export type ProvisionSecondary = (domainId: string) => Promise<boolean>;
 

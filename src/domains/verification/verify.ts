@@ -63,7 +63,7 @@ export interface VerifierDeps {
 /** For all checks of a domain; the caller waits for them. */
 const VERIFICATION_TIMEOUT_MS = 20 * SECOND;
 
-/** Resolves with null when the domain does not exist, was deleted meanwhile, or the verification was canceled. */
+/** Resolves with null when the domain does not exist, was deleted meanwhile, or the verification was cancelled. */
 export type Verifier = (domainId: string, options: VerifyOptions) => Promise<Verification | null>;
 
 export function createVerifier(deps: VerifierDeps): Verifier {
@@ -122,7 +122,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
       runChecks({ view, platform, domain, keys, answersHttps }),
       managedKeys.observe(view, domain, keys),
     ]);
-    // Nobody waits for a scheduled check; a requested one leaves generating keys to the next scheduled one.
+    // Only scheduled checks generate keys, which may have to wait for their turn: a caller waits for a requested check.
     const generated = automatic ? await managedKeys.generate(domain, observations) : new Map();
     return signal?.aborted === true ? null : apply(domainId, results, { observations, generated }, automatic);
   };

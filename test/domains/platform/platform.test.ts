@@ -40,7 +40,7 @@ describe('egressSet', () => {
     expect(await egressSet(viewOf(HOST), platform, null)).toEqual({ addresses, unknown: null });
   });
 
-  it('are those of one pool', async () => {
+  it('returns only the addresses of one pool', async () => {
     const egress = [
       entry({ address: '198.51.100.1' }),
       entry({ address: '198.51.100.2', pools: ['secondary'] }),

@@ -19,7 +19,7 @@ function check(zone: Zone, egress = KNOWN) {
   });
 }
 
-/** Terms that take `n` look-ups and match nothing. */
+/** Terms that take `n` lookups and match nothing. */
 const lookups = (n: number) => Array.from({ length: n }, (_, at) => `include:i${at}.example.org`).join(' ');
 const included = (n: number): Zone =>
   Object.fromEntries(Array.from({ length: n }, (_, at) => [`TXT i${at}.example.org`, ['v=spf1 -all']]));
