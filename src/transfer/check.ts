@@ -13,11 +13,8 @@ import { type AccountFile, type FileDigest, FileFault } from './file.ts';
 import type { FileSeal } from './format.ts';
 import type { Records, TypedRecord } from './records.ts';
 
-/**
- * Reads the whole file before anything is imported: references, values that must be unique, secrets, and conflicts with
- * what this installation has. Memory does not depend on the number of records.
- */
-export interface CheckResult extends FileDigest {
+/** The digest of a valid file, and its conflicts with this installation. */
+export interface FileCheckResult extends FileDigest {
   /** What this installation has already, at most `MAX_CONFLICTS`; empty: the file can be imported. */
   conflicts: string[];
 }
@@ -35,12 +32,16 @@ export const MAX_CONFLICTS = 20;
 /** Ids of small resources in memory. */
 const MAX_IDS = 1_000_000;
 
-/** Throws FileFault when the file is damaged or invalid. */
+/**
+ * Reads the whole file before anything is imported, and checks references, values that must be unique, secrets, and
+ * conflicts with what this installation has. Memory does not depend on the number of records, except for the ids of small
+ * resources. Throws FileFault when the file is damaged or invalid.
+ */
 export async function checkFile(
   file: AccountFile,
   tables: Tables,
   { allowPrivateNetworks, resumes, onProgress, signal }: CheckOptions,
-): Promise<CheckResult> {
+): Promise<FileCheckResult> {
   const { accountId } = file.header;
   const unique = createUniqueValues();
   try {
