@@ -62,7 +62,8 @@ export function createDoctor(deps: DoctorServiceDeps): Doctor {
       if (last !== null && monotonic.now() - last.endedAt < CACHE_MS) return Promise.resolve(last.report);
       running = run()
         .catch((error: unknown) => {
-          if (stopping.signal.aborted) return refuse('UNAVAILABLE', 'the daemon is stopping');
+          if (stopping.signal.aborted)
+            return refuse('UNAVAILABLE', 'The daemon is stopping: try again after its restart');
           throw error;
         })
         .finally(() => {

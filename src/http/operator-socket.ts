@@ -110,7 +110,7 @@ export function createOperatorSocket({
       } catch (error) {
         log.warn(
           { path, reason: errorText(error) },
-          'operator socket is not available: "queue explain" on the command line knows less',
+          'operator socket is not available: "queue explain" on the command line reads only the database',
         );
       }
     },
