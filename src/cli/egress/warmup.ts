@@ -66,7 +66,7 @@ interface Change {
 function parseDay(text: string): number {
   const day = Number(text);
   if (!Number.isInteger(day) || day < 1 || day > 365)
-    throw new InvalidArgumentError('It must be a number from 1 to 365.');
+    throw new InvalidArgumentError('Must be a number from 1 to 365');
   return day;
 }
 

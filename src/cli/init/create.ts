@@ -40,7 +40,7 @@ export interface Created {
   domain: { domainId: string; name: string; records: DomainRecords } | null;
 }
 
-export interface CreateOptions {
+export interface InstallationOptions {
   /** Absolute. */
   configFile: string;
   /** Owner of the data and group of the file; null: the current user. */
@@ -67,7 +67,7 @@ export function refuseExisting(configFile: string, dataDir: string): void {
  * created is removed again, and the error names it. The file gets its name last, so that a daemon never starts with a
  * part of an installation.
  */
-export async function createInstallation(plan: InitPlan, options: CreateOptions): Promise<Created> {
+export async function createInstallation(plan: InitPlan, options: InstallationOptions): Promise<Created> {
   const { configFile, owner, signal } = options;
   const dataDir = resolve(plan.dataDir);
   refuseExisting(configFile, dataDir);
@@ -98,7 +98,7 @@ export async function createInstallation(plan: InitPlan, options: CreateOptions)
       await context.close();
     }
     signal.throwIfAborted();
-    if (owner !== null) giveAway(dataDir, owner);
+    if (owner !== null) changeOwner(dataDir, owner);
     // Unlike a rename, a link never replaces a file that was created meanwhile.
     linkSync(draft, configFile);
     undo.length = 0;
@@ -183,7 +183,7 @@ function writeConfig(file: string, text: string, owner: ServiceUser | null): voi
   chmodSync(file, 0o640);
 }
 
-function giveAway(dir: string, { uid, gid }: ServiceUser): void {
+function changeOwner(dir: string, { uid, gid }: ServiceUser): void {
   for (const name of readdirSync(dir)) chownSync(join(dir, name), uid, gid);
   chownSync(dir, uid, gid);
 }

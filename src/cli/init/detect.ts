@@ -6,7 +6,7 @@ import { addressKind } from '../../dns/address-kinds.ts';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 
-/** What this machine and DNS show; nobody else is asked. */
+/** What the system, its interfaces and DNS show; no other service is queried. */
 export interface Detected {
   /** The fully qualified host name, from the system or from reverse DNS; null: neither has one. */
   hostname: string | null;

@@ -6,7 +6,7 @@ import { hostName, listen, listenOrOff } from '../../config/setting-types.ts';
 import type { DnsView } from '../../dns/dns-view.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import { type Detected, freePortFrom, portState, publicAddressOf } from './detect.ts';
-import type { Prompt, Question } from './prompt.ts';
+import type { InitQuestion, Prompt } from './prompt.ts';
 
 /** Options of the command line that answer questions. */
 export interface InitAnswers {
@@ -67,7 +67,7 @@ export class InvalidOption extends Error {
 /** Asks what the options do not answer. Rejects with InvalidOption for the first invalid one. */
 export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<InitPlan> {
   const { prompt, view, detected } = deps;
-  const answer = async (given: string | undefined, question: Question): Promise<string> => {
+  const answer = async (given: string | undefined, question: InitQuestion): Promise<string> => {
     if (given === undefined) return prompt.ask(question);
     const fault = given === '' ? null : (question.check?.(given) ?? null);
     if (fault !== null) throw new InvalidOption(`${question.option} ${given}: ${fault}`);
@@ -161,7 +161,7 @@ async function defaultPublicListen({ kind }: TlsChoice, apiListen: string): Prom
   return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, [portOf(apiListen)])}`;
 }
 
-type Answer = (given: string | undefined, question: Question) => Promise<string>;
+type Answer = (given: string | undefined, question: InitQuestion) => Promise<string>;
 
 async function chooseTls(answer: Answer, options: InitAnswers): Promise<TlsChoice> {
   const states = await Promise.all([portState('0.0.0.0', 80), portState('0.0.0.0', 443)]);

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 
 /** A question of `init`. */
-export interface Question {
+export interface InitQuestion {
   /** The option of the command line that answers it. */
   option: string;
   text: string;
@@ -15,7 +15,7 @@ export interface Question {
 
 export interface Prompt {
   /** Resolves with a valid answer, trimmed. Rejects with Interrupted when the user ends the dialog. */
-  ask(question: Question): Promise<string>;
+  ask(question: InitQuestion): Promise<string>;
   close(): void;
 }
 

@@ -113,7 +113,7 @@ function classifyReply(
 function parseReply(line: string): SmtpReply {
   const [, code, text = ''] = /^([2-5]\d\d)[ -](.*)$/s.exec(line.trim()) ?? [];
   if (code === undefined)
-    throw new InvalidArgumentError('It must begin with its code, as in "451 4.7.1 Try again later"');
+    throw new InvalidArgumentError('Must begin with the reply code, as in "451 4.7.1 Try again later"');
   const enhanced = enhancedCode(text);
   return { code: Number(code), enhanced, text: enhanced === null ? text : text.replace(enhanced, '').trim() };
 }

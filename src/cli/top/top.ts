@@ -44,7 +44,7 @@ interface TopOptions {
 
 const MIN_INTERVAL_S = 1;
 const MAX_INTERVAL_S = 60;
-/** A reading that takes longer is given up. */
+/** Timeout of one reading. */
 const READ_TIMEOUT_MS = 10_000;
 /** A response of `/metrics` at most; one with all bounded labels in use has about 300 KB. */
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -106,7 +106,7 @@ async function showTop(context: CliContext, { url, interval, once = false }: Top
 /** The base URL of a listener on this machine. */
 function urlOf(listen: Config['api']['listen']): string {
   const address = parseListen(listen);
-  if (address === null) throw new OperatorFault(`api.listen ${listen} is no address`);
+  if (address === null) throw new OperatorFault(`api.listen ${listen} is not an address and port`);
   const { host, port } = address;
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
@@ -120,7 +120,7 @@ function metricsUrl(base: string, hasKey: boolean): URL {
   try {
     url = new URL(`${base.replace(/\/+$/, '')}/metrics`);
   } catch {
-    throw new OperatorFault(`--url ${base} is no URL: use one such as http://127.0.0.1:8080`);
+    throw new OperatorFault(`--url ${base} is not a URL: use one such as http://127.0.0.1:8080`);
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new OperatorFault(`--url ${base} must begin with http:// or https://`);

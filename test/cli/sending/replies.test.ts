@@ -68,7 +68,7 @@ describe('replies classify', () => {
   it('refuses what is no reply', async () => {
     expect(await shell.run('replies', 'classify', 'mumble')).toMatchObject({
       status: 2,
-      err: expect.stringContaining('must begin with its code'),
+      err: expect.stringContaining('Must begin with the reply code'),
     });
   });
 });
