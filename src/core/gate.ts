@@ -8,7 +8,7 @@ export interface Gate {
    * `close`.
    */
   run<T>(key: string, work: () => Promise<T>): Promise<T | null>;
-  /** Abandons waiting work; running work continues. */
+  /** Waiting work resolves with null; running work continues. */
   close(): void;
 }
 

@@ -5,7 +5,7 @@ export interface Ledger {
   accepted: number;
   delivered: number;
   bounced: number;
-  /** Expired or canceled. */
+  /** Expired or cancelled. */
   failed: number;
   /** Waiting, in progress, or deferred. */
   queued: number;
