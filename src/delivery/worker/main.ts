@@ -1,4 +1,3 @@
-import { setPriority } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../core/clock.ts';
@@ -13,12 +12,6 @@ import { dialTcp } from './wire.ts';
  * The program of a delivery worker: a thread that composes and signs messages and delivers them over SMTP. Its messages
  * are in protocol.ts. It has no access to the database, the queue or the events.
  */
-/**
- * On Linux the priority of this thread only. With a long queue the workers would use all cores, and the main thread, which
- * accepts messages and gives the workers their jobs, would wait for a third of its time.
- */
-const PRIORITY = 5;
-
 const port = parentPort;
 if (port === null) throw new Error('this is a worker thread of Postrider, not a program');
 
@@ -26,7 +19,6 @@ if (port === null) throw new Error('this is a worker thread of Postrider, not a 
 const setup = workerData as WorkerSetup;
 const begun = new Int32Array(setup.begun);
 
-setPriority(PRIORITY);
 const client = createSmtpClient({
   clock: systemClock,
   monotonic: { now: () => performance.now() },
