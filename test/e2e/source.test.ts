@@ -118,14 +118,15 @@ describe.skipIf(required.missing)(`from source${required.reason}`, { timeout: 90
         (response) => response.status === 200,
         () => false,
       );
-    const daemon = startChild(npx, ['postrider', 'serve'], { cwd: project, env });
+    // Without npx, which does not pass SIGTERM on: `init` has shown that it finds the program.
+    const program = [join(project, 'dist/main.js'), 'serve'];
+    const daemon = startChild(process.execPath, program, { cwd: project, env });
     try {
       await eventually('the daemon to be ready', () => {
         if (!daemon.running) throw new Error(`the daemon exited: ${daemon.output}`);
         return isReady();
       });
     } finally {
-      // npx passes it on.
       await daemon.kill('SIGTERM');
     }
     await eventually('the daemon to have ended', async () => !(await isReady()));

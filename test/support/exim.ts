@@ -96,10 +96,23 @@ export async function startExim(options: {
     },
     log,
     stop: async () => {
-      await child.kill('SIGTERM');
+      // A session ends with its connection only, which the client may keep.
+      const sessions = await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+      child.signal('SIGTERM');
+      for (const pid of sessions.split(' ').filter((text) => text !== '')) killIfRunning(Number(pid));
+      await child.exited;
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+function killIfRunning(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    // It has ended.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
 }
 
 function program(): string {
