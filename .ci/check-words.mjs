@@ -158,4 +158,13 @@ for (const file of files) {
     });
 }
 console.log(`words: ${files.length} files, ${count} retired words`);
-process.exit(count === 0 ? 0 : 1);
+
+// One name, one meaning: no two modules export types of the same name.
+const declarations = new Map();
+for (const file of files.filter((name) => /^src\/.*\.ts$/.test(name))) {
+  for (const [, name] of readFileSync(file, 'utf8').matchAll(/^export (?:interface|type|class) (\w+)/gm))
+    declarations.set(name, [...(declarations.get(name) ?? []), file]);
+}
+const repeated = [...declarations].filter(([, places]) => new Set(places).size > 1);
+for (const [name, places] of repeated) console.log(`type ${name} is exported by ${places.join(' and ')}`);
+process.exit(count === 0 && repeated.length === 0 ? 0 : 1);

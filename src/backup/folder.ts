@@ -79,7 +79,7 @@ export async function findBackup(path: string): Promise<string> {
   return newest.path;
 }
 
-export interface Retention {
+export interface BackupRetention {
   /** Complete backups of the instance that are kept at least. */
   keep: number;
   /** Older ones are removed; null: by number only. */
@@ -93,7 +93,7 @@ export interface Retention {
 export async function removeOldBackups(
   dir: string,
   instanceId: string,
-  { keep, keepDays }: Retention,
+  { keep, keepDays }: BackupRetention,
   now: number,
 ): Promise<string[]> {
   const lock = lockFolder(dir);

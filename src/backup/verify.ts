@@ -22,7 +22,7 @@ import {
   readManifest,
 } from './manifest.ts';
 
-export interface VerifyOptions {
+export interface BackupVerifyOptions {
   /** The master key that is tested when the backup does not include one; it need not exist. */
   masterKeyFile: string;
   onProgress?(step: TaskKind, progress: TaskProgress): void;
@@ -49,7 +49,7 @@ const UNLIMITED = Number.POSITIVE_INFINITY;
  * Checks a backup: every file against its checksum, the integrity of the database, whether this version can restore it,
  * and whether the master key opens what is sealed in it. Changes nothing.
  */
-export async function verifyBackup(path: string, options: VerifyOptions): Promise<VerifiedBackup> {
+export async function verifyBackup(path: string, options: BackupVerifyOptions): Promise<VerifiedBackup> {
   const problems: string[] = [];
   let manifest: Manifest;
   try {

@@ -3,12 +3,12 @@ import {
   endsAtLineStart,
   filling,
   MAX_PROBLEMS,
-  type Slot,
   slotKey,
   startsOwnLine,
   type Template,
   type TemplateKind,
   type TemplateProblem,
+  type TemplateSlot,
   type Unusable,
 } from './template.ts';
 
@@ -27,7 +27,7 @@ export interface SharedText {
 export interface SharedTemplate extends SharedText {
   kind: TemplateKind;
   /** The slot of each value; `line-break`: a line break unless the text before it ends with one. */
-  values: (Slot | 'line-break')[];
+  values: (TemplateSlot | 'line-break')[];
   /** Characters of all texts together. */
   length: number;
 }

@@ -31,7 +31,7 @@ export const SERVICE_VARIABLES = [
 
 export type ServiceVariable = (typeof SERVICE_VARIABLES)[number];
 
-export interface Slot {
+export interface TemplateSlot {
   name: string;
   /** Written with three braces: the value is inserted unescaped. */
   raw: boolean;
@@ -45,7 +45,7 @@ export interface Slot {
 export interface Template {
   /** Literal texts around the slots: one more than there are slots. */
   texts: string[];
-  slots: Slot[];
+  slots: TemplateSlot[];
   /** The names used, without duplicates, in order of first use. */
   names: string[];
   /** The first `{{…}}` that are not slots. */
@@ -81,7 +81,7 @@ export function parseTemplate(source: string): Template {
 /** `parseTemplate` in steps. */
 export function* parsingTemplate(source: string): Work<Template> {
   const texts: string[] = [];
-  const slots: Slot[] = [];
+  const slots: TemplateSlot[] = [];
   const leftovers: string[] = [];
   let literal: string[] = [];
   let from = 0;
@@ -125,7 +125,7 @@ function endOfBraces(source: string, start: number): number {
 }
 
 /** The slot whose first brace is at `start`, null for none. */
-function readSlot(source: string, start: number): Slot | null {
+function readSlot(source: string, start: number): TemplateSlot | null {
   const raw = source[start + 2] === '{';
   const inside = matchAt(INSIDE, source, start + (raw ? 3 : 2));
   if (!inside) return null;
@@ -220,7 +220,7 @@ export function* renderingTemplate(
 }
 
 /** Equal for slots with the same value. */
-export function slotKey({ raw, name, fallback }: Slot): string {
+export function slotKey({ raw, name, fallback }: TemplateSlot): string {
   return `${raw ? '{' : ''}${name}${fallback === null ? '' : `|${fallback}`}`;
 }
 
@@ -228,7 +228,7 @@ export function slotKey({ raw, name, fallback }: Slot): string {
 const OWN_LINE = /^(?:company_address|unsubscribe_email|report_abuse_email)_(?:html|text)$/;
 
 /** Whether a value starts on a new line: then a line break is inserted before it, unless it is at a line start. */
-export function startsOwnLine(kind: TemplateKind, slot: Slot, value: string): boolean {
+export function startsOwnLine(kind: TemplateKind, slot: TemplateSlot, value: string): boolean {
   return kind === 'text' && value !== '' && OWN_LINE.test(slot.name);
 }
 
@@ -252,7 +252,7 @@ const TOO_LONG: Unusable = { reason: 'too-long' };
 
 /** Returns the text to insert for a slot, in steps. `limit`: a longer value is a problem, and is not escaped. */
 export function* filling(
-  slot: Slot,
+  slot: TemplateSlot,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>>,

@@ -11,7 +11,7 @@ import type { Log } from '../core/log.ts';
  * at 1 GB. One shell is therefore started at the start, while the process is small; it starts `systemd-notify` for every
  * line that it reads. The shell ends when its input does, that is with the process.
  */
-export interface Notifier {
+export interface SystemdNotifier {
   /**
    * Sends variables as one message, after all earlier ones. Resolves with whether the service manager received it; never
    * rejects. Failures are logged.
@@ -56,7 +56,12 @@ interface Waiting {
   resolve: (received: boolean) => void;
 }
 
-export function createNotifier({ socket, log, path, timeoutMs = TIMEOUT_MS }: NotifierOptions): Notifier {
+export function createNotifier({
+  socket,
+  log,
+  path,
+  timeoutMs = TIMEOUT_MS,
+}: NotifierOptions): SystemdNotifier {
   const waiting: Waiting[] = [];
   let relay: ChildProcessWithoutNullStreams | null = null;
   let timeout: NodeJS.Timeout | null = null;

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type Clock, MINUTE, monotonicClock, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
-import { createNotifier, type Notification, type Notifier } from './notify.ts';
+import { createNotifier, type Notification, type SystemdNotifier } from './notify.ts';
 
 /**
  * What the daemon reports to systemd, and when it asks to be restarted.
@@ -60,7 +60,7 @@ export interface ServiceReportsDeps {
   env: Readonly<Record<string, string | undefined>>;
   log: Log;
   /** Default: systemd-notify. */
-  notifier?: Notifier;
+  notifier?: SystemdNotifier;
   /** Must be CLOCK_MONOTONIC for systemd. Default: the process's own. */
   monotonicUs?: () => bigint;
   clock?: Clock;

@@ -40,7 +40,7 @@ export interface ImportOptions {
   signal?: AbortSignal;
 }
 
-export interface ImportResult {
+export interface AccountImportResult {
   header: Header;
   /** Whether it continued an earlier import. */
   resumed: boolean;
@@ -60,7 +60,7 @@ const MAX_PAUSE_MS = 1000;
 export async function importAccount(
   deps: ImportDeps,
   options: ImportOptions,
-): Promise<ImportResult | Refusal> {
+): Promise<AccountImportResult | Refusal> {
   const { tables } = deps;
   const file = await openAccountFile(options.file, options.passphrase, deps);
   try {

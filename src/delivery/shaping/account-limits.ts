@@ -5,7 +5,7 @@ import { createLimiter, type Limiter, type LimiterMemory, type Limits } from './
  * The accounts that a site asked to send less: a reply about one sender slows the mail of its account to that site, and
  * no other mail. An account whose limits are the configured ones again is forgotten.
  */
-export interface AccountLimits {
+export interface AccountSiteLimits {
   /** Whether the account may start one more message, of which `inFlight` are in progress. */
   admits(accountId: string, inFlight: number): boolean;
   /** Counts a message of the account toward its rate. Returns the era in which it began. */
@@ -40,7 +40,7 @@ export function createAccountLimits({
   monotonic,
   memory,
   ...options
-}: AccountLimitsOptions): AccountLimits {
+}: AccountLimitsOptions): AccountSiteLimits {
   let { limits } = options;
   const accounts = new Map<string, Limiter>();
   const add = (accountId: string, stored: LimiterMemory | null): Limiter => {

@@ -12,7 +12,13 @@ import {
   type TlsRequirement,
 } from './requirement.ts';
 import { type OutgoingMessage, offer } from './session.ts';
-import { insecure, moreSignificant, type NextStep, nextStep, type SessionResult } from './session-result.ts';
+import {
+  insecure,
+  moreSignificant,
+  nextStep,
+  type SessionResult,
+  type StepAfterSession,
+} from './session-result.ts';
 
 /**
  * One attempt to deliver one message: which hosts and addresses are tried, in what order, and when it ends.
@@ -67,7 +73,7 @@ export async function attempt(
   const progress: Progress = { sessions: [], result: null, fullSessions: 0, connection: null };
 
   const isOver = () => deadlines.now() >= dueAt || client.aborted();
-  const evaluate = (session: Session): NextStep => {
+  const evaluate = (session: Session): StepAfterSession => {
     const next = nextStep(session.result);
     progress.sessions.push(session.record);
     progress.result = next === 'conclude' ? session.result : moreSignificant(progress.result, session.result);

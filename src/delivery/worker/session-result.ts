@@ -22,9 +22,9 @@ export function insecure(phase: SmtpPhase, text: string): SessionResult {
 }
 
 /** What follows a session. After a decisive reply about the recipient or the message no other host is tried. */
-export type NextStep = 'conclude' | 'next-host' | 'next-address';
+export type StepAfterSession = 'conclude' | 'next-host' | 'next-address';
 
-export function nextStep(result: SessionResult): NextStep {
+export function nextStep(result: SessionResult): StepAfterSession {
   const { kind, phase } = result;
   if (kind === 'answered') return isDecisive(phase) && !isTransient(result.reply) ? 'conclude' : 'next-host';
   if (kind === 'refused') return result.nextHost ? 'next-host' : 'conclude';

@@ -6,7 +6,7 @@ import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
  * `spf.<hostname>` lists them.
  */
 
-export interface EgressSetting {
+export interface EgressAddressSetting {
   address?: string | undefined;
   address6?: string | undefined;
   /** The address outside of the NAT. */
@@ -33,7 +33,7 @@ export interface EgressSet {
  */
 export async function egressSet(
   view: DnsView,
-  platform: { hostname: string; egress: readonly EgressSetting[] },
+  platform: { hostname: string; egress: readonly EgressAddressSetting[] },
   pool: string | null,
 ): Promise<EgressSet> {
   const own = platform.egress.filter((entry) => pool === null || entry.pools.includes(pool));
@@ -47,7 +47,7 @@ export async function egressSet(
 }
 
 /** Without DNS; empty when the system chooses the address. */
-export function configuredAddresses(entry: EgressSetting): string[] {
+export function configuredAddresses(entry: EgressAddressSetting): string[] {
   const { address, address6, publicAddress } = entry;
   if (publicAddress === undefined) return [address, address6].filter((one) => one !== undefined);
   const other = isIPv6(publicAddress) ? address : address6;
@@ -60,7 +60,7 @@ export function ownAddresses({
   egress,
 }: {
   hostname: string;
-  egress: readonly EgressSetting[];
+  egress: readonly EgressAddressSetting[];
 }): string[] {
   const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);
   return own === undefined ? [] : configuredAddresses(own);
@@ -74,7 +74,7 @@ export interface SourceAddress {
 
 /** The source addresses that are known: the configured ones, else those of the platform's host name. */
 export function sourceAddresses(
-  { hostname, egress }: { hostname: string; egress: readonly EgressSetting[] },
+  { hostname, egress }: { hostname: string; egress: readonly EgressAddressSetting[] },
   hostAddresses: readonly string[],
 ): SourceAddress[] {
   const configured = egress.flatMap((entry) =>

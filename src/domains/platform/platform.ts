@@ -1,11 +1,11 @@
 import { DAY } from '../../core/clock.ts';
 import { normalizeDomain } from '../../mail/address.ts';
-import type { EgressSetting, SecondarySetting } from './egress-addresses.ts';
+import type { EgressAddressSetting, SecondarySetting } from './egress-addresses.ts';
 
 /** The part of the configuration that affects the DNS records of domains, and the platform's host names. */
 export interface Platform {
   hostname: string;
-  egress: readonly EgressSetting[];
+  egress: readonly EgressAddressSetting[];
   secondary: SecondarySetting;
   returnPath: 'customer' | 'auto' | 'platform';
   /** Base address of links. */
@@ -52,7 +52,7 @@ export type DmarcRequirement = 'enforced' | 'any';
 export interface PlatformOptions {
   hostname: string;
   delivery: {
-    egress: readonly EgressSetting[];
+    egress: readonly EgressAddressSetting[];
     returnPath: Platform['returnPath'];
     retry?: { expireMarketing: number; expireTransactional: number };
   };

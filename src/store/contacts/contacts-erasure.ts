@@ -44,7 +44,7 @@ export interface StoredText {
   text: string;
 }
 
-export type StoredResponse = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 'key' | 'body'>;
+export type ErasableResponse = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 'key' | 'body'>;
 
 /** Mail to the operator is not erased. */
 const NOT_TO_OPERATOR = "box NOT IN ('postmaster', 'abuse')";
@@ -117,10 +117,10 @@ function rowsOfPerson(db: Database) {
   const suppressions = db.prepare<[string, string]>(
     'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
   );
-  const responses = db.prepare<[string, string, string, number], StoredResponse>(`
+  const responses = db.prepare<[string, string, string, number], ErasableResponse>(`
     SELECT account_id, endpoint, key, body FROM idempotency WHERE account_id = ? AND (endpoint, key) > (?, ?)
     ORDER BY endpoint, key LIMIT +?`);
-  const setResponse = db.prepare<StoredResponse>(
+  const setResponse = db.prepare<ErasableResponse>(
     'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
   );
   const kept = db.prepare<
@@ -159,8 +159,8 @@ function rowsOfPerson(db: Database) {
       accountId: string,
       after: { endpoint: string; key: string },
       limit: number,
-    ): StoredResponse[] => responses.all(accountId, after.endpoint, after.key, limit),
-    setResponse: (row: StoredResponse): void => {
+    ): ErasableResponse[] => responses.all(accountId, after.endpoint, after.key, limit),
+    setResponse: (row: ErasableResponse): void => {
       setResponse.run(row);
     },
     /** Received mail that is stored, except mail to the operator. */

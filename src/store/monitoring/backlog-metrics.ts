@@ -4,7 +4,7 @@ import { gaugesOf } from '../../core/metrics.ts';
 import { ReadRejected } from '../failure.ts';
 import type { QueueKey } from '../messages/queue.ts';
 import { NO_ACCOUNT, type Reader } from '../readers/reads.ts';
-import type { Backlog } from './backlog.ts';
+import type { BacklogFigures } from './backlog.ts';
 
 export interface BacklogMetricsDeps {
   registry: Registry;
@@ -20,7 +20,7 @@ export interface BacklogMetricsDeps {
 const MIN_AGE_MS = 5000;
 /** The pause after a read is so many times its duration: reads of a large queue use at most 5 % of a thread. */
 const PAUSE_FACTOR = 20;
-const EMPTY: Backlog = {
+const EMPTY: BacklogFigures = {
   queue: { ready: 0, sending: 0, waiting: 0, held: 0, oldestDue: null, destinations: [] },
   webhooks: { ready: 0, waiting: 0, oldest: null },
   certificates: [],
@@ -98,7 +98,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
     name: string,
     help: string,
     label: string,
-    values: (backlog: Backlog) => [string, number][],
+    values: (backlog: BacklogFigures) => [string, number][],
   ): void {
     const metric = new Gauge({
       name,
@@ -138,7 +138,7 @@ function createLatest({ reader, onSchedule = () => [], now = () => performance.n
   }
 
   return {
-    get: async (): Promise<Backlog> => {
+    get: async (): Promise<BacklogFigures> => {
       if (reading === null && now() >= nextAt) reading = read();
       await reading;
       return backlog;

@@ -3,7 +3,7 @@ import { HELD, type QueueKey } from '../messages/queue.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 
 /** What waits in the queue and for webhooks, and the certificates that expire next: for metrics. */
-export interface Backlog {
+export interface BacklogFigures {
   queue: {
     /** Due and not being sent. */
     ready: number;
@@ -37,7 +37,7 @@ export interface Backlog {
 export interface DestinationBacklog {
   destination: string;
   messages: number;
-  /** As in `Backlog`, of this destination, whatever it waits for. */
+  /** As in `BacklogFigures`, of this destination, whatever it waits for. */
   oldestDue: number | null;
 }
 
@@ -97,7 +97,7 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
     return oldestDueExcept.get(JSON.stringify(stored)) ?? null;
   }
 
-  function readQueue(onSchedule: readonly QueueKey[]): Backlog['queue'] {
+  function readQueue(onSchedule: readonly QueueKey[]): BacklogFigures['queue'] {
     const found = totals.get();
     if (found === undefined) throw new Error('an aggregate query returned no row');
     const { messages, ...states } = found;
@@ -110,7 +110,7 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
     };
   }
 
-  function readWebhooks(): Backlog['webhooks'] {
+  function readWebhooks(): BacklogFigures['webhooks'] {
     const ready = byWebhook.all('ready');
     const waiting = byWebhook.all('waiting');
     const sum = (rows: typeof ready) => rows.reduce((all, { messages }) => all + messages, 0);
@@ -123,7 +123,7 @@ export function backlogTable(db: Database, maxGroupedRows = MAX_GROUPED_ROWS) {
 
   return {
     /** `onSchedule`: keys of the queue whose mail waits on a schedule. */
-    read: (onSchedule: readonly QueueKey[] = []): Backlog => ({
+    read: (onSchedule: readonly QueueKey[] = []): BacklogFigures => ({
       queue: readQueue(onSchedule),
       webhooks: readWebhooks(),
       certificates: certificates.all(MAX_CERTIFICATES),

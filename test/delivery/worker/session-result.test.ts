@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import {
   insecure,
   moreSignificant,
-  type NextStep,
   nextStep,
   type SessionResult,
+  type StepAfterSession,
 } from '../../../src/delivery/worker/session-result.ts';
 import type { SmtpPhase } from '../../../src/mail/reply.ts';
 
@@ -28,7 +28,7 @@ const noUtf8: SessionResult = {
 };
 
 describe('the step after a result', () => {
-  const CASES: [outcome: SessionResult, next: NextStep][] = [
+  const CASES: [outcome: SessionResult, next: StepAfterSession][] = [
     [answered('dot', 250), 'conclude'],
     [answered('greeting', 554), 'next-host'],
     [answered('ehlo', 550), 'next-host'],

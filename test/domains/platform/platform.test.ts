@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { toZoneFile } from '../../../src/dns/zone-file.ts';
-import { type EgressSetting, egressSet } from '../../../src/domains/platform/egress-addresses.ts';
+import { type EgressAddressSetting, egressSet } from '../../../src/domains/platform/egress-addresses.ts';
 import type { Platform } from '../../../src/domains/platform/platform.ts';
 import { platformZone } from '../../../src/domains/platform/platform-zone.ts';
 import { fixedPublicKey } from '../../support/rsa-keys.ts';
@@ -8,10 +8,13 @@ import { viewOf, type Zone } from '../zone.ts';
 
 const HOST: Zone = { 'A mail.example.net': ['192.0.2.25'], 'AAAA mail.example.net': ['2001:db8::25'] };
 
-const entry = (options: Partial<EgressSetting>): EgressSetting => ({ pools: ['default'], ...options });
+const entry = (options: Partial<EgressAddressSetting>): EgressAddressSetting => ({
+  pools: ['default'],
+  ...options,
+});
 
 describe('egressSet', () => {
-  it.each<[string, EgressSetting[], string[]]>([
+  it.each<[string, EgressAddressSetting[], string[]]>([
     ['without entries: those of the host name', [], ['192.0.2.25', '2001:db8::25']],
     ['an address', [entry({ address: '198.51.100.1' })], ['198.51.100.1']],
     ['both', [entry({ address: '198.51.100.1', address6: '2001:db8::1' })], ['198.51.100.1', '2001:db8::1']],
