@@ -1,5 +1,5 @@
-// Rejects retired words: the project is written in plain technical English (see "Language" in
-// ARCHITECTURE.md). Identifiers are split into their words. `node .ci/check-words.mjs [FOLDER|FILE ...]`
+// Rejects retired words and type names with two meanings: the project is written in plain technical English (see "Language"
+// in ARCHITECTURE.md). Identifiers are split into their words. `node .ci/check-words.mjs [FOLDER|FILE ...]`
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
