@@ -70,6 +70,12 @@ const copyOf = (message: MessageRow): CopyDetails => ({
   },
 });
 
+/** The copy with its body as text: buffers are compared byte by byte, which takes seconds. */
+function composed(content: MessageContent, message: MessageRow) {
+  const copy = compose(content, copyOf(message));
+  return { ...copy, body: copy.body.toString('latin1') };
+}
+
 const MAILS: [name: string, changes: Partial<CampaignRequest>][] = [
   ['without variables', { subject: 'News', html: `<p>News</p>${COMPLIANCE}` }],
   [
@@ -127,7 +133,7 @@ describe('a campaign', () => {
         const whole = wholeContent(setting, row, message);
         const merged = content(message);
         expect(merged).toEqual(whole);
-        expect(compose(merged, copyOf(message))).toEqual(compose(whole, copyOf(message)));
+        expect(composed(merged, message)).toEqual(composed(whole, message));
         expect(message.subject).toBe(whole.subject);
       }
     },

@@ -27,8 +27,8 @@ export const LONG: Readonly<Record<string, string>> = {
 
 /**
  * Tests in the folder of a module that take more than the module with a database or its own sockets: they start an
- * installation in their process, run programs, flood a server until its limits apply, or compare all combinations of
- * values. Vitest's project `component`.
+ * installation in their process, run programs, start threads and end them by force, flood a server until its limits
+ * apply, or compare all combinations of values. Vitest's project `component`.
  */
 export const COMPONENT: readonly string[] = [
   // The daemon (support/in-process-daemon.ts), or its API with all that is behind it.
@@ -44,24 +44,38 @@ export const COMPONENT: readonly string[] = [
   'delivery/holds.test.ts',
   'delivery/jobs.test.ts',
   'delivery/shaping/delivery.test.ts',
+  // Installations with everything that is backed up, restored or moved to another machine.
+  'backup/create.test.ts',
+  'backup/restore.test.ts',
+  'transfer/transfer.test.ts',
   // An installation with the servers of others that the doctor asks (doctor/setup.ts).
   'doctor/healthy.test.ts',
   'doctor/broken/*.test.ts',
   // Commands of the built program, processes that are killed, and programs of others that verify.
   'cli/account.test.ts',
   'cli/audience/contacts.test.ts',
+  'cli/locations.test.ts',
   'mail/dkim.test.ts',
+  'packaging/manual.test.ts',
   'store/maintenance/slack.test.ts',
   'store/migrate/oldest-schema.test.ts',
   'store/migrate/rebuild.test.ts',
-  // All combinations: of filters of lists, of damages of messages.
+  // Threads that exceed their limits, and a server with the threads behind it.
+  'smtp/parser/mail-parser.test.ts',
+  'smtp/submission/submission.test.ts',
+  'store/readers/pool.test.ts',
+  // All combinations: of filters of lists, of damages of messages, of schemas and tables.
   'mail/incoming/hostile.test.ts',
   'store/lists.test.ts',
+  'store/messages/compact-rows.test.ts',
   'store/plans.test.ts',
   // Floods.
+  'domains/key-queue.test.ts',
   'http/fairness.test.ts',
+  'http/unread.test.ts',
   'smtp/mx/hostile.test.ts',
   'smtp/mx/report-floods.test.ts',
+  'store/domains/report-shares.test.ts',
 ];
 
 /** Tests that compare durations or processor time: one file at a time, after all others. Vitest's project `serial`. */
