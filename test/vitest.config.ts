@@ -4,6 +4,7 @@ import { LeftOutTests } from './support/left-out-tests.ts';
 import { COMPONENT, LONG, SERIAL } from './support/test-lists.ts';
 
 const long = Object.keys(LONG);
+const serial = Object.keys(SERIAL);
 
 /** Settings of all projects. */
 const shared = {
@@ -53,7 +54,7 @@ export default defineConfig({
           ...ofProgram,
           name: 'e2e',
           include: ['e2e/**/*.test.ts'],
-          exclude: [...SERIAL, ...long],
+          exclude: [...serial, ...long],
         },
       },
       // Each file runs the scenarios of one family over a daemon in its process, see scenarios/README.md.
@@ -89,7 +90,7 @@ export default defineConfig({
         test: {
           ...ofProgram,
           name: 'serial',
-          include: [...SERIAL],
+          include: serial,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

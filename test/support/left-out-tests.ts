@@ -1,5 +1,5 @@
 import type { Reporter, Vitest } from 'vitest/node';
-import { LONG } from './test-lists.ts';
+import { LONG, SERIAL } from './test-lists.ts';
 
 /** Vitest's reporter that names the long tests that a run of all other projects left out, and how to run them. */
 export class LeftOutTests implements Reporter {
@@ -7,12 +7,13 @@ export class LeftOutTests implements Reporter {
 
   onInit(vitest: Vitest): void {
     const filters = vitest.config.project;
-    this.#runsAllOthers = filters.length === 1 && filters[0] === '!long';
+    this.#runsAllOthers =
+      filters.length === 2 && filters.every((name) => ['!long', '!serial'].includes(name));
   }
 
   onTestRunEnd(): void {
     if (!this.#runsAllOthers) return;
-    const lines = Object.entries(LONG).map(([file, reason]) => `  ${file}: ${reason}`);
+    const lines = Object.entries({ ...LONG, ...SERIAL }).map(([file, reason]) => `  ${file}: ${reason}`);
     console.log(`Not run, because each takes long (npm run test:all runs them):\n${lines.join('\n')}\n`);
   }
 }

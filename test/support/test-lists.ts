@@ -1,6 +1,6 @@
 /*
  * Which test files are not ordinary tests of their folder, and why. Paths are relative to test/. `npm test` runs all but
- * LONG; `npm run test:all`, and `npm test` with CI set, run everything.
+ * LONG and SERIAL; `npm run test:all`, and `npm test` with CI set, run everything.
  */
 
 /**
@@ -14,6 +14,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'chaos/short.test.ts': 'runs a scenario of each family of faults and abuse under load',
   'e2e/large-history.test.ts': 'builds a database with a large history and reads every list of it',
   'e2e/damaged-data.test.ts': 'waits for the grace period of a stop whose results cannot be recorded',
+  'e2e/restore-campaign.test.ts': 'restores a backup of a campaign to thousands of recipients',
   'e2e/campaign-kill.test.ts': 'kills the daemon several times during a campaign to thousands of recipients',
   'e2e/backup.test.ts': 'backs up, restores and takes over while mail is sent',
   'e2e/docs.test.ts': 'runs the commands of documents, with clients in eight languages',
@@ -78,5 +79,7 @@ export const COMPONENT: readonly string[] = [
   'store/domains/report-shares.test.ts',
 ];
 
-/** Tests that compare durations or processor time: one file at a time, after all others. Vitest's project `serial`. */
-export const SERIAL: readonly string[] = ['e2e/event-loop.test.ts'];
+/** As LONG, but one file at a time, after all others: they compare durations or processor time. Vitest's project `serial`. */
+export const SERIAL: Readonly<Record<string, string>> = {
+  'e2e/event-loop.test.ts': 'compares the turns of the event loop under the largest requests',
+};
