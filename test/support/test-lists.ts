@@ -14,6 +14,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'chaos/short.test.ts': 'runs a scenario of each family of faults and abuse under load',
   'e2e/large-history.test.ts': 'builds a database with a large history and reads every list of it',
   'e2e/damaged-data.test.ts': 'waits for the grace period of a stop whose results cannot be recorded',
+  'e2e/power-loss.test.ts': 'checks the database after a power failure at 140 moments of a run',
   'e2e/restore-campaign.test.ts': 'restores a backup of a campaign to thousands of recipients',
   'e2e/campaign-kill.test.ts': 'kills the daemon several times during a campaign to thousands of recipients',
   'e2e/backup.test.ts': 'backs up, restores and takes over while mail is sent',
