@@ -141,9 +141,14 @@ export function queueTable(db: Database) {
   const firstKey = db.prepare<[number], StoredQueueKey>(`
     SELECT lane AS priority, account, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
     ORDER BY account, destination LIMIT 1`);
-  const nextKey = db.prepare<[number, BoundId, string], StoredQueueKey>(`
+  // Two statements: for `(account, destination) > (?, ?)` SQLite reads all entries that are equal to the bound.
+  const nextDestination = db.prepare<[number, BoundId, string], StoredQueueKey>(`
     SELECT lane AS priority, account, destination FROM queue
-    WHERE lane = ? AND ready = 1 AND lease IS NULL AND (account, destination) > (?, ?)
+    WHERE lane = ? AND ready = 1 AND lease IS NULL AND account = ? AND destination > ?
+    ORDER BY destination LIMIT 1`);
+  const nextAccount = db.prepare<[number, BoundId], StoredQueueKey>(`
+    SELECT lane AS priority, account, destination FROM queue
+    WHERE lane = ? AND ready = 1 AND lease IS NULL AND account > ?
     ORDER BY account, destination LIMIT 1`);
   const readySeqs = db
     .prepare<[number, BoundId, string, number], number>(`
@@ -242,6 +247,10 @@ export function queueTable(db: Database) {
     account_id: account.id(number),
     destination,
   });
+  const keyBehind = (priority: QueuePriority, { account_id, destination }: QueueKey) => {
+    const number = account.find(account_id);
+    return nextDestination.get(priority, number, destination) ?? nextAccount.get(priority, number);
+  };
   return {
     insert: ({ account_id, domain_id, ...row }: QueueRow): void => {
       insert.run({ ...row, account: account.assign(account_id), domain: domain.assign(domain_id) });
@@ -255,12 +264,9 @@ export function queueTable(db: Database) {
       const { account: accountNumber, domain: domainNumber, ...row } = found;
       return { ...row, account_id: account.id(accountNumber), domain_id: domain.id(domainNumber) };
     },
-    /** The first key of a priority with ready mail, or the first after `after`; null: no more. */
+    /** The first key of a priority with ready mail, or the first after `after`; null: no more. Reads two index entries. */
     keyAfter: (priority: QueuePriority, after: QueueKey | null): QueueKey | null => {
-      const found =
-        after === null
-          ? firstKey.get(priority)
-          : nextKey.get(priority, account.find(after.account_id), after.destination);
+      const found = after === null ? firstKey.get(priority) : keyBehind(priority, after);
       return found === undefined ? null : toQueueKey(found);
     },
     /** Ready messages of one key, oldest first. Reads only the index. */
