@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
-import { DAY, HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { egressOverview } from '../../src/delivery/egress/overview.ts';
 import { readMessageStats } from '../../src/events/message-stats.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
@@ -61,30 +61,35 @@ export interface MonthResult {
   bounced: number;
   failed: number;
   queued: number;
-  seconds: number;
+  /** Of the processor. */
+  cpuSeconds: number;
 }
 
 const TICK_MS = HOUR;
+/** Of the full size; SQLite takes what it needs of it. */
+const PAGE_CACHE_KIB = 3 * 1024 * 1024;
 const INSERT_BATCH_SIZE = 2000;
 const LIFETIME_MS = 60 * DAY;
 
 export async function simulateMonth(options: MonthOptions): Promise<MonthResult> {
-  const began = performance.now();
+  const began = process.cpuUsage();
   const dir = mkdtempSync(join(tmpdir(), 'postrider-month-'));
   try {
     const result = await runMonth(dir, options);
-    return { ...result, seconds: (performance.now() - began) / SECOND };
+    const { user, system } = process.cpuUsage(began);
+    return { ...result, cpuSeconds: Math.round((user + system) / 1e6) };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthResult, 'seconds'>> {
+async function runMonth(dir: string, options: MonthOptions): Promise<Omit<MonthResult, 'cpuSeconds'>> {
   let now = STARTED;
   const clock = { now: () => now };
   const db = openDatabase(dir);
-  // The simulation does not crash.
-  db.pragma('synchronous = OFF');
+  // The simulation neither crashes nor shares the file: its pages stay in memory, and nothing is logged or flushed.
+  db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
+    PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
   const tables = createTables(db);
   const writer = createWriter(db, tables);
   const config = loadConfig({
