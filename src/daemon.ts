@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
@@ -101,6 +102,8 @@ export interface DaemonEnv {
   migrationScript?: URL;
   /** The program of the process that checks the database for damage; default: the compiled one. */
   integrityScript?: URL;
+  /** Starts a thread that parses received mail; default: of the compiled program. */
+  startParserThread?: () => Worker;
   /** The programs of the threads of a backup; default: the compiled ones. */
   copyPrograms?: CopyPrograms;
   /** Aborts a migration at the start. */
@@ -471,6 +474,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl: publicPages.url() });
     undo.push(() => campaignSystem.runner.stop());
 
+    const threads = env.startParserThread === undefined ? {} : { startParserThread: env.startParserThread };
     const mx =
       config.mx.listen === 'off'
         ? null
@@ -485,6 +489,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
             resolver,
             isDiskLow: pressure.isDiskLow,
             observe: (purpose, result) => mailIn.inc({ purpose, result }),
+            ...threads,
             optOut: (all, message) => {
               const source = { method: 'mailto', ip: null, userAgent: null } as const;
               unsubscribing.optOut(all, sentMailOf(message), 'list', source);
@@ -510,6 +515,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
             rateLimits,
             acceptance,
             account: tables.accounts.get,
+            ...threads,
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
     const databaseProbe = createProbe({

@@ -10,6 +10,7 @@ import { createLog, type Log } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { startDaemon } from '../../src/daemon.ts';
+import { startParserThread } from '../../src/smtp/parser/mail-parser.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
@@ -73,6 +74,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     flushScript: builtThread('store/flush-thread.ts'),
     storeReaderScript: builtThread('reader.ts'),
     slackScript: builtThread('store/maintenance/slack-thread.ts'),
+    startParserThread: () => startParserThread(builtThread('smtp/parser/thread.ts')),
     integrityScript: builtThread('store/maintenance/integrity-process.ts'),
   });
   const db = openDatabase(dataDir);

@@ -1,8 +1,10 @@
 import type { Config } from '../../config/schema.ts';
 import type { Random } from '../../core/random.ts';
+import { normalizeAddress } from '../../dns/address-kinds.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { TlsPolicies } from '../tls/host-policies.ts';
 import { createGuard } from './guard.ts';
+import { createOwnAddresses } from './own-addresses.ts';
 import { createRouteFinder, type RouteFinder } from './routes.ts';
 
 export interface ConfiguredRouteFinderDeps {
@@ -26,6 +28,18 @@ export function configuredRouteFinder(deps: ConfiguredRouteFinderDeps): RouteFin
         return delivery.allowPrivateNetworks;
       },
       ownListeners,
+    }),
+    ownAddresses: createOwnAddresses({
+      resolver,
+      get hostname() {
+        return config.hostname;
+      },
+      get publicAddresses() {
+        if (config.mx.listen === 'off') return [];
+        return delivery.egress.flatMap(({ publicAddress }) =>
+          publicAddress === undefined ? [] : [normalizeAddress(publicAddress)],
+        );
+      },
     }),
     ...(tlsPolicies === undefined ? {} : { tlsPolicies }),
     get routes() {

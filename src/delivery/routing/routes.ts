@@ -9,7 +9,16 @@ import { type DestinationTls, permittedHosts, publishedTls, type TlsPolicies } f
 import type { StsLookup } from '../tls/sts-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import type { Ipv6Use } from './egress.ts';
+import {
+  FAILURE_TTL_SECONDS,
+  failure,
+  type MailExchangers,
+  mailExchangers,
+  preferredToSelf,
+  withoutSelf,
+} from './exchangers.ts';
 import type { Guard } from './guard.ts';
+import type { OwnAddresses } from './own-addresses.ts';
 
 /**
  * Where a destination's mail goes (RFC 5321 §5.1, RFC 7505). A configured route precedes MX records. A timeout or a
@@ -28,6 +37,8 @@ export interface RouteFinderDeps {
   resolver: Resolver;
   random: Random;
   guard: Guard;
+  /** Addresses of this server in addition to those of its listeners. Default: none. */
+  ownAddresses?: OwnAddresses;
   /** TLS policies of destinations without a configured route. Default: none. */
   tlsPolicies?: TlsPolicies;
   /** This and the next two are read at each lookup: a reload changes them. */
@@ -41,7 +52,6 @@ const MAX_HOSTS = 5;
 /** MX hosts whose addresses are looked up. */
 const MAX_NAMES = 25;
 const MAX_ADDRESSES = 2;
-const FAILURE_TTL_SECONDS = 60;
 
 export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   const { resolver, random, guard } = deps;
@@ -64,7 +74,12 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     // Hosts with TLSA records are permitted by these.
     const permitted = mx.secure ? usable : permittedHosts(usable, sts.policy);
     const resolved = await resolve(permitted, ipv6);
-    const chosen = choose(resolved, mx.ttl, mx.implicit);
+    const own = (await deps.ownAddresses?.among(resolved.flatMap(({ found }) => found))) ?? NO_ADDRESSES;
+    if (own === 'unknown') return failure('dns-trouble', FAILURE_TTL_SECONDS);
+    const isOwn = (address: string) => own.has(address) || guard.judge(address, deps.port) === 'own-address';
+    const others = preferredToSelf(resolved, mx.exchangers, isOwn);
+    if (others.length === 0 && resolved.length > 0) return failure('own-address', mx.ttl);
+    const chosen = choose(others, mx.ttl, mx.implicit);
     if (chosen.kind === 'failure' || deps.tlsPolicies === undefined) return chosen;
     return withPolicies(deps.tlsPolicies, destination, mx, sts, resolved, chosen);
   }
@@ -147,7 +162,6 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     // A lookup that failed may succeed later; a failure is permanent only when all lookups succeeded.
     if (resolved.some((host) => host.lookupFailed)) return failure('dns-trouble', FAILURE_TTL_SECONDS);
     if (resolved.some((host) => host.unreachable)) return failure('ipv6-only', ttl);
-    if (refused.has('own-address')) return failure('own-address', ttl);
     if (refused.has('private-network')) return failure('private-network', ttl);
     // RFC 5321 §5.1: the name exists, but has neither an MX record nor an address.
     return failure(implicit ? 'no-mail-service' : 'no-mail-host', ttl);
@@ -176,6 +190,7 @@ const NOT_LOOKED_UP: FoundAddresses = {
   secure: false,
 };
 
+const NO_ADDRESSES: ReadonlySet<string> = new Set();
 const NO_STS: StsLookup = { policy: null, fault: null };
 
 /** Adds the TLS policies that were published for the destination and its hosts. */
@@ -223,64 +238,6 @@ function securityOf(
   };
 }
 
-interface Exchanger {
-  name: string;
-  preference: number;
-}
-
-type MailExchangers =
-  | {
-      kind: 'exchangers';
-      exchangers: Exchanger[];
-      ttl: number;
-      implicit: boolean;
-      /** Whether DNSSEC secures the MX records, or there are none. */
-      secure: boolean;
-      /** The destination, or the name at the end of its CNAMEs. */
-      name: string;
-    }
-  | { kind: 'failure'; failure: LocalFailure; ttl: number };
-
-/** MX hosts by preference, equal ones shuffled; the domain itself if there is no MX record (RFC 5321 §5.1). */
-async function mailExchangers(
-  resolver: Resolver,
-  destination: string,
-  random: Random,
-): Promise<MailExchangers> {
-  try {
-    const { records, ttl, authenticated: secure, name } = await resolver.mx(destination);
-    // RFC 7505: a single MX record whose name is the root.
-    if (records.every(({ exchange }) => exchange === '')) return failure('null-mx', ttl);
-    const exchangers = shuffled(random, records)
-      .filter(({ exchange }) => exchange !== '')
-      .map(({ exchange, preference }) => ({ name: exchange, preference }))
-      .sort((a, b) => a.preference - b.preference);
-    return { kind: 'exchangers', exchangers, ttl, implicit: false, secure, name };
-  } catch (error) {
-    if (!(error instanceof DnsError)) throw error;
-    if (error.code === 'ENOTFOUND' || error.code === 'EBADNAME')
-      return failure('no-such-domain', FAILURE_TTL_SECONDS);
-    if (!error.absent) return failure('dns-trouble', FAILURE_TTL_SECONDS);
-    return {
-      kind: 'exchangers',
-      exchangers: [{ name: destination, preference: 0 }],
-      ttl: FAILURE_TTL_SECONDS,
-      implicit: true,
-      // In a signed zone only a secure answer denies a record, and its addresses must be secure, too.
-      secure: true,
-      name: destination,
-    };
-  }
-}
-
-/** Removes this server and every host that is not preferred to it: they would return the mail (RFC 5321 §5.1). */
-function withoutSelf(exchangers: Exchanger[], isSelf: (name: string) => boolean): string[] {
-  const limit = Math.min(
-    ...exchangers.filter(({ name }) => isSelf(name)).map(({ preference }) => preference),
-  );
-  return exchangers.filter(({ preference }) => preference < limit).map(({ name }) => name);
-}
-
 /** The configured route of a destination: one for its name, else one for all. */
 export function routeFor(routes: DeliveryRoute[], destination: string): DeliveryRoute | null {
   return (
@@ -305,8 +262,4 @@ async function lookUp(
       lookupFailed: !error.absent && error.code !== 'EBADNAME',
     };
   }
-}
-
-function failure(name: LocalFailure, ttl: number): { kind: 'failure'; failure: LocalFailure; ttl: number } {
-  return { kind: 'failure', failure: name, ttl };
 }

@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import type { Ipv6Use } from '../../../src/delivery/routing/egress.ts';
 import { createGuard } from '../../../src/delivery/routing/guard.ts';
+import { createOwnAddresses } from '../../../src/delivery/routing/own-addresses.ts';
 import { createRouteFinder, type RouteResult } from '../../../src/delivery/routing/routes.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
@@ -28,6 +29,17 @@ dns.set('private.test', 'MX', ['10 inside.test']);
 dns.set('inside.test', 'A', ['10.0.0.5', '169.254.169.254']);
 dns.set('mixed.test', 'MX', ['10 inside.test', '20 mx2.one.test']);
 dns.set('listener.test', 'A', ['192.0.2.77']);
+dns.set('mail.example.com', 'A', ['192.0.2.88']);
+dns.set('nat.test', 'MX', ['10 nat-host.test']);
+dns.set('nat-host.test', 'A', ['192.0.2.88']);
+dns.set('nat-backup.test', 'MX', [
+  '10 mx1.one.test',
+  '20 mx2.one.test',
+  '20 nat-host.test',
+  '30 h1.many.test',
+]);
+dns.set('neighbor.test', 'A', ['192.0.2.89']);
+dns.set('listener-backup.test', 'MX', ['10 listener.test', '20 mx2.one.test']);
 dns.set('ours.test', 'MX', ['10 mail.example.com']);
 dns.set('backup.test', 'MX', ['10 mx1.one.test', '20 mail.example.com', '30 mx2.one.test']);
 dns.set('six.test', 'MX', ['10 mx.six.test']);
@@ -66,12 +78,17 @@ const openGuard = {
 
 function find(
   destination: string,
-  options: { ipv6?: Ipv6Use; routes?: DeliveryRoute[] } = {},
+  options: { ipv6?: Ipv6Use; routes?: DeliveryRoute[]; hostname?: string } = {},
 ): Promise<RouteResult> {
   const finder = createRouteFinder({
     resolver,
     random: systemRandom,
     guard: openGuard,
+    ownAddresses: createOwnAddresses({
+      resolver,
+      hostname: options.hostname ?? 'mail.example.com',
+      publicAddresses: ['192.0.2.88', '192.0.2.89'],
+    }),
     routes: options.routes ?? [],
     port: 25,
     ownNames: ['mail.example.com'],
@@ -98,6 +115,10 @@ describe('the route of a destination', () => {
     ['nowhere: our own listener', 'listener.test', 'own-address'],
     ['nowhere: we are the best MX', 'ours.test', 'routing-loop'],
     ['only to hosts preferred to us', 'backup.test', ['mx1.one.test']],
+    ['nowhere: our own listener is the best MX', 'listener-backup.test', 'own-address'],
+    ['nowhere: our address behind NAT', 'nat.test', 'own-address'],
+    ['only to hosts preferred to our address behind NAT', 'nat-backup.test', ['mx1.one.test']],
+    ['to another server behind our NAT', 'neighbor.test', ['neighbor.test']],
     [
       'to at most five hosts',
       'many.test',
@@ -107,6 +128,13 @@ describe('the route of a destination', () => {
     ['not known yet: too many hosts without an address', 'all-gone.test', 'dns-trouble'],
   ])('%s', async (_, destination, expected) => {
     expect(names(await find(destination))).toEqual(expected);
+  });
+
+  it('waits when it is not known whether an address behind NAT is ours', async () => {
+    const hostname = 'shaky-host.test';
+    expect(names(await find('nat.test', { hostname }))).toBe('dns-trouble');
+    expect(names(await find('one.test', { hostname }))).toEqual(['mx1.one.test', 'mx2.one.test']);
+    expect(names(await find('nat.test', { hostname: 'textonly.test' }))).toEqual(['nat-host.test']);
   });
 
   it('shuffles hosts of equal preference', async () => {
