@@ -33,12 +33,14 @@ second or more. Build first (npm run build).`,
   options: {
     members: { integer: 20_000, help: 'members of the group' },
     'per-second': { integer: 20, help: 'transactional messages per second' },
-    size: { integer: 10_240, help: 'bytes of html of each message' },
+    size: { integer: 10_240, help: 'bytes of html of each transactional message' },
+    'campaign-size': { integer: 10_240, help: 'bytes of html of the campaign' },
   },
 });
 const MEMBERS = values.members;
 const PER_SECOND = values['per-second'];
 const HTML = htmlOf(values.size);
+const CAMPAIGN_HTML = htmlOf(values['campaign-size']);
 
 const resources = await createResources();
 try {
@@ -71,7 +73,7 @@ async function bench(): Promise<boolean> {
   const sent = await daemon.api.post(`${path}/send`, {
     from: 'News <news@news.example>',
     subject: 'News for {{firstName}}',
-    html: HTML,
+    html: CAMPAIGN_HTML,
     subscriptionGroupId,
   });
   if (sent.status !== 202) throw new Error(sent.text);

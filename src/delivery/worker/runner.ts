@@ -22,27 +22,25 @@ export interface RunnerDeps {
 
 /** Composing and signing block the thread; between turns it reads replies from sockets. */
 const STARTS_PER_TURN = 4;
+/** A turn starts no further job once its jobs have this much content, bytes: decoding a megabyte takes milliseconds. */
+const MAX_TURN_BYTES = 64 * 1024;
 
 /** Returns the handler of messages from the main thread. */
 export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
-  let waiting: (DeliveryJob | undefined)[] = [];
-  let next = 0;
+  const waiting = createWaitingJobs();
   let running = 0;
   let reports: AttemptReport[] = [];
   let stopping = false;
 
   const startSome = () => {
-    for (let started = 0; started < STARTS_PER_TURN && next < waiting.length; started++) {
-      const job = waiting[next];
-      // Drops the reference: a job can be freed before the last one of its batch has begun.
-      waiting[next++] = undefined;
-      if (job) void start(job);
+    let bytes = 0;
+    for (let started = 0; started < STARTS_PER_TURN && bytes < MAX_TURN_BYTES; started++) {
+      const job = waiting.take();
+      if (job === null) break;
+      bytes += job.content.size + (job.shared?.size ?? 0);
+      void start(job);
     }
-    if (next < waiting.length) setImmediate(startSome);
-    else {
-      waiting = [];
-      next = 0;
-    }
+    if (waiting.count() > 0) setImmediate(startSome);
   };
 
   const start = async (job: DeliveryJob) => {
@@ -76,8 +74,7 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
 
   const stop = async (graceMs: number) => {
     stopping = true;
-    waiting = [];
-    next = 0;
+    waiting.clear();
     deps.closeIdle();
     if (running === 0) await finish();
     else setTimeout(() => deps.abort(), graceMs).unref();
@@ -92,9 +89,36 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
   return (message) => {
     if (message.kind === 'stop') void stop(message.graceMs);
     else if (!stopping) {
-      const idle = waiting.length === 0;
-      waiting.push(...message.jobs);
-      if (idle) startSome();
+      const isIdle = waiting.count() === 0;
+      for (const job of message.jobs) waiting.add(job);
+      if (isIdle) startSome();
     }
+  };
+}
+
+/** Jobs that have not begun, marketing mail after all other. */
+function createWaitingJobs() {
+  let jobs: Record<'first' | 'marketing', (DeliveryJob | undefined)[]> = { first: [], marketing: [] };
+  const taken = { first: 0, marketing: 0 };
+  const takeFrom = (name: keyof typeof jobs): DeliveryJob | null => {
+    const list = jobs[name];
+    const job = list[taken[name]];
+    if (job === undefined) return null;
+    // Drops the reference: a job can be freed before the last one of its list has begun.
+    list[taken[name]++] = undefined;
+    if (taken[name] === list.length) {
+      jobs[name] = [];
+      taken[name] = 0;
+    }
+    return job;
+  };
+  return {
+    add: (job: DeliveryJob) => void jobs[job.copy.kind === 'marketing' ? 'marketing' : 'first'].push(job),
+    take: () => takeFrom('first') ?? takeFrom('marketing'),
+    count: () => jobs.first.length - taken.first + jobs.marketing.length - taken.marketing,
+    clear: () => {
+      jobs = { first: [], marketing: [] };
+      Object.assign(taken, { first: 0, marketing: 0 });
+    },
   };
 }

@@ -71,6 +71,32 @@ describe('jobs', () => {
     await expect.poll(() => reports().length).toBe(100);
   });
 
+  it('of transactional mail start before waiting ones of marketing mail', async () => {
+    const to = await sink();
+    const { receive, reports } = runner(client(), (each) => Promise.resolve(report(each)));
+    const { copy } = job(to);
+    const marketing = Array.from({ length: 20 }, () => job(to, { copy: { ...copy, kind: 'marketing' } }));
+    const transactional = job(to);
+    receive({ kind: 'jobs', jobs: marketing });
+    receive({ kind: 'jobs', jobs: [transactional] });
+    await expect.poll(() => reports().length).toBe(21);
+    // The first turn has begun before.
+    expect(reports().findIndex(({ id }) => id === transactional.id)).toBeLessThan(5);
+  });
+
+  it('with a large content start alone, so that sockets are read in between', async () => {
+    const to = await sink();
+    let started = 0;
+    const { receive, reports } = runner(client(), (each) => {
+      started++;
+      return Promise.resolve(report(each));
+    });
+    const content = { ...job(to).content, size: 1_000_000 };
+    receive({ kind: 'jobs', jobs: Array.from({ length: 10 }, () => job(to, { content })) });
+    expect(started).toBe(1);
+    await expect.poll(() => reports().length).toBe(10);
+  });
+
   it('that fail with an internal error are reported as unanswered, together with the error', async () => {
     const to = await sink();
     const { receive, sent, reports } = runner(client(), () => Promise.reject(new Error('a bug')));
