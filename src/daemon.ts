@@ -57,9 +57,9 @@ import { createTokens } from './mail/tokens.ts';
 import { createReload, rateLimitsOf } from './reload.ts';
 import { createAcceptance } from './sending/accept.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
+import { sendingObstacle } from './sending/obstacle.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
 import { createPressure } from './sending/pressure.ts';
-import { stillAllowed } from './sending/still-allowed.ts';
 import { registerListenerCertificates } from './smtp/certificate-metrics.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
@@ -406,7 +406,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       resolver,
       prepare: createPrepare({ config, tokens, publicUrl: publicPages.url() }),
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
-      stillAllowed,
+      sendingObstacle,
       generation,
       observe: (status) => {
         counters.observe(status);

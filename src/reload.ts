@@ -11,13 +11,13 @@ import { filesOf, verifyCertificateFiles } from './smtp/certificate.ts';
 
 /*
  * Changes of the configuration while the daemon runs. Most parts read their settings from the shared configuration at
- * each use, so that replacing a setting there suffices; the parts below keep something that was derived from it.
+ * each use, so that replacing a setting there suffices; the parts below store values derived from it.
  */
 export interface ReloadDeps {
   /** The configuration in force, which a reload changes. */
   config: Config;
   log: Log;
-  /** Null: the resolver belongs to someone else. */
+  /** Null if the resolver was created by the caller of the daemon, which configures it. */
   resolver: ConfigurableResolver | null;
   delivery: Pick<Delivery, 'reload'>;
   rateLimits: Pick<RateLimits, 'configure'>;
@@ -42,7 +42,7 @@ async function run(
   next: Config,
 ): Promise<ConfigChanges> {
   const changes = changesBetween(config, next);
-  // Everything that can fail, before anything changes.
+  // All steps that can fail run before the first change.
   const result = reloadedConfig(config, next);
   const passwords = readPasswords(result);
   const proxyPasswords = readProxyPasswords(result.delivery.egress);
@@ -52,7 +52,7 @@ async function run(
     const files = filesOf(`${section}.tls`, result[section].tls);
     if (files !== null && result[section].listen !== 'off') await verifyCertificateFiles(files);
   }
-  // From here on synchronous: no request sees a part of the changes.
+  // The following steps are synchronous, so that no request sees only a part of the changes.
   assignLive(config, next);
   const isChanged = (prefix: string) => changes.applied.some((name) => name.startsWith(prefix));
   log.level = config.log.level;

@@ -43,7 +43,7 @@ export function evidenceOf(
 
 /**
  * Records a consent in a unit of work. `defaults.method` applies when neither the input nor the contact has a method.
- * False when it repeats the current consent.
+ * Returns false if it repeats the current consent.
  */
 export function giveConsent(
   tables: Tables,
@@ -111,7 +111,7 @@ export function isNewConsent(
 /** Methods without a statement of the person. */
 const NOT_EXPRESS: readonly ConsentMethod[] = ['implicit_api', 'imported'];
 
-/** Records that consent is withdrawn. False when there was none. */
+/** Records that consent is withdrawn. Returns false if there was none. */
 export function withdrawConsent(tables: Tables, contact: KnownContact, provenance: Provenance): boolean {
   if (contact.consent_n === null) return false;
   tables.consents.add({

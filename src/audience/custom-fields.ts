@@ -18,7 +18,7 @@ export interface CustomFieldFault {
   message: string;
 }
 
-/** The first fault, or null. */
+/** Returns the first fault, or null. */
 export function customFieldsFault(value: unknown): CustomFieldFault | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { path: '', message: 'must be an object' };

@@ -20,8 +20,8 @@ export interface Ineligible {
   since?: number;
 }
 
-/** `recipientHash`: `email_<md5>`. Null: eligible. An unknown or inactive group has no eligible members. */
-export function mayReceiveMarketing(
+/** Returns null if the person is eligible. `recipientHash`: `email_<md5>`. An unknown or inactive group has no eligible members. */
+export function marketingIneligibility(
   tables: Tables,
   accountId: string,
   recipientHash: string,

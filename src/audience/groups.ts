@@ -115,7 +115,7 @@ export function createSubscriptionGroups(deps: {
   };
 }
 
-/** Refuses an unknown group and one of another account alike. */
+/** Returns the same refusal for an unknown group and for one of another account. */
 export function findSubscriptionGroup(
   tables: Tables,
   accountId: string,

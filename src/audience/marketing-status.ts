@@ -53,7 +53,7 @@ function statusRefusal(
   );
 }
 
-/** Records an opt-out; an existing one stays unchanged. */
+/** Records an opt-out; an existing one is not changed. */
 function optOut(
   tables: Tables,
   recorder: Pick<Recorder, 'optedOut'>,
@@ -71,7 +71,7 @@ function optOut(
     message_seq: null,
     created_at: at,
   });
-  followStatus(tables, contact, identifier, at);
+  updateStatus(tables, contact, identifier, at);
   recorder.optedOut(tables, {
     accountId: contact.account_id,
     domainId: null,
@@ -112,7 +112,7 @@ function endOptOut(
     // Consent to marketing does not end an opt-out from transactional mail.
     if (row.stream === 'all') tables.suppressions.add({ ...row, stream: 'tx' });
   }
-  followStatus(tables, contact, identifier, at);
+  updateStatus(tables, contact, identifier, at);
   return null;
 }
 
@@ -123,7 +123,7 @@ function optOutsOf(tables: Tables, accountId: string, identifier: string) {
     .filter(({ reason, stream }) => reason === 'unsubscribe' && stream !== 'tx');
 }
 
-function followStatus(tables: Tables, contact: KnownContact, identifier: string, at: number): void {
+function updateStatus(tables: Tables, contact: KnownContact, identifier: string, at: number): void {
   const status = statusOf(tables, contact.account_id, identifier);
   tables.contacts.setStatus(contact.account_id, identifier, status, at);
 }

@@ -11,7 +11,7 @@ import { identifiersOf } from './people.ts';
  * long as there is an opt-out.
  */
 
-/** Records an opt-out in a unit of work. False when this identifier has opted out already. */
+/** Records an opt-out in a unit of work. Returns false if this identifier has already opted out. */
 export function leaveGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
@@ -31,7 +31,9 @@ export function leaveGroup(
   return left;
 }
 
-/** Ends an opt-out in a unit of work, at the person's or the caller's express request. False when there was none. */
+/**
+ * Ends an opt-out in a unit of work, at the person's or the caller's express request. Returns false if there was none.
+ */
 export function returnToGroup(
   tables: Tables,
   group: SubscriptionGroupRow,

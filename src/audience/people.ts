@@ -84,8 +84,8 @@ export function addUnknownPerson(
 }
 
 /**
- * Changes the fields of a profile that are present. `merge`: absent custom fields stay. True when anything has changed;
- * a refusal when an identifier belongs to another contact, or no identifier would be left.
+ * Changes the fields of a profile that are present. `merge`: absent custom fields are not changed. Returns whether
+ * anything changed, or a refusal if an identifier belongs to another contact or no identifier would be left.
  */
 export function changePerson(
   tables: Tables,
@@ -227,7 +227,7 @@ export function identifiersOf({
   return [email_hash, phone_hash].filter((identifier) => identifier !== null);
 }
 
-/** The contact with an identifier; refuses an unknown one and one of another account alike. */
+/** Returns the contact with an identifier, and the same refusal for an unknown identifier and for one of another account. */
 export function findPerson(tables: Tables, accountId: string, identifier: string): KnownContact | Refusal {
   return (
     tables.contacts.byIdentifier(accountId, identifier) ??

@@ -1,7 +1,7 @@
 /*
- * Contacts are searched by any part of their address, name or number, regardless of case and
- * accents. Words that are too short for the trigram index are searched as prefixes of the address, the full name and the
- * last name, of which the database has indexes on the first folded characters.
+ * Contacts are searched by any part of their address, name or number, regardless of case and accents. Words that are too
+ * short for the trigram index are searched as prefixes of the address, the full name and the last name; the database has
+ * indexes on their first folded characters.
  */
 
 /** Length of indexed prefixes, in UTF-16 units. */

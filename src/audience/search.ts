@@ -80,7 +80,7 @@ interface Terms {
 const PHONE_PART = /^[+(\d][\d ()./-]*$/;
 const IDENTIFIER_PART = /^(?:email_|phone_)?([\da-f-]+)$/;
 
-/** Null when no word is long enough for the index. */
+/** Returns null if no word is long enough for the index. */
 function termsOf(text: string): Terms | null {
   const folded = fold(text);
   const words = folded.split(' ');
@@ -138,7 +138,7 @@ function hasTerms(candidate: IndexCandidate, { words, phone }: Terms): boolean {
   });
 }
 
-/** Null when the contact does not match the group filter. */
+/** Returns null if the contact does not match the group filter. */
 function withSubscription(tables: Tables, filter: SearchFilter, seq: number): FoundContact | null {
   const subscription = filter.groupSeq === undefined ? null : tables.subscriptions.get(filter.groupSeq, seq);
   if (filter.groupSeq !== undefined && subscription === null) return null;
@@ -169,7 +169,9 @@ function searchPrefixes(tables: Tables, filter: SearchFilter, from: WalkPosition
   return { rows, next: null };
 }
 
-/** Null when it does not match, or was found by an earlier index. The most expensive checks come last. */
+/**
+ * Returns null if the contact does not match or was found by an earlier index. The most expensive checks come last.
+ */
 function matchPrefix(
   tables: Tables,
   filter: SearchFilter,

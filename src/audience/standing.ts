@@ -22,7 +22,7 @@ const STATUS: Record<SuppressionReason, MarketingStanding['status']> = {
   manual: 'suppressed',
 };
 
-/** Null: not suppressed for marketing. */
+/** Returns null if the recipient is not suppressed for marketing. */
 export function marketingStanding(
   tables: Tables,
   accountId: string,

@@ -1,5 +1,5 @@
 import type { AccountLimits } from '../accounts/limits.ts';
-import { mayReceiveMarketing } from '../audience/eligibility.ts';
+import { marketingIneligibility } from '../audience/eligibility.ts';
 import { type Clock, HOUR } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
@@ -183,7 +183,7 @@ function createCopier(
     store: (member: CampaignMember): string | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
       const { account_id, subscription_group_id } = send;
-      if (mayReceiveMarketing(tables, account_id, member.email_hash, subscription_group_id) !== null)
+      if (marketingIneligibility(tables, account_id, member.email_hash, subscription_group_id) !== null)
         return { skipped: 'not_eligible' };
       const mailbox = mailboxOf(member, member.email);
       const content = storeContent(member, mailbox);

@@ -39,7 +39,7 @@ export interface CampaignSending {
   /** Refused while there is a reason that would pause it again. */
   resume(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
   cancel(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  /** Null: it is not sent to a group. */
+  /** Returns null if the campaign is not sent to a group. */
   progress(campaign: CampaignRow): CampaignProgress | null;
 }
 
@@ -78,8 +78,8 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     if (isRefusal(group)) return group;
     const template = resolveTemplate(tables, sender, parsed.source);
     if (isRefusal(template)) return template;
-    const sentBefore = checkDraft(campaign);
-    if (sentBefore !== null) return sentBefore;
+    const notDraft = checkDraft(campaign);
+    if (notDraft !== null) return notDraft;
     await inSlices(parsingContent(template, htmlReader), account_id);
     const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording: template }, htmlReader);
     if (isRefusal(ready)) return ready;
@@ -140,8 +140,8 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
       const sent = await writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, account_id, campaignId);
         if (isRefusal(campaign)) return campaign;
-        const sentBefore = checkDraft(campaign);
-        if (sentBefore !== null) return sentBefore;
+        const notDraft = checkDraft(campaign);
+        if (notDraft !== null) return notDraft;
         const now = clock.now();
         const later = parsed.scheduledAt !== null && parsed.scheduledAt > now;
         const row = {

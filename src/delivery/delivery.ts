@@ -139,7 +139,7 @@ export interface DeliveryDeps {
   prepare: Prepare;
   signersOf: SignersOf;
   /** Null: the message may be sent. */
-  stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
+  sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null;
   /** Number of this start of the daemon; every lease carries it. */
   generation: number;
   /** TLS policies of others. Default: they do not apply, and nothing is counted. */
@@ -218,7 +218,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     claims,
     recording,
     generation: deps.generation,
-    stillAllowed: deps.stillAllowed,
+    sendingObstacle: deps.sendingObstacle,
     onOutcome,
     onReturned: (key) => scheduler.request(key),
   });

@@ -48,7 +48,7 @@ export interface LeasesDeps {
   /** The daemon's generation, which every lease carries. */
   generation: number;
   /** Null: the message may be sent. Called inside the unit of work. */
-  stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
+  sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null;
   /** Called when the outcome of a message is on disk; null: it has none now. */
   onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
   /** Called when a message was put back. */
@@ -99,7 +99,7 @@ export function createLeases(deps: LeasesDeps): Leases {
       tables.queue.remove(seq);
       return false;
     }
-    const obstacle = deps.stillAllowed(tables, current);
+    const obstacle = deps.sendingObstacle(tables, current);
     if (obstacle?.kind === 'hold') tables.queue.defer(seq, HELD);
     else if (obstacle?.kind === 'hold_until_expiry') holdUntilExpiry(tables, current, obstacle.reason);
     else if (obstacle !== null) recorder.message(tables, current, obstacle);

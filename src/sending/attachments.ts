@@ -53,7 +53,7 @@ export function checkAttachments(attachments: Attachment[], fault: Fault, otherB
   return null;
 }
 
-/** Octets of valid base64. */
+/** Number of bytes that valid base64 encodes. */
 export function decodedLength(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
   return (base64.length / 4) * 3 - padding;

@@ -12,7 +12,7 @@ export interface CalendarParts {
   alternative: Alternative;
   /** For mail programs that offer to open or import a file. */
   file: Attachment;
-  /** Octets of the object, which is counted once. */
+  /** Length of the object, which is counted once. */
   bytes: number;
   /** Sentences about what keeps mail programs from showing an invitation. */
   warnings: string[];
@@ -50,8 +50,8 @@ export function parseCalendar(calendar: CalendarInput, fault: Fault): CalendarPa
   if (method !== undefined && property !== undefined && property.toUpperCase() !== method)
     fault('calendar.method', `must equal the METHOD property of calendar.content, which is "${property}"`);
   if (method === undefined) return null;
-  const octets = Buffer.from(content);
-  const encoded = octets.toString('base64');
+  const utf8 = Buffer.from(content);
+  const encoded = utf8.toString('base64');
   return {
     alternative: {
       position: 'after-html',
@@ -60,7 +60,7 @@ export function parseCalendar(calendar: CalendarInput, fault: Fault): CalendarPa
     },
     // Some mail programs would show a second text/calendar part as a second invitation.
     file: { name: 'invite.ics', contentType: 'application/ics', content: encoded },
-    bytes: octets.length,
+    bytes: utf8.length,
     warnings:
       property === undefined
         ? ['calendar.content has no METHOD property: many mail programs show no invitation without it']

@@ -1,4 +1,4 @@
-import { mayReceiveMarketing } from '../audience/eligibility.ts';
+import { marketingIneligibility } from '../audience/eligibility.ts';
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse, type SubscriptionStatus } from '../core/refusal.ts';
 import type { Work } from '../core/slices.ts';
@@ -157,7 +157,7 @@ export function checkConsent(
   return refuseRecipients(send, (address, role) => {
     if (domainOf(address) === simulatorDomain) return null;
     const { account_id } = sender.account;
-    const found = mayReceiveMarketing(tables, account_id, emailIdentifier(address), send.groupId);
+    const found = marketingIneligibility(tables, account_id, emailIdentifier(address), send.groupId);
     if (found === null) return null;
     const { code, message, reason, since, status } = found;
     const detail = {

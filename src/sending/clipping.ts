@@ -1,6 +1,5 @@
 import { createSecretKey } from 'node:crypto';
-import type { CopyDetails } from '../mail/content.ts';
-import { personalize } from '../mail/content.ts';
+import { type CopyDetails, personalize } from '../mail/content.ts';
 import { trackLinks } from '../mail/html/track-links.ts';
 
 /**
@@ -30,12 +29,15 @@ export function clippingWarnings(html: string, options: LinkOptions): string[] {
   ];
 }
 
-/** Exact only near the limit, because rewriting all links costs as much as composing the message. */
+/**
+ * Returns the size with rewritten links, bytes. It is exact only near the limit, because rewriting all links costs as
+ * much as composing the message.
+ */
 function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOptions): number {
   const bytes = Buffer.byteLength(html);
   if (bytes > MAX_DISPLAYED_BYTES || !trackClicks) return bytes;
   const added = MAX_ADDED_PER_LINK + linkBase.length;
-  // Base64 encodes three octets of an address as four.
+  // Base64 encodes three bytes of an address as four.
   const estimate = (links: number) => (bytes * 4) / 3 + links * added;
   if (
     estimate(html.length / MIN_LINK) <= MAX_DISPLAYED_BYTES ||
@@ -63,7 +65,7 @@ function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOpti
   return Buffer.byteLength(personalize(trackLinks(html, copy), copy, 'html'));
 }
 
-/** An upper bound. */
+/** Returns an upper bound of the number of links. */
 function countLinks(html: string): number {
   return html.match(/href/gi)?.length ?? 0;
 }

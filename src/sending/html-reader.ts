@@ -4,8 +4,8 @@ import { findingMissingCompliance, type RequiredVariable } from '../mail/complia
 import { parsingTemplate, type Template } from '../mail/template.ts';
 
 /**
- * Parses html templates, finds the compliance variables that they lack, and caches the results: callers send one template thousands
- * of times, and parsing its html is the most expensive step of a send.
+ * Parses html templates, finds the compliance variables that they lack, and caches the results: callers send one
+ * template thousands of times, and parsing its html is the most expensive step of a send.
  */
 export interface ReadHtml {
   template: Template;

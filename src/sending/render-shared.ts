@@ -12,7 +12,10 @@ import {
 } from './render.ts';
 import { subjectRefusal } from './request.ts';
 
-/** Renders a template for the copies of a campaign: once what is equal for all, then the part of each recipient. */
+/*
+ * Renders a template for the copies of a campaign: the parts that are equal for all recipients once, then the part of
+ * each recipient.
+ */
 
 /** A template into which the values that are equal for all recipients were inserted. */
 export interface SharedRendering {

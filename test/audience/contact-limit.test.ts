@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { openSource } from '../../src/audience/import/source.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { CALLER, codeOf, ok, startAudience } from './setup.ts';
+import { granted } from '../support/refusal.ts';
+import { CALLER, codeOf, startAudience } from './setup.ts';
 
 async function* once(text: string) {
   yield Buffer.from(text);
@@ -17,9 +18,9 @@ it('refuses a contact over the limit, and accepts one after an erasure', async (
     message: 'This account has reached its limit of 2 contacts',
   });
   expect(codeOf(await create('a@example.net'))).toBe('CONTACT_ALREADY_EXISTS');
-  ok(await erasure.erase('acct_one', emailIdentifier('a@example.net')));
+  granted(await erasure.erase('acct_one', emailIdentifier('a@example.net')));
   expect(tables.accountLimits.count('contacts', 'acct_one')).toBe(1);
-  ok(await create('c@example.net'));
+  granted(await create('c@example.net'));
 });
 
 it('rejects the rows of an import that are over the limit, and updates known contacts', async () => {
@@ -28,7 +29,7 @@ it('rejects the rows of an import that are over the limit, and updates known con
   const rows = ['a@example.net,Ada', 'b@example.net,B', 'c@example.net,C', 'd@example.net,D'];
   const source = await openSource(once(`email,firstName\n${rows.join('\n')}\n`), 'csv');
   if (typeof source === 'string') throw new Error(source);
-  const result = ok(
+  const result = granted(
     await importer.run({
       accountId: 'acct_one',
       groupId: null,

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { presentContact } from '../../src/audience/present.ts';
 import { iso } from '../../src/core/clock.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
-import { CALLER, codeOf, ok, startAudience } from './setup.ts';
+import { granted } from '../support/refusal.ts';
+import { CALLER, codeOf, startAudience } from './setup.ts';
 
 const ADA = 'ada@example.net';
 const ADA_ID = emailIdentifier(ADA);
@@ -36,10 +37,10 @@ describe('a contact', () => {
   it('is found by either identifier, and shows that of its email address, else of its phone number', async () => {
     const { contacts, add } = await startAudience();
     await add(ADA, { phone: PHONE });
-    const byPhone = ok(contacts.get('acct_one', phoneIdentifier(PHONE)));
-    expect(ok(contacts.get('acct_one', ADA_ID)).seq).toBe(byPhone.seq);
+    const byPhone = granted(contacts.get('acct_one', phoneIdentifier(PHONE)));
+    expect(granted(contacts.get('acct_one', ADA_ID)).seq).toBe(byPhone.seq);
     expect(presentContact(byPhone).contactIdentifier).toBe(ADA_ID);
-    const other = ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
+    const other = granted(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
     expect(presentContact(other).contactIdentifier).toBe(phoneIdentifier('+4930123456'));
   });
 
@@ -58,8 +59,8 @@ describe('a contact', () => {
     const { contacts, add } = await startAudience();
     await add(ADA);
     expect(codeOf(contacts.get('acct_two', ADA_ID))).toBe('CONTACT_NOT_FOUND');
-    ok(await contacts.create('acct_two', { email: ADA, firstName: 'Other' }, CALLER));
-    expect(ok(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
+    granted(await contacts.create('acct_two', { email: ADA, firstName: 'Other' }, CALLER));
+    expect(granted(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
   });
 
   it('is created once by concurrent requests', async () => {
@@ -77,7 +78,7 @@ describe('a contact', () => {
     await add(ADA);
     const how = { ...CALLER, merge: false };
     expect(codeOf(await contacts.update('acct_one', ADA_ID, { email: null }, how))).toBe('VALIDATION_ERROR');
-    const changed = ok(await contacts.update('acct_one', ADA_ID, { email: null, phone: PHONE }, how));
+    const changed = granted(await contacts.update('acct_one', ADA_ID, { email: null, phone: PHONE }, how));
     expect(changed).toMatchObject({ email: null, email_hash: null, phone: PHONE });
   });
 });
@@ -91,7 +92,7 @@ describe('an update', () => {
       customFields: { plan: 'gold', city: 'London' },
     });
     const put = { ...CALLER, merge: false };
-    const changed = ok(await contacts.update('acct_one', ADA_ID, { lastName: null }, put));
+    const changed = granted(await contacts.update('acct_one', ADA_ID, { lastName: null }, put));
     expect(changed).toMatchObject({
       first_name: 'Ada',
       last_name: null,
@@ -106,7 +107,9 @@ describe('an update', () => {
     const { contacts, add } = await startAudience();
     await add(ADA, { customFields: { plan: 'gold', city: 'London' } });
     const customFields = { plan: 'silver', until: null };
-    const changed = ok(await contacts.update('acct_one', ADA_ID, { customFields }, { ...CALLER, merge }));
+    const changed = granted(
+      await contacts.update('acct_one', ADA_ID, { customFields }, { ...CALLER, merge }),
+    );
     expect(JSON.parse(changed.custom_fields)).toEqual(after);
   });
 
@@ -117,13 +120,13 @@ describe('an update', () => {
     const changes = { email: 'BOB@example.net', firstName: 'X' };
     const refused = await contacts.update('acct_one', ADA_ID, changes, { ...CALLER, merge: false });
     expect(codeOf(refused)).toBe('CONTACT_ALREADY_EXISTS');
-    expect(ok(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
+    expect(granted(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
   });
 
   it('of the address changes the identifier of the contact', async () => {
     const { contacts, add } = await startAudience();
     const { user_id } = await add(ADA);
-    ok(
+    granted(
       await contacts.update(
         'acct_one',
         ADA_ID,
@@ -132,7 +135,7 @@ describe('an update', () => {
       ),
     );
     expect(codeOf(contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
-    expect(ok(contacts.get('acct_one', emailIdentifier('countess@example.net'))).user_id).toBe(user_id);
+    expect(granted(contacts.get('acct_one', emailIdentifier('countess@example.net'))).user_id).toBe(user_id);
   });
 });
 
@@ -149,7 +152,9 @@ describe('consent', () => {
       ipAddress: '198.51.100.9',
       consentedAt: 5,
     } as const;
-    const changed = ok(await contacts.update('acct_one', ADA_ID, { consent }, { ...put, by: 'key_two' }));
+    const changed = granted(
+      await contacts.update('acct_one', ADA_ID, { consent }, { ...put, by: 'key_two' }),
+    );
     expect(presentContact(changed)).toMatchObject({
       consentMethod: 'double_opt_in',
       consentDetails: 'Form 7',
@@ -178,26 +183,26 @@ describe('consent', () => {
       { details: 'A' },
       { method: 'web_form', details: 'A' },
     ] as const) {
-      ok(await contacts.update('acct_one', ADA_ID, { consent }, put));
+      granted(await contacts.update('acct_one', ADA_ID, { consent }, put));
     }
     expect(contacts.history(contact, null, 10)).toHaveLength(1);
-    expect(ok(contacts.get('acct_one', ADA_ID)).updated_at).toBe(contact.updated_at);
+    expect(granted(contacts.get('acct_one', ADA_ID)).updated_at).toBe(contact.updated_at);
   });
 
   it('by another method does not keep the details of the previous one', async () => {
     const { contacts, add } = await startAudience();
     await add(ADA, { consent: { method: 'web_form', details: 'Form 7' } });
-    const changed = ok(await contacts.update('acct_one', ADA_ID, { consent: { method: 'other' } }, put));
+    const changed = granted(await contacts.update('acct_one', ADA_ID, { consent: { method: 'other' } }, put));
     expect(changed).toMatchObject({ consent_method: 'other', consent_details: null });
   });
 
   it('may be withdrawn, which is recorded, and given again', async () => {
     const { contacts, add } = await startAudience();
     const contact = await add(ADA);
-    const without = ok(await contacts.update('acct_one', ADA_ID, { consent: null }, put));
+    const without = granted(await contacts.update('acct_one', ADA_ID, { consent: null }, put));
     expect(without).toMatchObject({ consent_n: null, consent_method: null, consented_at: null });
-    ok(await contacts.update('acct_one', ADA_ID, { consent: null }, put));
-    ok(await contacts.update('acct_one', ADA_ID, { consent: { method: 'single_opt_in' } }, put));
+    granted(await contacts.update('acct_one', ADA_ID, { consent: null }, put));
+    granted(await contacts.update('acct_one', ADA_ID, { consent: { method: 'single_opt_in' } }, put));
     const actions = contacts.history(contact, null, 10).map(({ action, method }) => [action, method]);
     expect(actions).toEqual([
       ['given', 'single_opt_in'],
@@ -255,7 +260,7 @@ describe('the global status', () => {
     await add(ADA);
     await suppress(ADA, 'hard_bounce');
     await suppress(ADA, 'unsubscribe', 'mk');
-    const moved = ok(
+    const moved = granted(
       await contacts.update('acct_one', ADA_ID, { email: 'new@example.net' }, { ...CALLER, merge: false }),
     );
     expect(moved.global_status).toBe('unsubscribed');

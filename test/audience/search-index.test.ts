@@ -4,7 +4,8 @@ import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createBackgroundSteps } from '../../src/store/migrate/background-steps.ts';
-import { CALLER, ok, startAudience } from './setup.ts';
+import { granted } from '../support/refusal.ts';
+import { CALLER, startAudience } from './setup.ts';
 
 type AudienceSetup = Awaited<ReturnType<typeof startAudience>>;
 
@@ -33,7 +34,7 @@ describe('the search index', () => {
     await setup.add('ada@example.net', PROFILE);
     const id = emailIdentifier('ada@example.net');
     const change = (changes: object) =>
-      setup.contacts.update('acct_one', id, changes, { ...CALLER, merge: true }).then(ok);
+      setup.contacts.update('acct_one', id, changes, { ...CALLER, merge: true }).then(granted);
     expect(found(setup, 'velac')).toEqual(['ada@example.net']);
     await change({ lastName: 'King', customFields: { title: 'velac' } });
     expect([found(setup, 'velac'), found(setup, 'kin')]).toEqual([[], ['ada@example.net']]);
@@ -52,8 +53,8 @@ describe('the search index', () => {
     const { user_id } = await setup.add('ada@example.org', PROFILE);
     expect(termsOf(setup).length).toBeGreaterThan(before.length + 40);
     const id = emailIdentifier('ada@example.org');
-    ok(await setup.contacts.update('acct_one', id, { lastName: 'King' }, { ...CALLER, merge: true }));
-    ok(await setup.erasure.erase('acct_one', id));
+    granted(await setup.contacts.update('acct_one', id, { lastName: 'King' }, { ...CALLER, merge: true }));
+    granted(await setup.erasure.erase('acct_one', id));
     expect(termsOf(setup)).toEqual(before);
     expect(found(setup, user_id)).toEqual([]);
   });
@@ -84,7 +85,7 @@ describe('the search index', () => {
     const setup = await startAudience();
     await setup.add('first@example.net');
     setup.db.exec("UPDATE sqlite_sequence SET seq = 500000 WHERE name = 'contacts'");
-    ok(await setup.contacts.create('acct_two', { email: 'theirs@example.net' }, CALLER));
+    granted(await setup.contacts.create('acct_two', { email: 'theirs@example.net' }, CALLER));
     await setup.add('second@example.net');
     setup.db.exec("UPDATE sqlite_sequence SET seq = 9000000 WHERE name = 'contacts'");
     await setup.add('third@example.net');
@@ -158,10 +159,10 @@ describe('contacts of a database without the index', () => {
   it('may be changed and erased before they are added', async () => {
     const setup = await startUpgraded();
     const how = { ...CALLER, merge: true };
-    ok(
+    granted(
       await setup.contacts.update('acct_one', emailIdentifier('ada1@example.net'), { lastName: 'King' }, how),
     );
-    ok(await setup.erasure.erase('acct_one', emailIdentifier('ada2@example.net')));
+    granted(await setup.erasure.erase('acct_one', emailIdentifier('ada2@example.net')));
     await indexAll(setup);
     expect(found(setup, 'kin')).toEqual(['ada1@example.net']);
     expect(found(setup, 'velac')).toHaveLength(448);

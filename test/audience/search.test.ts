@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { contactSearch, type SearchPosition } from '../../src/audience/search.ts';
 import { fold } from '../../src/audience/search-key.ts';
-import { CALLER, ok, startAudience } from './setup.ts';
+import { granted } from '../support/refusal.ts';
+import { CALLER, startAudience } from './setup.ts';
 
 type AudienceSetup = Awaited<ReturnType<typeof startAudience>>;
 
@@ -24,7 +25,9 @@ async function startWithPeople(): Promise<AudienceSetup> {
   await setup.add('zoe@example.org', { firstName: 'Zoë', lastName: 'Müller-Lüdenscheidt' });
   await setup.add('lovely@example.org', { lastName: 'Ада' });
   await setup.add('nobody@example.org');
-  ok(await setup.contacts.create('acct_two', { email: 'ada.other@example.net', firstName: 'Ada' }, CALLER));
+  granted(
+    await setup.contacts.create('acct_two', { email: 'ada.other@example.net', firstName: 'Ada' }, CALLER),
+  );
   return setup;
 }
 
@@ -68,9 +71,9 @@ describe('a search finds', () => {
 
   it('within a group, active or not', async () => {
     const setup = await startWithPeople();
-    const { seq } = ok(setup.groups.get('acct_one', setup.groupId));
+    const { seq } = granted(setup.groups.get('acct_one', setup.groupId));
     const join = (email: string, isActive: boolean) =>
-      setup.subscriptions.add('acct_one', setup.groupId, { email, isActive }, CALLER).then(ok);
+      setup.subscriptions.add('acct_one', setup.groupId, { email, isActive }, CALLER).then(granted);
     await join('lovely@example.org', true);
     await join('ada.lovelace@example.net', false);
     expect(found(setup, 'love', { groupSeq: seq })).toHaveLength(2);

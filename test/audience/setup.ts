@@ -2,10 +2,11 @@ import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createAudience } from '../../src/audience/service.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
 import { createLog } from '../../src/core/log.ts';
-import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { SuppressionReason, SuppressionStream } from '../../src/store/suppressions.ts';
+import { granted } from '../support/refusal.ts';
 import { heldClock, insertAccount, startStore } from '../support/store.ts';
 
 /** The audience over a real database, with one account and one subscription group. */
@@ -35,7 +36,7 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
     groupId: group.subscription_group_id,
     /** Adds a contact and returns it. */
     add: async (email: string, profile: object = {}) =>
-      ok(await audience.contacts.create('acct_one', { email, ...profile }, CALLER)),
+      granted(await audience.contacts.create('acct_one', { email, ...profile }, CALLER)),
     /** Adds a suppression as bounces, complaints and opt-outs do. */
     suppress: (email: string, reason: SuppressionReason, stream: SuppressionStream = 'all') =>
       writer.run((all) => {
@@ -73,12 +74,6 @@ export const GROUP = {
   reportAbuseTemplateId: null,
   companyAddressTemplateId: null,
 };
-
-/** Returns a value that is not a refusal. */
-export function ok<Value>(value: Value | Refusal): Value {
-  if (isRefusal(value)) throw new Error(`${value.code}: ${value.message}`);
-  return value;
-}
 
 /** The code of a refusal, else the value. */
 export function codeOf(value: unknown): unknown {

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { findSubscriptionGroup } from '../../src/audience/groups.ts';
 import { leaveGroup, returnToGroup } from '../../src/audience/opt-out.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
-import { CALLER, codeOf, GROUP, ok, startAudience } from './setup.ts';
+import { granted } from '../support/refusal.ts';
+import { CALLER, codeOf, GROUP, startAudience } from './setup.ts';
 
 const ADA = 'ada@example.net';
 const ADA_ID = emailIdentifier(ADA);
@@ -12,7 +13,7 @@ async function startWithAda() {
   const setup = await startAudience();
   const contact = await setup.add(ADA, { phone: PHONE });
   const { subscriptions, groupId } = setup;
-  const row = () => ok(setup.groups.get('acct_one', groupId));
+  const row = () => granted(setup.groups.get('acct_one', groupId));
   return {
     ...setup,
     contact,
@@ -20,7 +21,7 @@ async function startWithAda() {
     put: (input: object, identifier = ADA_ID) =>
       subscriptions.put('acct_one', groupId, identifier, input, CALLER),
     leave: () => subscriptions.remove('acct_one', groupId, ADA_ID),
-    isActive: () => ok(subscriptions.get('acct_one', groupId, ADA_ID)).subscription.is_active === 1,
+    isActive: () => granted(subscriptions.get('acct_one', groupId, ADA_ID)).subscription.is_active === 1,
     counts: () => [row().total_subscribers, row().active_subscribers],
     actions: () => setup.contacts.history(contact, null, 20).map(({ action }) => action),
     group: row,
@@ -28,19 +29,19 @@ async function startWithAda() {
 }
 
 const active = (joined: Awaited<ReturnType<Awaited<ReturnType<typeof startWithAda>>['join']>>) =>
-  ok(joined).member.subscription.is_active === 1;
+  granted(joined).member.subscription.is_active === 1;
 
 describe('adding a member', () => {
   it('creates a membership once, and changes nothing when repeated', async () => {
     const { join, counts, contacts, contact } = await startWithAda();
-    const first = ok(await join({ consent: { method: 'web_form', details: 'A' } }));
+    const first = granted(await join({ consent: { method: 'web_form', details: 'A' } }));
     expect(first).toMatchObject({
       created: true,
       member: {
         subscription: { is_active: 1, source: 'api', consent_method: 'web_form', consent_details: 'A' },
       },
     });
-    const again = ok(await join({ consent: { method: 'other', details: 'B' }, isActive: false }));
+    const again = granted(await join({ consent: { method: 'other', details: 'B' }, isActive: false }));
     expect(again).toMatchObject({
       created: false,
       member: { subscription: { is_active: 1, consent_method: 'web_form' } },
@@ -54,7 +55,7 @@ describe('adding a member', () => {
     await join();
     expect(contacts.history(contact, null, 9)).toHaveLength(1);
     await put({ consent: { method: 'double_opt_in', details: 'Form 7' } });
-    expect(ok(contacts.get('acct_one', ADA_ID))).toMatchObject({
+    expect(granted(contacts.get('acct_one', ADA_ID))).toMatchObject({
       consent_method: 'double_opt_in',
       consent_details: 'Form 7',
     });
@@ -80,9 +81,9 @@ describe('adding a member', () => {
     ['two unknown identifiers', { email: 'x@example.net', phone: '+4930999999' }, 'CONTACT_NOT_FOUND'],
   ])('by %s', async (_, input, outcome) => {
     const { subscriptions, groupId, contacts } = await startWithAda();
-    ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
+    granted(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
     const added = await subscriptions.add('acct_one', groupId, input, CALLER);
-    expect(outcome === 'created' ? ok(added).created : codeOf(added)).toBe(
+    expect(outcome === 'created' ? granted(added).created : codeOf(added)).toBe(
       outcome === 'created' ? true : outcome,
     );
   });
@@ -98,7 +99,7 @@ describe('adding a member', () => {
 
   it('refuses groups and contacts of another account', async () => {
     const { subscriptions, contacts, groupId, groups } = await startWithAda();
-    ok(await contacts.create('acct_two', { email: 'two@example.net' }, CALLER));
+    granted(await contacts.create('acct_two', { email: 'two@example.net' }, CALLER));
     const ofTwo = await groups.create('acct_two', GROUP);
     const add = (account: string, group: string, email: string) =>
       subscriptions.add(account, group, { email }, CALLER).then(codeOf);
@@ -110,31 +111,33 @@ describe('adding a member', () => {
 
 describe('an opt-out', () => {
   it.each([
-    ['PUT isActive false, then POST', async (on: Ada) => void (await on.join())],
+    ['PUT isActive false, then POST', async (on: AudienceSetup) => void (await on.join())],
     [
-      'PUT isActive false, then PUT without a word',
-      async (on: Ada) => void (await on.put({ consent: { method: 'web_form' } })),
+      'PUT isActive false, then PUT without isActive',
+      async (on: AudienceSetup) => void (await on.put({ consent: { method: 'web_form' } })),
     ],
-    ['membership deleted, then POST', async (on: Ada) => void (await on.leave(), await on.join())],
+    ['membership deleted, then POST', async (on: AudienceSetup) => void (await on.leave(), await on.join())],
     [
-      'membership deleted, then PUT without a word',
-      async (on: Ada) => void (await on.leave(), await on.put({})),
+      'membership deleted, then PUT without isActive',
+      async (on: AudienceSetup) => void (await on.leave(), await on.put({})),
     ],
     [
       'membership deleted, then POST by the number',
-      async (on: Ada) => {
+      async (on: AudienceSetup) => {
         await on.leave();
         await on.subscriptions.add('acct_one', on.groupId, { phone: PHONE }, CALLER);
       },
     ],
     [
       'a new address, then POST',
-      async (on: Ada) => {
+      async (on: AudienceSetup) => {
         await on.leave();
         const how = { ...CALLER, merge: false };
-        ok(await on.contacts.update('acct_one', ADA_ID, { email: 'new@example.net', phone: null }, how));
-        ok(await on.subscriptions.add('acct_one', on.groupId, { email: 'new@example.net' }, CALLER));
-        ok(await on.contacts.update('acct_one', emailIdentifier('new@example.net'), { email: ADA }, how));
+        granted(await on.contacts.update('acct_one', ADA_ID, { email: 'new@example.net', phone: null }, how));
+        granted(await on.subscriptions.add('acct_one', on.groupId, { email: 'new@example.net' }, CALLER));
+        granted(
+          await on.contacts.update('acct_one', emailIdentifier('new@example.net'), { email: ADA }, how),
+        );
       },
     ],
   ])('remains: %s', async (_, then) => {
@@ -148,7 +151,7 @@ describe('an opt-out', () => {
 
   it.each([
     ['as a member', async () => {}],
-    ['after the membership was deleted', async (on: Ada) => void (await on.leave())],
+    ['after the membership was deleted', async (on: AudienceSetup) => void (await on.leave())],
   ])('ends with an explicit isActive true, %s, which is recorded', async (_, between) => {
     const setup = await startWithAda();
     await setup.join();
@@ -187,12 +190,12 @@ describe('an opt-out', () => {
     const { join, writer, tables, isActive, actions, group } = await startWithAda();
     await join();
     const provenance = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
-    const word = { method: 'one_click', provenance } as const;
+    const optOut = { method: 'one_click', provenance } as const;
     const hash = phoneIdentifier(PHONE);
-    expect(await writer.run((all) => leaveGroup(all, group(), ADA_ID, word))).toBe(true);
-    expect(await writer.run((all) => leaveGroup(all, group(), hash, word))).toBe(false);
+    expect(await writer.run((all) => leaveGroup(all, group(), ADA_ID, optOut))).toBe(true);
+    expect(await writer.run((all) => leaveGroup(all, group(), hash, optOut))).toBe(false);
     expect(isActive()).toBe(false);
-    expect(await writer.run((all) => returnToGroup(all, group(), hash, { ...word, method: 'page' }))).toBe(
+    expect(await writer.run((all) => returnToGroup(all, group(), hash, { ...optOut, method: 'page' }))).toBe(
       true,
     );
     expect(isActive()).toBe(true);
@@ -202,7 +205,7 @@ describe('an opt-out', () => {
 
   it('applies to an identifier without a contact, and to a contact created later', async () => {
     const { writer, tables, groupId, subscriptions, add } = await startWithAda();
-    const group = ok(findSubscriptionGroup(tables, 'acct_one', groupId));
+    const group = granted(findSubscriptionGroup(tables, 'acct_one', groupId));
     const provenance = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
     const hash = emailIdentifier('late@example.net');
     await writer.run((all) => leaveGroup(all, group, hash, { method: 'mailto', provenance }));
@@ -212,7 +215,7 @@ describe('an opt-out', () => {
   });
 });
 
-type Ada = Awaited<ReturnType<typeof startWithAda>>;
+type AudienceSetup = Awaited<ReturnType<typeof startWithAda>>;
 
 describe('counts', () => {
   it('are exact after many concurrent changes', async () => {
@@ -237,7 +240,7 @@ describe('counts', () => {
   it('include one membership after 200 concurrent additions', async () => {
     const { join, counts } = await startWithAda();
     const joined = await Promise.all(Array.from({ length: 200 }, () => join()));
-    expect(joined.map((one) => ok(one).created).filter(Boolean)).toHaveLength(1);
+    expect(joined.map((one) => granted(one).created).filter(Boolean)).toHaveLength(1);
     expect(counts()).toEqual([1, 1]);
   });
 });
@@ -248,7 +251,7 @@ describe('a group', () => {
     await join({ consent: { method: 'web_form' } });
     for (let n = 0; n < 30; n++) {
       await add(`member${n}@example.net`);
-      ok(
+      granted(
         await subscriptions.add(
           'acct_one',
           groupId,
@@ -257,7 +260,7 @@ describe('a group', () => {
         ),
       );
     }
-    const { seq } = ok(await groups.remove('acct_one', groupId));
+    const { seq } = granted(await groups.remove('acct_one', groupId));
     expect(codeOf(groups.get('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     expect(codeOf(await groups.remove('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     expect(tables.subscriptions.list({ groupSeq: seq, beforeSeq: null, limit: 9 }).rows).toEqual([]);

@@ -9,12 +9,12 @@ import { systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
-import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { DATABASE_FILE, openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { granted } from '../support/refusal.ts';
 import { readOptions } from './options.ts';
 import { percentile } from './result.ts';
 
@@ -101,7 +101,7 @@ async function run(): Promise<void> {
   const delays: number[] = [];
   let last = performance.now();
   const began = last;
-  const imported = ok(
+  const imported = granted(
     await audience.importer.run({
       accountId,
       groupId,
@@ -145,7 +145,7 @@ async function run(): Promise<void> {
   print(`${READS} reads each: median, 99th percentile, maximum`, [
     [
       'get by identifier',
-      measure(() => presentContact(ok(audience.contacts.get(accountId, randomIdentifier())))),
+      measure(() => presentContact(granted(audience.contacts.get(accountId, randomIdentifier())))),
     ],
     [`contacts, page 1 (${PAGE} rows)`, measure(() => list(null, PAGE))],
     [`contacts, page ${count(PAGES)}`, measure(() => list(contactsKey, PAGE))],
@@ -229,9 +229,4 @@ function mb(bytes: number): string {
 
 function count(number: number): string {
   return number.toLocaleString('en');
-}
-
-function ok<Value>(value: Value | Refusal): Value {
-  if (isRefusal(value)) throw new Error(value.message);
-  return value;
 }

@@ -4,7 +4,7 @@ import { emptyScore, percent, readExpected, type Score, scoreMail, type Tally } 
 
 /**
  * Runs the parser over a folder of real bounces and prints, family by family, how often it is right:
- * `npm run bounces [-- FOLDER]`. The marks that must hold are asserted in `marks.test.ts`.
+ * `npm run bounces [-- FOLDER]`. `scores.test.ts` asserts the minimum scores.
  */
 const folder = process.argv[2] ?? join(import.meta.dirname, '../data/bounces');
 const expected = readExpected(folder);

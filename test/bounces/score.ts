@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type IncomingKind, parseFile } from '../../src/mail/incoming/parse.ts';
 
-/** One reported recipient as `expected.json` has it. */
+/** One reported recipient in `expected.json`. */
 export interface ExpectedRow {
   index: number;
-  /** '' or an internal `x.0.9nn`: not to be compared. */
+  /** '' and an internal `x.0.9nn` are not compared. */
   status: string;
   replyCode: string;
   reason: string;
@@ -23,10 +23,10 @@ export interface Score {
   count: Tally;
   status: Tally;
   hard: Tally;
-  /** Good addresses that were called hard: the worse error. */
+  /** Addresses wrongly reported as hard bounces, which is the worse error. */
   wronglyHard: number;
   rightlyHard: number;
-  /** What was wrong, a line each. */
+  /** Differences from the expected rows, one line each. */
   faults: string[];
 }
 
@@ -51,12 +51,12 @@ export function readExpected(folder: string): Record<string, ExpectedRow[]> {
   return expected;
 }
 
-/** Parses one mail of the folder and adds to `score` what was right and wrong. */
+/** Parses one mail of the folder and adds the result to `score`. */
 export function scoreMail(folder: string, file: string, rows: readonly ExpectedRow[], score: Score): void {
   const got = parseFile(readFileSync(join(folder, file)));
-  const note = (mark: 'kind' | 'count' | 'status' | 'hard', isRight: boolean, fault: string) => {
-    score[mark].of++;
-    if (isRight) score[mark].right++;
+  const note = (aspect: 'kind' | 'count' | 'status' | 'hard', isRight: boolean, fault: string) => {
+    score[aspect].of++;
+    if (isRight) score[aspect].right++;
     else score.faults.push(`${file}: ${fault}`);
   };
   const kind = expectedKind(rows[0]?.reason ?? '');

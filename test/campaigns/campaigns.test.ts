@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type AnalyticsQuery, createCampaigns } from '../../src/campaigns/campaigns.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
-import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
 import type { CampaignStatus } from '../../src/store/campaigns/campaigns.ts';
+import { granted } from '../support/refusal.ts';
 import { insertAccount, startStore } from '../support/store.ts';
 
 const FIELDS = { name: 'Spring', description: null };
@@ -14,20 +15,15 @@ function start() {
   return { ...store, campaigns: createCampaigns(store) };
 }
 
-function granted<T>(value: T | Refusal): T {
-  if (isRefusal(value)) throw new Error(`refused: ${value.code} ${value.message}`);
-  return value;
-}
-
 describe('a campaign', () => {
   it('is created as a draft; an update changes the given fields only', async () => {
     const { campaigns, clock } = start();
-    const made = await campaigns.create('acct_one', { name: 'Spring', description: 'Sale' });
-    expect(made).toMatchObject({ name: 'Spring', description: 'Sale', status: 'draft' });
+    const created = await campaigns.create('acct_one', { name: 'Spring', description: 'Sale' });
+    expect(created).toMatchObject({ name: 'Spring', description: 'Sale', status: 'draft' });
     clock.advance(MINUTE);
-    const changed = granted(await campaigns.update('acct_one', made.campaign_id, { description: null }));
-    expect(changed).toEqual({ ...made, description: null, updated_at: made.created_at + MINUTE });
-    expect(campaigns.get('acct_one', made.campaign_id)).toEqual(changed);
+    const changed = granted(await campaigns.update('acct_one', created.campaign_id, { description: null }));
+    expect(changed).toEqual({ ...created, description: null, updated_at: created.created_at + MINUTE });
+    expect(campaigns.get('acct_one', created.campaign_id)).toEqual(changed);
   });
 
   it('of another account is refused like one that does not exist', async () => {
@@ -56,11 +52,11 @@ describe('a campaign', () => {
     ['cancelled', true],
   ])('that is %s can be deleted: %s', async (status, expected) => {
     const { campaigns, tables } = start();
-    const made = await campaigns.create('acct_one', FIELDS);
-    tables.campaigns.update({ ...made, status });
-    const answer = await campaigns.remove('acct_one', made.campaign_id);
+    const created = await campaigns.create('acct_one', FIELDS);
+    tables.campaigns.update({ ...created, status });
+    const answer = await campaigns.remove('acct_one', created.campaign_id);
     expect(isRefusal(answer) ? answer.code : null).toBe(expected ? null : 'INVALID_STATE');
-    expect(isRefusal(campaigns.get('acct_one', made.campaign_id))).toBe(expected);
+    expect(isRefusal(campaigns.get('acct_one', created.campaign_id))).toBe(expected);
   });
 
   it('is listed in pages, newest first', async () => {
@@ -80,8 +76,8 @@ describe('a campaign', () => {
 describe('analytics', () => {
   /** Noon: 3 sent. An hour later: 2 delivered. The next noon: 1 bounced, and a click. */
   async function counted() {
-    const setting = start();
-    const { campaigns, tables, writer, clock } = setting;
+    const setup = start();
+    const { campaigns, tables, writer, clock } = setup;
     const { campaign_id: id } = await campaigns.create('acct_one', FIELDS);
     const noon = clock.now();
     await writer.run((all) => {

@@ -13,7 +13,8 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createHtmlReader } from '../../src/sending/html-reader.ts';
 import { renderPrepared } from '../../src/sending/render.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
-import { type CampaignSetting, COMPLIANCE, granted, startCampaigns } from './setup.ts';
+import { granted } from '../support/refusal.ts';
+import { type CampaignSetup, COMPLIANCE, startCampaigns } from './setup.ts';
 
 const PEOPLE: [email: string, profile: object][] = [
   ['ada@example.net', { firstName: 'Ada', lastName: 'Lovelace', customFields: { plan: 'gold', visits: 3 } }],
@@ -23,8 +24,8 @@ const PEOPLE: [email: string, profile: object][] = [
 ];
 
 /** The content of a message if every copy were stored separately. */
-function wholeContent(setting: CampaignSetting, row: { seq: number }, message: MessageRow): MessageContent {
-  const { tables, groupId } = setting;
+function wholeContent(setup: CampaignSetup, row: { seq: number }, message: MessageRow): MessageContent {
+  const { tables, groupId } = setup;
   const send = tables.campaignSends.get(row.seq);
   const group = tables.subscriptionGroups.get('acct_one', groupId);
   if (send === null || group === null) throw new Error('there is no campaign');
@@ -115,22 +116,22 @@ const MAILS: [name: string, changes: Partial<CampaignRequest>][] = [
 
 /** Sends a campaign to all people. */
 async function sent(changes: Partial<CampaignRequest>) {
-  const setting = await startCampaigns();
-  for (const [email, profile] of PEOPLE) await setting.member(email, profile);
-  const row = granted(await setting.send({ replyTo: 'Help <help@news.example>', ...changes }));
-  setting.runner.start();
-  await expect.poll(() => setting.progress(row.campaign_id).queued, { timeout: 30_000 }).toBe(PEOPLE.length);
-  return { ...setting, setting, row, messages: setting.messages(row) };
+  const setup = await startCampaigns();
+  for (const [email, profile] of PEOPLE) await setup.member(email, profile);
+  const row = granted(await setup.send({ replyTo: 'Help <help@news.example>', ...changes }));
+  setup.runner.start();
+  await expect.poll(() => setup.progress(row.campaign_id).queued, { timeout: 30_000 }).toBe(PEOPLE.length);
+  return { ...setup, setup, row, messages: setup.messages(row) };
 }
 
 describe('a campaign', () => {
   it.each(MAILS)(
     '%s: every copy is the message that it would be if it were stored whole',
     async (_, changes) => {
-      const { setting, row, messages, content } = await sent(changes);
+      const { setup, row, messages, content } = await sent(changes);
       expect(messages).toHaveLength(PEOPLE.length);
       for (const message of messages) {
-        const whole = wholeContent(setting, row, message);
+        const whole = wholeContent(setup, row, message);
         const merged = content(message);
         expect(merged).toEqual(whole);
         expect(composed(merged, message)).toEqual(composed(whole, message));
@@ -145,18 +146,18 @@ describe('a campaign', () => {
     expect(new Set(contents.map((content) => content?.shared_id)).size).toBe(1);
     for (const content of contents) {
       expect(content?.octets.byteLength).toBeLessThan(100);
-      // The whole message counts toward the octets in flight.
+      // The whole message counts toward the bytes in flight.
       expect(content?.size).toBeGreaterThan(10_000);
     }
   });
 
   it('has a new body when its input changes during sending', async () => {
-    const setting = await startCampaigns();
-    const { db, tables, clock, runner, content } = setting;
-    for (const [email, profile] of PEOPLE) await setting.member(email, profile);
-    const row = granted(await setting.send({ perHour: 240 }));
+    const setup = await startCampaigns();
+    const { db, tables, clock, runner, content } = setup;
+    for (const [email, profile] of PEOPLE) await setup.member(email, profile);
+    const row = granted(await setup.send({ perHour: 240 }));
     const queued = (count: number) =>
-      expect.poll(() => setting.progress(row.campaign_id).queued, { timeout: 30_000 }).toBe(count);
+      expect.poll(() => setup.progress(row.campaign_id).queued, { timeout: 30_000 }).toBe(count);
     runner.start();
     await queued(1);
     db.prepare('UPDATE subscription_groups SET name = ?').run('Renamed');
@@ -165,7 +166,7 @@ describe('a campaign', () => {
       runner.wake();
       await queued(count);
     }
-    const messages = setting.messages(row);
+    const messages = setup.messages(row);
     expect(messages.map((message) => content(message).list?.name)).toEqual(['News', 'Renamed', 'Renamed']);
     const [before, after, last] = messages.map(
       ({ content_id }) => tables.messages.content(content_id)?.shared_id,

@@ -6,14 +6,15 @@ import { knownCustomFields } from '../../src/campaigns/fields.ts';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { stillAllowed } from '../../src/sending/still-allowed.ts';
+import { sendingObstacle } from '../../src/sending/obstacle.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
 import { eventually } from '../support/eventually.ts';
-import { BODY, type CampaignSetting, granted, startCampaigns } from './setup.ts';
+import { granted } from '../support/refusal.ts';
+import { BODY, type CampaignSetup, startCampaigns } from './setup.ts';
 
 /** Inserts members, as an import does. */
-async function addMembers(setting: CampaignSetting, count: number, fields = (_n: number): object => ({})) {
-  const { tables, writer, ids, clock, groupId } = setting;
+async function addMembers(setup: CampaignSetup, count: number, fields = (_n: number): object => ({})) {
+  const { tables, writer, ids, clock, groupId } = setup;
   const group = tables.subscriptionGroups.get('acct_one', groupId);
   if (group === null) throw new Error('no group');
   const now = clock.now();
@@ -58,24 +59,19 @@ async function addMembers(setting: CampaignSetting, count: number, fields = (_n:
 /** Messages of a campaign that may wait to be sent, in tests of this limit. */
 const MAX_AHEAD = 400;
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-const queued = (setting: CampaignSetting, id: string, count: number) =>
-  eventually(`${count} messages to be queued`, () => setting.progress(id).queued >= count, { everyMs: 5 });
+const queued = (setup: CampaignSetup, id: string, count: number) =>
+  eventually(`${count} messages to be queued`, () => setup.progress(id).queued >= count, { everyMs: 5 });
 
 describe('sending a campaign', () => {
   it('continues just ahead of delivery until each member has one message', async () => {
-    const setting = await startCampaigns({}, { maxAhead: MAX_AHEAD });
-    const { send, runner, progress, deliverAll, tables, until, messages } = setting;
-    await addMembers(setting, 900);
+    const setup = await startCampaigns({}, { maxAhead: MAX_AHEAD });
+    const { send, runner, progress, deliverAll, tables, until, messages } = setup;
+    await addMembers(setup, 900);
     const row = granted(await send());
     runner.start();
     for (let round = 0; progress(row.campaign_id).queued < 900; round++) {
-      await queued(
-        setting,
-        row.campaign_id,
-        Math.min(900, (round + 1) * (MAX_AHEAD - MEMBER_BATCH_SIZE) + 1),
-      );
-      await pause(30);
+      await queued(setup, row.campaign_id, Math.min(900, (round + 1) * (MAX_AHEAD - MEMBER_BATCH_SIZE) + 1));
+      await setup.severalRounds();
       // The number of messages that are due is limited, whatever the number of members.
       expect(tables.queue.count()).toBeLessThanOrEqual(MAX_AHEAD);
       await deliverAll();
@@ -85,13 +81,13 @@ describe('sending a campaign', () => {
     const sent = messages(row);
     expect([sent.length, new Set(sent.map(({ recipient }) => recipient)).size]).toEqual([900, 900]);
     expect(progress(row.campaign_id)).toMatchObject({ members: 900, queued: 900 });
-    expect(setting.tables.campaignSends.open()).toEqual([]);
+    expect(setup.tables.campaignSends.open()).toEqual([]);
   });
 
   it('continues after a restart from the last commit', async () => {
-    const setting = await startCampaigns();
-    const { send, progress, messages, tables } = setting;
-    await addMembers(setting, 700);
+    const setup = await startCampaigns();
+    const { send, progress, messages, tables } = setup;
+    await addMembers(setup, 700);
     const row = granted(await send());
     let fail = true;
     const insert = tables.queue.insert;
@@ -100,102 +96,101 @@ describe('sending a campaign', () => {
       if (fail && tables.queue.count() === 260) throw new Error('power failure');
       insert(entry);
     };
-    setting.runner.start();
-    await queued(setting, row.campaign_id, 250);
-    await pause(50);
+    setup.runner.start();
+    await queued(setup, row.campaign_id, 250);
+    await setup.severalRounds();
     expect([progress(row.campaign_id).queued, messages(row).length]).toEqual([250, 250]);
-    await setting.runner.stop();
+    await setup.runner.stop();
     fail = false;
-    const next = setting.anotherRunner();
+    const next = setup.anotherRunner();
     next.start();
-    await queued(setting, row.campaign_id, 700);
+    await queued(setup, row.campaign_id, 700);
     expect(new Set(messages(row).map(({ recipient }) => recipient)).size).toBe(700);
     expect(messages(row)).toHaveLength(700);
   });
 
   it('does not wait for a destination that is slow or down', async () => {
-    const setting = await startCampaigns({}, { maxAhead: MAX_AHEAD });
-    await addMembers(setting, 900);
-    const row = granted(await setting.send());
-    setting.runner.start();
-    await queued(setting, row.campaign_id, MAX_AHEAD);
-    await pause(150);
-    expect(setting.progress(row.campaign_id).queued).toBe(MAX_AHEAD);
-    setting.clock.advance(5 * MINUTE);
-    await queued(setting, row.campaign_id, 2 * MAX_AHEAD);
+    const setup = await startCampaigns({}, { maxAhead: MAX_AHEAD });
+    await addMembers(setup, 900);
+    const row = granted(await setup.send());
+    setup.runner.start();
+    await queued(setup, row.campaign_id, MAX_AHEAD);
+    await setup.severalRounds();
+    expect(setup.progress(row.campaign_id).queued).toBe(MAX_AHEAD);
+    setup.clock.advance(5 * MINUTE);
+    await queued(setup, row.campaign_id, 2 * MAX_AHEAD);
   });
 
   it('alternates between campaigns of any size', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 1500);
-    const small = await setting.makeGroup('Small');
-    await setting.member('ada@example.net', {}, small);
-    const large = granted(await setting.send());
-    const little = granted(await setting.send({ subscriptionGroupId: small }));
-    setting.runner.start();
-    await queued(setting, little.campaign_id, 1);
-    expect(setting.progress(large.campaign_id).queued).toBeLessThan(1500);
+    const setup = await startCampaigns();
+    await addMembers(setup, 1500);
+    const small = await setup.createGroup('Small');
+    await setup.member('ada@example.net', {}, small);
+    const large = granted(await setup.send());
+    const little = granted(await setup.send({ subscriptionGroupId: small }));
+    setup.runner.start();
+    await queued(setup, little.campaign_id, 1);
+    expect(setup.progress(large.campaign_id).queued).toBeLessThan(1500);
   });
 
   it('stops while the queue is full', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 10);
-    const row = granted(await setting.send());
-    setting.press(refuse('UNAVAILABLE', 'the disk is nearly full'));
-    setting.runner.start();
-    await pause(50);
-    expect(setting.progress(row.campaign_id).queued).toBe(0);
-    setting.press(null);
-    setting.runner.wake();
-    await queued(setting, row.campaign_id, 10);
+    const setup = await startCampaigns();
+    await addMembers(setup, 10);
+    const row = granted(await setup.send());
+    setup.setPressure(refuse('UNAVAILABLE', 'the disk is nearly full'));
+    setup.runner.start();
+    await setup.severalRounds();
+    expect(setup.progress(row.campaign_id).queued).toBe(0);
+    setup.setPressure(null);
+    setup.runner.wake();
+    await queued(setup, row.campaign_id, 10);
   });
 
   it('skips members who were erased meanwhile and cancels their queued messages', async () => {
-    const setting = await startCampaigns();
-    const people = await Promise.all(['a', 'b', 'c'].map((name) => setting.member(`${name}@d0.example`)));
-    const row = granted(await setting.send({ perHour: 1 }));
-    setting.runner.start();
-    await queued(setting, row.campaign_id, 1);
+    const setup = await startCampaigns();
+    const people = await Promise.all(['a', 'b', 'c'].map((name) => setup.member(`${name}@d0.example`)));
+    const row = granted(await setup.send({ perHour: 1 }));
+    setup.runner.start();
+    await queued(setup, row.campaign_id, 1);
     for (const { email_hash } of people.slice(0, 2))
-      granted(await setting.audience.erasure.erase('acct_one', email_hash ?? ''));
-    setting.clock.advance(HOUR);
-    setting.runner.wake();
-    await queued(setting, row.campaign_id, 2);
-    expect(setting.messages(row).map(({ recipient, status }) => [recipient, status])).toEqual([
+      granted(await setup.audience.erasure.erase('acct_one', email_hash ?? ''));
+    setup.clock.advance(HOUR);
+    setup.runner.wake();
+    await queued(setup, row.campaign_id, 2);
+    expect(setup.messages(row).map(({ recipient, status }) => [recipient, status])).toEqual([
       [people[0]?.email_hash, 'cancelled'],
       ['c@d0.example', 'queued'],
     ]);
   });
 
   it('skips members who joined after the start', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 10);
-    const row = granted(await setting.send());
-    await setting.member('late@example.net');
-    setting.runner.start();
-    await queued(setting, row.campaign_id, 10);
-    await setting.deliverAll();
-    await setting.until(row.campaign_id, 'sent');
-    expect(setting.messages(row)).toHaveLength(10);
+    const setup = await startCampaigns();
+    await addMembers(setup, 10);
+    const row = granted(await setup.send());
+    await setup.member('late@example.net');
+    setup.runner.start();
+    await queued(setup, row.campaign_id, 10);
+    await setup.deliverAll();
+    await setup.until(row.campaign_id, 'sent');
+    expect(setup.messages(row)).toHaveLength(10);
   });
 });
 
 describe('the queue', () => {
   it('never exceeds its limit, whatever the number of members and campaigns', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 200);
-    setting.limitQueue(60);
-    const first = granted(await setting.send());
-    const second = granted(await setting.send());
-    setting.runner.start();
-    const both = () =>
-      setting.progress(first.campaign_id).queued + setting.progress(second.campaign_id).queued;
+    const setup = await startCampaigns();
+    await addMembers(setup, 200);
+    setup.limitQueue(60);
+    const first = granted(await setup.send());
+    const second = granted(await setup.send());
+    setup.runner.start();
+    const both = () => setup.progress(first.campaign_id).queued + setup.progress(second.campaign_id).queued;
     for (let sent = 0; sent < 400; sent = both()) {
       await eventually('the queue to be full', () => both() >= Math.min(400, sent + 60), { everyMs: 5 });
-      await pause(20);
-      expect(setting.tables.queue.count()).toBeLessThanOrEqual(60);
-      await setting.deliverAll();
-      setting.runner.wake();
+      await setup.severalRounds();
+      expect(setup.tables.queue.count()).toBeLessThanOrEqual(60);
+      await setup.deliverAll();
+      setup.runner.wake();
     }
   });
 
@@ -203,24 +198,24 @@ describe('the queue', () => {
     ['after the last member', true],
     ['before the last member', false],
   ])('releases held messages while it is full, %s', async (_, isComplete) => {
-    const setting = await startCampaigns();
-    const { sending, tables, writer } = setting;
-    await addMembers(setting, isComplete ? 50 : 80);
-    setting.limitQueue(50);
-    const row = granted(await setting.send());
-    setting.runner.start();
-    await queued(setting, row.campaign_id, 50);
+    const setup = await startCampaigns();
+    const { sending, tables, writer } = setup;
+    await addMembers(setup, isComplete ? 50 : 80);
+    setup.limitQueue(50);
+    const row = granted(await setup.send());
+    setup.runner.start();
+    await queued(setup, row.campaign_id, 50);
     granted(await sending.pause('acct_one', row.campaign_id));
     await writer.run((rows) => {
-      for (const { seq } of setting.messages(row)) rows.queue.defer(seq, HELD);
+      for (const { seq } of setup.messages(row)) rows.queue.defer(seq, HELD);
     });
-    setting.press(refuse('UNAVAILABLE', 'the queue holds 50 messages'));
+    setup.setPressure(refuse('UNAVAILABLE', 'the queue holds 50 messages'));
     granted(await sending.resume('acct_one', row.campaign_id));
     await eventually('the mail to be due', () => !tables.campaignSends.anyHeld(row.seq));
-    await setting.deliverAll();
-    if (isComplete) await setting.until(row.campaign_id, 'sent');
-    await pause(30);
-    expect(setting.progress(row.campaign_id).queued).toBe(50);
+    await setup.deliverAll();
+    if (isComplete) await setup.until(row.campaign_id, 'sent');
+    await setup.severalRounds();
+    expect(setup.progress(row.campaign_id).queued).toBe(50);
   });
 });
 
@@ -229,19 +224,19 @@ describe('a batch of a campaign', () => {
   const distinct = Array.from({ length: 2800 }, (_, n) => `{{customFields.none|${n}}}`).join('');
 
   async function batchSizesOf(slots: string, bio: string): Promise<number[]> {
-    const setting = await startCampaigns();
-    await addMembers(setting, 12, (n) => ({ bio, ...(n === 0 ? { none: '' } : {}) }));
-    const row = granted(await setting.send({ html: `${BODY.html}{{customFields.bio}}${slots}` }));
+    const setup = await startCampaigns();
+    await addMembers(setup, 12, (n) => ({ bio, ...(n === 0 ? { none: '' } : {}) }));
+    const row = granted(await setup.send({ html: `${BODY.html}{{customFields.bio}}${slots}` }));
     const sizes: number[] = [];
-    const update = setting.tables.campaignSends.update;
-    setting.tables.campaignSends.update = (send) => {
+    const update = setup.tables.campaignSends.update;
+    setup.tables.campaignSends.update = (send) => {
       sizes.push(send.queued - sizes.reduce((sum, one) => sum + one, 0));
       update(send);
     };
-    setting.runner.start();
-    await queued(setting, row.campaign_id, 12);
-    expect(new Set(setting.messages(row).map(({ recipient }) => recipient)).size).toBe(12);
-    expect(setting.messages(row)).toHaveLength(12);
+    setup.runner.start();
+    await queued(setup, row.campaign_id, 12);
+    expect(new Set(setup.messages(row).map(({ recipient }) => recipient)).size).toBe(12);
+    expect(setup.messages(row)).toHaveLength(12);
     return sizes;
   }
 
@@ -263,17 +258,17 @@ describe('a batch of a campaign', () => {
   });
 
   it('ends sooner with messages that become too long', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 12, () => ({ bio: 'x'.repeat(60 * KB) }));
-    const row = granted(await setting.send({ html: `${BODY.html}${'{{customFields.bio}}'.repeat(150)}` }));
+    const setup = await startCampaigns();
+    await addMembers(setup, 12, () => ({ bio: 'x'.repeat(60 * KB) }));
+    const row = granted(await setup.send({ html: `${BODY.html}${'{{customFields.bio}}'.repeat(150)}` }));
     const skipped: number[] = [];
-    const update = setting.tables.campaignSends.update;
-    setting.tables.campaignSends.update = (send) => {
+    const update = setup.tables.campaignSends.update;
+    setup.tables.campaignSends.update = (send) => {
       skipped.push(send.not_renderable);
       update(send);
     };
-    setting.runner.start();
-    await setting.until(row.campaign_id, 'sent');
+    setup.runner.start();
+    await setup.until(row.campaign_id, 'sent');
     expect([...new Set(skipped)]).toEqual([4, 8, 12]);
   });
 });
@@ -281,19 +276,19 @@ describe('a batch of a campaign', () => {
 describe('queued messages of a campaign', () => {
   /** Ten messages, of which one is deferred. */
   async function waiting() {
-    const setting = await startCampaigns();
-    await addMembers(setting, 10);
-    const row = granted(await setting.send());
-    setting.runner.start();
-    await queued(setting, row.campaign_id, 10);
-    const all = setting.messages(row);
+    const setup = await startCampaigns();
+    await addMembers(setup, 10);
+    const row = granted(await setup.send());
+    setup.runner.start();
+    await queued(setup, row.campaign_id, 10);
+    const all = setup.messages(row);
     const [deferred] = all;
     if (deferred === undefined) throw new Error('no message');
-    await setting.writer.run((tables) => {
+    await setup.writer.run((tables) => {
       tables.messages.setState(deferred.seq, 'deferred', 1, null, null);
-      tables.queue.defer(deferred.seq, setting.clock.now() + HOUR);
+      tables.queue.defer(deferred.seq, setup.clock.now() + HOUR);
     });
-    return { ...setting, row, all, deferred };
+    return { ...setup, row, all, deferred };
   }
 
   it('are held when it is paused and due when it is resumed, with a new expiry', async () => {
@@ -303,7 +298,7 @@ describe('queued messages of a campaign', () => {
     const due = all.filter(({ seq }) => seq !== deferred.seq);
     await writer.run((rows) => {
       for (const message of due) {
-        expect(stillAllowed(rows, message)).toEqual({ kind: 'hold' });
+        expect(sendingObstacle(rows, message)).toEqual({ kind: 'hold' });
         rows.queue.defer(message.seq, HELD);
       }
     });
@@ -316,7 +311,7 @@ describe('queued messages of a campaign', () => {
     }
     // A deferred message keeps its due time.
     expect(tables.queue.get(deferred.seq)).toMatchObject({ ready: 0, due_at: clock.now() - 5 * DAY + HOUR });
-    expect(stillAllowed(tables, deferred)).toBeNull();
+    expect(sendingObstacle(tables, deferred)).toBeNull();
     await until(row.campaign_id, 'sending');
   });
 
@@ -326,7 +321,10 @@ describe('queued messages of a campaign', () => {
     if (leased === undefined) throw new Error('no message');
     await writer.run((rows) => rows.queue.lease(leased.seq, 1));
     granted(await sending.cancel('acct_one', row.campaign_id));
-    expect(stillAllowed(tables, leased)).toEqual({ kind: 'email_failed', fields: { reason: 'cancelled' } });
+    expect(sendingObstacle(tables, leased)).toEqual({
+      kind: 'email_failed',
+      fields: { reason: 'cancelled' },
+    });
     await eventually('the others to be cancelled', () => tables.queue.count() === 1);
     for (const { seq } of all.filter((message) => message !== leased)) {
       expect(tables.messages.bySeq(seq)?.status).toBe('cancelled');
@@ -357,7 +355,7 @@ describe('queued messages of a campaign', () => {
     await deliverAll();
     await until(row.campaign_id, 'sent');
     granted(await campaigns.remove('acct_one', row.campaign_id));
-    expect(stillAllowed(tables, deferred)).toBeNull();
+    expect(sendingObstacle(tables, deferred)).toBeNull();
   });
 
   it('do not include messages that only name the campaign', async () => {
@@ -365,23 +363,23 @@ describe('queued messages of a campaign', () => {
     granted(await sending.pause('acct_one', row.campaign_id));
     const [, message] = all;
     if (message === undefined) throw new Error('no message');
-    expect(stillAllowed(tables, { ...message, job_id: 'job_1_other' })).toBeNull();
-    expect(stillAllowed(tables, { ...message, job_id: null })).toBeNull();
+    expect(sendingObstacle(tables, { ...message, job_id: 'job_1_other' })).toBeNull();
+    expect(sendingObstacle(tables, { ...message, job_id: null })).toBeNull();
   });
 });
 
 describe('a change during sending', () => {
-  const domain = (setting: CampaignSetting, status: 'SUCCESS' | 'FAILED') =>
-    setting.db.prepare('UPDATE domains SET status = ? WHERE domain_id = ?').run(status, 'domain_mk');
-  const group = (setting: CampaignSetting, isActive: boolean) =>
-    setting.audience.groups.update('acct_one', setting.groupId, { isActive });
+  const domain = (setup: CampaignSetup, status: 'SUCCESS' | 'FAILED') =>
+    setup.db.prepare('UPDATE domains SET status = ? WHERE domain_id = ?').run(status, 'domain_mk');
+  const group = (setup: CampaignSetup, isActive: boolean) =>
+    setup.audience.groups.update('acct_one', setup.groupId, { isActive });
 
   it.each<
     [
       what: string,
       code: string,
-      (setting: CampaignSetting) => unknown,
-      ((setting: CampaignSetting) => unknown) | null,
+      (setup: CampaignSetup) => unknown,
+      ((setup: CampaignSetup) => unknown) | null,
     ]
   >([
     ['the domain fails', 'DOMAIN_NOT_VERIFIED', (s) => domain(s, 'FAILED'), (s) => domain(s, 'SUCCESS')],
@@ -393,14 +391,14 @@ describe('a change during sending', () => {
       null,
     ],
   ])('%s: pauses the campaign with a reason until it is corrected', async (_, code, damage, correct) => {
-    const setting = await startCampaigns({}, { maxAhead: MAX_AHEAD });
-    const { send, sending, runner, until, progress, clock } = setting;
-    await addMembers(setting, MAX_AHEAD + 100);
+    const setup = await startCampaigns({}, { maxAhead: MAX_AHEAD });
+    const { send, sending, runner, until, progress, clock } = setup;
+    await addMembers(setup, MAX_AHEAD + 100);
     const row = granted(await send());
     const id = row.campaign_id;
     runner.start();
-    await queued(setting, id, MAX_AHEAD);
-    await damage(setting);
+    await queued(setup, id, MAX_AHEAD);
+    await damage(setup);
     // Messages that have waited for five minutes no longer count: the next batch is due.
     clock.advance(5 * MINUTE);
     await until(id, 'paused');
@@ -409,50 +407,50 @@ describe('a change during sending', () => {
     expect(progress(id)).toMatchObject({ queued: MAX_AHEAD, pausedReason: expect.any(String) });
     if (correct === null) {
       granted(await sending.cancel('acct_one', id));
-      await eventually('its mail to be cancelled', () => setting.tables.queue.count() === 0);
+      await eventually('its mail to be cancelled', () => setup.tables.queue.count() === 0);
       return;
     }
-    await correct(setting);
+    await correct(setup);
     granted(await sending.resume('acct_one', id));
-    await queued(setting, id, MAX_AHEAD + 100);
+    await queued(setup, id, MAX_AHEAD + 100);
     expect(progress(id).pausedReason).toBeNull();
   });
 
   it('does not delay other campaigns when one fails', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 10);
-    const broken = granted(await setting.send());
-    setting.db.prepare('UPDATE campaign_mails SET mail = ?').run('{');
-    const sound = granted(await setting.send());
-    setting.runner.start();
-    await queued(setting, sound.campaign_id, 10);
-    expect(setting.campaign(broken.campaign_id).status).toBe('sending');
-    expect(setting.progress(broken.campaign_id).queued).toBe(0);
+    const setup = await startCampaigns();
+    await addMembers(setup, 10);
+    const broken = granted(await setup.send());
+    setup.db.prepare('UPDATE campaign_mails SET mail = ?').run('{');
+    const sound = granted(await setup.send());
+    setup.runner.start();
+    await queued(setup, sound.campaign_id, 10);
+    expect(setup.campaign(broken.campaign_id).status).toBe('sending');
+    expect(setup.progress(broken.campaign_id).queued).toBe(0);
   });
 });
 
 describe('a campaign with perHour', () => {
   it('sends evenly, also over a restart', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 30);
-    const row = granted(await setting.send({ perHour: 480 }));
-    setting.runner.start();
+    const setup = await startCampaigns();
+    await addMembers(setup, 30);
+    const row = granted(await setup.send({ perHour: 480 }));
+    setup.runner.start();
     // Two every fifteen seconds.
     const counts: number[] = [];
     for (let n = 0; n < 3; n++) {
-      await queued(setting, row.campaign_id, 2 * (n + 1));
-      await pause(20);
-      counts.push(setting.progress(row.campaign_id).queued);
-      setting.clock.advance(15_040);
-      setting.runner.wake();
+      await queued(setup, row.campaign_id, 2 * (n + 1));
+      await setup.severalRounds();
+      counts.push(setup.progress(row.campaign_id).queued);
+      setup.clock.advance(15_040);
+      setup.runner.wake();
     }
     expect(counts).toEqual([2, 4, 6]);
-    await setting.runner.stop();
-    const before = setting.progress(row.campaign_id).queued;
-    const next = setting.anotherRunner();
+    await setup.runner.stop();
+    const before = setup.progress(row.campaign_id).queued;
+    const next = setup.anotherRunner();
     next.start();
-    await pause(30);
-    expect(setting.progress(row.campaign_id).queued - before).toBeLessThanOrEqual(2);
+    await setup.severalRounds();
+    expect(setup.progress(row.campaign_id).queued - before).toBeLessThanOrEqual(2);
   });
 
   it('never sends more than perHour in any period of an hour', () => {
@@ -498,8 +496,8 @@ describe('a campaign with perHour', () => {
 
 describe('a custom field is known', () => {
   it('when any contact of the account has it', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 2500, (n) =>
+    const setup = await startCampaigns();
+    await addMembers(setup, 2500, (n) =>
       n === 2499 ? { rare: 1, nothing: null } : n % 2 === 0 ? { plan: 'x' } : {},
     );
     const names = [
@@ -510,15 +508,15 @@ describe('a custom field is known', () => {
       'customFields',
       'customFields.',
     ];
-    const known = (account: string) => knownCustomFields(setting.tables, account, names);
+    const known = (account: string) => knownCustomFields(setup.tables, account, names);
     expect([...(await known('acct_one'))]).toEqual(['customFields.plan', 'customFields.rare.deep']);
     expect([...(await known('acct_two'))]).toEqual([]);
   });
 
   it('by reading each batch of contacts once for all names', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 1000, () => ({ plan: 'x' }));
-    const { campaignSends } = setting.tables;
+    const setup = await startCampaigns();
+    await addMembers(setup, 1000, () => ({ plan: 'x' }));
+    const { campaignSends } = setup.tables;
     const fieldsAmong = campaignSends.fieldsAmong;
     const callsFor = async (count: number) => {
       let calls = 0;
@@ -527,15 +525,15 @@ describe('a custom field is known', () => {
         return fieldsAmong(...asked);
       };
       const names = Array.from({ length: count }, (_, n) => `customFields.f${n}`);
-      expect((await knownCustomFields(setting.tables, 'acct_one', names)).size).toBe(0);
+      expect((await knownCustomFields(setup.tables, 'acct_one', names)).size).toBe(0);
       return calls;
     };
     expect(await callsFor(150)).toBe(await callsFor(1));
   });
 
   it('without blocking the event loop', async () => {
-    const setting = await startCampaigns();
-    await addMembers(setting, 1000);
+    const setup = await startCampaigns();
+    await addMembers(setup, 1000);
     let turns = 0;
     let running = true;
     const count = () => {
@@ -543,84 +541,84 @@ describe('a custom field is known', () => {
       if (running) setImmediate(count);
     };
     setImmediate(count);
-    await knownCustomFields(setting.tables, 'acct_one', ['customFields.typo']);
+    await knownCustomFields(setup.tables, 'acct_one', ['customFields.typo']);
     running = false;
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 });
 
 describe('campaigns of a disabled account', () => {
-  const setStatus = ({ tables }: CampaignSetting, status: 'active' | 'disabled') => {
+  const setStatus = ({ tables }: CampaignSetup, status: 'active' | 'disabled') => {
     const row = tables.accounts.get('acct_one');
     if (row === null) throw new Error('there is no account');
     tables.accounts.update({ ...row, status });
   };
 
   it('wait until it is enabled, without a change of their state', async () => {
-    const setting = await startCampaigns();
-    const { clock, runner, tables } = setting;
-    await addMembers(setting, 300);
-    const begun = granted(await setting.send());
-    const planned = granted(await setting.send({ scheduledAt: iso(clock.now() + HOUR) }));
+    const setup = await startCampaigns();
+    const { clock, runner, tables } = setup;
+    await addMembers(setup, 300);
+    const begun = granted(await setup.send());
+    const planned = granted(await setup.send({ scheduledAt: iso(clock.now() + HOUR) }));
     runner.start();
-    await queued(setting, begun.campaign_id, 100);
-    setStatus(setting, 'disabled');
-    const { queued: before } = setting.progress(begun.campaign_id);
+    await queued(setup, begun.campaign_id, 100);
+    setStatus(setup, 'disabled');
+    const { queued: before } = setup.progress(begun.campaign_id);
     clock.advance(2 * HOUR);
     const looks = vi.spyOn(tables.accounts, 'get');
     // Each round reads the account of both campaigns.
     await eventually('three rounds', () => looks.mock.calls.length >= 6, { everyMs: 5 });
-    expect(setting.progress(begun.campaign_id).queued - before).toBeLessThanOrEqual(100);
-    expect(setting.campaign(begun.campaign_id)).toMatchObject({ status: 'sending' });
-    expect(setting.campaign(planned.campaign_id)).toMatchObject({ status: 'scheduled' });
-    setStatus(setting, 'active');
-    await queued(setting, begun.campaign_id, 300);
-    await queued(setting, planned.campaign_id, 300);
-    await setting.deliverAll();
-    await setting.until(begun.campaign_id, 'sent');
-    await setting.until(planned.campaign_id, 'sent');
+    expect(setup.progress(begun.campaign_id).queued - before).toBeLessThanOrEqual(100);
+    expect(setup.campaign(begun.campaign_id)).toMatchObject({ status: 'sending' });
+    expect(setup.campaign(planned.campaign_id)).toMatchObject({ status: 'scheduled' });
+    setStatus(setup, 'active');
+    await queued(setup, begun.campaign_id, 300);
+    await queued(setup, planned.campaign_id, 300);
+    await setup.deliverAll();
+    await setup.until(begun.campaign_id, 'sent');
+    await setup.until(planned.campaign_id, 'sent');
   });
 });
 
 describe("an account's message limits", () => {
   it('make a campaign wait until they permit more', async () => {
-    const setting = await startCampaigns({ messagesPerHour: 30 });
-    await addMembers(setting, 70);
-    const row = granted(await setting.send());
+    const setup = await startCampaigns({ messagesPerHour: 30 });
+    await addMembers(setup, 70);
+    const row = granted(await setup.send());
     const sent = (count: number) =>
-      eventually(`${count} messages`, () => (setting.messages(row).length === count ? true : null));
-    setting.runner.start();
+      eventually(`${count} messages`, () => (setup.messages(row).length === count ? true : null));
+    setup.runner.start();
     await sent(30);
-    await setting.deliverAll();
-    setting.clock.advance(HOUR + 5 * MINUTE);
+    await setup.deliverAll();
+    setup.clock.advance(HOUR + 5 * MINUTE);
     await sent(60);
-    expect(setting.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
+    expect(setup.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
     // A limit that the operator raises applies without a restart.
-    await changeLimits(setting, 'acct_one', { messagesPerHour: null });
+    await changeLimits(setup, 'acct_one', { messagesPerHour: null });
     await sent(70);
-    await setting.deliverAll();
-    await setting.until(row.campaign_id, 'sent');
-    const addresses = setting.messages(row).map(({ recipient }) => recipient);
+    await setup.deliverAll();
+    await setup.until(row.campaign_id, 'sent');
+    const addresses = setup.messages(row).map(({ recipient }) => recipient);
     expect(new Set(addresses).size).toBe(70);
   });
 
   it('roll back a batch that they refuse, which is repeated', async () => {
-    const setting = await startCampaigns({ messagesPerHour: 30 });
-    await addMembers(setting, 3);
+    const setup = await startCampaigns({ messagesPerHour: 30 });
+    await addMembers(setup, 3);
     const refusing = vi
-      .spyOn(setting.limits, 'takeMessages')
+      .spyOn(setup.limits, 'takeMessages')
       .mockReturnValue(refuse('RATE_LIMITED', 'refused in a test'));
-    const row = granted(await setting.send());
-    setting.runner.start();
+    const row = granted(await setup.send());
+    setup.runner.start();
     await eventually('a refused batch', () => refusing.mock.calls.length > 0);
-    expect(setting.messages(row)).toEqual([]);
+    expect(setup.messages(row)).toEqual([]);
     refusing.mockRestore();
     await eventually('the repeated batch', () => {
-      setting.clock.advance(MINUTE);
-      setting.runner.wake();
-      return setting.progress(row.campaign_id).queued === 3;
+      setup.clock.advance(MINUTE);
+      setup.runner.wake();
+      return setup.progress(row.campaign_id).queued === 3;
     });
-    expect(setting.messages(row)).toHaveLength(3);
-    expect(setting.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
+    expect(setup.messages(row)).toHaveLength(3);
+    expect(setup.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
   });
 });

@@ -3,8 +3,10 @@ import type { CampaignRequest } from '../../src/campaigns/mail.ts';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
 import type { CampaignStatus } from '../../src/store/campaigns/campaigns.ts';
+import { eventually } from '../support/eventually.ts';
+import { granted } from '../support/refusal.ts';
 import { insertDomain } from '../support/store.ts';
-import { COMPLIANCE, granted, refusal, startCampaigns } from './setup.ts';
+import { COMPLIANCE, refusal, startCampaigns } from './setup.ts';
 
 const ADA = 'ada@example.net';
 const customFields = (from: number, to: number) =>
@@ -98,11 +100,11 @@ describe('a campaign that cannot be sent', () => {
   });
 
   it('because the key cannot use the domain, the group is inactive, or the daemon is under pressure', async () => {
-    const { send, audience, groupId, press } = await startCampaigns();
+    const { send, audience, groupId, setPressure } = await startCampaigns();
     expect(refusal(await send({}, { allowFrom: ['other.example'] }))[0]).toBe('KEY_NOT_ALLOWED');
     granted(await audience.groups.update('acct_one', groupId, { isActive: false }));
     expect(refusal(await send())[0]).toBe('INVALID_STATE');
-    press(refuse('UNAVAILABLE', 'full'));
+    setPressure(refuse('UNAVAILABLE', 'full'));
     expect(refusal(await send())[0]).toBe('UNAVAILABLE');
   });
 
@@ -196,7 +198,7 @@ describe('a campaign that is sent', () => {
     });
 
     async function deliverAllOf(id: string, count: number): Promise<void> {
-      while (progress(id).queued < count) await new Promise((resolve) => setTimeout(resolve, 5));
+      await eventually(`${count} messages to be queued`, () => progress(id).queued >= count);
       await deliverAll();
     }
   });
@@ -208,7 +210,7 @@ describe('a campaign that is sent', () => {
     const row = granted(await send({ html: `{{{customFields.greeting}}}${COMPLIANCE}` }));
     runner.start();
     await until(row.campaign_id, 'sending');
-    while (messages(row).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually('a message to be queued', () => messages(row).length > 0);
     await deliverAll();
     await until(row.campaign_id, 'sent');
     expect(messages(row).map(({ recipient }) => recipient)).toEqual([ADA]);
@@ -226,9 +228,9 @@ describe('a campaign that is sent', () => {
   });
 
   it('skips members who are not eligible, have no address, or have fields that cannot be rendered', async () => {
-    const setting = await startCampaigns();
+    const setup = await startCampaigns();
     const { member, send, runner, until, messages, progress, tables, writer, groupId, onSuppressionChange } =
-      setting;
+      setup;
     const group = tables.subscriptionGroups.get('acct_one', groupId);
     if (group === null) throw new Error('no group');
     await member(ADA, { customFields: { tags: 'one' } });
@@ -255,14 +257,14 @@ describe('a campaign that is sent', () => {
     await member('list@example.net', { customFields: { tags: ['one', 'two'] } });
     const caller = { by: 'key', ipAddress: null, userAgent: null };
     const phone = granted(
-      await setting.audience.contacts.create('acct_one', { phone: '+442071838750' }, caller),
+      await setup.audience.contacts.create('acct_one', { phone: '+442071838750' }, caller),
     );
-    await setting.join(phone.seq, groupId);
+    await setup.join(phone.seq, groupId);
     const row = granted(await send({ html: `{{customFields.tags}}${COMPLIANCE}` }));
     runner.start();
     await until(row.campaign_id, 'sending');
-    while (messages(row).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    await setting.deliverAll();
+    await eventually('a message to be queued', () => messages(row).length > 0);
+    await setup.deliverAll();
     await until(row.campaign_id, 'sent');
     expect(messages(row).map(({ recipient }) => recipient)).toEqual([ADA]);
     expect(progress(row.campaign_id)).toMatchObject({
@@ -304,7 +306,7 @@ describe('a campaign that is sent', () => {
     await writer.run((all) => all.templates.update({ ...template, seq, subject: 'After' }));
     clock.advance(HOUR);
     runner.start();
-    while (messages(row).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually('a message to be queued', () => messages(row).length > 0);
     expect(messages(row)[0]?.subject).toBe('Before');
   });
 
@@ -317,19 +319,18 @@ describe('a campaign that is sent', () => {
   });
 
   it('starts at its time with the members of that time', async () => {
-    const { send, runner, until, clock, member, messages, progress } = await startCampaigns();
+    const { send, runner, until, clock, member, messages, progress, severalRounds } = await startCampaigns();
     const row = granted(await send({ scheduledAt: iso(clock.now() + DAY), subject: 'Hello' }));
     expect(row.status).toBe('scheduled');
     await member(ADA);
     runner.start();
     clock.advance(DAY - 1);
-    runner.wake();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await severalRounds();
     expect([messages(row), progress(row.campaign_id).members]).toEqual([[], null]);
     clock.advance(1);
     runner.wake();
     await until(row.campaign_id, 'sending');
-    while (messages(row).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually('a message to be queued', () => messages(row).length > 0);
     expect(messages(row).map(({ recipient }) => recipient)).toEqual([ADA]);
   });
 });

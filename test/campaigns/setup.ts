@@ -4,7 +4,11 @@ import { createAudience } from '../../src/audience/service.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
 import { createCampaigns } from '../../src/campaigns/campaigns.ts';
 import type { CampaignRequest } from '../../src/campaigns/mail.ts';
-import { type CampaignRunnerDeps, createCampaignRunner } from '../../src/campaigns/run.ts';
+import {
+  type CampaignRunner,
+  type CampaignRunnerDeps,
+  createCampaignRunner,
+} from '../../src/campaigns/run.ts';
 import { createCampaignSending } from '../../src/campaigns/send.ts';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -15,6 +19,7 @@ import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { TRANSACTIONAL_PRIORITY } from '../../src/store/messages/queue.ts';
 import { exampleEvent } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
+import { granted } from '../support/refusal.ts';
 import { contentOf, heldClock, insertDomain, startStore } from '../support/store.ts';
 
 export const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
@@ -41,7 +46,7 @@ export async function startCampaigns(
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
   const audience = createAudience({ ...store, log, recorder, mayAdd: () => null, responsesKeptMs: DAY });
-  const makeGroup = async (name: string) =>
+  const createGroup = async (name: string) =>
     (
       await audience.groups.create('acct_one', {
         name,
@@ -53,9 +58,9 @@ export async function startCampaigns(
         companyAddressTemplateId: null,
       })
     ).subscription_group_id;
-  const groupId = await makeGroup('News');
-  let pressed: Refusal | null = null;
-  let bound = Number.POSITIVE_INFINITY;
+  const groupId = await createGroup('News');
+  let pressure: Refusal | null = null;
+  let queueLimit = Number.POSITIVE_INFINITY;
   const announced: string[] = [];
   const deps = {
     tables,
@@ -64,7 +69,7 @@ export async function startCampaigns(
     ids,
     recorder,
     log,
-    pressure: { refusal: () => pressed, capacity: () => bound - tables.queue.count() },
+    pressure: { refusal: () => pressure, capacity: () => queueLimit - tables.queue.count() },
     limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
@@ -72,8 +77,21 @@ export async function startCampaigns(
     announce: ({ destination }: { destination: string }) => announced.push(destination),
     ...options,
   };
-  const runner = createCampaignRunner(deps);
-  onTestFinished(() => runner.stop());
+  /** Number of rounds that runners began. */
+  let rounds = 0;
+  const open = tables.campaignSends.open;
+  tables.campaignSends.open = () => {
+    rounds++;
+    return open();
+  };
+  const runners: CampaignRunner[] = [];
+  const addRunner = () => {
+    const created = createCampaignRunner(deps);
+    runners.push(created);
+    onTestFinished(() => created.stop());
+    return created;
+  };
+  const runner = addRunner();
   const sending = createCampaignSending({ ...deps, onChange: runner.wake });
   const campaigns = createCampaigns(deps);
   const account = () => {
@@ -82,35 +100,39 @@ export async function startCampaigns(
     return row;
   };
 
-  const setting = {
+  const setup = {
     ...store,
     recorder,
     audience,
     announced,
     runner,
     /** A second runner, as after a restart of the daemon. */
-    anotherRunner: () => {
-      const next = createCampaignRunner(deps);
-      onTestFinished(() => next.stop());
-      return next;
+    anotherRunner: addRunner,
+    /** Resolves when every campaign has had the opportunity for several more steps: a campaign that waits makes none. */
+    severalRounds: async () => {
+      const last = rounds + 5;
+      await eventually('further rounds of the runner', () => {
+        for (const each of runners) each.wake();
+        return rounds >= last;
+      });
     },
     sending,
     campaigns,
     groupId,
-    makeGroup,
+    createGroup,
     onSuppressionChange,
-    press: (refusal: Refusal | null) => {
-      pressed = refusal;
+    setPressure: (refusal: Refusal | null) => {
+      pressure = refusal;
     },
     /** The capacity of the queue. */
     limitQueue: (messages: number) => {
-      bound = messages;
+      queueLimit = messages;
     },
     /** A member of the group with consent. */
     member: async (email: string, profile: object = {}, into = groupId) => {
-      const made = granted(await audience.contacts.create('acct_one', { email, ...profile }, CALLER));
-      await join(made.seq, into);
-      return made;
+      const created = granted(await audience.contacts.create('acct_one', { email, ...profile }, CALLER));
+      await join(created.seq, into);
+      return created;
     },
     join,
     draft: async () =>
@@ -126,7 +148,7 @@ export async function startCampaigns(
         allowFrom: options.allowFrom ?? [],
         allowEssential: true,
       };
-      const id = options.id ?? (await setting.draft());
+      const id = options.id ?? (await setup.draft());
       const sent = await sending.send(sender, id, { ...BODY, subscriptionGroupId: groupId, ...changes });
       return isRefusal(sent) ? sent : sent.campaign;
     },
@@ -177,15 +199,10 @@ export async function startCampaigns(
       }),
     );
   }
-  return setting;
+  return setup;
 }
 
-export type CampaignSetting = Awaited<ReturnType<typeof startCampaigns>>;
-
-export function granted<Value>(value: Value | Refusal): Value {
-  if (isRefusal(value)) throw new Error(`refused: ${value.code} ${value.message}`);
-  return value;
-}
+export type CampaignSetup = Awaited<ReturnType<typeof startCampaigns>>;
 
 /** The code and the fields of a refusal. */
 export function refusal(value: unknown): [code: string, fields: (string | undefined)[]] {

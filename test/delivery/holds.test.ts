@@ -3,8 +3,8 @@ import { DAY, HOUR } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createHolds } from '../../src/delivery/holds.ts';
 import { presentMessage } from '../../src/events/message-view.ts';
+import { sendingObstacle } from '../../src/sending/obstacle.ts';
 import { createQueuedMail } from '../../src/sending/queued-mail.ts';
-import { stillAllowed } from '../../src/sending/still-allowed.ts';
 import type { DomainStatus } from '../../src/store/domains/domains.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestDelivery, GOOD, users } from './setup.ts';
@@ -12,7 +12,7 @@ import { createTestDelivery, GOOD, users } from './setup.ts';
 const LOG = createLog({ level: 'silent', hashAddresses: true });
 
 async function start() {
-  const delivery = await createTestDelivery({ deps: { stillAllowed } });
+  const delivery = await createTestDelivery({ deps: { sendingObstacle } });
   const { tables, writer, clock } = delivery;
   const newHolds = () => {
     const holds = createHolds({

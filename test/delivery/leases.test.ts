@@ -9,7 +9,7 @@ import { enqueue, startStore } from '../support/store.ts';
 
 const GENERATION = 7;
 
-function createTestLeases(stillAllowed: LeasesDeps['stillAllowed'] = () => null) {
+function createTestLeases(sendingObstacle: LeasesDeps['sendingObstacle'] = () => null) {
   const store = startStore();
   const { tables, writer, clock, recorder } = store;
   const claims = createClaims(clock);
@@ -30,7 +30,7 @@ function createTestLeases(stillAllowed: LeasesDeps['stillAllowed'] = () => null)
       suspect: () => void suspected.count++,
     },
     generation: GENERATION,
-    stillAllowed,
+    sendingObstacle,
     onOutcome: (seq, outcome) => void outcomes.push([seq, outcome]),
     onReturned: ({ priority, account_id, destination }) =>
       void returned.push({ priority, account_id, destination }),

@@ -67,7 +67,7 @@ export async function createTestDelivery(options: TestDeliveryOptions = {}) {
     resolver,
     prepare: createPrepare({ config, tokens: createTokens(seal), publicUrl: 'https://track.example' }),
     signersOf: (domain) => [{ domain: domain.name, selector: 's', key: RSA_KEY }],
-    stillAllowed: () => null,
+    sendingObstacle: () => null,
     generation: 1,
     observe: () => {},
     workerScript: builtThread('delivery/worker/main.ts'),

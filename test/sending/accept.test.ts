@@ -3,10 +3,11 @@ import { HOUR } from '../../src/core/clock.ts';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { parseIdempotencyKey } from '../../src/sending/idempotency.ts';
+import { sendingObstacle } from '../../src/sending/obstacle.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
-import { stillAllowed } from '../../src/sending/still-allowed.ts';
+import { refused } from '../support/refusal.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
-import { accepted, BODY, HTML, refused, startAcceptance } from './acceptance.ts';
+import { accepted, BODY, HTML, startAcceptance } from './acceptance.ts';
 
 describe('an accepted send', () => {
   it('is stored, queued, announced and confirmed', async () => {
@@ -264,8 +265,8 @@ describe('a refused send', () => {
   });
 
   it('accepts nothing under pressure', async () => {
-    const { send, press, stored } = startAcceptance();
-    press(refuse('UNAVAILABLE', 'the disk is nearly full'));
+    const { send, setPressure, stored } = startAcceptance();
+    setPressure(refuse('UNAVAILABLE', 'the disk is nearly full'));
     expect(refused(await send()).status).toBe(503);
     expect(stored()).toEqual([]);
   });
@@ -273,19 +274,19 @@ describe('a refused send', () => {
 
 describe('suppressed recipients', () => {
   const suppress = (
-    setting: ReturnType<typeof startAcceptance>,
+    setup: ReturnType<typeof startAcceptance>,
     email: string,
     reason: 'hard_bounce' | 'unsubscribe' | 'manual' | 'complaint',
     stream: 'all' | 'tx' | 'mk',
   ) =>
-    setting.tables.suppressions.add({
+    setup.tables.suppressions.add({
       account_id: 'acct_one',
       recipient_hash: emailIdentifier(email),
       stream,
       reason,
       email,
       message_seq: null,
-      created_at: setting.clock.now(),
+      created_at: setup.clock.now(),
     });
 
   it.each([
@@ -294,9 +295,9 @@ describe('suppressed recipients', () => {
     ['manual', 'tx', 'RECIPIENT_SUPPRESSED', 'suppressed'],
     ['unsubscribe', 'tx', 'RECIPIENT_UNSUBSCRIBED', 'unsubscribed'],
   ] as const)('are refused: %s for %s', async (reason, stream, code, status) => {
-    const setting = startAcceptance();
-    suppress(setting, 'ada@example.net', reason, stream);
-    const refusal = refused(await setting.send({ to: 'Ada <ADA@Example.net>' }));
+    const setup = startAcceptance();
+    suppress(setup, 'ada@example.net', reason, stream);
+    const refusal = refused(await setup.send({ to: 'Ada <ADA@Example.net>' }));
     expect(refusal).toMatchObject({ code, extras: { subscriptionStatus: status } });
     expect(refusal.extras.details).toEqual([
       {
@@ -311,41 +312,41 @@ describe('suppressed recipients', () => {
   });
 
   it('do not affect the other stream', async () => {
-    const setting = startAcceptance();
-    suppress(setting, 'ada@example.net', 'unsubscribe', 'mk');
-    accepted(await setting.send());
+    const setup = startAcceptance();
+    suppress(setup, 'ada@example.net', 'unsubscribe', 'mk');
+    accepted(await setup.send());
   });
 
   it('refuse the whole request, which lists each of them', async () => {
-    const setting = startAcceptance();
-    suppress(setting, 'b@example.net', 'unsubscribe', 'tx');
-    suppress(setting, 'c@example.net', 'hard_bounce', 'all');
-    const refusal = refused(await setting.send({ to: 'a@example.net, b@example.net', cc: 'c@example.net' }));
+    const setup = startAcceptance();
+    suppress(setup, 'b@example.net', 'unsubscribe', 'tx');
+    suppress(setup, 'c@example.net', 'hard_bounce', 'all');
+    const refusal = refused(await setup.send({ to: 'a@example.net, b@example.net', cc: 'c@example.net' }));
     expect(refusal.code).toBe('RECIPIENT_UNSUBSCRIBED');
     expect(
       refusal.extras.details?.map(({ field, recipient, code }) => `${field} ${recipient} ${code}`),
     ).toEqual(['to b@example.net RECIPIENT_UNSUBSCRIBED', 'cc c@example.net RECIPIENT_SUPPRESSED']);
-    expect(setting.stored()).toEqual([]);
+    expect(setup.stored()).toEqual([]);
   });
 
   it('are recorded as events without a message', async () => {
-    const setting = startAcceptance();
-    suppress(setting, 'ada@example.net', 'hard_bounce', 'all');
-    await setting.send();
-    const { rows: events } = setting.tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    const setup = startAcceptance();
+    suppress(setup, 'ada@example.net', 'hard_bounce', 'all');
+    await setup.send();
+    const { rows: events } = setup.tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
     expect(
       events.map(({ kind, message_seq, data }) => [kind, message_seq, JSON.parse(data).reasonCode]),
     ).toEqual([['email_suppressed', null, 'RECIPIENT_SUPPRESSED']]);
   });
 
   it('are checked again when the message leaves the queue', async () => {
-    const setting = startAcceptance();
-    accepted(await setting.send());
-    const [message] = setting.stored();
+    const setup = startAcceptance();
+    accepted(await setup.send());
+    const [message] = setup.stored();
     if (message === undefined) throw new Error('nothing stored');
-    expect(stillAllowed(setting.tables, message)).toBeNull();
-    suppress(setting, 'ada@example.net', 'complaint', 'all');
-    expect(stillAllowed(setting.tables, message)).toEqual({
+    expect(sendingObstacle(setup.tables, message)).toBeNull();
+    suppress(setup, 'ada@example.net', 'complaint', 'all');
+    expect(sendingObstacle(setup.tables, message)).toEqual({
       kind: 'email_suppressed',
       fields: { reasonCode: 'RECIPIENT_SUPPRESSED', reason: 'complaint' },
     });

@@ -25,7 +25,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
   const store = startStore(heldClock(), defaults);
   const { tables, writer, recorder, ids, clock } = store;
   const announced: QueueKey[] = [];
-  let pressed: Refusal | null = null;
+  let pressure: Refusal | null = null;
   const logged: string[] = [];
   const log = createLog(
     { level: 'warn', hashAddresses: false },
@@ -38,7 +38,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     writer,
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
-    pressure: { refusal: () => pressed },
+    pressure: { refusal: () => pressure },
     limits: store.limits,
     oneClick: createOneClickNotice({ publicUrl, log }),
     simulatorDomain: 'simulator.mail.test',
@@ -62,12 +62,12 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     });
   };
   const stored = () => tables.messages.list({ accountId: 'acct_one', limit: 200 }).rows;
-  const press = (refusal: Refusal | null) => {
-    pressed = refusal;
+  const setPressure = (refusal: Refusal | null) => {
+    pressure = refusal;
   };
   /** Messages' contents, newest message first. */
   const contents = (): MessageContent[] => stored().map((message) => contentOf(tables, message));
-  return { ...store, announced, send, stored, contents, press, logged };
+  return { ...store, announced, send, stored, contents, setPressure, logged };
 }
 
 /** The acceptance of a transactional send. */
@@ -76,9 +76,4 @@ export function accepted(result: Accepted | Refusal): { data: TransactionalResul
   if (result.kind !== 'accepted') throw new Error('replayed');
   if (!('messageId' in result.data)) throw new Error('a marketing job');
   return { data: result.data, body: result.body };
-}
-
-export function refused(result: Accepted | Refusal): Refusal {
-  if (!isRefusal(result)) throw new Error('accepted');
-  return result;
 }

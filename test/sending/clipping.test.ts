@@ -13,7 +13,7 @@ const options = (changes: Partial<LinkOptions> = {}): LinkOptions => ({
 });
 
 describe('the warning that Gmail clips the HTML', () => {
-  it('counts octets, not characters', () => {
+  it('counts bytes, not characters', () => {
     expect(clippingWarnings('a'.repeat(100_000), options())).toEqual([]);
     expect(clippingWarnings('ü'.repeat(50_001), options())).toEqual([
       'The HTML is 100 KB: Gmail clips messages above 102 KB and hides their end, the unsubscribe footer included. Shorten the HTML to less than 100 KB.',

@@ -4,19 +4,15 @@ import { compose, messageBytes } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { Accepted } from '../../src/sending/accept.ts';
-import { stillAllowed } from '../../src/sending/still-allowed.ts';
+import { sendingObstacle } from '../../src/sending/obstacle.ts';
 import type { NewSuppression } from '../../src/store/suppressions.ts';
+import { refused } from '../support/refusal.ts';
 import { insertDomain } from '../support/store.ts';
 import { HTML, startAcceptance } from './acceptance.ts';
 
 const ADA = 'ada@example.net';
 const PLAIN = { subject: 'Your code', templateVariables: { name: 'Ada' } };
 const WITHOUT_OPT_OUT = { ...PLAIN, html: '<p>1234</p>{{company_address_html}}' };
-
-function refused(result: Accepted | Refusal): Refusal {
-  if (!isRefusal(result)) throw new Error('it was accepted');
-  return result;
-}
 
 function accepted(result: Accepted | Refusal): { warnings?: string[] } {
   if (isRefusal(result)) throw new Error(`${result.code} ${result.message}`);
@@ -82,12 +78,14 @@ describe('essential mail', () => {
     const [ordinary, essential] = stored();
     if (!ordinary || !essential) throw new Error('not stored');
     tables.suppressions.add(suppression('unsubscribe', 'tx'));
-    expect(stillAllowed(tables, essential)).toBeNull();
-    expect(stillAllowed(tables, ordinary)).toMatchObject({
+    expect(sendingObstacle(tables, essential)).toBeNull();
+    expect(sendingObstacle(tables, ordinary)).toMatchObject({
       fields: { reasonCode: 'RECIPIENT_UNSUBSCRIBED' },
     });
     tables.suppressions.add(suppression('complaint', 'tx'));
-    expect(stillAllowed(tables, essential)).toMatchObject({ fields: { reasonCode: 'RECIPIENT_SUPPRESSED' } });
+    expect(sendingObstacle(tables, essential)).toMatchObject({
+      fields: { reasonCode: 'RECIPIENT_SUPPRESSED' },
+    });
   });
 
   it('is refused for a key without permission', async () => {
@@ -203,10 +201,10 @@ describe('a calendar object', () => {
   it('counts as an attachment', async () => {
     const { send } = startAcceptance();
     const free = 2 * 1024 * 1024 - Buffer.byteLength(calendar.content) - 4;
-    const file = (octets: number) => ({
+    const file = (bytes: number) => ({
       name: 'a',
       contentType: 'application/pdf',
-      content: Buffer.alloc(octets).toString('base64'),
+      content: Buffer.alloc(bytes).toString('base64'),
     });
     accepted(await send({ ...PLAIN, calendar, attachments: [file(free)] }));
     expect(refused(await send({ ...PLAIN, calendar, attachments: [file(free + 1)] })).code).toBe(

@@ -3,6 +3,7 @@ import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { complianceVariables, requiredVariables } from '../../src/mail/compliance.ts';
 import { MAX_PROBLEMS, MAX_SLOTS, parseTemplate } from '../../src/mail/template.ts';
 import { type Rendered, renderPrepared } from '../../src/sending/render.ts';
+import { refused } from '../support/refusal.ts';
 
 const SERVICE = complianceVariables({
   account: {
@@ -19,11 +20,6 @@ function render(source: string, variables: Record<string, unknown> = {}): Render
     { parts: [...parts], service: SERVICE, required: requiredVariables({ essential: false }) },
     variables,
   );
-}
-
-function refused(result: Rendered | Refusal): Refusal {
-  if (!isRefusal(result)) throw new Error('it was not refused');
-  return result;
 }
 
 describe('a template whose variables have no value', () => {

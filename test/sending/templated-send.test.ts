@@ -3,8 +3,9 @@ import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { createComplianceTemplates } from '../../src/templates/compliance-templates.ts';
 import { createTemplates, type TemplateFields } from '../../src/templates/templates.ts';
+import { granted, refused } from '../support/refusal.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
-import { accepted, HTML, refused, startAcceptance } from './acceptance.ts';
+import { accepted, HTML, startAcceptance } from './acceptance.ts';
 
 const NAMED: Partial<SendRequest> = { subject: undefined, html: undefined };
 const TEMPLATE: TemplateFields = {
@@ -16,28 +17,25 @@ const TEMPLATE: TemplateFields = {
 };
 
 function start() {
-  const setting = startAcceptance();
-  const { tables, clock, stored } = setting;
+  const setup = startAcceptance();
+  const { tables, clock, stored } = setup;
   insertAccount(tables, 'acct_two', clock.now());
-  const templates = createTemplates({ ...setting, mayAdd: () => null });
-  const complianceTemplates = createComplianceTemplates({ ...setting, mayAdd: () => null });
+  const templates = createTemplates({ ...setup, mayAdd: () => null });
+  const complianceTemplates = createComplianceTemplates({ ...setup, mayAdd: () => null });
   const sent = () => {
     const message = stored()[0];
     if (message === undefined) throw new Error('nothing was stored');
     return contentOf(tables, message);
   };
-  return { ...setting, templates, complianceTemplates, sent };
-}
-
-function ok<Value>(value: Value | Refusal): Value {
-  if (isRefusal(value)) throw new Error(value.message);
-  return value;
+  return { ...setup, templates, complianceTemplates, sent };
 }
 
 describe('a send that names a template', () => {
   it('contains the template with the variables of the send', async () => {
     const { templates, send, sent } = start();
-    const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, text: 'Hello {{name}}' }));
+    const { template_id } = granted(
+      await templates.create('acct_one', { ...TEMPLATE, text: 'Hello {{name}}' }),
+    );
     accepted(await send({ ...NAMED, templateId: template_id }));
     expect(sent()).toMatchObject({ subject: 'Order 7', text: 'Hello <Ada>' });
     expect(sent().html).toContain('<p>Hello &lt;Ada&gt;</p>');
@@ -45,14 +43,14 @@ describe('a send that names a template', () => {
 
   it('can replace the subject', async () => {
     const { templates, send, sent } = start();
-    const { template_id } = ok(await templates.create('acct_one', TEMPLATE));
+    const { template_id } = granted(await templates.create('acct_one', TEMPLATE));
     accepted(await send({ ...NAMED, subject: 'For you, {{name}}', templateId: template_id }));
     expect(sent().subject).toBe('For you, <Ada>');
   });
 
   it('replays its response after the template was changed', async () => {
     const { templates, send, stored } = start();
-    const { template_id } = ok(await templates.create('acct_one', TEMPLATE));
+    const { template_id } = granted(await templates.create('acct_one', TEMPLATE));
     const first = accepted(
       await send(
         { ...NAMED, templateId: template_id },
@@ -77,7 +75,7 @@ describe('a send that names a template', () => {
     ['a variable without a value', { html: `${HTML}{{who}}` }, {}, 'TEMPLATE_VARIABLE_MISSING', 'html'],
   ])('is refused for %s', async (_, template, changes, code, field) => {
     const { templates, send, stored } = start();
-    const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, ...template }));
+    const { template_id } = granted(await templates.create('acct_one', { ...TEMPLATE, ...template }));
     const refusal = refused(await send({ ...NAMED, ...changes, templateId: template_id }));
     expect(refusal.code).toBe(code);
     expect(refusal.extras.details?.map((detail) => detail.field)).toContain(field);
@@ -86,8 +84,8 @@ describe('a send that names a template', () => {
 
   it('gets the same refusal for an unknown template, a deleted one, and one of another account', async () => {
     const { templates, send } = start();
-    const theirs = ok(await templates.create('acct_two', TEMPLATE)).template_id;
-    const deleted = ok(await templates.create('acct_one', TEMPLATE)).template_id;
+    const theirs = granted(await templates.create('acct_two', TEMPLATE)).template_id;
+    const deleted = granted(await templates.create('acct_one', TEMPLATE)).template_id;
     await templates.remove('acct_one', deleted);
     for (const templateId of ['template_1_unknown', deleted, theirs]) {
       const { code, message } = refused(await send({ ...NAMED, templateId }));
@@ -97,7 +95,7 @@ describe('a send that names a template', () => {
 
   it('is refused for the template before the domain, and for the domain before the html', async () => {
     const { templates, send } = start();
-    const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, html: '<p>Hi</p>' }));
+    const { template_id } = granted(await templates.create('acct_one', { ...TEMPLATE, html: '<p>Hi</p>' }));
     const from = 'a@elsewhere.test';
     expect(refused(await send({ ...NAMED, from, templateId: 'template_x' })).code).toBe('TEMPLATE_NOT_FOUND');
     expect(refused(await send({ ...NAMED, from, templateId: template_id })).code).toBe(
@@ -129,14 +127,14 @@ describe('the value of compliance variables', () => {
     const { complianceTemplates, send, sent, tables, clock } = start();
     insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_o', name: 'other.test' }, clock.now());
     for (const { mark, domain, isDefault, accountId } of inputs) {
-      const made = await complianceTemplates.create(accountId ?? 'acct_one', {
+      const created = await complianceTemplates.create(accountId ?? 'acct_one', {
         name: mark,
         type: 'unsubscribe',
         domain: domain ?? null,
         htmlContent: UNSUBSCRIBE(mark),
         ...(isDefault === undefined ? {} : { isDefault }),
       });
-      if (isRefusal(made)) throw new Error(made.message);
+      if (isRefusal(created)) throw new Error(created.message);
     }
     const seen: Record<string, boolean>[] = [];
     for (const sender of [FROM_ONE, FROM_OTHER]) {
@@ -194,20 +192,20 @@ describe('compliance templates', () => {
     domain: null,
     htmlContent: '{{unsubscribe_url}}',
   } as const;
-  const defaults = (setting: ReturnType<typeof start>) =>
-    setting.tables.complianceTemplates
+  const defaults = (setup: ReturnType<typeof start>) =>
+    setup.tables.complianceTemplates
       .list({ accountId: 'acct_one', beforeSeq: null, limit: 50 })
       .rows.filter(({ is_default }) => is_default === 1)
       .map(({ name, type, domain }) => `${name} ${type} ${domain ?? '*'}`)
       .sort();
-  const id = (made: { template_id: string } | Refusal) => {
-    if (isRefusal(made)) throw new Error(made.message);
-    return made.template_id;
+  const id = (created: { template_id: string } | Refusal) => {
+    if (isRefusal(created)) throw new Error(created.message);
+    return created.template_id;
   };
 
   it('have one default for each type and domain: the first, then the latest', async () => {
-    const setting = start();
-    const { complianceTemplates: all } = setting;
+    const setup = start();
+    const { complianceTemplates: all } = setup;
     const one = id(await all.create('acct_one', INPUT));
     const two = id(await all.create('acct_one', { ...INPUT, name: 'Two' }));
     id(await all.create('acct_one', { ...INPUT, name: 'Three', domain: 'example.com' }));
@@ -220,15 +218,15 @@ describe('compliance templates', () => {
       }),
     );
     const others = ['Four report_abuse *', 'Three unsubscribe example.com'];
-    expect(defaults(setting)).toEqual([...others, 'One unsubscribe *'].sort());
+    expect(defaults(setup)).toEqual([...others, 'One unsubscribe *'].sort());
     await all.update('acct_one', two, { isDefault: true });
-    expect(defaults(setting)).toEqual([...others, 'Two unsubscribe *'].sort());
+    expect(defaults(setup)).toEqual([...others, 'Two unsubscribe *'].sort());
     await all.update('acct_one', one, { isDefault: true });
     await all.update('acct_one', one, { domain: 'example.com' });
-    expect(defaults(setting)).toEqual(['Four report_abuse *', 'One unsubscribe example.com']);
+    expect(defaults(setup)).toEqual(['Four report_abuse *', 'One unsubscribe example.com']);
     await all.update('acct_one', one, { isDefault: false });
     await all.remove('acct_one', two);
-    expect(defaults(setting)).toEqual(['Four report_abuse *']);
+    expect(defaults(setup)).toEqual(['Four report_abuse *']);
   });
 
   it.each([
@@ -236,17 +234,17 @@ describe('compliance templates', () => {
     ['no variable of its type', { type: 'report_abuse' as const }],
     ['a link that is not displayed', { htmlContent: '<!-- {{unsubscribe_url}} -->' }],
   ])('are refused with %s when created and when updated', async (_, changes) => {
-    const setting = start();
-    const { complianceTemplates: all } = setting;
-    const made = await all.create('acct_one', INPUT);
+    const setup = start();
+    const { complianceTemplates: all } = setup;
+    const created = await all.create('acct_one', INPUT);
     for (const result of [
       await all.create('acct_one', { ...INPUT, ...changes }),
-      await all.update('acct_one', id(made), changes),
+      await all.update('acct_one', id(created), changes),
     ]) {
       if (!isRefusal(result)) throw new Error('accepted');
       expect(result.code).toBe('VALIDATION_ERROR');
       expect(result.extras.details?.every(({ field }) => field === 'htmlContent')).toBe(true);
     }
-    expect(all.get('acct_one', id(made))).toEqual(made);
+    expect(all.get('acct_one', id(created))).toEqual(created);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mayReceiveMarketing } from '../../src/audience/eligibility.ts';
+import { marketingIneligibility } from '../../src/audience/eligibility.ts';
 import { addPerson } from '../../src/audience/people.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
 import { presentEvent } from '../../src/events/feed.ts';
@@ -88,7 +88,8 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
       tables.suppressions.of('acct_one', HASH).map(({ reason, stream }) => `${reason} ${stream}`),
     status: () => tables.contacts.byIdentifier('acct_one', HASH)?.global_status,
     isMember: () => tables.subscriptions.get(groupSeq, contactSeq)?.is_active === 1,
-    mayReceive: (group: string | null) => mayReceiveMarketing(tables, 'acct_one', HASH, group)?.code ?? 'yes',
+    mayReceive: (group: string | null) =>
+      marketingIneligibility(tables, 'acct_one', HASH, group)?.code ?? 'yes',
     history: () =>
       tables.consents.history(contactSeq, null, 10).map(({ action, method }) => [action, method]),
     events: () =>

@@ -39,7 +39,7 @@ function messagesFrom(tables: Tables, row: ErasureRow, person: Person, limit: nu
     .slice(0, limit);
 }
 
-/** False: not done, because its content has more copies than a portion may read. */
+/** Returns false if nothing was done, because the content has more copies than a portion may read. */
 function clearMessage(tables: Tables, message: MessageRow, run: ErasureRun, portion: PortionLimit): boolean {
   const { row, scrubber } = run;
   const { erasures } = tables;

@@ -72,10 +72,10 @@ export function walkPerson<Row>(
     if (portion.isOver()) break;
   }
   const last = rows.at(-1);
-  const isThrough = rows.length < portion.rows && (last === undefined || seqOf(last) === after);
+  const isComplete = rows.length < portion.rows && (last === undefined || seqOf(last) === after);
   run.progress.set(
     name,
-    isThrough ? { identifier: position.identifier + 1, after: 0 } : { ...position, after },
+    isComplete ? { identifier: position.identifier + 1, after: 0 } : { ...position, after },
   );
   return 'more';
 }

@@ -17,7 +17,7 @@ export interface Scrubber {
   matches(text: string): boolean;
   /** Replaces addresses and numbers with the identifier, and the name with `[erased]`. */
   text(text: string): string;
-  /** Replaces all strings of a JSON document; keys, numbers and the structure stay. */
+  /** Replaces all strings of a JSON document; keys, numbers and the structure are unchanged. */
   json(json: string): string;
 }
 

@@ -50,7 +50,7 @@ export interface FileImport {
 }
 
 export interface FileImportResult extends ImportResult {
-  /** It continued an earlier run. */
+  /** Whether it continued an earlier run. */
   resumed: boolean;
   /** Unknown columns, at most 50. */
   ignored: string[];
@@ -59,8 +59,9 @@ export interface FileImportResult extends ImportResult {
 
 /** Length of the beginning of the file that identifies it. */
 const HEAD_BYTES = 64 * 1024;
-/** Small enough that a running daemon gets the database often enough. */
+/** Rows of a batch. Other processes wait for its commit; larger batches hardly shorten an import. */
 const BATCH_ROWS = 500;
+/** Pause after a batch, relative to its duration: a running daemon can write meanwhile. */
 const PAUSE_SHARE = 0.3;
 
 /** Rejects when the file cannot be read or the report cannot be written. */
@@ -125,7 +126,7 @@ export async function importFile(
   }
 }
 
-/** Opens the file when the first record is requested: an import that is refused before leaves no stream behind. */
+/** Opens the file when the first record is requested: an import that is refused before that leaves no open stream. */
 async function* recordsFrom(
   file: string,
   cut: Cutter,

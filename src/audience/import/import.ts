@@ -73,12 +73,12 @@ export interface ImportResult {
   counts: ImportCounts;
   /** The first MAX_REJECTED of this run. */
   rejected: RejectedRow[];
-  /** False: the signal ended it. */
+  /** False if the signal ended the import. */
   complete: boolean;
 }
 
 export interface Importer {
-  /** Refuses an unknown group, also one that is deleted meanwhile; rows imported before stay. */
+  /** Refuses an unknown group, also one that is deleted during the import; rows imported before remain. */
   run(job: ImportJob): Promise<ImportResult | Refusal>;
 }
 

@@ -25,7 +25,7 @@ export interface ImportRecord {
 
 export const BEGINNING: StreamPosition = { byte: 0, line: 0 };
 
-/** Bytes. */
+/** Maximum length of a record, bytes. */
 export const MAX_RECORD = 256 * 1024;
 const TOO_LONG = `is longer than ${MAX_RECORD} bytes; is a quote not closed?`;
 const NOT_CLOSED = 'a quote is not closed';
@@ -141,7 +141,7 @@ export function csvCutter(delimiter: string): Cutter {
     const lineEnd = bytes.indexOf(LF, from);
     if (lineEnd !== -1 && !bytes.subarray(from, lineEnd).includes(QUOTE))
       return { end: lineEnd + 1, fault: null };
-    const giveUp = () =>
+    const rejectLine = () =>
       lineEnd === -1 && !isLast
         ? null
         : { end: lineEnd === -1 ? bytes.length : lineEnd + 1, fault: NOT_CLOSED };
@@ -150,10 +150,10 @@ export function csvCutter(delimiter: string): Cutter {
       const byte = bytes[at];
       if (fieldBegins && byte === QUOTE) {
         const close = closingQuote(bytes, at + 1, isLast);
-        if (close === null) return isLast ? giveUp() : null;
+        if (close === null) return isLast ? rejectLine() : null;
         at = close;
         const next = bytes[close + 1];
-        if (next !== undefined && next !== comma && next !== LF && next !== CR) return giveUp();
+        if (next !== undefined && next !== comma && next !== LF && next !== CR) return rejectLine();
         fieldBegins = false;
       } else if (byte === LF) return { end: at + 1, fault: null };
       else fieldBegins = byte === comma;

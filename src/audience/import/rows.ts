@@ -101,8 +101,8 @@ export function csvRowReader(header: ImportRecord, options: RowOptions = {}): Ro
   });
   const known = columns.filter((column) => column !== null);
   const seen = new Set<string>();
-  const twice = known.find((column) => seen.size === seen.add(column).size);
-  if (twice !== undefined) return `the header names ${twice} twice`;
+  const duplicate = known.find((column) => seen.size === seen.add(column).size);
+  if (duplicate !== undefined) return `the header names ${duplicate} twice`;
   if (!known.includes('email') && !known.includes('phone'))
     return `the header names neither email nor phone; its columns are ${listed(names)}`;
   if (options.rejectUnknown === true && ignored.size > 0)
@@ -250,7 +250,7 @@ function consentOf(input: ConsentInput): ConsentInput | undefined {
   return Object.values(input).every((value) => value === undefined) ? undefined : input;
 }
 
-/** False when there are too many names already. */
+/** Returns false if there are too many names already. */
 function remember(names: Set<string>, name: string): boolean {
   const kept = name.slice(0, 80);
   if (names.size < MAX_IGNORED) names.add(kept);

@@ -25,7 +25,7 @@ export interface ImportSource {
   close(): Promise<void>;
 }
 
-/** Opens a stream from its beginning; a string: why it cannot be imported. */
+/** Opens a stream from its beginning. Returns a string, the reason, if it cannot be imported. */
 export async function openSource(
   bytes: AsyncIterable<Buffer>,
   format: ImportFormat,
@@ -34,7 +34,7 @@ export async function openSource(
   const iterator = bytes[Symbol.asyncIterator]();
   const close = async () => void (await iterator.return?.());
   if (format === 'ndjson') {
-    const records = readRecords(afterwards(Buffer.alloc(0), iterator), lineCutter);
+    const records = readRecords(concatenated(Buffer.alloc(0), iterator), lineCutter);
     return { reader: ndjsonRowReader(options), cut: lineCutter, rowsAt: BEGINNING, records, close };
   }
   const { header, head } = await readHeader(iterator);
@@ -44,7 +44,7 @@ export async function openSource(
     return typeof reader === 'string' ? reader : 'there is no header line';
   }
   const cut = csvCutter(delimiterOf(header.text));
-  const rest = afterwards(head.subarray(header.end.byte), iterator);
+  const rest = concatenated(head.subarray(header.end.byte), iterator);
   return { reader, cut, rowsAt: header.end, records: readRecords(rest, cut, header.end), close };
 }
 
@@ -61,7 +61,7 @@ async function readHeader(
   }
 }
 
-async function* afterwards(first: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+async function* concatenated(first: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   yield first;
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
 }

@@ -170,7 +170,7 @@ export function judgeSources({ configured, own, known }: InterfaceFacts): Result
         'Set publicAddress in the entry of delivery.egress',
       ),
     );
-  // Without configured addresses the system chooses: an own public address that DNS does not have is a second sender.
+  // Without configured addresses the system chooses: a local public address that is not in DNS is a second sender.
   if (configured.length === 0 && known.length > 0) {
     const stray = own.filter((address) => !isLocalNetwork(address) && !known.includes(address));
     for (const address of stray)

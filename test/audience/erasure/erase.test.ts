@@ -10,8 +10,9 @@ import { presentMessage } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { packContent, unpackContent } from '../../../src/mail/stored-content.ts';
 import { exampleEvent } from '../../support/events.ts';
+import { granted } from '../../support/refusal.ts';
 import { contentOf, enqueue } from '../../support/store.ts';
-import { CALLER, codeOf, ok, startAudience } from '../setup.ts';
+import { CALLER, codeOf, startAudience } from '../setup.ts';
 
 const ADA = 'Ada.Lovelace@example.net';
 const ADA_ID = emailIdentifier(ADA);
@@ -120,7 +121,7 @@ describe('an erasure', () => {
   it('leaves no data of the person in the file', async () => {
     const setup = await startWithAda();
     const { subscriptions, groupId, writer, tables, clock, recorder, send, bounce } = setup;
-    ok(
+    granted(
       await subscriptions.add('acct_one', groupId, { email: ADA, consent: { details: 'Countess' } }, CALLER),
     );
     const [first] = await send([ADA]);
@@ -155,7 +156,7 @@ describe('an erasure', () => {
     expect(setup.traces()).toEqual([]);
     expect(tables.erasures.pending()).toEqual([]);
     expect(codeOf(setup.contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
-    expect(ok(setup.groups.get('acct_one', groupId)).total_subscribers).toBe(0);
+    expect(granted(setup.groups.get('acct_one', groupId)).total_subscribers).toBe(0);
     const answer = tables.idempotency.get('acct_one', 'transactional/send', 'k', clock.now());
     expect(JSON.parse(answer?.body ?? '')).toEqual({
       success: true,
@@ -198,14 +199,14 @@ describe('an erasure', () => {
   it('keeps suppressions and opt-outs by the identifier: they apply when the contact is created again', async () => {
     const { erase, suppress, tables, add, subscriptions, groupId, status } = await startWithAda();
     await suppress(ADA, 'hard_bounce');
-    ok(await subscriptions.put('acct_one', groupId, ADA_ID, { isActive: false }, CALLER));
+    granted(await subscriptions.put('acct_one', groupId, ADA_ID, { isActive: false }, CALLER));
     await erase();
     expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([
       { reason: 'hard_bounce', email: null },
     ]);
     await add(ADA);
     expect(status(ADA)).toBe('bounced');
-    const back = ok(await subscriptions.add('acct_one', groupId, { email: ADA }, CALLER));
+    const back = granted(await subscriptions.add('acct_one', groupId, { email: ADA }, CALLER));
     expect(back.member.subscription.is_active).toBe(0);
   });
 
@@ -313,14 +314,38 @@ describe('an erasure', () => {
   });
 
   it.each<[string, { about: 'ours' | 'theirs' | null; sender?: string; raw: string }, boolean]>([
-    ['about their message, with their name', { about: 'ours', raw: 'Hi\n\nAda Lovelace is away' }, false],
-    ['about their message, of others', { about: 'ours', raw: 'Hi\n\nBob is away' }, true],
-    ['about no message, from them', { about: null, sender: ADA, raw: 'Hi\n\n' }, false],
-    ['about no message, to them', { about: null, raw: `To: ${ADA}\n\nHello` }, false],
-    ['about no message, with their name', { about: null, raw: 'Hi\n\nAda Lovelace' }, true],
-    ['about no message, with their address in its text', { about: null, raw: `Hi\n\nof ${ADA}` }, true],
-    ['about another account’s message', { about: 'theirs', sender: ADA, raw: `To: ${ADA}\n\n` }, true],
-  ])('finds kept mail %s', async (_, { about, sender = '', raw }, stays) => {
+    [
+      'clears kept mail about their message that contains their name',
+      { about: 'ours', raw: 'Hi\n\nAda Lovelace is away' },
+      false,
+    ],
+    [
+      'does not clear kept mail about their message that contains only others',
+      { about: 'ours', raw: 'Hi\n\nBob is away' },
+      true,
+    ],
+    ['clears kept mail about no message that they sent', { about: null, sender: ADA, raw: 'Hi\n\n' }, false],
+    [
+      'clears kept mail about no message that was sent to them',
+      { about: null, raw: `To: ${ADA}\n\nHello` },
+      false,
+    ],
+    [
+      'does not clear kept mail about no message that contains their name',
+      { about: null, raw: 'Hi\n\nAda Lovelace' },
+      true,
+    ],
+    [
+      'does not clear kept mail about no message that contains their address in its text',
+      { about: null, raw: `Hi\n\nof ${ADA}` },
+      true,
+    ],
+    [
+      'does not clear kept mail about another account’s message',
+      { about: 'theirs', sender: ADA, raw: `To: ${ADA}\n\n` },
+      true,
+    ],
+  ])('%s', async (_, { about, sender = '', raw }, stays) => {
     const { erase, send, tables, writer, clock } = await startWithAda();
     const [ours] = await send(['bob@example.net']);
     const theirs = enqueue(tables, clock.now(), { account_id: 'acct_two', recipient: ADA });
@@ -364,15 +389,15 @@ describe('an erasure', () => {
 
   it('does not change other accounts, other people and later data', async () => {
     const { contacts, erase, send, clock, writer, of, add } = await startWithAda();
-    ok(await contacts.create('acct_two', { email: ADA, lastName: 'Lovelace' }, CALLER));
+    granted(await contacts.create('acct_two', { email: ADA, lastName: 'Lovelace' }, CALLER));
     const [theirs] = await writer.run((all) => [
       enqueue(all, clock.now(), { account_id: 'acct_two', recipient: ADA, subject: 'Theirs' }),
     ]);
     await add('ada.lovelace@example.network');
     await erase();
-    expect(ok(contacts.get('acct_two', ADA_ID)).last_name).toBe('Lovelace');
+    expect(granted(contacts.get('acct_two', ADA_ID)).last_name).toBe('Lovelace');
     expect(of(theirs?.seq ?? 0)).toMatchObject({ recipient: ADA, subject: 'Theirs', status: 'queued' });
-    ok(contacts.get('acct_one', emailIdentifier('ada.lovelace@example.network')));
+    granted(contacts.get('acct_one', emailIdentifier('ada.lovelace@example.network')));
     const [after] = await send([ADA]);
     expect(of(after?.seq ?? 0)).toMatchObject({ recipient: ADA, status: 'queued' });
   });
@@ -450,13 +475,13 @@ describe('an erasure', () => {
     const { send, erase, traces, tables, of } = await startWithAda();
     const others = Array.from({ length: 400 }, (_, n) => `person${n}@example.net`);
     const messages = await send([...others.slice(0, 200), ADA, ...others.slice(200)]);
-    const look = vi.spyOn(tables.erasures, 'copiesAfter');
+    const copies = vi.spyOn(tables.erasures, 'copiesAfter');
     expect(await erase()).toEqual({ complete: true });
-    const portions = look.mock.results.map(({ value }) => (value as unknown[]).length);
+    const portions = copies.mock.results.map(({ value }) => (value as unknown[]).length);
     expect(portions.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(401);
     expect(portions.length).toBeGreaterThan(4);
     expect(Math.max(...portions)).toBeLessThan(401);
-    look.mockRestore();
+    copies.mockRestore();
     expect(traces()).toEqual([]);
     expect(JSON.stringify(contentOf(tables, messages[0]))).toContain('person399@example.net');
     for (const { seq, recipient } of messages)

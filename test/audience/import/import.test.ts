@@ -6,7 +6,8 @@ import type { ImportCounts } from '../../../src/audience/import/import.ts';
 import { openSource } from '../../../src/audience/import/source.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
-import { CALLER, codeOf, ok, startAudience } from '../setup.ts';
+import { granted } from '../../support/refusal.ts';
+import { CALLER, codeOf, startAudience } from '../setup.ts';
 
 type AudienceSetup = Awaited<ReturnType<typeof startAudience>>;
 
@@ -15,7 +16,7 @@ async function* chunks(text: string, size = 100) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-async function take(
+async function importText(
   setup: AudienceSetup,
   text: string,
   input: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string; pauseShare?: number } = {},
@@ -52,7 +53,7 @@ describe('an import of CSV', () => {
   it('continues after a batch that took very long, as when the process was stopped', async () => {
     const setup = await startAudience();
     // A pause of the whole share would take hours.
-    const imported = await take(setup, 'email\nada@example.net\n', { pauseShare: 1e6 });
+    const imported = await importText(setup, 'email\nada@example.net\n', { pauseShare: 1e6 });
     expect(imported).toMatchObject({ counts: counts({ rows: 1, created: 1 }) });
   });
 
@@ -61,7 +62,7 @@ describe('an import of CSV', () => {
     const text = `E-Mail;Phone;First Name;last_name;consentMethod;consentDetails;consentTimestamp;customFields.plan;customFields.Home City
 ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";2025-05-01;gold;London
 `;
-    expect(await take(setup, text)).toMatchObject({
+    expect(await importText(setup, text)).toMatchObject({
       counts: counts({ rows: 1, created: 1 }),
       rejected: [],
       ignored: [],
@@ -84,7 +85,9 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
     await setup.add('ada@example.net', { firstName: 'Ada', customFields: { plan: 'gold' } });
     const text =
       'email,firstName,lastName,customFields.city\nADA@example.net,,Lovelace,London\nbob@example.net,Bob,,\n';
-    expect(await take(setup, text)).toMatchObject({ counts: counts({ rows: 2, created: 1, updated: 1 }) });
+    expect(await importText(setup, text)).toMatchObject({
+      counts: counts({ rows: 2, created: 1, updated: 1 }),
+    });
     expect(person(setup, 'ada@example.net')).toMatchObject({
       email: 'ada@example.net',
       first_name: 'Ada',
@@ -99,10 +102,10 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
   it('changes nothing when repeated', async () => {
     const setup = await startAudience();
     const text = 'email,firstName,consentMethod\nada@example.net,Ada,web_form\nbob@example.net,Bob,\n';
-    await take(setup, text);
+    await importText(setup, text);
     const before = person(setup, 'ada@example.net');
     setup.clock.advance(1000);
-    expect(await take(setup, text)).toMatchObject({ counts: counts({ rows: 2, unchanged: 2 }) });
+    expect(await importText(setup, text)).toMatchObject({ counts: counts({ rows: 2, unchanged: 2 }) });
     expect(person(setup, 'ada@example.net')).toEqual(before);
   });
 
@@ -126,7 +129,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
       'a@example.net,,"unclosed,,,',
       'good@example.net,,Good,,,',
     ].join('\n');
-    const result = await take(setup, text);
+    const result = await importText(setup, text);
     expect(result).toMatchObject({ counts: counts({ rows: 13, created: 1, rejected: 12 }) });
     expect('rejected' in result ? result.rejected : []).toEqual([
       { line: 2, reason: 'email: has no "@"' },
@@ -146,7 +149,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
   });
 
   it('keeps the first hundred rejected rows, and counts them all', async () => {
-    const result = await take(await startAudience(), `email\n${'x\n'.repeat(1234)}`);
+    const result = await importText(await startAudience(), `email\n${'x\n'.repeat(1234)}`);
     expect(result).toMatchObject({ counts: { rows: 1234, rejected: 1234 } });
     expect('rejected' in result ? result.rejected.map(({ line }) => line) : []).toEqual(
       Array.from({ length: 100 }, (_, n) => n + 2),
@@ -154,7 +157,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
   });
 
   it('ignores unknown columns, and reports their names', async () => {
-    const result = await take(await startAudience(), 'email,shoe size,\nada@example.net,39,x\n');
+    const result = await importText(await startAudience(), 'email,shoe size,\nada@example.net,39,x\n');
     expect(result).toMatchObject({ counts: { created: 1 }, ignored: ['shoe size'] });
   });
 
@@ -165,14 +168,16 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
     ['email,E-Mail\na@example.net,b@example.net\n', 'the header names email twice'],
     [`email${',x'.repeat(2000)}\n`, 'the header names more than 2000 columns'],
   ])('refuses %j', async (text, refused) => {
-    expect(await take(await startAudience(), text)).toEqual({ refused });
+    expect(await importText(await startAudience(), text)).toEqual({ refused });
   });
 
   it('recognizes a contact that is twice in one file, and adds the address to one known by phone alone', async () => {
     const setup = await startAudience();
-    ok(await setup.contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
+    granted(await setup.contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
     const text = 'email,phone,firstName\na@example.net,,A\nA@example.net,,B\nb@example.net,+4930123456,\n';
-    expect(await take(setup, text)).toMatchObject({ counts: counts({ rows: 3, created: 1, updated: 2 }) });
+    expect(await importText(setup, text)).toMatchObject({
+      counts: counts({ rows: 3, created: 1, updated: 2 }),
+    });
     expect(person(setup, 'a@example.net')?.first_name).toBe('B');
     expect(setup.tables.contacts.byIdentifier('acct_one', phoneIdentifier('+4930123456'))?.email).toBe(
       'b@example.net',
@@ -199,7 +204,7 @@ describe('an import of NDJSON', () => {
       '',
       '{"phone": "+44 20 7946 0000"}',
     ];
-    const result = await take(setup, lines.join('\n'), { format: 'ndjson' });
+    const result = await importText(setup, lines.join('\n'), { format: 'ndjson' });
     expect(result).toMatchObject({ counts: counts({ rows: 7, created: 2, rejected: 5 }), ignored: ['shoe'] });
     expect('rejected' in result ? result.rejected : []).toEqual([
       { line: 2, reason: 'email: must be a string' },
@@ -220,31 +225,31 @@ describe('an import into a group', () => {
     const put = (name: string, isActive: boolean) =>
       subscriptions
         .put('acct_one', groupId, emailIdentifier(`${name}@example.net`), { isActive }, CALLER)
-        .then(ok);
+        .then(granted);
     await put('out', false);
     await put('gone', false);
     await subscriptions.remove('acct_one', groupId, emailIdentifier('gone@example.net'));
     await put('member', true);
     const text =
       'email,consentMethod\nout@example.net,\ngone@example.net,\nmember@example.net,\nnew@example.net,web_form\n';
-    expect(await take(setup, text, { groupId })).toMatchObject({
+    expect(await importText(setup, text, { groupId })).toMatchObject({
       counts: counts({ rows: 4, created: 1, unchanged: 3, subscribed: 2, optedOut: 2 }),
     });
     const isActive = (name: string) =>
-      ok(subscriptions.get('acct_one', groupId, emailIdentifier(`${name}@example.net`))).subscription;
+      granted(subscriptions.get('acct_one', groupId, emailIdentifier(`${name}@example.net`))).subscription;
     expect(isActive('out')).toMatchObject({ is_active: 0, source: 'api' });
     expect(isActive('gone')).toMatchObject({ is_active: 0, source: 'import', consent_method: 'imported' });
     expect(isActive('new')).toMatchObject({ is_active: 1, source: 'import', consent_method: 'web_form' });
-    expect(ok(setup.groups.get('acct_one', groupId))).toMatchObject({
+    expect(granted(setup.groups.get('acct_one', groupId))).toMatchObject({
       total_subscribers: 4,
       active_subscribers: 2,
       import_status: 'completed',
     });
   });
 
-  it('refuses another account’s, before the first row', async () => {
+  it('refuses a group of another account before the first row', async () => {
     const setup = await startAudience();
-    const refused = await take(setup, 'email\na@example.net\n', {
+    const refused = await importText(setup, 'email\na@example.net\n', {
       account: 'acct_two',
       groupId: setup.groupId,
     });
@@ -303,9 +308,9 @@ describe('an import of a file', () => {
 
   it('counts and lists the rows of all runs when it is resumed', async () => {
     const { run } = await startWithFile();
-    const first = ok(await run({ stopAfter: 2 }));
+    const first = granted(await run({ stopAfter: 2 }));
     expect(first).toMatchObject({ complete: false, counts: { rows: 1000 } });
-    const second = ok(await run());
+    const second = granted(await run());
     expect(second).toMatchObject({ complete: true, resumed: true, counts: { rows: 1750, rejected: 17 } });
     expect(second.rejected.map(({ line }) => String(line))).toEqual(reported);
     expect(second.rejected.slice(0, first.rejected.length)).toEqual(first.rejected);
@@ -313,7 +318,7 @@ describe('an import of a file', () => {
 
   it('reports every rejected row in a separate file', async () => {
     const { run, reportFile, listed } = await startWithFile();
-    expect(ok(await run())).toMatchObject({
+    expect(granted(await run())).toMatchObject({
       complete: true,
       resumed: false,
       counts: { rows: 1750, created: 1733, rejected: 17 },
@@ -328,14 +333,14 @@ describe('an import of a file', () => {
     ['killed between two batches', { crashAfter: 2 }],
   ])('continues at its position when %s', async (_, cut) => {
     const { run, reportFile, listed, starts } = await startWithFile();
-    const first = await run(cut).then(ok, (error: Error) => error.message);
+    const first = await run(cut).then(granted, (error: Error) => error.message);
     expect(first === 'killed' || (typeof first === 'object' && !first.complete)).toBe(true);
     const stored = listed().length;
     expect(stored).toBeGreaterThan(0);
     expect(stored).toBeLessThan(1733);
     // A batch whose report was written, but which was never committed.
     writeFileSync(reportFile, '9999,"never committed"\n', { flag: 'a' });
-    expect(ok(await run())).toMatchObject({
+    expect(granted(await run())).toMatchObject({
       complete: true,
       resumed: true,
       counts: { rows: 1750, created: 1733, rejected: 17, updated: 0, unchanged: 0 },
@@ -358,7 +363,7 @@ describe('an import of a file', () => {
   it('writes no report without rejected rows', async () => {
     const { run, reportFile, file } = await startWithFile();
     writeFileSync(file, 'email\na@example.net\n');
-    ok(await run());
+    granted(await run());
     expect(existsSync(reportFile)).toBe(false);
   });
 

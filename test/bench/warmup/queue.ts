@@ -70,7 +70,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     claims,
     recording,
     generation: 1,
-    stillAllowed: () => null,
+    sendingObstacle: () => null,
     onOutcome: () => {},
     onReturned: (key) => scheduler.request(key),
   });

@@ -1,11 +1,11 @@
-import { mayReceiveMarketing } from '../audience/eligibility.ts';
+import { marketingIneligibility } from '../audience/eligibility.ts';
 import type { EventFields, Obstacle } from '../events/event-types.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { suppressedFor } from '../suppression/suppression.ts';
 
-/** Repeats the checks of the acceptance. Null: the message can be sent. */
-export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | null {
+/** Repeats the checks of the acceptance. Returns null if the message can be sent. */
+export function sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null {
   const campaign = campaignObstacle(tables, message);
   if (campaign !== null) return campaign;
   const stop = tables.domains.sendingStop(message.domain_id);
@@ -13,7 +13,7 @@ export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | nu
   if (message.simulated === 1) return null;
   if (message.use_case === 'mk') {
     const { account_id, recipient_hash, subscription_group_id } = message;
-    const ended = mayReceiveMarketing(tables, account_id, recipient_hash, subscription_group_id);
+    const ended = marketingIneligibility(tables, account_id, recipient_hash, subscription_group_id);
     return ended === null ? null : suppressed({ reasonCode: 'CONSENT_WITHDRAWN', reason: ended.status });
   }
   const found = suppressedFor(tables, message.account_id, message.recipient_hash, {

@@ -7,11 +7,11 @@ import { emptyScore, percent, readExpected, scoreMail } from './score.ts';
 const folder = join(import.meta.dirname, '../data/bounces');
 const expected = readExpected(folder);
 
-describe('real bounces and complaints', () => {
+describe('the parser of bounces and complaints', () => {
   const score = emptyScore();
   for (const [file, rows] of Object.entries(expected)) scoreMail(folder, file, rows, score);
 
-  it('are many', () => {
+  it('is tested with many real mails', () => {
     expect(score.kind.of).toBeGreaterThan(150);
   });
 
@@ -20,11 +20,11 @@ describe('real bounces and complaints', () => {
     ['count', 97],
     ['status', 95],
     ['hard', 95],
-  ] as const)('%s is right in at least %d of 100', (mark, least) => {
-    expect(percent(score[mark]), score.faults.join('\n')).toBeGreaterThanOrEqual(least);
+  ] as const)('%s is correct in at least %d of 100 mails', (aspect, least) => {
+    expect(percent(score[aspect]), score.faults.join('\n')).toBeGreaterThanOrEqual(least);
   });
 
-  it('never silence a good address: precision of "hard"', () => {
+  it('reports at most 1 of 100 hard bounces wrongly, because each suppresses a good address', () => {
     const hard = { right: score.rightlyHard, of: score.rightlyHard + score.wronglyHard };
     expect(percent(hard), score.faults.join('\n')).toBeGreaterThanOrEqual(99);
     expect(score.rightlyHard).toBeGreaterThan(50);
@@ -32,7 +32,7 @@ describe('real bounces and complaints', () => {
 
   it.each(
     Object.entries(expected).filter(([, rows]) => rows.some(({ feedbackType }) => feedbackType !== '')),
-  )('%s names the kind of complaint', (file, rows) => {
+  )('finds the kind of complaint in %s', (file, rows) => {
     const { reports } = parseFile(readFileSync(join(folder, file)));
     expect(reports.map(({ feedbackType }) => feedbackType)).toEqual(
       rows.map(({ feedbackType }) => feedbackType),
