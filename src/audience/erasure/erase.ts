@@ -12,7 +12,7 @@ import { createTraces, type TracesDeps } from './traces.ts';
 /**
  * Erases a person: the profile, memberships and history immediately, then, in portions, all data in the tables that
  * declare it (store/data-policies). A row of `erasures` exists until the erasure is complete, so that it continues after
- * a crash. Suppressions, opt-outs and events stay with the identifier only.
+ * a crash. Suppressions, opt-outs and events remain, with the identifier only.
  */
 export interface Erasure {
   /**
@@ -45,12 +45,14 @@ export function createErasure(deps: ErasureDeps): Erasure {
   const traces = createTraces(deps);
 
   function finish(seq: number): Promise<boolean> {
+    const running = inProgress.get(seq);
+    if (running !== undefined) return running;
     const finishing = clear(seq).finally(() => inProgress.delete(seq));
     inProgress.set(seq, finishing);
     return finishing;
   }
 
-  /** False when a worker is sending one of the messages, or after `stop`. */
+  /** Resolves with false when a worker is sending one of the messages, or after `stop`. */
   async function clear(seq: number): Promise<boolean> {
     const row = tables.erasures.get(seq);
     if (row === null) return true;
@@ -88,8 +90,13 @@ export function createErasure(deps: ErasureDeps): Erasure {
   }
 
   async function sweep(): Promise<void> {
-    for (const seq of tables.erasures.pending()) if (!inProgress.has(seq)) await finish(seq);
+    const errors: unknown[] = [];
+    for (const seq of tables.erasures.pending()) {
+      // An erasure that fails must not delay the others.
+      if (!inProgress.has(seq)) await finish(seq).catch((error: unknown) => errors.push(error));
+    }
     await clearTraces();
+    if (errors.length > 0) throw new AggregateError(errors, `${errors.length} erasures failed`);
   }
 
   const loop = createLoop({ name: 'erasures', run: sweep, intervalMs: MINUTE, log });
@@ -131,7 +138,7 @@ export function createErasure(deps: ErasureDeps): Erasure {
   };
 }
 
-/** Avoids that the compiler narrows a variable that a callback assigns. */
+/** Prevents the compiler from narrowing a variable that a callback assigns. */
 function isWaiting(result: EraseResult): boolean {
   return result === 'waiting';
 }

@@ -434,6 +434,27 @@ describe('an erasure', () => {
     expect(traces()).toEqual([]);
   });
 
+  it('completes the other erasures when one fails', async () => {
+    const { send, erase, erasure, add, tables, db } = await startWithAda();
+    const BOB = 'bob@example.net';
+    await add(BOB);
+    await send([ADA]);
+    const [bobs] = await send([BOB]);
+    db.exec(
+      `CREATE TRIGGER broken BEFORE UPDATE ON messages WHEN new.subject = '' BEGIN SELECT raise(ABORT, 'broken'); END`,
+    );
+    await expect(erase()).rejects.toThrow('broken');
+    await expect(erasure.erase('acct_one', emailIdentifier(BOB))).rejects.toThrow('broken');
+    const [first] = tables.erasures.pending();
+    db.exec('DROP TRIGGER broken');
+    db.exec(
+      `CREATE TRIGGER broken BEFORE UPDATE ON messages WHEN new.seq <> ${bobs?.seq} BEGIN SELECT raise(ABORT, 'broken'); END`,
+    );
+    erasure.start();
+    await erasure.stop();
+    expect(tables.erasures.pending()).toEqual([first]);
+  });
+
   it('does not delay a caller until unused space of a large file is cleared', async () => {
     const { send, tables, writer, clock, recorder } = await startWithAda();
     await send([ADA]);
