@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ApiClient, createApiClient } from '../support/api-client.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import type { DnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
@@ -20,9 +20,15 @@ import type { LoadJob, LoadReport } from './load.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf, SUBJECT } from './message.ts';
 import { readOptions } from './options.ts';
-import { publishRecipients, RECIPIENT_DOMAINS, type Receiver, startReceiver } from './receiver.ts';
+import {
+  publishRecipients,
+  RECIPIENT_DOMAINS,
+  type Receiver,
+  startBenchmarkDns,
+  startReceiver,
+} from './receiver.ts';
 import { createResources } from './resources.ts';
-import { percentile } from './result.ts';
+import { median } from './result.ts';
 
 const options = readOptions({
   command: 'npm run bench:backlog',
@@ -84,27 +90,18 @@ interface Environment {
 }
 
 const resources = await createResources();
-const interrupted = new Promise<never>((_, reject) => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => reject(new Error(signal)));
-});
 let sent = 0;
-try {
-  const report = await Promise.race([bench(), interrupted]);
+await resources.run(async () => {
+  const report = await bench();
   if (options.json) console.log(JSON.stringify(report, null, 2));
   else print(report);
-  process.exitCode = report.faults.length === 0 ? 0 : 1;
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-} finally {
-  await resources.release();
-}
+  return report.faults.length === 0;
+});
 
 async function bench(): Promise<BacklogReport> {
   const machine = thisMachine();
   const receiver = await resources.start(() => startReceiver({ hosts: LIVE_HOSTS }));
-  const dns = await startDnsServer();
-  await resources.start(async () => ({ stop: () => dns.close() }));
+  const dns = await resources.start(startBenchmarkDns);
   publishRecipients(dns);
   const destinations = publishBacklog(dns, options.destinations);
   await resources.start(() => startSilentHosts(destinations.silentHosts, receiver.port));
@@ -283,11 +280,6 @@ function jobOf({ baseUrl }: RunningDaemon, { keys, accountId }: ApiClient, count
     count,
     bound: null,
   };
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  return (percentile(sorted, 0.5) + (sorted[Math.ceil(sorted.length / 2) - 1] ?? 0)) / 2;
 }
 
 function percent(share: number): string {

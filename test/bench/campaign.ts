@@ -43,14 +43,7 @@ const HTML = htmlOf(values.size);
 const CAMPAIGN_HTML = htmlOf(values['campaign-size']);
 
 const resources = await createResources();
-try {
-  process.exitCode = (await bench()) ? 0 : 1;
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-} finally {
-  await resources.release();
-}
+await resources.run(bench);
 
 async function bench(): Promise<boolean> {
   const { cpu, cores, load } = thisMachine();

@@ -1,5 +1,4 @@
 import { startDaemon } from '../support/daemon.ts';
-import { startDnsServer } from '../support/dns-server.ts';
 import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 import { startBenchmarkProcess } from './benchmark-process.ts';
@@ -7,7 +6,7 @@ import type { LoadJob, LoadReport, LoadStop } from './load.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf, SUBJECT } from './message.ts';
 import { readOptions } from './options.ts';
-import { publishRecipients, RECIPIENT_DOMAINS, startReceiver } from './receiver.ts';
+import { publishRecipients, RECIPIENT_DOMAINS, startBenchmarkDns, startReceiver } from './receiver.ts';
 import { createResources } from './resources.ts';
 import { addCounts, percentile } from './result.ts';
 import type { SteadyJob, SteadyReport } from './steady.ts';
@@ -53,20 +52,16 @@ interface Phase {
 }
 
 const resources = await createResources();
-try {
+await resources.run(async () => {
   const phases = await bench();
   if (values.json) console.log(JSON.stringify({ machine: thisMachine(), phases }, null, 2));
   else print(phases);
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-} finally {
-  await resources.release();
-}
+  return true;
+});
 
 async function bench(): Promise<Phase[]> {
   const receiver = await resources.start(() => startReceiver());
-  const dns = await startDnsServer();
+  const dns = await resources.start(startBenchmarkDns);
   publishRecipients(dns);
   const daemon = await resources.start(() =>
     startDaemon(

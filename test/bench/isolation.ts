@@ -1,17 +1,17 @@
-import { createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDaemon } from '../support/daemon.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import type { DnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
+import { startSilentHosts } from './backlog/destinations.ts';
 import { startBenchmarkProcess } from './benchmark-process.ts';
 import type { LoadJob, LoadReport } from './load.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf, SUBJECT } from './message.ts';
 import { readOptions } from './options.ts';
-import { publishRecipients, RECIPIENT_DOMAINS, startReceiver } from './receiver.ts';
+import { publishRecipients, RECIPIENT_DOMAINS, startBenchmarkDns, startReceiver } from './receiver.ts';
 import { createResources } from './resources.ts';
-import { percentile } from './result.ts';
+import { median, percentile } from './result.ts';
 
 /*
  * Whether mail to one destination, and of one account, delays the mail of others:
@@ -65,24 +65,19 @@ interface Result {
 }
 
 const resources = await createResources();
-try {
+await resources.run(async () => {
   const result = await bench();
   if (values.json) console.log(JSON.stringify({ machine: thisMachine(), ...result }, null, 2));
   else print(result);
-  if (isMissed(result)) process.exitCode = 1;
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-} finally {
-  await resources.release();
-}
+  return !isMissed(result);
+});
 
 async function bench(): Promise<Result> {
   const receiver = await resources.start(() => startReceiver());
-  const dns = await startDnsServer();
+  const dns = await resources.start(startBenchmarkDns);
   publishRecipients(dns);
   for (const site of [TARPIT, REFUSING]) publishSite(dns, site);
-  const tarpit = await resources.start(() => startTarpit(receiver.port));
+  const tarpit = await resources.start(() => startSilentHosts([TARPIT.address], receiver.port));
   const daemon = await resources.start(() =>
     startDaemon({
       'dns.resolvers': [dns.address],
@@ -191,37 +186,6 @@ async function bench(): Promise<Result> {
 function publishSite(dns: DnsServer, { domain, address }: typeof TARPIT): void {
   dns.set(domain, 'MX', [`10 mx.${domain}`]);
   dns.set(`mx.${domain}`, 'A', [address]);
-}
-
-/** A server that accepts connections and never sends anything. */
-async function startTarpit(port: number): Promise<{ peak: () => number; stop: () => Promise<void> }> {
-  const sockets = new Set<Socket>();
-  let peak = 0;
-  const server: Server = createServer((socket) => {
-    sockets.add(socket);
-    peak = Math.max(peak, sockets.size);
-    socket.on('error', () => socket.destroy());
-    socket.on('close', () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, TARPIT.address, resolve);
-  });
-  return {
-    peak: () => peak,
-    stop: () =>
-      new Promise((resolve) => {
-        for (const socket of sockets) socket.destroy();
-        server.close(() => resolve());
-      }),
-  };
-}
-
-function median(numbers: readonly number[]): number {
-  return percentile(
-    numbers.toSorted((a, b) => a - b),
-    0.5,
-  );
 }
 
 function print({ alone, withDeadSites, drop, tarpitConnections, queued, singles, missing }: Result): void {

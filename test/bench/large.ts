@@ -70,17 +70,7 @@ const BYTES_GOAL = 800;
 const runs = (phase: string) => values.only === '' || values.only.split(',').includes(phase);
 
 const resources = await createResources();
-const interrupted = new Promise<never>((_, reject) => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => reject(new Error(signal)));
-});
-try {
-  process.exitCode = (await Promise.race([bench(), interrupted])) ? 0 : 1;
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-} finally {
-  await resources.release();
-}
+await resources.run(bench);
 
 async function bench(): Promise<boolean> {
   const { cpu, cores, load, memoryGiB } = thisMachine();

@@ -7,8 +7,8 @@ export function htmlOf(bytes: number): string {
   return HEAD + fill(row, bytes - HEAD.length - foot.length) + foot;
 }
 
-/** A message with a text and an HTML part of about `octets` on the wire; lines end in LF. */
-export function relayableMessage(octets: number): string {
+/** A message with a text and an HTML part of about `bytes` on the wire; lines end in LF. */
+export function relayableMessage(bytes: number): string {
   const head = [
     'From: Shop <news@sender.example>',
     'To: Reader <reader@recipient.example>',
@@ -18,10 +18,10 @@ export function relayableMessage(octets: number): string {
     'MIME-Version: 1.0',
     'Content-Type: multipart/alternative; boundary="part"\n\n',
   ].join('\n');
-  const text = `--part\nContent-Type: text/plain\n\n${fill(line, octets / 8)}`;
+  const text = `--part\nContent-Type: text/plain\n\n${fill(line, bytes / 8)}`;
   const start = `${head}${text}\n--part\nContent-Type: text/html\n\n${HEAD}`;
   const end = '</table></body></html>\n--part--\n';
-  const rest = octets - start.length - end.length - linesIn(start + end);
+  const rest = bytes - start.length - end.length - linesIn(start + end);
   // On the wire each line has an additional CR.
   const rows = fill(row, rest);
   return start + fill(row, rest - linesIn(rows)) + end;

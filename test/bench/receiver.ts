@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOSTNAME, PUBLIC_ADDRESS } from '../support/daemon.ts';
-import type { DnsServer } from '../support/dns-server.ts';
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { startBenchmarkProcess } from './benchmark-process.ts';
 import type { ReceiverCounts, ReceiverRequest } from './sink.ts';
 
@@ -9,6 +9,12 @@ export const RECIPIENT_DOMAINS = Array.from(
   { length: 20 },
   (_, number) => `d${String(number).padStart(2, '0')}.example`,
 );
+
+/** Starts the name server of a benchmark. */
+export async function startBenchmarkDns(): Promise<DnsServer & { stop: () => Promise<void> }> {
+  const dns = await startDnsServer();
+  return { ...dns, stop: () => dns.close() };
+}
 
 /** Publishes the recipients' domains, which are distributed over the MX hosts, and the host of the daemon. */
 export function publishRecipients(dns: DnsServer): void {

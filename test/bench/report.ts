@@ -41,7 +41,7 @@ type Column = [title: string, cell: (run: RunResult) => string];
 const COLUMNS: Column[] = [
   ['', ({ name }) => name],
   ['messages', ({ messages }) => String(messages)],
-  ['octets', ({ octets }) => octets.toFixed(0)],
+  ['bytes', ({ bytes }) => bytes.toFixed(0)],
   ['accepted/s', ({ acceptedPerSecond }) => acceptedPerSecond.toFixed(0)],
   ['delivered/s', ({ deliveredPerSecond }) => deliveredPerSecond.toFixed(0)],
   ['p50 ms', ({ responseMs }) => responseMs?.p50.toFixed(1) ?? '-'],

@@ -11,7 +11,7 @@ export interface RunResult {
   /** From the first request to the sink's last 250, in seconds. */
   seconds: number;
   /** Mean size of a message at the sink. */
-  octets: number;
+  bytes: number;
   /** Connections that the sink accepted in the run. */
   connections: number;
   /** CPU time per message in ms, of the server and of the benchmark's own processes. */
@@ -42,7 +42,7 @@ export function deliveryResult(
     acceptedPerSecond: accepted / ((acceptedAt - startedAt) / 1000),
     deliveredPerSecond: sink.recipients / seconds,
     seconds,
-    octets: sink.octets / Math.max(1, sink.messages),
+    bytes: sink.bytes / Math.max(1, sink.messages),
     connections: sink.connections,
     lost: accepted - sink.recipients,
     duplicates: sink.messages - sink.recipients,
@@ -69,4 +69,10 @@ export function addCounts(total: Record<string, number>, more: Record<string, nu
 /** `sorted` ascending; 0 when it is empty. */
 export function percentile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
+/** 0 for no numbers. */
+export function median(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  return (percentile(sorted, 0.5) + (sorted[Math.ceil(sorted.length / 2) - 1] ?? 0)) / 2;
 }

@@ -30,7 +30,7 @@ import { faultsOf, type RunResult } from './result.ts';
  *               250, which includes the time to empty the queue after the last response.
  *   sustained   at most --in-flight messages are accepted and not yet delivered: the rate, and the response times, that
  *               the machine sustains for hours.
- *   octets      size of a message at the sink; the messages of the reference have the same size.
+ *   bytes       size of a message at the sink; the messages of the reference have the same size.
  *   CPU ms      of all threads of the server per message; "main" is the main thread, which runs the API and the
  *               database. "load" and "sink" are the processes of the benchmark, which use the same cores.
  *   CPU s       of the server for the run. "peak MiB" is its peak memory since its start.
@@ -72,38 +72,27 @@ const settings = {
 };
 
 const resources = await createResources();
-const interrupted = new Promise<never>((_, reject) => {
-  const interrupt = (reason: string) => () => reject(new Error(reason));
-  setTimeout(
-    interrupt(`the time limit of ${settings.limitSeconds} s is exceeded`),
-    settings.limitSeconds * 1000,
-  ).unref();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt(signal));
-});
-try {
-  if (values.peers) {
-    const options = { rounds: values.rounds, share: values.share / 100, only: values.only || null };
-    process.exitCode = (await Promise.race([compare(resources, options), interrupted])) ? 0 : 1;
-    await resources.release();
-  }
-  const report = await Promise.race([bench(), interrupted]);
-  console.log(values.json ? JSON.stringify(report, null, 2) : formatReport(report));
-  const all = [...report.runs, ...(report.reference === null ? [] : [report.reference])];
-  process.exitCode = all.some((run) => faultsOf(run).length > 0) ? 1 : 0;
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-} finally {
-  await resources.release();
-}
+await resources.run(
+  async () => {
+    if (values.peers) {
+      const options = { rounds: values.rounds, share: values.share / 100, only: values.only || null };
+      return compare(resources, options);
+    }
+    const report = await bench();
+    console.log(values.json ? JSON.stringify(report, null, 2) : formatReport(report));
+    const all = [...report.runs, ...(report.reference === null ? [] : [report.reference])];
+    return all.every((run) => faultsOf(run).length === 0);
+  },
+  { limitSeconds: settings.limitSeconds },
+);
 
 async function bench(): Promise<BenchmarkReport> {
   const machine = thisMachine();
   const receiver = await resources.start(() => startReceiver());
   const runs = values.mode === 'none' ? [] : await benchPostrider(receiver);
   const withoutReference = values.reference === 0 ? 'disabled by --reference 0' : postfixFault();
-  const octets = runs[0]?.octets ?? settings.size * 2;
-  const reference = withoutReference === null ? await benchReference(receiver, octets) : null;
+  const bytes = runs[0]?.bytes ?? settings.size * 2;
+  const reference = withoutReference === null ? await benchReference(receiver, bytes) : null;
   const slowest = Math.min(...runs.map((run) => run.deliveredPerSecond));
   return {
     command: `npm run bench -- ${process.argv.slice(2).join(' ')}`.trim(),
@@ -135,7 +124,7 @@ async function benchPostrider(receiver: Receiver): Promise<RunResult[]> {
   return runs;
 }
 
-async function benchReference(receiver: Receiver, octets: number): Promise<RunResult> {
+async function benchReference(receiver: Receiver, bytes: number): Promise<RunResult> {
   const reference = await resources.start(() =>
     startPeer(startPostfixWithOpenDkim, {
       receiver,
@@ -144,7 +133,7 @@ async function benchReference(receiver: Receiver, octets: number): Promise<RunRe
       tls: false,
     }),
   );
-  await reference.prepare(octets);
+  await reference.prepare(bytes);
   await reference.run(WARM_UP / 2);
   return reference.run(values.reference);
 }

@@ -6,9 +6,10 @@ import { epochNow, serveParent } from './benchmark-process.ts';
 
 /**
  * The receiving server of benchmarks, a separate process: accepts every message, stores none, and counts them. It
- * processes raw octets, so that it needs little CPU time; tests use the programmable `smtp-sink.ts` instead.
+ * processes raw bytes, so that it needs little CPU time; tests use the programmable `smtp-sink.ts` instead.
  *
- * `--tls` offers STARTTLS. `--host` may be repeated; all addresses listen on one port, as MX hosts do. Every request is answered with ReceiverCounts.
+ * `--tls` offers STARTTLS. `--host` may be repeated; all addresses listen on one port, as MX hosts do. Every request is
+ * answered with ReceiverCounts.
  */
 export interface ReceiverCounts {
   port: number;
@@ -21,7 +22,7 @@ export interface ReceiverCounts {
   /** Messages with a DKIM signature. */
   signed: number;
   /** Total of all messages on the wire. */
-  octets: number;
+  bytes: number;
   /** Epoch ms of the first and the last 250 after DATA; 0: none yet. */
   firstAt: number;
   lastAt: number;
@@ -61,7 +62,7 @@ const { values } = parseArgs({
 });
 const secureContext = values.tls ? createSecureContext(createAuthority().issue(['sink.example'])) : null;
 
-const NOTHING = { messages: 0, signed: 0, octets: 0, firstAt: 0, lastAt: 0, connections: 0 };
+const NOTHING = { messages: 0, signed: 0, bytes: 0, firstAt: 0, lastAt: 0, connections: 0 };
 let counts = { ...NOTHING };
 const recipients = new Set<string>();
 const ids = new Set<string>();
@@ -92,7 +93,7 @@ function serve(plain: Socket): void {
   counts.connections++;
   let socket: Socket = plain;
   let commands = '';
-  /** The message being received: its header until it is complete, and the last octets; null between messages. */
+  /** The message being received: its header until it is complete, and the last bytes; null between messages. */
   let message: { header: Buffer | null; tail: Buffer } | null = null;
   let recipient = '';
   let quit = false;
@@ -110,11 +111,11 @@ function serve(plain: Socket): void {
     const split = tail.length === 0 ? -1 : Buffer.concat([tail, chunk.subarray(0, 4)]).indexOf(END);
     const end = split === -1 ? chunk.indexOf(END) : split - tail.length;
     if (end === -1) {
-      counts.octets += chunk.length;
+      counts.bytes += chunk.length;
       into.tail = chunk.length >= 4 ? chunk.subarray(-4) : Buffer.concat([tail, chunk]).subarray(-4);
       return EMPTY;
     }
-    counts.octets += end + END.length;
+    counts.bytes += end + END.length;
     message = null;
     counts.messages++;
     recipients.add(recipient);

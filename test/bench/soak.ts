@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { freePort } from '../support/free-port.ts';
 import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
@@ -12,6 +11,7 @@ import type { LoadBound, LoadJob, LoadReport } from './load.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf, SUBJECT } from './message.ts';
 import { readOptions } from './options.ts';
+import { startBenchmarkDns } from './receiver.ts';
 import { createResources } from './resources.ts';
 import {
   applyDnsFaults,
@@ -72,27 +72,20 @@ interface SoakReport {
 
 const machine = thisMachine();
 const resources = await createResources();
-const interrupted = new Promise<never>((_, reject) => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => reject(new Error(signal)));
-});
-try {
-  const report = await Promise.race([soak(), interrupted]);
+await resources.run(async () => {
+  const report = await soak();
   if (options.json) console.log(JSON.stringify(report, null, 2));
   else print(report);
-  process.exitCode = report.faults.length === 0 ? 0 : 1;
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-} finally {
-  await resources.release();
-}
+  return report.faults.length === 0;
+});
 
 async function soak(): Promise<SoakReport> {
   const peers = await resources.start(async () =>
     startBenchmarkProcess<PeersRequest, PeersResponse>(new URL('soak/peers.ts', import.meta.url)),
   );
   const { port } = await peers.request({ kind: 'counts' });
-  const dns = await resources.start(startDns);
+  const dns = await resources.start(startBenchmarkDns);
+  publishPeers(dns);
   const hook = await resources.start(startHook);
   const mxPort = await freePort();
   const dataDir = mkdtempSync(join(tmpdir(), 'data-'));
@@ -250,12 +243,6 @@ async function soak(): Promise<SoakReport> {
   };
 }
 
-async function startDns(): Promise<DnsServer & { stop: () => Promise<void> }> {
-  const dns = await startDnsServer();
-  publishPeers(dns);
-  return { ...dns, stop: () => dns.close() };
-}
-
 function jobOf({ baseUrl, api }: RunningDaemon, first: number, count: number): LoadJob {
   return {
     kind: 'run',
@@ -272,7 +259,8 @@ function jobOf({ baseUrl, api }: RunningDaemon, first: number, count: number): L
 }
 
 /**
- * Waits until the queue is empty; false: it is not after `maxSeconds`, or nothing arrived for NO_ARRIVAL_MS.
+ * Waits until the queue is empty. Resolves with false if it is not empty after `maxSeconds`, or if nothing arrived for
+ * NO_ARRIVAL_MS.
  */
 async function untilIdle(
   daemon: RunningDaemon,

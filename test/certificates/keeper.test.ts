@@ -103,7 +103,7 @@ describe('a certificate', () => {
     expect(orders).toEqual([OWN]);
   });
 
-  it('is not ordered without an own host', async () => {
+  it('is not ordered without a host of the platform', async () => {
     const { certificates, orders } = start({ ownHost: null });
     await certificates.runDue();
     expect(orders).toEqual([]);

@@ -10,8 +10,8 @@ import { RECIPIENT_DOMAINS } from '../receiver.ts';
 import { CAMPAIGNS, type Installation, writeInstallation } from './installation.ts';
 
 /**
- * Writes the history of a large installation with SQL. It writes schema 16, whatever the newest schema is; the
- * migrations of the product do the rest: the benchmark measures them, and a change of a table needs no change here.
+ * Writes the history of a large installation with SQL. It writes schema 16, whatever the newest schema is; the migrations
+ * of the product upgrade it. So the benchmark measures them, and a change of a table needs no change here.
  *
  * Per 5 million messages over 90 days: 12 million events, 1 million contacts, 200,000 suppressions, 2 million webhook
  * deliveries, contents for the last 7 days. The first of five accounts owns 40 %. All values are computed from the row

@@ -3,7 +3,7 @@ import { htmlOf } from '../message.ts';
 import { type Content, startPostrider } from '../postrider.ts';
 import { MX_HOSTS, startReceiver } from '../receiver.ts';
 import type { Resources } from '../resources.ts';
-import { faultsOf, percentile, type RunResult } from '../result.ts';
+import { faultsOf, median, type RunResult } from '../result.ts';
 import { startHaraka } from './haraka.ts';
 import { type Peer, startPeer } from './peer.ts';
 import { startPostfixWithOpenDkim } from './postfix.ts';
@@ -22,8 +22,8 @@ interface Case {
 /** Messages delivered per second in each round, by the name of the server. */
 interface CaseResult {
   name: string;
-  /** Octets of a message at the sink. */
-  octets: number;
+  /** Mean size of a message at the sink. */
+  bytes: number;
   rates: Map<string, number[]>;
   /** CPU milliseconds of the server per message, by name. */
   cpu: Map<string, number[]>;
@@ -104,10 +104,10 @@ async function compareGroup(
     const [own, others] = counts.map((count) => Math.max(20, Math.round(count * share)));
     if (own === undefined || others === undefined) throw new Error('a case without counts');
     const runOwn = () => postrider.run('Postrider', own, null, content);
-    const { octets } = await runOwn();
-    for (const peer of peers) await peer.prepare(octets);
+    const { bytes } = await runOwn();
+    for (const peer of peers) await peer.prepare(bytes);
     for (const peer of peers) await peer.run(others);
-    const result: CaseResult = { name, octets, rates: new Map(), cpu: new Map() };
+    const result: CaseResult = { name, bytes, rates: new Map(), cpu: new Map() };
     const record = (run: RunResult) => {
       faults.push(...faultsOf(run).map((fault) => `${run.name}, ${name}: ${fault}`));
       append(result.rates, run.name, run.deliveredPerSecond);
@@ -131,9 +131,9 @@ function append(lists: Map<string, number[]>, name: string, value: number): void
   else list.push(value);
 }
 
-function print({ name, octets, rates, cpu }: CaseResult): void {
+function print({ name, bytes, rates, cpu }: CaseResult): void {
   const own = median(rates.get('Postrider') ?? []);
-  console.log(`${name} (${octets.toFixed(0)} octets)`);
+  console.log(`${name} (${bytes.toFixed(0)} bytes)`);
   for (const [server, list] of rates) {
     const rate = median(list);
     const ratio = server === 'Postrider' ? '' : `  ${(own / rate).toFixed(1)} ×`;
@@ -141,11 +141,4 @@ function print({ name, octets, rates, cpu }: CaseResult): void {
     const cost = median(cpu.get(server) ?? []).toFixed(2);
     console.log(`  ${server.padEnd(28)} ${rate.toFixed(0).padStart(5)}/s (${range})  ${cost} ms CPU${ratio}`);
   }
-}
-
-function median(numbers: readonly number[]): number {
-  return percentile(
-    numbers.toSorted((a, b) => a - b),
-    0.5,
-  );
 }

@@ -38,7 +38,7 @@ export interface PeerOptions {
 export interface Peer {
   readonly name: string;
   /** Sends a few messages, so that those of `run` have the size at the sink. Call it before `run`. */
-  prepare(octets: number): Promise<void>;
+  prepare(bytes: number): Promise<void>;
   run(count: number): Promise<RunResult>;
   stop(): Promise<void>;
 }
@@ -89,11 +89,11 @@ export async function startPeer(
   };
   return {
     name: server.name,
-    prepare: async (octets) => {
-      await writeFile(message, relayableMessage(octets));
+    prepare: async (bytes) => {
+      await writeFile(message, relayableMessage(bytes));
       // The server adds fields.
-      const { octets: arrived } = await send(PREPARED);
-      await writeFile(message, relayableMessage(2 * octets - arrived));
+      const { bytes: arrived } = await send(PREPARED);
+      await writeFile(message, relayableMessage(2 * bytes - arrived));
     },
     run: send,
     stop: server.stop,

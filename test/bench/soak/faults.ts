@@ -24,7 +24,7 @@ export const PEERS: readonly { kind: PeerKind; host: string; domains: readonly s
   { kind: 'stalls', host: '127.0.1.3', domains: named('s', 1) },
   { kind: 'defers', host: '127.0.1.4', domains: named('d', 1) },
   { kind: 'resets', host: '127.0.1.5', domains: named('r', 1) },
-  // Many, so that look-ups happen during each fault, although routes are cached for longer.
+  // Many, so that lookups happen during each fault, although routes are cached for longer.
   { kind: 'unresolvable', host: '127.0.1.6', domains: named('u', 40) },
   { kind: 'rejects', host: '127.0.1.7', domains: named('x', 1) },
 ];
@@ -77,7 +77,7 @@ export function publishPeers(dns: DnsServer): void {
   }
 }
 
-/** Lets the look-ups of `unresolvable` fail as the active faults say. */
+/** Makes lookups of `unresolvable` domains fail according to the active faults. */
 export function applyDnsFaults(dns: DnsServer, active: readonly FaultName[]): void {
   for (const domain of UNRESOLVABLE) {
     if (active.includes('servfail')) dns.set(domain, 'MX', 'SERVFAIL');
@@ -86,7 +86,7 @@ export function applyDnsFaults(dns: DnsServer, active: readonly FaultName[]): vo
   }
 }
 
-/** In seconds; shorter than a fault, so that look-ups happen during it. */
+/** In seconds; shorter than a fault, so that lookups happen during it. */
 const RECORD_TTL = 2;
 
 function mailHost(kind: PeerKind): string {

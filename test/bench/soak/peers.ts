@@ -26,7 +26,7 @@ export interface PeersResponse {
   /** Replies and connections that the faults changed, by fault. */
   injected: Partial<Record<FaultName, number>>;
   reportable?: [recipient: string, envelopeSender: string][];
-  /** Base64; the octet n is the number of times that mail to recipient n was accepted. */
+  /** Base64; byte n is the number of times that mail to recipient n was accepted. */
   received?: string;
 }
 

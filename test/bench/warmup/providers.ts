@@ -111,8 +111,8 @@ export function createProviders(now: () => number) {
         text: `5.7.1 Unfortunately, messages from [${address}] weren't sent. Please contact your Internet service provider since part of their network is on our block list (S3150).`,
       };
     // Deterministic: four of ten.
-    const isUnlucky = replies % 10 < THROTTLED.share * 10;
-    if (domain === throttledDomain && day >= THROTTLED.fromDay && day <= THROTTLED.toDay && isUnlucky)
+    const isThrottled = replies % 10 < THROTTLED.share * 10;
+    if (domain === throttledDomain && day >= THROTTLED.fromDay && day <= THROTTLED.toDay && isThrottled)
       return {
         code: 421,
         enhanced: '4.7.0',

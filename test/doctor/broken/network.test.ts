@@ -216,7 +216,7 @@ describeBroken(
       fix: /^ss -ltnp/,
     },
     {
-      title: 'closed MX port at an own address',
+      title: 'closed MX port at an address of the platform',
       check: 'listeners',
       break: async (setup) => {
         reachHost(setup);
