@@ -107,6 +107,9 @@ const PHRASES = [
   /\bin good order\b/gi,
   /\bby now\b/gi,
   /\bleft alone\b/gi,
+  /\blook-ups?\b/gi,
+  /\bfor ever\b/gi,
+  /\ban own\b/gi,
 ];
 /** What is not the project's own wording. */
 const ALLOWED = [

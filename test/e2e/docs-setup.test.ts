@@ -46,7 +46,7 @@ describe.skipIf(required.missing)(`the commands of the setup${required.reason}`,
       for (const line of rest) if (line.trim() === 'npx postrider serve') await reader.serve();
       return true;
     }
-    // The document supposes that the service runs.
+    // The document assumes that the service runs.
     if (command.startsWith('postrider config check')) await reader.serve();
     return false;
   }

@@ -81,7 +81,7 @@ describe('SPF does not pass', () => {
       'a term before the include matches first',
     ],
     [
-      'with too many look-ups',
+      'with too many lookups',
       { 'TXT example.com': [`v=spf1 ${lookups(11)} include:spf.mail.example.net -all`], ...included(11) },
       `v=spf1 include:spf.mail.example.net ${lookups(11)} -all`,
       'more than 10 DNS lookups',
