@@ -15,8 +15,9 @@ import { listed } from './verification/checks/check.ts';
 import {
   CHECKS,
   type DomainFlags,
+  isRequiredCheck,
   mapFlags,
-  REQUIRED_CHECKS,
+  type RequiredCheck,
   type SecondaryFlags,
 } from './verification/checks.ts';
 
@@ -126,6 +127,8 @@ export function verificationMessage(domain: DomainRow, checks: readonly CheckRep
 }
 
 /** The required checks that do not pass. */
-export function failingRequired(checks: readonly CheckReport[]): CheckReport[] {
-  return checks.filter(({ check, passed }) => !passed && REQUIRED_CHECKS.some(({ name }) => name === check));
+export function failingRequired(checks: readonly CheckReport[]): { check: RequiredCheck; hint: string }[] {
+  return checks.flatMap(({ check, passed, hint }) =>
+    !passed && isRequiredCheck(check) ? [{ check, hint }] : [],
+  );
 }

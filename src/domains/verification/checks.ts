@@ -129,6 +129,7 @@ export type CheckName = keyof Checks;
 
 type NamesWhere<T> = { [Name in CheckName]: Checks[Name] extends T ? Name : never }[CheckName];
 export type ReportedCheck = NamesWhere<{ isReported: true }>;
+export type RequiredCheck = NamesWhere<{ isRequired: true }>;
 
 /** The columns that the checks write. */
 export type FlagColumn = Extract<Checks[CheckName], FlaggedCheck>['flag']['column'];
@@ -158,6 +159,10 @@ export const REQUIRED_CHECKS: readonly { name: CheckName; column: CheckColumn }[
     return isRequired && flag !== null ? [{ name, column: flag.column }] : [];
   },
 );
+
+export function isRequiredCheck(name: CheckName): name is RequiredCheck {
+  return TABLE[name].isRequired;
+}
 
 /** A value for each API field of a lane's flags. */
 export function mapFlags<L extends Lane, T>(

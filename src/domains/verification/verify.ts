@@ -94,7 +94,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
         const data = {
           status: row.status,
           previousStatus: before.status,
-          failing: failingRequired(checks).map(({ check, hint }) => ({ check, hint })),
+          failing: failingRequired(checks),
         };
         recordDomainEvent(tables, { domain: row, kind: event, at: now, data });
       }
