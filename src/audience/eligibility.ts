@@ -20,7 +20,10 @@ export interface Ineligible {
   since?: number;
 }
 
-/** Returns null if the person is eligible. `recipientHash`: `email_<md5>`. An unknown or inactive group has no eligible members. */
+/**
+ * Returns null if the person is eligible. `recipientHash`: `email_<md5>`. An unknown or inactive group has no eligible
+ * members.
+ */
 export function marketingIneligibility(
   tables: Tables,
   accountId: string,

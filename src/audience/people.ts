@@ -227,7 +227,7 @@ export function identifiersOf({
   return [email_hash, phone_hash].filter((identifier) => identifier !== null);
 }
 
-/** Returns the contact with an identifier, and the same refusal for an unknown identifier and for one of another account. */
+/** Returns the contact with an identifier; the refusal is the same for an unknown one and for one of another account. */
 export function findPerson(tables: Tables, accountId: string, identifier: string): KnownContact | Refusal {
   return (
     tables.contacts.byIdentifier(accountId, identifier) ??

@@ -59,7 +59,7 @@ export interface FileImportResult extends ImportResult {
 
 /** Length of the beginning of the file that identifies it. */
 const HEAD_BYTES = 64 * 1024;
-/** Rows of a batch. Other processes wait for its commit; larger batches hardly shorten an import. */
+/** Rows of a batch. Writes of a running daemon wait for its commit. */
 const BATCH_ROWS = 500;
 /** Pause after a batch, relative to its duration: a running daemon can write meanwhile. */
 const PAUSE_SHARE = 0.3;

@@ -10,6 +10,7 @@ import { presentMessage } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { packContent, unpackContent } from '../../../src/mail/stored-content.ts';
 import { exampleEvent } from '../../support/events.ts';
+import { eventually } from '../../support/eventually.ts';
 import { granted } from '../../support/refusal.ts';
 import { contentOf, enqueue } from '../../support/store.ts';
 import { CALLER, codeOf, startAudience } from '../setup.ts';
@@ -315,33 +316,37 @@ describe('an erasure', () => {
 
   it.each<[string, { about: 'ours' | 'theirs' | null; sender?: string; raw: string }, boolean]>([
     [
-      'clears kept mail about their message that contains their name',
+      'clears kept mail about their message if it contains their name',
       { about: 'ours', raw: 'Hi\n\nAda Lovelace is away' },
       false,
     ],
     [
-      'does not clear kept mail about their message that contains only others',
+      'does not clear kept mail about their message if it names only others',
       { about: 'ours', raw: 'Hi\n\nBob is away' },
       true,
     ],
-    ['clears kept mail about no message that they sent', { about: null, sender: ADA, raw: 'Hi\n\n' }, false],
     [
-      'clears kept mail about no message that was sent to them',
+      'clears kept mail without a message if they sent it',
+      { about: null, sender: ADA, raw: 'Hi\n\n' },
+      false,
+    ],
+    [
+      'clears kept mail without a message if it was sent to them',
       { about: null, raw: `To: ${ADA}\n\nHello` },
       false,
     ],
     [
-      'does not clear kept mail about no message that contains their name',
+      'does not clear kept mail without a message if it contains their name',
       { about: null, raw: 'Hi\n\nAda Lovelace' },
       true,
     ],
     [
-      'does not clear kept mail about no message that contains their address in its text',
+      'does not clear kept mail without a message if its text contains their address',
       { about: null, raw: `Hi\n\nof ${ADA}` },
       true,
     ],
     [
-      'does not clear kept mail about another account’s message',
+      'does not clear kept mail about a message of another account',
       { about: 'theirs', sender: ADA, raw: `To: ${ADA}\n\n` },
       true,
     ],
@@ -451,6 +456,7 @@ describe('an erasure', () => {
       `CREATE TRIGGER broken BEFORE UPDATE ON messages WHEN new.seq <> ${bobs?.seq} BEGIN SELECT raise(ABORT, 'broken'); END`,
     );
     erasure.start();
+    await eventually('an erasure to be complete', () => tables.erasures.pending().length === 1);
     await erasure.stop();
     expect(tables.erasures.pending()).toEqual([first]);
   });
