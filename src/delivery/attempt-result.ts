@@ -30,10 +30,7 @@ export interface AttemptResult {
 
 /** Evaluates a worker's report. `classify`: with the rules of the configuration. */
 export function evaluateReport(report: AttemptReport, classify: Classify): AttemptResult {
-  // The deciding session is not always the last: a later host may not have answered.
-  const deciding =
-    report.sessions.findLast(({ reply }) => reply?.code === report.reply?.code) ?? report.sessions.at(-1);
-  const host = deciding?.host ?? null;
+  const host = decidingSession(report)?.host ?? null;
   if (report.conclusion === 'not-composed') {
     const result = localResult('not-composed');
     return report.reply === null ? result : { ...result, reply: report.reply };
@@ -56,6 +53,16 @@ export function evaluateReport(report: AttemptReport, classify: Classify): Attem
 }
 
 /**
+ * The session whose reply or error decided about the message, which is not always the last: a host that is tried after a
+ * deferral may not answer. Null: there was no session.
+ */
+export function decidingSession({ phase, reply, sessions }: AttemptReport): SessionRecord | null {
+  const inPhase = sessions.filter((session) => session.phase === phase);
+  const deciding = inPhase.findLast((session) => session.reply?.text === reply?.text) ?? inPhase.at(-1);
+  return deciding ?? sessions.at(-1) ?? null;
+}
+
+/**
  * What a report states about the site: whether a host answered, or none could be reached. Null when no host was
  * contacted: the message cannot be composed or signed, the source address cannot be used, or an internal error ended the
  * attempt.
@@ -72,12 +79,12 @@ export function localResult(failure: LocalFailure): AttemptResult {
   return { ...classifyLocal(failure), source: 'local', failure };
 }
 
-/** Writes one line for each attempt: the account, the destination, the reply. */
+/** Writes one line for each attempt: the account, the destination, the reply. `session`: the deciding one. */
 export function logAttempt(
   log: Log,
   message: QueuedMessage,
   { classification, reply, source }: AttemptResult,
-  attempt: { conclusion: string; site?: string; lane?: Lane; session?: SessionRecord | undefined },
+  attempt: { conclusion: string; site?: string; lane?: Lane; session?: SessionRecord | null },
 ): void {
   const { session, ...sent } = attempt;
   log.info(
@@ -87,7 +94,7 @@ export function logAttempt(
       recipient: message.recipient,
       recipientDomain: message.destination,
       ...sent,
-      ...(session === undefined ? {} : { host: session.host, ...tlsFields(session) }),
+      ...(session === undefined || session === null ? {} : { host: session.host, ...tlsFields(session) }),
       action: classification.action,
       ...(classification.action === 'deliver' ? {} : { classification: classification.bounceClass }),
       smtpCode: reply.code,

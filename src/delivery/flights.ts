@@ -6,6 +6,7 @@ import type { Tables } from '../store/tables.ts';
 import {
   type AttemptResult,
   type AttemptResults,
+  decidingSession,
   evaluateReport,
   localResult,
   logAttempt,
@@ -248,7 +249,7 @@ export function createFlights(deps: FlightsDeps): Flights {
         'message cannot be composed; it fails',
       );
     deps.observeAttempt?.(site.key, RESULTS[result.classification.action], lane);
-    logAttempt(log, message, result, { conclusion, site: site.key, lane, session: sessions.at(-1) });
+    logAttempt(log, message, result, { conclusion, site: site.key, lane, session: decidingSession(report) });
     deps.tls?.observeSessions(target.hosts, sessions);
     const unit = (tables: Tables) => {
       settlement.record(tables);

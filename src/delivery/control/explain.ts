@@ -190,7 +190,7 @@ export function explainAttempt({ attempt, at, lane, report }: AttemptRow): Expla
     sessions?: { host: string; address: string; reply?: SmtpReply | null }[];
   } = JSON.parse(report);
   const { sessions = [], reply = null, classification = null } = stored;
-  const deciding = sessions.findLast((session) => session.reply?.code === reply?.code) ?? sessions.at(-1);
+  const deciding = sessions.findLast((session) => session.reply?.text === reply?.text) ?? sessions.at(-1);
   return {
     attempt,
     at: iso(at),

@@ -4,7 +4,7 @@ import { createLru } from '../../core/lru.ts';
 import type { Classification } from '../../mail/classify/classify.ts';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import type { QueuedMessage } from '../../store/messages/queue.ts';
-import { type AttemptResult, siteStateOf } from '../attempt-result.ts';
+import { type AttemptResult, decidingSession, siteStateOf } from '../attempt-result.ts';
 import type { Site, SlotReservation } from '../scheduling/site.ts';
 import type { AttemptReport } from '../worker/protocol.ts';
 
@@ -23,7 +23,7 @@ export interface FeedbackDeps {
   /** Monotonic. */
   clock: Clock;
   log: Log;
-  /** Called with each reply of a server whose meaning no rule knows. */
+  /** Called with each reply of a server whose meaning no rule knows; `host`: the one that gave it. */
   onUnclassified(report: AttemptReport, host: string | null): void;
 }
 
@@ -133,7 +133,7 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
       apply(signalOf(report, classification), result, reservation);
       const { action } = classification;
       if (result.source === 'smtp' && action !== 'deliver' && classification.bounceClass === 'unclassified')
-        onUnclassified(report, report.sessions.at(-1)?.host ?? null);
+        onUnclassified(report, decidingSession(report)?.host ?? null);
       const greylistMs = learn(classification, reservation.site, message);
       return greylistMs === null ? result : { ...result, greylistMs };
     },

@@ -248,3 +248,15 @@ it('passes on replies without known wording', () => {
   end(begin(), reportOf('250 Ok', 'dot'));
   expect(unclassified).toEqual(['mx.one.test mumble']);
 });
+
+it('passes on the host that gave an unclassified reply, although a later one was tried', () => {
+  const { begin, end, unclassified } = createTestFeedback();
+  const report = reportOf('451 mumble');
+  const [deciding] = report.sessions;
+  if (deciding === undefined) throw new Error('the report has no session');
+  const later = { ...deciding, host: 'mx2.one.test' };
+  const unreachable = { ...later, phase: 'connect', reply: null, error: 'connection refused' } as const;
+  const busy = { ...later, phase: 'greeting', reply: reply('451 busy') } as const;
+  for (const last of [unreachable, busy]) end(begin(), { ...report, sessions: [deciding, last] });
+  expect(unclassified).toEqual(['mx.one.test mumble', 'mx.one.test mumble']);
+});
