@@ -97,9 +97,10 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
       return tlsReports.contact ?? `postmaster@${hostname}`;
     },
   };
+  const stopping = new AbortController();
   let signer: Promise<DkimSigner> | null = null;
   const openSigner = () => {
-    signer ??= reportSigner({ ...deps, hostname }).catch((error: unknown) => {
+    signer ??= reportSigner({ ...deps, hostname, signal: stopping.signal }).catch((error: unknown) => {
       signer = null;
       throw error;
     });
@@ -153,11 +154,13 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
       sender.start();
       if (!tlsReports.send) return;
       // The operator publishes the record of the key before the first report.
-      openSigner().catch((error: unknown) =>
-        log.error({ err: error }, 'key of TLS reports could not be created'),
-      );
+      openSigner().catch((error: unknown) => {
+        if (error !== stopping.signal.reason)
+          log.error({ err: error }, 'key of TLS reports could not be created');
+      });
     },
     stop: async () => {
+      stopping.abort();
       await targets.close();
       await Promise.all([sender.stop(), sts.stop()]);
     },

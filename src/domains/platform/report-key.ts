@@ -20,14 +20,20 @@ export interface ReportKeyDeps {
   writer: Writer;
   seal: Seal;
   generateKey: GenerateKey;
+  /** Aborted when the daemon stops. */
+  signal: AbortSignal;
 }
 
-/** The signer of TLS reports. Generates the key at the first call. */
+/**
+ * The signer of TLS reports. Generates the key at the first call. Rejects with the reason of the signal when that is
+ * aborted before the key is stored: generating cannot be cancelled, and nothing waits for it.
+ */
 export async function reportSigner(deps: ReportKeyDeps): Promise<DkimSigner> {
-  const { hostname, tables, writer, seal, generateKey } = deps;
+  const { hostname, tables, writer, seal, generateKey, signal } = deps;
   let sealed = tables.settings.get(PRIVATE_KEY);
   if (sealed === null) {
     const key = await generateKey();
+    signal.throwIfAborted();
     const der = key.export({ type: 'pkcs8', format: 'der' });
     const secret = seal.seal(der, PRIVATE_KEY).toString('base64');
     const record = publicKeyRecordValue(createPublicKey(key)).replace('; p=', '; s=email:tlsrpt; p=');

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
@@ -6,12 +7,13 @@ import { Registry } from 'prom-client';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { DAY, HOUR, iso } from '../../../src/core/clock.ts';
-import { createLog } from '../../../src/core/log.ts';
+import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createTlsSystem, type TlsSystem } from '../../../src/delivery/tls/system.ts';
 import { parseReportRecord } from '../../../src/delivery/tls-reports/report-record.ts';
 import type { SessionRecord, TargetHost, TlsResult } from '../../../src/delivery/worker/protocol.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
+import type { GenerateKey } from '../../../src/domains/key-queue.ts';
 import { reportKeyRecord } from '../../../src/domains/platform/report-key.ts';
 import { parseFile } from '../../../src/mail/incoming/parse.ts';
 import { openSeal } from '../../../src/store/master-key.ts';
@@ -88,20 +90,20 @@ beforeEach(async () => {
   });
 });
 
-async function start({
-  sinkOptions = {},
-  settings = {},
-}: {
-  sinkOptions?: SinkOptions;
+interface SystemOptions {
   settings?: object;
-} = {}): Promise<TlsSystem> {
-  sink = await startSink(sinkOptions);
-  onTestFinished(() => sink.close());
+  generateKey?: GenerateKey;
+  log?: Log;
+}
+
+async function createSystem(port: number, options: SystemOptions = {}): Promise<TlsSystem> {
+  const { settings = {}, generateKey = async () => RSA_KEY } = options;
+  const { log = createLog({ level: 'silent', hashAddresses: false }) } = options;
   const { dir, tables, writer } = store;
   writeFileSync(`${dir}/authority.pem`, authority.cert);
   const all = {
     hostname: HOSTNAME,
-    'delivery.port': sink.port,
+    'delivery.port': port,
     'delivery.allowPrivateNetworks': true,
     'delivery.tls.caFile': `${dir}/authority.pem`,
     'mx.listen': 'off',
@@ -120,13 +122,13 @@ async function start({
     clock,
     monotonic: { now: () => performance.now() },
     random: systemRandom,
-    log: createLog({ level: 'silent', hashAddresses: false }),
+    log,
     resolver,
     tables,
     writer,
     registry: new Registry(),
     seal,
-    generateKey: async () => RSA_KEY,
+    generateKey,
     userAgent: 'Postrider/test',
     reportIntervalMs: 20,
   });
@@ -134,7 +136,21 @@ async function start({
     await system.stop();
     resolver.close();
   });
+  return system;
+}
+
+async function start({
+  sinkOptions = {},
+  settings = {},
+}: {
+  sinkOptions?: SinkOptions;
+  settings?: object;
+} = {}): Promise<TlsSystem> {
+  sink = await startSink(sinkOptions);
+  onTestFinished(() => sink.close());
+  const system = await createSystem(sink.port, { settings });
   system.start();
+  const { tables } = store;
   const key = await expect
     .poll(() => reportKeyRecord(tables, HOSTNAME))
     .not.toBeNull()
@@ -422,4 +438,22 @@ describe('sessions', () => {
       { type: 'sts-policy-fetch-error' },
     ]);
   });
+});
+
+it('a key that is generated while the daemon stops is neither stored nor reported as an error', async () => {
+  const lines: string[] = [];
+  const log = createLog({ level: 'error', hashAddresses: false }, { write: (line) => void lines.push(line) });
+  let finish: (key: KeyObject) => void = () => {};
+  const generated = new Promise<KeyObject>((resolve) => {
+    finish = resolve;
+  });
+  const system = await createSystem(25, { generateKey: () => generated, log });
+  system.start();
+  await system.stop();
+  await store.writer.close();
+  finish(RSA_KEY);
+  await generated;
+  await new Promise(setImmediate);
+  expect(lines).toEqual([]);
+  expect(reportKeyRecord(store.tables, HOSTNAME)).toBeNull();
 });
