@@ -154,9 +154,9 @@ describe('a source address that cannot be used', () => {
       { entry: 'far', provider: null, reason: 'proxy 192.0.2.9:1080: connection refused' },
     ]);
     env.clock.advance(MINUTE);
-    const trial = ticketOf(env, 'far');
+    const probe = ticketOf(env, 'far');
     expect(Object.keys(await env.sendAll(marketing(), 20))).toEqual(['b']);
-    await env.settle(trial, DELIVERED, 'replied');
+    await env.settle(probe, DELIVERED, 'replied');
     expect(Object.keys(await env.sendAll(marketing(), 20)).toSorted()).toEqual(['b', 'far']);
     expect(env.egress().problems()).toEqual([]);
   });
