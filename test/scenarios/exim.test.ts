@@ -1,3 +1,4 @@
 import { registerScenarios } from './support/register.ts';
+import { LANE_SETTINGS } from './support/secondary-lane.ts';
 
-await registerScenarios('exim', { programs: ['exim'] });
+await registerScenarios('exim', { programs: ['exim'], settings: LANE_SETTINGS, secondaryLane: true });

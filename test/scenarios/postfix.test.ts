@@ -1,3 +1,4 @@
 import { registerScenarios } from './support/register.ts';
+import { LANE_SETTINGS } from './support/secondary-lane.ts';
 
-await registerScenarios('postfix', { programs: ['postfix'] });
+await registerScenarios('postfix', { programs: ['postfix'], settings: LANE_SETTINGS, secondaryLane: true });

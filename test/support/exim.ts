@@ -47,20 +47,31 @@ export function eximFault(): string | null {
   }
 }
 
-export async function startExim(options: {
+/** Lines of its configuration. */
+export interface EximConfiguration {
+  /** Of the main part. */
+  main?: string;
+  /** Of the ACL at RCPT, before the others. */
+  acl?: string;
+  /** Of the ACL after the content. */
+  dataAcl?: string;
+  /** Drivers for AUTH. */
+  authenticators?: string;
+}
+
+interface EximOptions extends EximConfiguration {
   hostname: string;
   domain: string;
   mailboxes: string[];
   host?: string;
   /** Default: a free one. */
   port?: number;
-  /** Lines of the main part of its configuration, and of the ACL at RCPT before the others. */
-  main?: string;
-  acl?: string;
   /** Octets of a mailbox. Default: 10, so that every mailbox is over quota. */
   quota?: number;
   reportsTo: { host: string; port: number };
-}): Promise<Exim> {
+}
+
+export async function startExim(options: EximOptions): Promise<Exim> {
   const { hostname, host = '127.0.0.1' } = options;
   const port = options.port ?? (await freePort(host));
   const dir = await mkdtemp(join(tmpdir(), 'postrider-exim-'));
@@ -123,18 +134,7 @@ async function addLine(dir: string, file: string, line: string): Promise<void> {
   await writeFile(join(dir, 'etc', file), `${await readFile(join('/etc', file), 'utf8')}${line}\n`);
 }
 
-function configuration(options: {
-  dir: string;
-  hostname: string;
-  domain: string;
-  mailboxes: string[];
-  host: string;
-  port: number;
-  main?: string;
-  acl?: string;
-  quota?: number;
-  reportsTo: { host: string; port: number };
-}): string {
+function configuration(options: EximOptions & { dir: string; host: string; port: number }): string {
   const {
     dir,
     hostname,
@@ -145,6 +145,8 @@ function configuration(options: {
     reportsTo,
     main = '',
     acl = '',
+    dataAcl = '',
+    authenticators = '',
     quota = 10,
   } = options;
   return `
@@ -159,6 +161,7 @@ ${main.includes('tls_advertise_hosts') ? '' : 'tls_advertise_hosts ='}
 host_lookup =
 rfc1413_query_timeout = 0s
 acl_smtp_rcpt = rcpt
+acl_smtp_data = data
 delay_warning = 2s:1h
 ${main}
 
@@ -167,6 +170,9 @@ rcpt:
 ${acl}
   accept domains = ${domain}
   deny message = relay not permitted
+data:
+${dataAcl}
+  accept
 
 begin routers
 waiting:
@@ -203,5 +209,8 @@ begin retry
 slow@${domain} * F,8s,1s
 * quota
 * * F,1h,1s
+
+begin authenticators
+${authenticators}
 `;
 }

@@ -2,8 +2,9 @@ import { chmodSync, mkdtempSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startExim } from '../../support/exim.ts';
+import { type EximConfiguration, startExim } from '../../support/exim.ts';
 import { startPostfix } from '../../support/postfix.ts';
+import type { PostfixService } from '../../support/postfix-services.ts';
 import { AUTHORITY } from './environment.ts';
 import type { RealServer, ReceivedMail } from './hosts.ts';
 
@@ -12,16 +13,31 @@ interface RealServerOptions {
   /** The destination. */
   domain: string;
   users: readonly string[];
+  /** Of the host. Default: `mx`. */
+  label?: string;
 }
 
-/** A Postfix whose certificate is valid. `parameters`: of main.cf. */
-export function postfix(options: RealServerOptions & { parameters?: Record<string, string> }) {
-  const { domain, users, parameters = {} } = options;
+/**
+ * A Postfix whose certificate is valid. `parameters`: of main.cf; `service`: what it asks, with the parameters that name
+ * the endpoint.
+ */
+export function postfix(
+  options: RealServerOptions & {
+    parameters?: Record<string, string>;
+    service?: { start(): Promise<PostfixService>; parameters(endpoint: string): Record<string, string> };
+  },
+) {
+  const { domain, users, service, label = 'mx' } = options;
   const mailboxes = users.map((user) => `${user}@${domain}`);
-  const hostname = `mx.${domain}`;
+  const hostname = `${label}.${domain}`;
   return {
     start: async (at: { host: string; port: number }): Promise<RealServer> => {
       const certificate = AUTHORITY.issue([hostname]);
+      const asked = (await service?.start()) ?? null;
+      const parameters = {
+        ...options.parameters,
+        ...(asked === null ? {} : service?.parameters(asked.endpoint)),
+      };
       const server = await startPostfix({ hostname, mailboxes, certificate, parameters, ...at });
       return {
         received: async () => {
@@ -33,16 +49,19 @@ export function postfix(options: RealServerOptions & { parameters?: Record<strin
           );
           return mails.flat();
         },
-        stop: server.stop,
+        stop: async () => {
+          await server.stop();
+          await asked?.close();
+        },
       };
     },
   };
 }
 
-/** An Exim that offers TLS with a valid certificate. `main`, `acl`: lines of its configuration. */
-export function exim(options: RealServerOptions & { main?: string; acl?: string }) {
-  const { domain, users, main = '', acl = '' } = options;
-  const hostname = `mx.${domain}`;
+/** An Exim that offers TLS with a valid certificate. */
+export function exim(options: RealServerOptions & EximConfiguration) {
+  const { domain, users, main = '', acl = '', dataAcl = '', authenticators = '', label = 'mx' } = options;
+  const hostname = `${label}.${domain}`;
   return {
     start: async (at: { host: string; port: number }): Promise<RealServer> => {
       const { key, cert } = AUTHORITY.issue([hostname]);
@@ -59,6 +78,8 @@ export function exim(options: RealServerOptions & { main?: string; acl?: string 
         mailboxes: [...users],
         main: tls + main,
         acl,
+        dataAcl,
+        authenticators,
         quota: 10_000_000,
         // It has nothing to report.
         reportsTo: { host: '127.0.0.1', port: 9 },

@@ -2,6 +2,7 @@ import type { ZoneRecordType } from '../../../src/dns/zone-record.ts';
 import type { SendBody } from '../../support/api-client.ts';
 import type { Certificate } from '../../support/certificates.ts';
 import type { DnsBehavior } from '../../support/dns-server.ts';
+import type { Handler } from '../../support/policy-host.ts';
 import type { SinkBehavior } from '../../support/smtp-sink-session.ts';
 import type { RealServer } from './hosts.ts';
 import type { ScenarioRun } from './run.ts';
@@ -56,8 +57,8 @@ export interface SettingNames {
 }
 
 export interface MtaSts {
-  /** The text of the policy. Null: its host has none. */
-  policy: string | null;
+  /** The text of the policy, or how its host responds. Null: its host has none. */
+  policy: string | Handler | null;
   /** Of the policy host. Default: a valid one. */
   certificate?: Certificate;
 }
