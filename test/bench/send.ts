@@ -54,6 +54,7 @@ installed. Exits with 1 when a message was lost, repeated or unsigned. Build fir
     'in-flight': { integer: 1000, help: 'messages accepted and not yet delivered in the sustained run' },
     reference: { integer: 3000, min: 0, help: 'messages for Postfix and OpenDKIM; 0: without' },
     mode: { choice: 'both', of: ['burst', 'sustained', 'both', 'none'], help: 'runs of Postrider' },
+    workers: { integer: 0, min: 0, help: 'delivery workers; 0: the default for this machine' },
     limit: { integer: 0, min: 0, help: 'time limit, in seconds; 0: 180, with --peers 3600' },
     json: { flag: 'print the result as JSON' },
     peers: { flag: 'compare several kinds of mail with several servers instead, in rounds' },
@@ -108,7 +109,10 @@ async function bench(): Promise<BenchmarkReport> {
 
 async function benchPostrider(receiver: Receiver): Promise<RunResult[]> {
   const { connections, size, messages, inFlight } = settings;
-  const postrider = await resources.start(() => startPostrider({ receiver, sessions: connections, size }));
+  const daemonSettings = values.workers === 0 ? {} : { 'delivery.workers': values.workers };
+  const postrider = await resources.start(() =>
+    startPostrider({ receiver, sessions: connections, size, settings: daemonSettings }),
+  );
   const [fault] = faultsOf(await postrider.run('warm-up', WARM_UP, null));
   if (fault !== undefined) throw new Error(`the warm-up failed: ${fault}`);
   const modes: Record<string, (bench: PostriderBench) => Promise<RunResult>> = {
