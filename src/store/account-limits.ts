@@ -1,3 +1,4 @@
+import { DAY } from '../core/clock.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
 
@@ -37,6 +38,7 @@ export function accountLimitTable(db: Database) {
   };
   return {
     get: (accountId: string): AccountLimitsRow | null => ofAccount(accountId),
+    /** Inserts or replaces the limits of an account. */
     put: (row: AccountLimitsRow): void => {
       put.run(row);
     },
@@ -47,8 +49,8 @@ export function accountLimitTable(db: Database) {
 
 /** Width of a slot of `message_counts`, ms. */
 export const MESSAGE_SLOT_MS = 300_000;
-/** Slots older than a day and the slot that overlaps its beginning are not needed. */
-const SLOTS_KEPT_MS = 86_400_000 + MESSAGE_SLOT_MS;
+/** Age at which a slot is deleted: no slot that overlaps the last day is older. */
+const MAX_SLOT_AGE_MS = DAY + MESSAGE_SLOT_MS;
 
 export interface MessageCount {
   /** Epoch ms at which the slot begins. */
@@ -68,12 +70,12 @@ export function messageCountTable(db: Database) {
     'SELECT slot, messages FROM message_counts WHERE account_id = ? AND slot > ? AND slot <= ? ORDER BY slot',
   );
   return {
-    /** Counts accepted messages; run in the unit of work that stores them. */
+    /** Counts accepted messages, in the unit of work that stores them. */
     add: (accountId: string, messages: number, now: number): void => {
       const slot = now - (now % MESSAGE_SLOT_MS);
       if (add.run(messages, accountId, slot).changes === 1) return;
       insert.run(accountId, slot, messages);
-      purge.run(accountId, now - SLOTS_KEPT_MS);
+      purge.run(accountId, now - MAX_SLOT_AGE_MS);
     },
     /** The slots that overlap the last `windowMs`, oldest first. */
     within: (accountId: string, windowMs: number, now: number): MessageCount[] =>

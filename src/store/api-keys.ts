@@ -28,7 +28,7 @@ export function apiKeyTable(db: Database) {
       @strict_compliance, @created_at, @revoked_at)`);
   const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`
     SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
-  // Unknown keys are not cached: anybody can send them.
+  // Unknown keys are not cached: anyone can send them.
   const found = cachedLookup(db, (hash: string) => byHash.get(Buffer.from(hash, 'hex')));
   const get = db.prepare<[string], ApiKeyRow>('SELECT * FROM api_keys WHERE key_id = ?');
   const list = db.prepare<[], ApiKeyRow>('SELECT * FROM api_keys ORDER BY created_at, key_id');
@@ -48,7 +48,7 @@ export function apiKeyTable(db: Database) {
     /** The keys of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): ApiKeyRow[] =>
       accountId === null ? list.all() : listOf.all(accountId),
-    /** Returns false when the key was revoked before. */
+    /** Returns false when the key is revoked already or does not exist. */
     revoke: (keyId: string, at: number): boolean => revoke.run(at, keyId).changes === 1,
   };
 }

@@ -19,19 +19,19 @@ const MAX_VALUES = 2000;
 
 interface Caches {
   db: Sqlite.Database;
-  /** Of each lookup. */
+  /** One map for each lookup. */
   values: Map<string, unknown>[];
-  /** Reads the version; null: not prepared yet. */
+  /** `PRAGMA data_version`; null: not prepared yet. */
   version: Sqlite.Statement<[], number> | null;
   /** The version for which the values are valid. */
   knownVersion: number;
   /** Whether the version was read in this run of code, and if so, whether in a transaction. */
   checked: 'no' | 'outside' | 'inside';
-  /** A cached table may have been written in the transaction that is open, or in an earlier one. */
+  /** Whether a cached table may have been written since the values were last valid. */
   isWritten: boolean;
 }
 
-/** One for each connection. */
+/** The caches of each connection. */
 const CACHES = new WeakMap<Sqlite.Database, Caches>();
 
 /** Prepares a connection for `cachedLookup`: its `prepare` and `exec` observe writes from then on. */
@@ -56,7 +56,7 @@ export function observeWrites(db: Sqlite.Database): void {
       empty(caches);
       return run(...values);
     };
-    // With RETURNING.
+    // A statement with RETURNING runs through `get` or `all`.
     statement.get = (...values) => {
       empty(caches);
       return get(...values);
@@ -81,7 +81,7 @@ function empty(caches: Caches): void {
   for (const values of caches.values) values.clear();
 }
 
-/** Whether the values may be read and added to now. */
+/** Whether cached values are current; empties the caches when another connection has committed. */
 function isValid(caches: Caches): boolean {
   const { inTransaction } = caches.db;
   if (caches.isWritten) {
@@ -123,7 +123,7 @@ export function cachedLookup<Key extends readonly string[], Value>(
     const name = key.length === 1 ? (key[0] ?? '') : JSON.stringify(key);
     const known = values.get(name);
     if (known !== undefined) return known;
-    const value = frozen(read(...key));
+    const value = freeze(read(...key));
     if (value === undefined) return value;
     if (values.size >= MAX_VALUES) {
       const [oldest] = values.keys();
@@ -134,8 +134,8 @@ export function cachedLookup<Key extends readonly string[], Value>(
   };
 }
 
-/** Rows have no nested objects but octets, which nothing changes. */
-function frozen<Value>(value: Value): Value {
+/** Freezes a row, or the rows of a list. The only nested objects of rows are Buffers, which no caller changes. */
+function freeze<Value>(value: Value): Value {
   if (Array.isArray(value)) for (const row of value) Object.freeze(row);
   return Object.freeze(value);
 }

@@ -2,7 +2,7 @@ import { cachedLookup } from './cached-rows.ts';
 import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
-/* Texts that an account sets for the compliance variables. At most one default for each type and domain. */
+/* Texts that an account sets for the compliance variables. Each type has at most one default for a domain. */
 
 export type ComplianceType = 'unsubscribe' | 'report_abuse' | 'company_address';
 
@@ -65,7 +65,7 @@ export function complianceTemplateTable(db: Database) {
       if (filter.type !== undefined) where.push('type = @type');
       if (filter.domain !== undefined) where.push('domain = @domain');
       const rows = listed(
-        `SELECT * FROM compliance_templates WHERE ${where.join(' AND ')} ORDER BY seq DESC LIMIT @limit + 1`,
+        `SELECT * FROM compliance_templates WHERE ${where.join(' AND ')} ORDER BY seq DESC LIMIT +@limit + 1`,
       ).all(filter);
       return pageOf(rows, filter.limit);
     },

@@ -22,8 +22,8 @@ export function databaseFileIn(dir: string): string {
 
 /**
  * From Node 24.19 on the process ends when an object of better-sqlite3 12 is collected, and 13 needs Node 22. All
- * objects are therefore referenced until the process ends: each statement is prepared once, `exec` creates none, and
- * `pragma` and `iterate`, which create one at each call, are not used.
+ * objects are therefore created here and referenced until the process ends: each statement is prepared once, `exec`
+ * creates none, and `pragma`, which creates one at each call, is not used.
  */
 const REFERENCED: object[] = [];
 
@@ -41,6 +41,16 @@ export function openConnection(file: string, options: Sqlite.Options): Database 
   observeWrites(db);
   REFERENCED.push(db);
   return db;
+}
+
+/** Reads rows one by one, where all of them could exceed the memory. */
+export function iterateRows<Parameters extends unknown[], Row>(
+  statement: Sqlite.Statement<Parameters, Row>,
+  ...parameters: Parameters
+): IterableIterator<Row> {
+  const rows = statement.iterate(...parameters);
+  REFERENCED.push(rows);
+  return rows;
 }
 
 /** The number that a statement returns in its first column; 0 when it returns NULL or no row. */

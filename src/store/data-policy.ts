@@ -47,7 +47,7 @@ export interface AgedRule {
   time: string;
   /** A condition that rows must meet to be deleted; others are skipped. */
   only?: string;
-  /** Rows of another table that are deleted first: those whose `number` in that table is the deleted row's. */
+  /** A table whose rows are deleted first: those whose column `number` has the number of a deleted row. */
   children?: { table: string; number: string };
 }
 
@@ -55,7 +55,7 @@ export interface AgedRule {
 export interface TimedRule {
   kind: string;
   rows: 'timed';
-  /** expiry: the time is that of expiry. */
+  /** `expiry`: rows are deleted at `time`, not a period after it. */
   period: 'events' | 'expiry';
   /** Columns of the primary key. */
   key: string;

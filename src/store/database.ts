@@ -23,7 +23,7 @@ export { DATABASE_FILE, type Database } from './connection.ts';
 
 export const LOCK_FILE = 'daemon.lock';
 const LOCK_TIMEOUT_MS = 5000;
-/** How long opening, and in a command every write, waits for a lock of another process. Blocks the thread. */
+/** How long opening, and each statement of a command, waits for a lock of another process. Blocks the thread. */
 const BUSY_TIMEOUT_MS = 5000;
 
 /** Creates the data directory, which only its owner may enter. */
@@ -94,7 +94,7 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
     db.exec('PRAGMA secure_delete = ON');
     db.exec('PRAGMA temp_store = MEMORY');
     // 16 MiB: every commit walks the cached pages, and the system caches the file anyway. With a million stored messages,
-    // 64 MiB, 256 MiB and mmap_size made sends no faster than the noise between runs.
+    // neither 64 MiB nor 256 MiB nor mmap_size made sends measurably faster.
     db.exec('PRAGMA cache_size = -16384');
     db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     return db;

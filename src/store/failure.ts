@@ -1,14 +1,14 @@
 import { OperatorFault } from '../core/operator-fault.ts';
 
 /**
- * What a database or file error means: which errors come from the machine (a full disk, a lock held by another process)
- * and not from the program, how they are described to callers, and what the operator can do about them.
+ * Classification of database and file errors: which come from the machine (a full disk, a lock held by another process)
+ * and not from the program, how they are described to callers, and what the operator can do.
  */
 
 /** An OperatorFault of the data directory, the database or the key file. */
 export class StoreFault extends OperatorFault {}
 
-/** Another daemon has taken over the work of this one, which must not send anything any more. */
+/** Another daemon has taken over the work of this one, which must send nothing more. */
 export class Superseded extends OperatorFault {}
 
 /** The database did not run this unit of work; nothing of it was stored unless `reason` is `lost`. */
@@ -103,7 +103,7 @@ const SYSTEM_KINDS: Readonly<Record<string, StorageFailure['kind']>> = {
   EROFS: 'read-only',
 };
 
-/** Codes that are about the file only where a file is being opened. */
+/** Codes that concern the file only where a file is being opened. */
 const OPENING_KINDS: Readonly<Record<string, StorageFailure['kind']>> = {
   EACCES: 'denied',
   EPERM: 'denied',

@@ -3,8 +3,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
 
 /**
- * The program of the two threads of the write-ahead log. One flushes, one runs checkpoints, so that a flush never waits
- * for a checkpoint: one result for each request.
+ * The program of the two threads of the write-ahead log: one flushes, the other runs checkpoints, so that a flush never
+ * waits for a checkpoint. Each request gets one result.
  */
 export type LogRequest =
   /** One fdatasync. `isLong` of the result: the log has `dueAt` frames, so that a checkpoint is due. */
@@ -14,7 +14,7 @@ export type LogRequest =
 
 export type LogResult =
   | { kind: 'flushed'; isLong: boolean }
-  /** `frames`: in the log; `copied`: those of them that the database has. */
+  /** `frames`: number in the log; `copied`: number of them that are in the database. */
   | { kind: 'checkpointed'; frames: number; copied: number }
   | { kind: 'failed'; code: string | undefined; message: string };
 
@@ -40,9 +40,9 @@ const { fd, file }: LogThreadData = workerData;
 let db: Sqlite.Database | null = null;
 let checkpoint: Sqlite.Statement<[], { log: number; checkpointed: number }> | null = null;
 
-port.on('message', (request: LogRequest) => port.postMessage(answer(request)));
+port.on('message', (request: LogRequest) => port.postMessage(run(request)));
 
-function answer(request: LogRequest): LogResult {
+function run(request: LogRequest): LogResult {
   try {
     if (request.kind === 'checkpoint') return runCheckpoint();
     fdatasyncSync(fd);

@@ -12,29 +12,29 @@ export type Box = (typeof BOXES)[number];
 export interface KeptMailRow {
   seq: number;
   box: Box;
-  /** How the parser classified it; `unread: …` when it could not be parsed. */
+  /** The classification of the parser; `unread: …` when the mail could not be parsed. */
   kind: string;
   recipient: string;
-  /** Envelope sender, '' for none. */
+  /** Envelope sender; '': none. */
   sender: string;
   remote_address: string;
   /** Network of `remote_address`. */
   network: string;
-  /** The sent message that it is about; null: none was found. */
+  /** The sent message that the mail refers to; null: none was found. */
   message_seq: number | null;
-  /** Of the whole mail, in bytes. */
+  /** Size of the whole mail, in bytes. */
   size: number;
   received_at: number;
-  /** Its first MAX_STORED_BYTES bytes. */
+  /** The first MAX_STORED_BYTES bytes of the mail. */
   raw: Buffer;
 }
 
 export type KeptMailHead = Omit<KeptMailRow, 'raw' | 'network'>;
 
 const MAX_MAILS_PER_BOX = 1000;
-/** Of the mails of a box, from one network. */
+/** Maximum number of mails from one network in a box. */
 const MAX_MAILS_PER_NETWORK = 100;
-/** Bytes that are stored of one mail. */
+/** Maximum number of bytes that are stored of one mail. */
 const MAX_STORED_BYTES = 256 * 1024;
 
 export const KEPT_MAIL_POLICY = {
@@ -51,12 +51,12 @@ export function keptMailTable(db: Database) {
     VALUES (@box, @kind, @recipient, @sender, @remote_address, @network, @message_seq, @size, @received_at, @raw)`);
   const dropOfNetwork = db.prepare<{ box: Box; network: string; max: number }>(`
     DELETE FROM kept_mail WHERE box = @box AND network = @network AND seq <= (
-      SELECT seq FROM kept_mail WHERE box = @box AND network = @network ORDER BY seq DESC LIMIT 1 OFFSET @max)`);
+      SELECT seq FROM kept_mail WHERE box = @box AND network = @network ORDER BY seq DESC LIMIT 1 OFFSET +@max)`);
   const count = db.prepare<[Box], number>('SELECT count(*) FROM kept_mail WHERE box = ?').pluck();
   const drop = db.prepare<{ box: Box; surplus: number }>(`
     DELETE FROM kept_mail WHERE seq IN (
       SELECT seq FROM kept_mail WHERE box = @box
-      ORDER BY count(*) OVER (PARTITION BY network) DESC, seq LIMIT @surplus)`);
+      ORDER BY count(*) OVER (PARTITION BY network) DESC, seq LIMIT +@surplus)`);
   const HEAD =
     'SELECT seq, box, kind, recipient, sender, remote_address, message_seq, size, received_at FROM kept_mail';
   const list = db.prepare<[number], KeptMailHead>(`${HEAD} ORDER BY seq DESC LIMIT +?`);
@@ -72,7 +72,7 @@ export function keptMailTable(db: Database) {
       const surplus = (count.get(box) ?? 0) - MAX_MAILS_PER_BOX;
       if (surplus > 0) drop.run({ box, surplus });
     },
-    /** Newest first; of all boxes with null. */
+    /** Newest first, of one box or of all boxes (null). */
     list: (box: Box | null, limit: number): KeptMailHead[] =>
       box === null ? list.all(limit) : listBox.all(box, limit),
     get: (seq: number): KeptMailRow | null => get.get(seq) ?? null,

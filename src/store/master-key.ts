@@ -16,6 +16,7 @@ import { type Random, systemRandom } from '../core/random.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
 import { prepareDataDir } from './database.ts';
 import { openingFault, StoreFault } from './failure.ts';
+import { syncPath } from './migrate/files.ts';
 import type { Tables } from './tables.ts';
 import type { Writer } from './writer.ts';
 
@@ -41,7 +42,7 @@ export function loadMasterKey(file: string, random: Random, credentialsDirectory
   }
 }
 
-/** Reads a key for a test; throws StoreFault when the file does not hold a key. */
+/** Reads the key in `file`, whatever its permissions, to compare it with a backup. Throws StoreFault when it is not a key. */
 export function readMasterKey(file: string): Buffer {
   try {
     return readKeyFile(file, true);
@@ -87,8 +88,8 @@ export interface SealDeps {
 }
 
 /**
- * Opens the seal of a database: loads its key, and creates one only for a database that has none yet. Throws StoreFault
- * when the key file is missing or belongs to another database: secrets sealed with it could not be read later.
+ * Opens the seal of a database: loads its key, and creates one only for a database that has no key yet. Throws StoreFault
+ * when the key file is missing or belongs to another database: its secrets could not be read.
  */
 export async function openSeal(deps: SealDeps): Promise<Seal> {
   const { file, random, tables, writer } = deps;
@@ -108,7 +109,7 @@ export async function openSeal(deps: SealDeps): Promise<Seal> {
   return seal;
 }
 
-/** Throws StoreFault when a directory of the path may not be entered: the file is then not known to be missing. */
+/** Throws StoreFault when a directory of the path may not be entered: it is then unknown whether the file exists. */
 function exists(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined;
@@ -134,7 +135,7 @@ function createKeyFile(file: string, random: Random): void {
       closeSync(fd);
     }
     linkIfAbsent(temporary, file);
-    flushDirectory(dir);
+    syncPath(dir);
   } catch (error) {
     throw openingFault(`data.masterKeyFile ${file}`, error);
   } finally {
@@ -148,14 +149,5 @@ function linkIfAbsent(from: string, to: string): void {
   } catch (error) {
     const taken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
     if (!taken) throw error;
-  }
-}
-
-function flushDirectory(dir: string): void {
-  const fd = openSync(dir, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }

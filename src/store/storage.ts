@@ -46,11 +46,11 @@ export interface StorageDeps {
   clock: Clock;
   /** Called with the messages that a commit has counted, when it is on disk. */
   onCounted(counted: readonly CountedMessages[]): void;
-  /** The account's turn on the event loop, for what follows a read. */
+  /** Resolves at the account's turn on the event loop; awaited before the result of a read is returned. */
   turn: NonNullable<ReaderPoolOptions['turn']>;
   /** Background steps of migrations, in the order in which they run. */
   steps: readonly BackgroundStep[];
-  /** Another daemon has taken over this database: the process must exit without sending anything more. */
+  /** Called when another daemon has taken over this database: the process must exit and send nothing more. */
   onSuperseded(error: Superseded): void;
 }
 
@@ -136,12 +136,12 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
       },
     });
     closeSteps.push(() => writer.close());
-    const started = await writer.run((units) => {
-      units.queue.freeLeases();
-      units.contacts.configureIndex();
-      settle(units, location);
-      units.settings.raiseGeneration(options.minGeneration);
-      return instanceIn(units);
+    const started = await writer.run((all) => {
+      all.queue.freeLeases();
+      all.contacts.configureIndex();
+      settle(all, location);
+      all.settings.raiseGeneration(options.minGeneration);
+      return instanceIn(all);
     });
     if (started === null) throw new Error('the database has no instance id');
     generation = started.generation;
@@ -174,14 +174,14 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
 
 export interface LogReliefDeps {
   pool: Pick<ReaderPool, 'pause'>;
-  /** Of the writer. */
+  /** `Writer.checkpoint`. */
   checkpoint(): Promise<void>;
 }
 
 /**
- * Returns what to call after an incomplete checkpoint. SQLite restarts the write-ahead log only when a checkpoint finds
- * no reader in it, so overlapping long reads would let it grow without bound. Therefore no further read starts until
- * the reads in progress have ended and another checkpoint has run.
+ * Returns the function to call after an incomplete checkpoint. SQLite restarts the write-ahead log only when a checkpoint
+ * finds no reader in it, so overlapping long reads would let it grow without bound. Therefore no further read starts
+ * until the reads in progress have ended and another checkpoint has run.
  */
 export function createLogRelief(deps: LogReliefDeps): () => void {
   let isRunning = false;

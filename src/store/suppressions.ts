@@ -83,7 +83,7 @@ export function suppressionTable(db: Database) {
     db,
   );
   return {
-    /** Returns false when the recipient has this suppression already: the first one stays. */
+    /** Returns false when the recipient has this suppression already, which does not change. */
     add: (row: NewSuppression): boolean => {
       // A message of an erased person has the identifier instead of the address.
       const email = row.email === row.recipient_hash ? null : row.email;
@@ -128,7 +128,7 @@ interface IndexRange {
   values: Pick<SuppressionFilter, 'stream' | 'reason'>;
 }
 
-/** One index answers stream and reason. For one of them alone it is read once for each value of the other. */
+/** One index answers stream and reason. For a filter with only one of them, it is read once for each value of the other. */
 function rangesOf({ recipientHash, stream, reason }: SuppressionFilter): IndexRange[] {
   if (recipientHash !== undefined) {
     const where = ['account_id = @accountId', 'recipient_hash = @recipientHash'];

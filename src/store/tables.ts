@@ -53,9 +53,9 @@ import { webhookDeliveryTable } from './webhook-deliveries.ts';
 import { webhookTable } from './webhooks.ts';
 
 /**
- * All tables over one connection. They may be read at any time: writes happen only inside the writer's groups, which run
- * synchronously, so that no read sees a part of a group. The statements of a table are prepared at its first use: a
- * command or a thread uses few tables, and preparing all takes 6 ms.
+ * All tables of one connection. They may be read at any time: the writer runs each group synchronously, so that no read
+ * sees a part of it. The statements of a table are prepared at its first use: a command or a thread uses few tables, and
+ * preparing all takes 6 ms.
  */
 export function createTables(db: Database) {
   return lazily({

@@ -16,7 +16,7 @@ export interface WebhookDeliveryRow {
   event_seq: number;
   delivery_id: string;
   state: WebhookDeliveryState;
-  /** All calls. */
+  /** Number of all calls. */
   attempts: number;
   /** Failed calls since the schedule began, which determine the next wait. */
   failures: number;
@@ -41,7 +41,7 @@ export interface WebhookDeliveryFilter {
   limit: number;
 }
 
-/** An event of an account with the state of its delivery to a webhook; null: there is no delivery. */
+/** An event of an account. `state`: that of its delivery to a webhook; null: there is no delivery. */
 export interface ReplayCandidate {
   event_seq: number;
   kind: string;
@@ -175,13 +175,13 @@ export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS
       const found = byId.get(deliveryId, webhook);
       return found === undefined ? null : toListed(found);
     },
-    /** The next webhook after this number with a ready delivery, active or not; null: no more. */
+    /** The next webhook after this number with a ready delivery, active or not; null: there are no more. */
     nextWithReady: (after: number): number | null => nextWithReady.get(after) ?? null,
     /** Ready deliveries of a webhook in the order of the events. */
     ready: (webhook: number, limit: number): WebhookDeliveryRow[] => ready.all(webhook, limit),
     /** Makes due deliveries ready; returns how many, at most `limit`. */
     promote: (now: number, limit: number): number => promote.run(now, limit).changes,
-    /** When the next waiting delivery becomes due; null when none waits. */
+    /** When the next waiting delivery becomes due; null: none is waiting. */
     nextDue: (): number | null => nextDue.get() ?? null,
     record: (outcome: Outcome): void => {
       record.run(outcome);

@@ -87,7 +87,7 @@ export function webhookTable(db: Database) {
     byNumber: (number: number): WebhookRow | null => byNumber.get(number) ?? null,
     /** Oldest first, active or not. */
     list: (accountId: string): WebhookRow[] => list.all(accountId),
-    /** Of all accounts: first those that the daemon deactivated, then those that have failed for the longest time. */
+    /** Failing webhooks of all accounts: deactivated ones first, then those that have failed for the longest time. */
     failing: (limit: number): WebhookRow[] => failing.all(limit),
     /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
     remove: (number: number): void => {
@@ -106,7 +106,7 @@ export function webhookTable(db: Database) {
     },
     /** The secrets that sign at this time, the current one first. */
     secrets: (number: number, now: number): WebhookSecretRow[] => secrets.all(number, now),
-    /** Lets the current secret sign until `until` and deletes expired ones. */
+    /** Sets the expiry of the current secret to `until`, and deletes expired secrets. */
     retireSecret: (number: number, until: number, now: number): void => {
       retireSecret.run(until, number);
       removeExpired.run(number, now);

@@ -11,17 +11,17 @@ import type { LogRequest, LogResult, LogThreadData } from './flush-thread.ts';
  * consistent at any moment (https://sqlite.org/wal.html, "Performance Considerations"). A commit is on disk when
  * the `flush` that began after it has ended.
  *
- * The flush runs in a separate thread. In libuv's pool, which has four threads for everything, it would wait behind key
- * generation, file access and other work. Checkpoints run in a second thread; SQLite
- * would otherwise run them inside a COMMIT, with two flushes and thousands of page copies on the event loop.
+ * The flush runs in a separate thread. In libuv's pool of four threads it would wait behind key generation, file access
+ * and other work. Checkpoints run in a second thread; SQLite would otherwise run them inside a COMMIT, with two flushes
+ * and thousands of page copies on the event loop.
  *
- * A checkpoint has two parts. The first copies the log while commits go on, which takes as long as the disk needs for
- * pages all over the file. The second copies what was committed meanwhile and needs a pause of the writer, because a
- * log that grows during each checkpoint would never restart. The pause is short, as little is left to copy.
+ * A checkpoint has two parts. The first copies the log while commits continue, which takes as long as the disk needs for
+ * pages all over the file. The second copies the frames that were committed meanwhile and requires a pause of the writer,
+ * because a log that grows during each checkpoint would never restart. The pause is short, as little is left to copy.
  *
- * One flush remains inside COMMIT: SQLite flushes the header of a log that restarts, so that older frames are not taken
- * for new ones after a power failure. Therefore a checkpoint is due at MAX_FRAMES and not at SQLite's 1000 pages: on a
- * busy disk that flush takes as long as any other.
+ * One flush remains inside COMMIT: SQLite flushes the header of a log that restarts, so that older frames are not mistaken
+ * for new ones after a power failure. On a busy disk that flush takes as long as any other. Therefore a checkpoint is due
+ * at MAX_FRAMES, not at SQLite's 1000 pages.
  */
 export interface WriteAheadLog {
   /** Rejects when the disk reports an error, or when it is unknown whether the log is on disk. One at a time. */
@@ -43,7 +43,7 @@ export interface WriteAheadLogOptions {
   script?: URL | undefined;
 }
 
-/** The threads allocate hardly any memory in JavaScript. */
+/** The threads allocate little memory in JavaScript. */
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
 /** Frames, of a page each, at which a checkpoint is due: 16 MB. */
 export const MAX_FRAMES = 4000;
@@ -52,13 +52,13 @@ export const MAX_FRAMES = 4000;
 export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = {}): WriteAheadLog {
   db.exec('PRAGMA synchronous = NORMAL');
   db.exec('PRAGMA wal_autocheckpoint = 0');
-  // SQLite's POSIX locks are on the other two files: closing this descriptor drops none of them.
-  // SQLite names the log after the file that a symbolic link leads to.
+  // SQLite's POSIX locks are on the other two files: closing this descriptor drops none of them. The log is named after the
+  // target of a symbolic link.
   const fd = openSync(`${realpathSync(db.name)}-wal`, 'r');
   const data: LogThreadData = { fd, file: db.name };
   const script = options.script ?? new URL('./flush-thread.js', import.meta.url);
   const flusher = startThread(script, data, 'the WAL flush thread');
-  /** Null: not started yet. When it ends unexpectedly nothing is lost: the next checkpoint starts another one. */
+  /** Null: not started yet. Nothing is lost when it ends unexpectedly: the next checkpoint starts another one. */
   let copier: LogThread | null = null;
   /** Frames in the log at which the next checkpoint is due. */
   let dueAt = MAX_FRAMES;
@@ -90,7 +90,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     await part?.ended;
     firstPart = null;
     isOverdue = false;
-    // A checkpoint that fails is not repeated before the log has grown.
+    // A failed checkpoint is not repeated before the log has grown.
     const failedAt = dueAt;
     dueAt += MAX_FRAMES;
     if (part?.error) throw part.error;
@@ -119,7 +119,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
 }
 
 interface LogThread {
-  /** One request at a time. Rejects when it failed, and always after the thread has ended or a flush has failed. */
+  /** One request at a time. Rejects when it fails, and always after the thread has ended or a flush has failed. */
   request(request: LogRequest): Promise<LogResult>;
   isBroken(): boolean;
   close(): Promise<void>;
@@ -129,7 +129,7 @@ function startThread(script: URL, data: LogThreadData, name: string): LogThread 
   const thread = new Worker(script, { workerData: data, resourceLimits: THREAD_LIMITS });
   let pending: { request: LogRequest; resolve(result: LogResult): void; reject(error: Error): void } | null =
     null;
-  /** Set: every request rejects, because the result of the last flush is unknown. */
+  /** Not null: every request rejects with it, because the result of the last flush is unknown. */
   let broken: Error | null = null;
 
   function fail(error: Error): void {

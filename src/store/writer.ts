@@ -28,7 +28,7 @@ export interface Writer {
    * what they read to a client wait for it. Rejects when the flush fails.
    */
   settled(): Promise<void>;
-  /** Whether many units wait: work that can be done later delays its next unit. */
+  /** Whether many units wait: work that is not urgent should delay its next unit. */
   isCrowded(): boolean;
   /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
   checkpoint(): Promise<void>;
@@ -64,18 +64,18 @@ export interface WriterOptions {
   /** Flushes a commit to disk without blocking the event loop; default: the commit itself flushes. */
   log?: WriteAheadLog;
   /**
-   * The flush failed, so that it is unknown which commits are on disk, or the database was taken over. All waiting units
-   * are rejected and no more are accepted; the process must exit, and the next one reads the disk.
+   * Called when a flush failed, so that it is unknown which commits are on disk, or the database was taken over. All
+   * waiting units are rejected and no more are accepted; the process must exit, and the next one reads the disk.
    */
   onLost?(error: unknown): void;
   /**
-   * Called in each transaction before its first unit: the error if another daemon has taken over the database. No unit is
-   * run then or later, and `onLost` is called.
+   * Called in each transaction before its first unit. Returns the error if another daemon has taken over the database: no
+   * unit is run then or later, and `onLost` is called.
    */
   superseded?(): Error | null;
-  /** A checkpoint failed. Nothing is lost; it is tried again when the log has grown. */
+  /** Called when a checkpoint failed. Nothing is lost; it is tried again when the log has grown. */
   onCheckpointFailed?(error: unknown): void;
-  /** Readers still needed a part of the log: it grows until a checkpoint finds none. */
+  /** Called when readers still needed a part of the log: it grows until a checkpoint finds no reader. */
   onCheckpointIncomplete?(): void;
   /** How long a unit waits for a lock that another process holds. */
   lockWaitMs?: number;
@@ -96,8 +96,8 @@ export interface CommitTimes {
 /** Units of work in one commit: bounds how long a unit waits for others. */
 const MAX_GROUP_UNITS = 64;
 /**
- * After this time no further unit begins, because some write megabytes: the rest goes into the next commit. Where many
- * units wait, time in which the process did not run does not count.
+ * After this time no further unit of a commit begins, because some units write megabytes. Where many units wait, time in
+ * which the process did not run is not counted: groups shortened by it would cost many more commits.
  */
 const MAX_GROUP_MS = 10;
 /** From this many waiting units on, the writer is crowded. */
@@ -187,7 +187,6 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return unit;
   }
 
-  /** Whether so many units wait that groups shortened by interruptions of the process would cost many more commits. */
   function isCrowded(): boolean {
     let units = 0;
     for (const { length } of waiting.values()) {
@@ -256,10 +255,11 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     if (counted.length > 0) options.onCounted?.(counted);
   }
 
-  /** Rejects the units that wait, and accepts no more. */
+  /** Rejects the units that wait, ends requests for checkpoints, and accepts no more. */
   function lose(error: unknown): void {
     closed = true;
     for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
+    for (const resolve of checkpointRequests.splice(0)) resolve();
     options.onLost?.(error);
   }
 
@@ -330,7 +330,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
 
 /**
  * Returns a function that returns whether MAX_GROUP_MS have passed, by the clock and, if `withCpu`, in CPU time of the
- * process. Reading the CPU time costs as much as a unit, as the system adds up all threads.
+ * process. Reading the CPU time costs as much as a unit: the system adds up that of all threads.
  */
 function stopwatch(withCpu: boolean): () => boolean {
   const end = performance.now() + MAX_GROUP_MS;

@@ -100,7 +100,7 @@ export async function cancelImport(
   const portions = createPortions({ writer, share: accountId });
   await portions.run(
     (all, limit) => {
-      const rows = all.importedRecords.removeSome(accountId, limit);
+      const rows = all.importedRecords.removeSome(all, accountId, limit);
       return { rows, isDone: rows === 0 };
     },
     ({ rows }) => {

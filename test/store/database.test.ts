@@ -8,7 +8,19 @@ import { messageTable } from '../../src/store/messages/messages.ts';
 import { schemaOf } from '../support/schema.ts';
 import { temporaryDir } from '../support/store.ts';
 
+const SOURCES = new URL('../../src/', import.meta.url);
+
 describe('the database', () => {
+  it('is opened by one module only, which references all objects of better-sqlite3', () => {
+    const creates = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter(
+      (file) =>
+        file.endsWith('.ts') &&
+        /new Sqlite\(|\.(?:iterate|pragma)\(/.test(readFileSync(new URL(file, SOURCES), 'utf8')),
+    );
+    // The objects of the flush thread are variables of its module.
+    expect(creates.toSorted()).toEqual(['store/connection.ts', 'store/flush-thread.ts']);
+  });
+
   it('has the schema of schema.sql', () => {
     const dir = temporaryDir();
     openDatabase(dir).close();
@@ -48,7 +60,7 @@ describe('the database', () => {
   });
 
   it.each([
-    ['nobody can make', '/proc/postrider/data', /data\.dir \/proc\/postrider\/data cannot be used: ENOENT/],
+    ['cannot be created', '/proc/postrider/data', /data\.dir \/proc\/postrider\/data cannot be used: ENOENT/],
     ['is a file', '/dev/null/data', /data\.dir \/dev\/null\/data cannot be used: ENOTDIR/],
   ])('throws StoreFault for a directory that %s', (_, dir, words) => {
     expect(() => openDatabase(dir)).toThrow(words);

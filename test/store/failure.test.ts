@@ -63,7 +63,7 @@ describe('opening a database', () => {
   });
 });
 
-/** Overwrites the schema's page of a new database, but for its header. */
+/** Overwrites the page of the schema of a new database, except for its header. */
 function damage(file: string): void {
   const dir = mkdtempSync(`${file}-`);
   openDatabase(dir).close();

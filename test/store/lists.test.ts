@@ -43,7 +43,7 @@ function seeded(count = 60) {
       job_id: n % 3 === 0 ? `job_${account}` : null,
       recipient: PEOPLE[n % 5] ?? PEOPLE[0],
       from_address: n % 8 === 0 ? 'Billing@example.com' : 'shop@example.com',
-      // Requests wait for each other: dates are not quite in the order of the numbers.
+      // As when requests wait for each other: dates are not in the order of the numbers.
       created_at: clock.now() - (n % 3) * 10_000,
     });
     const status: MessageStatus = STATUSES[n % STATUSES.length] ?? 'queued';
@@ -80,7 +80,7 @@ function allPages<Row>(page: (seq: number | null) => ScanPage<Row>): { rows: Row
     rows.push(...found.rows);
     // Not `expect`, which would take longer than reading the pages.
     if (found.rows.length > LIMIT) throw new Error(`a page has ${found.rows.length} rows`);
-    // A feed names its end as long as a page holds anything.
+    // A feed returns a `nextSeq` with every page that has rows.
     if (found.nextSeq === null || pages > 200) return { rows };
     if (found.nextSeq === next) throw new Error(`the next page begins at ${next} again`);
     next = found.nextSeq;

@@ -359,7 +359,7 @@ CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
   -- Columns before the body, which can be megabytes long.
   created_at INTEGER NOT NULL,
-  size       INTEGER,              -- octets of the JSON; null: octet_length(body)
+  size       INTEGER,              -- bytes of the JSON; null: octet_length(body)
   -- Not null: the content is the part of one copy, the rest is in shared_contents, and size is that of both parts.
   shared_id  INTEGER,
   body       ANY NOT NULL          -- mail/stored-content.ts
@@ -469,7 +469,7 @@ CREATE TABLE egress_counts (
   -- Attempts that a server of the provider answered.
   transactional INTEGER NOT NULL,
   marketing     INTEGER NOT NULL,
-  -- What they led to; recipients that do not exist are in none of these.
+  -- Results of these attempts; an attempt for a recipient that does not exist is in none of them.
   delivered     INTEGER NOT NULL,
   throttled     INTEGER NOT NULL,
   refused       INTEGER NOT NULL,
@@ -576,7 +576,7 @@ CREATE TABLE message_counts (
 
 CREATE TABLE messages (
   seq                INTEGER PRIMARY KEY AUTOINCREMENT,
-  -- Keys are octets (store/rows/row-keys), or text without the usual shape.
+  -- Keys are bytes (store/rows/row-keys), or text without the usual shape.
   message_key        ANY NOT NULL UNIQUE,
   -- Numbers (store/rows/id-numbers), or the id of a resource that was deleted before numbers existed.
   account            ANY NOT NULL,
@@ -591,7 +591,7 @@ CREATE TABLE messages (
   recipient_key      ANY NOT NULL,                                                 -- the MD5 of email_<md5>
   role_code          INTEGER NOT NULL CHECK (role_code IN (0, 1, 2)),             -- to, cc, bcc
   subject            TEXT NOT NULL,
-  -- queued, sending, delivered, deferred, bounced, failed, complained, cancelled; one octet each
+  -- queued, sending, delivered, deferred, bounced, failed, complained, cancelled; one byte each
   status_code        INTEGER NOT NULL CHECK (status_code BETWEEN 2 AND 9),
   attempts           INTEGER NOT NULL DEFAULT 0,
   simulated          INTEGER NOT NULL CHECK (simulated IN (0, 1)),
@@ -672,7 +672,7 @@ CREATE TABLE shared_contents (
   digest       BLOB NOT NULL,      -- of the body, SHA-256
   created_at   INTEGER NOT NULL,
   copies       INTEGER NOT NULL,   -- rows of `contents` that refer to it
-  size         INTEGER NOT NULL,   -- octets of the JSON
+  size         INTEGER NOT NULL,   -- bytes of the JSON
   body         ANY NOT NULL,
   UNIQUE (campaign_seq, digest)
 ) STRICT;

@@ -103,10 +103,10 @@ describe('deliveries', () => {
   });
 
   it.each([
-    ['waiting, go on in their schedule', 'waiting', 3],
-    ['failed, begin their schedule again', 'failed', 0],
-    ['succeeded, begin their schedule again', 'succeeded', 0],
-  ])('that `makeReady` makes ready and that were %s', (_, state, failures) => {
+    ['waiting: continue their schedule', 'waiting', 3],
+    ['failed: begin their schedule again', 'failed', 0],
+    ['succeeded: begin their schedule again', 'succeeded', 0],
+  ])('that are made ready and were %s', (_, state, failures) => {
     const store = startStore();
     const webhook = addWebhook(store);
     const event = addEvent(store, [webhook]);
@@ -198,7 +198,7 @@ describe('the first event at a time', () => {
       store.clock.advance(MINUTE);
       return seq;
     });
-    // Holes, as a purge and a rollback leave them.
+    // A gap, as after a purge or a rollback.
     store.db.prepare('DELETE FROM events WHERE seq = ?').run(seqs[5]);
     const expected = seqs[index] ?? (seqs[9] ?? 0) + 1;
     expect(store.tables.events.firstSeqAt(start + minutes * MINUTE)).toBe(expected);
@@ -210,7 +210,7 @@ describe('the first event at a time', () => {
 });
 
 describe('secrets', () => {
-  it('sign until their time is over, the current one first', () => {
+  it('sign until they expire, the current one first', () => {
     const store = startStore();
     const { webhooks } = store.tables;
     const now = store.clock.now();

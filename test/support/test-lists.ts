@@ -59,12 +59,14 @@ export const COMPONENT: readonly string[] = [
   'cli/locations.test.ts',
   'mail/dkim.test.ts',
   'packaging/manual.test.ts',
+  'store/maintenance/integrity.test.ts',
   'store/maintenance/slack.test.ts',
   'store/migrate/oldest-schema.test.ts',
   'store/migrate/rebuild.test.ts',
   // Threads that exceed their limits, and a server with the threads behind it.
   'smtp/parser/mail-parser.test.ts',
   'smtp/submission/submission.test.ts',
+  'store/backup/copy.test.ts',
   'store/readers/pool.test.ts',
   // All combinations: of filters of lists, of damages of messages, of schemas and tables.
   'mail/incoming/hostile.test.ts',

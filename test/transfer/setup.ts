@@ -84,7 +84,7 @@ export async function startEmpty(key = 2, options: InstallationOptions = {}): Pr
 
 async function removeAccount({ writer }: Installation): Promise<void> {
   for (let left = 1; left > 0; )
-    left = await writer.run((all) => all.importedRecords.removeSome(ACCOUNT, 1000));
+    left = await writer.run((all) => all.importedRecords.removeSome(all, ACCOUNT, 1000));
 }
 
 /** An installation whose account has rows in every table that is exported. Returns a message that was sent. */

@@ -4,7 +4,8 @@ import { describeDatabase, sealCopy } from './content.ts';
 import type { TaskResult } from './copy.ts';
 import { createThrottle, serveTasks } from './thread.ts';
 
-/** The program of the thread that reads files which no process uses, see copy.ts. */
+/* The program of the thread that reads files which no process uses, see copy.ts. */
+
 const CHUNK_BYTES = 2 ** 20;
 
 serveTasks(({ kind, file }): TaskResult => {
@@ -21,13 +22,13 @@ function hash(file: string): string {
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     const total = fstatSync(fd).size;
     const throttle = createThrottle();
-    let done = 0;
-    for (let read = -1; read !== 0; done += Math.max(0, read)) {
-      read = readSync(fd, chunk, 0, chunk.length, done);
-      digest.update(chunk.subarray(0, read));
-      throttle({ done, total, logGrowth: 0 }, false);
+    for (let done = 0; ; ) {
+      const bytesRead = readSync(fd, chunk, 0, chunk.length, done);
+      if (bytesRead === 0) return digest.digest('hex');
+      digest.update(chunk.subarray(0, bytesRead));
+      done += bytesRead;
+      throttle({ done, total, logGrowth: 0 });
     }
-    return digest.digest('hex');
   } finally {
     closeSync(fd);
   }

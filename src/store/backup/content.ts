@@ -4,7 +4,7 @@ import { FINGERPRINT } from '../master-key.ts';
 import { knownMigrations, newestOf } from '../migrate/migrations.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 import { settingsTable } from '../settings.ts';
-import { COPY, GENERATION, INSTANCE } from './identity.ts';
+import { GENERATION, INSTANCE, isCopy, markAsCopy } from './identity.ts';
 
 /** What a database file contains, for the manifest of a backup. */
 export interface DatabaseContent {
@@ -12,9 +12,9 @@ export interface DatabaseContent {
   schema: number;
   instanceId: string | null;
   generation: number;
-  /** Whether no daemon may start on it before it is restored. */
+  /** Whether it is a copy, on which no daemon may start before a restore. */
   isCopy: boolean;
-  /** Of the master key, in hexadecimal; null: no secret was sealed yet. */
+  /** Fingerprint of the master key, in hexadecimal; null: no secret was sealed yet. */
   keyFingerprint: string | null;
   /** Null when the schema is not that of this program. */
   counts: ContentCounts | null;
@@ -55,7 +55,7 @@ export function describeDatabase(file: string, { check }: { check: boolean }): D
       schema,
       instanceId: settings.get(INSTANCE),
       generation: Number(settings.get(GENERATION) ?? 0),
-      isCopy: settings.get(COPY) !== null,
+      isCopy: isCopy({ settings }),
       keyFingerprint: settings.get(FINGERPRINT),
       counts: schema === newestOf(knownMigrations()) ? countsOf(db) : null,
       sealed: check && (damage?.length ?? 0) === 0 ? sealedSample(db) : null,
@@ -67,14 +67,14 @@ export function describeDatabase(file: string, { check }: { check: boolean }): D
 }
 
 /**
- * Makes the file that the backup API has written a backup: a single file without a write-ahead log, on which no daemon
- * starts. Returns its content.
+ * Completes the file that SQLite's backup API has written: a single file without a write-ahead log, marked as a copy on
+ * which no daemon starts. Returns its content.
  */
 export function sealCopy(file: string): DatabaseContent {
   const db = openConnection(file, { fileMustExist: true });
   try {
     db.exec('PRAGMA journal_mode = DELETE');
-    settingsTable(db).put(COPY, 'not restored');
+    markAsCopy({ settings: settingsTable(db) });
   } finally {
     db.close();
   }

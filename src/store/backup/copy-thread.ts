@@ -3,7 +3,7 @@ import { openConnection, readNumber } from '../connection.ts';
 import type { CopyTask } from './copy.ts';
 import { createThrottle, serveTasks } from './thread.ts';
 
-/**
+/*
  * The program of a thread that copies a database in use, see copy.ts. The thread ends after the copy, before the object
  * of SQLite's backup API can be collected (see connection.ts).
  */
@@ -15,8 +15,8 @@ const STEP_PAGES = 256;
  * write-ahead log, and with them every response.
  */
 const FLUSH_BYTES = 8 * 2 ** 20;
-/** From this share of `maxLogBytes` on the copy is not throttled. */
-const HURRY_SHARE = 1 / 4;
+/** Growth of the write-ahead log, as a share of `maxLogBytes`, above which the copy is not throttled. */
+const UNTHROTTLED_SHARE = 1 / 4;
 /** How long opening waits for a lock of another process. */
 const LOCK_TIMEOUT_MS = 5000;
 
@@ -52,7 +52,8 @@ async function copy({ file, to, maxLogBytes }: CopyTask): Promise<void> {
           fdatasyncSync(copied);
           flushed = done;
         }
-        throttle({ done, total: totalPages * pageBytes, logGrowth }, logGrowth > maxLogBytes * HURRY_SHARE);
+        const isThrottled = logGrowth <= maxLogBytes * UNTHROTTLED_SHARE;
+        throttle({ done, total: totalPages * pageBytes, logGrowth }, isThrottled);
         return STEP_PAGES;
       },
     });

@@ -4,8 +4,8 @@ import type { DatabaseContent } from './content.ts';
 
 /**
  * Long work on whole files, in threads with a low priority: the calling thread is never blocked. A database in use is
- * read through a connection of the thread only: closing a plain descriptor would release the locks that SQLite has on
- * the file in this process.
+ * read through an SQLite connection only: closing a plain descriptor would release the locks that SQLite has on the file
+ * in this process.
  */
 export interface Copier {
   /** Copies the state of a database that may be in use. `to` must not exist; it is removed when the copy fails. */
@@ -14,14 +14,14 @@ export interface Copier {
   seal(file: string): Promise<DatabaseContent>;
   /** Reads the content of a database that no process uses, and checks its integrity. */
   check(file: string): Promise<DatabaseContent>;
-  /** SHA-256 of a file that is no database in use, in hexadecimal. */
+  /** SHA-256, in hexadecimal, of a file that is not a database in use. */
   hash(file: string): Promise<string>;
   /** Ends the threads. */
   close(): Promise<void>;
 }
 
 export interface CopierOptions {
-  /** Rate of reads. */
+  /** Maximum rate of reads. */
   bytesPerSecond: number;
   /** Called about ten times per second. */
   onProgress?(kind: TaskKind, progress: TaskProgress): void;
@@ -83,7 +83,7 @@ export function createCopier(options: CopierOptions): Copier {
   };
   const { bytesPerSecond } = options;
   const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  /** Started with the first task that needs it. */
+  /** Started with the first task that needs it, and again if it has ended. */
   let checker: Worker | null = null;
 
   function start(program: URL): Worker {
@@ -125,8 +125,14 @@ export function createCopier(options: CopierOptions): Copier {
   }
 
   async function check(kind: CheckTask['kind'], file: string): Promise<TaskResult> {
-    checker ??= start(programs.check);
-    return run(checker, { kind, file });
+    const thread = checker ?? start(programs.check);
+    if (checker === null) {
+      checker = thread;
+      thread.once('exit', () => {
+        checker = null;
+      });
+    }
+    return run(thread, { kind, file });
   }
 
   const content = async (kind: 'seal' | 'check', file: string) => {

@@ -7,7 +7,7 @@ import type { Tables } from '../tables.ts';
 
 /**
  * Which installation a database belongs to, and whether it is in its own data directory. A daemon that starts on a copy
- * sends again what the original has sent since. Therefore a copy must be restored first:
+ * would send again what the original has sent since. Therefore a copy must be restored first:
  *
  * - The database and the file `location` in the data directory contain the same random id. A database that was copied
  *   into another directory does not find its id there.
@@ -26,7 +26,7 @@ export const LOCATION_FILE = 'location';
 export const INSTANCE = 'instance-id';
 const LOCATION = 'location';
 export const GENERATION = 'generation';
-export const COPY = 'copy';
+const COPY = 'copy';
 
 /** Null: no daemon has started on this database. */
 export function instanceIn({ settings }: Tables): Instance | null {
@@ -35,12 +35,12 @@ export function instanceIn({ settings }: Tables): Instance | null {
 }
 
 /** In a unit of work: marks the database as a copy that no daemon may start on. */
-export function markAsCopy({ settings }: Tables): void {
+export function markAsCopy({ settings }: Pick<Tables, 'settings'>): void {
   settings.put(COPY, 'not restored');
 }
 
 /** Whether the database is a copy on which `restore` has not been completed. */
-export function isCopy({ settings }: Tables): boolean {
+export function isCopy({ settings }: Pick<Tables, 'settings'>): boolean {
   return settings.get(COPY) !== null;
 }
 
@@ -88,10 +88,10 @@ function writeLocation(dir: string): string {
   const file = join(dir, LOCATION_FILE);
   const location = randomUUID();
   try {
-    const aside = `${file}.new`;
-    writeFileSync(aside, `${location}\n`, { mode: 0o600 });
-    syncPath(aside);
-    renameSync(aside, file);
+    const temporary = `${file}.new`;
+    writeFileSync(temporary, `${location}\n`, { mode: 0o600 });
+    syncPath(temporary);
+    renameSync(temporary, file);
     syncPath(dir);
     return location;
   } catch (error) {

@@ -4,8 +4,8 @@ import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 
 /**
- * What a restored database holds: messages and webhook deliveries that were not finished at the time of the backup. The
- * original may have sent them afterwards, so that they wait for the operator. They are held by their due time
+ * Messages and webhook deliveries that were not finished at the time of the backup are held after a restore, until the
+ * operator releases or drops them: the original may have sent them afterwards. Their due time holds them
  * (`HELD_BY_RESTORE`); the state that callers see does not change.
  */
 export interface HeldGroup {
@@ -15,11 +15,11 @@ export interface HeldGroup {
   /** Epoch ms at which the oldest and the newest message were accepted. */
   oldest: number;
   newest: number;
-  /** The first time at which one of them expires. */
+  /** The earliest expiry of these messages, epoch ms. */
   expires: number;
 }
 
-/** Which held messages; all conditions that are set must hold. */
+/** Selects held messages that meet all conditions which are set. */
 export interface HeldFilter {
   accountId?: string;
   domainId?: string;
@@ -35,7 +35,7 @@ export interface HeldWebhook {
   oldest: number;
 }
 
-/** A step over many rows: `next` is null when there are no more. */
+/** A step over many rows. `next`: the last message of the step; null: there are no more. */
 export interface HoldStep {
   changed: number;
   next: number | null;
@@ -58,7 +58,7 @@ export function restoreHoldTable(db: Database) {
       'SELECT max(seq) FROM (SELECT seq FROM queue WHERE seq > ? ORDER BY seq LIMIT +?)',
     )
     .pluck();
-  const backInQueue = db.prepare<[number, number]>(`
+  const resetStatus = db.prepare<[number, number]>(`
     UPDATE messages SET status_code = CASE attempts WHEN 0 THEN ${STATUS_CODES.sql('queued')} ELSE ${STATUS_CODES.sql('deferred')} END
     WHERE status_code = ${STATUS_CODES.sql('sending')} AND seq IN (SELECT seq FROM queue WHERE seq > ? AND seq <= ?)`);
   const hold = db.prepare<[number, number]>(
@@ -169,7 +169,7 @@ export function restoreHoldTable(db: Database) {
     holdMessages: (after: number, limit: number): HoldStep => {
       const end = queueEnd.get(after, limit) ?? null;
       if (end === null) return { changed: 0, next: null };
-      backInQueue.run(after, end);
+      resetStatus.run(after, end);
       return { changed: hold.run(after, end).changes, next: end };
     },
     /** Holds deliveries that are not finished; returns how many, at most `2 * limit`. */
@@ -187,7 +187,7 @@ export function restoreHoldTable(db: Database) {
       for (const table of ['messages', 'events']) beginNumbers.run({ table });
       skipNumbers.run();
     },
-    /** Held messages by account and sending domain, the most first. */
+    /** Held messages by account and sending domain, the largest group first. */
     groups: (): HeldGroup[] =>
       groups.all().map(({ account: accountNumber, domain: domainNumber, ...group }) => ({
         account_id: account.id(accountNumber),
@@ -197,10 +197,10 @@ export function restoreHoldTable(db: Database) {
     /** The number of held messages, counted up to `limit`. */
     count: (limit: number): number => count.get(limit) ?? 0,
     countMatching: (filter: HeldFilter): number => countMatching.get(stored(filter)) ?? 0,
-    /** Held messages that match, from the one after `afterSeq` on. */
+    /** Held messages that match, at most `limit`, beginning after `afterSeq`. */
     matching: (filter: HeldFilter, afterSeq: number, limit: number): number[] =>
       matching.all({ ...stored(filter), afterSeq, limit }),
-    /** Those of the next `limit` held messages that have expired; `next`: where to continue, null at the end. */
+    /** Expired messages among the next `limit` held ones; `next`: the last that was examined, null at the end. */
     expired: (afterSeq: number, limit: number, now: number): { seqs: number[]; next: number | null } => ({
       seqs: expired.all(afterSeq, limit, now),
       next: heldEnd.get(afterSeq, limit) ?? null,
@@ -215,7 +215,7 @@ export function restoreHoldTable(db: Database) {
         destination: found.destination,
       };
     },
-    /** Held deliveries by webhook, the most first. */
+    /** Held deliveries by webhook, the largest number first. */
     webhooks: (): HeldWebhook[] => webhooks.all(),
     countDeliveries: (limit: number): number => countDeliveries.get(limit) ?? 0,
     /** Makes held deliveries due, of all accounts or one; returns how many, at most `limit`. */

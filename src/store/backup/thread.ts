@@ -2,12 +2,11 @@ import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Task, TaskMessage, TaskProgress, TaskResult, ThreadData } from './copy.ts';
 
-/** What the threads of copy.ts have in common: one task at a time, progress, a limited rate, stopping. */
+/* What the threads of copy.ts have in common: one task at a time, progress, a limited rate, stopping. */
 
-/** On Linux the priority of this thread only: those that send mail go first. */
+/** On Linux this is the priority of this thread only: threads that send mail run first. */
 const LOW_PRIORITY = 10;
-/** Between two reports of progress. */
-const REPORT_MS = 100;
+const REPORT_INTERVAL_MS = 100;
 
 class Stopped extends Error {}
 
@@ -35,21 +34,21 @@ async function answerOf(
 }
 
 /**
- * Returns what a task calls after each step: reports progress, waits as long as the rate requires unless the task is in a
- * hurry, and throws when the task is stopped.
+ * Returns the function that a task calls after each step: it reports progress, waits as long as the rate requires unless
+ * `isThrottled` is false, and throws when the task is stopped.
  */
-export function createThrottle(): (progress: TaskProgress, isHurried: boolean) => void {
+export function createThrottle(): (progress: TaskProgress, isThrottled?: boolean) => void {
   const { bytesPerSecond, stop }: ThreadData = workerData;
   const began = performance.now();
   let reported = began;
-  return (progress, isHurried) => {
+  return (progress, isThrottled = true) => {
     const now = performance.now();
-    if (now - reported >= REPORT_MS) {
+    if (now - reported >= REPORT_INTERVAL_MS) {
       reported = now;
       parentPort?.postMessage({ kind: 'progress', progress } satisfies TaskMessage);
     }
     const aheadMs = (1000 * progress.done) / bytesPerSecond - (now - began);
-    if (aheadMs > 0 && !isHurried) Atomics.wait(stop, 0, 0, aheadMs);
+    if (aheadMs > 0 && isThrottled) Atomics.wait(stop, 0, 0, aheadMs);
     if (Atomics.load(stop, 0) !== 0) throw new Stopped();
   };
 }

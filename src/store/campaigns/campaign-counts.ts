@@ -2,11 +2,11 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /*
- * Counts of a campaign's messages and events by hour, updated with each event. Reading them takes the same time for a
- * hundred messages and for a million. Nothing is counted for a deleted campaign.
+ * Counts of a campaign's messages and events by hour, updated with each event. The time to read them does not depend on
+ * the number of messages. Nothing is counted for a deleted campaign.
  */
 
-/** Columns of the counts by their names. */
+/** The column of each count. */
 const COLUMNS = {
   queued: 'queued',
   sent: 'sent',

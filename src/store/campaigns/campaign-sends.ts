@@ -151,27 +151,27 @@ export function campaignSendTable(db: Database) {
     get: (campaignSeq: number): CampaignSend | null => get.get(campaignSeq) ?? null,
     /** Sends that are not complete, the oldest first. */
     open: (): number[] => open.all(),
-    /** Null: the job is not of a campaign. */
+    /** Null: the job does not belong to a campaign. */
     statusOfJob: (jobId: string): CampaignStatus | null => statusOfJob.get(jobId) ?? null,
-    /** The newest contact in a group; 0: the group is empty. */
+    /** The seq of the newest contact in a group; 0: the group is empty. */
     newestMember: (groupSeq: number): number => newest.get(groupSeq) ?? 0,
     /** Active members in the order of their contacts. */
     members: (range: MemberRange): CampaignMember[] => members.all(range),
     /** The last of the next `limit` contacts of an account; null: there are no more. */
     portionEnd: (accountId: string, after: number, limit: number): number | null =>
       portionEnd.get(accountId, after, limit) ?? null,
-    /** Which of these names are custom fields of any of these contacts. Reads each contact once. */
+    /** The names that any of these contacts has as a custom field. Reads each contact once. */
     fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
       fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),
-    /** Number of its ready messages in the queue that became due after `since`, counted up to `limit`. */
+    /** Number of ready messages of the campaign that became due after `since`, counted up to `limit`. */
     dueSince: (campaignSeq: number, since: number, limit: number): number =>
       dueSince.get(campaignSeq, since, limit) ?? 0,
-    /** Whether any of its messages is in the queue; with `due`, only messages that are due. */
+    /** Whether any message of the campaign is in the queue; with `due`, only messages that are due. */
     anyInQueue: (campaignSeq: number, { due }: { due: boolean }): boolean =>
       anyInQueue.get(campaignSeq, due ? 1 : 0) !== undefined,
-    /** Whether any of its messages is held. */
+    /** Whether any message of the campaign is held. */
     anyHeld: (campaignSeq: number): boolean => anyHeld.get(campaignSeq) !== undefined,
-    /** Its messages in the queue without a lease, at most `limit`. */
+    /** Messages of the campaign in the queue without a lease, at most `limit`. */
     waiting: (campaignSeq: number, limit: number): number[] => waiting.all(campaignSeq, limit),
     /**
      * Makes at most `limit` held messages due at `at`, and extends their expiry to at least `expiresAt`. Returns the

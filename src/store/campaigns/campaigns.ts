@@ -49,7 +49,7 @@ export function campaignTable(db: Database) {
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<CampaignRow> =>
       pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
-    /** Deletes its counts, too. */
+    /** Deletes the send, the counts and the links of the campaign, too. */
     remove: (seq: number): void => {
       remove.run(seq);
     },

@@ -2,8 +2,8 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /*
- * The consent history of each contact, numbered and append-only. The column `consent_n` of the contact names the entry that
- * is in effect.
+ * The consent history of each contact, numbered and append-only. The column `consent_n` of the contact is the number of the
+ * entry that is in effect.
  */
 
 export const CONSENT_METHODS = [
@@ -61,7 +61,7 @@ export function consentTable(db: Database) {
   );
   const removeAll = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
   return {
-    /** Inserts an entry with its number, of a contact that came from another installation. */
+    /** Inserts an entry that has a number already, of a contact from another installation. */
     insert: (entry: ConsentRow): void => {
       insert.run(entry);
     },

@@ -2,8 +2,8 @@ import type { Database } from '../database.ts';
 
 /*
  * The full-text index that finds contacts by any part of their text and identifiers (FTS5, contentless). Its terms are
- * trigrams with the account and a range of contacts as prefix: a search reads the entries of one account only, and at most
- * those of one range per statement, whatever the size of the account. A hit is a candidate: it has all trigrams, not
+ * trigrams with the account and a range of contacts as prefix: a search reads the entries of one account only, and each
+ * statement those of one range at most, whatever the size of the account. A hit is a candidate: it has all trigrams, not
  * necessarily next to each other. Only `contactTable` writes to it, together with the contact.
  */
 
@@ -33,7 +33,7 @@ const MAX_RANGES = 16;
  * to the index runs a bounded part of the merge instead: 7 ms at most, in total as much work as before.
  */
 const CONFIGURATION = { automerge: 0, crisismerge: 1999 };
-/** Pages that one commit writes while it merges. A new row is a few dozen bytes, rewritten about once per level. */
+/** Pages that the merge of one commit writes. A new row is a few dozen bytes, rewritten about once per level. */
 const MIN_MERGE_PAGES = 8;
 const MAX_MERGE_PAGES = 64;
 const ROWS_PER_MERGE_PAGE = 8;
@@ -89,26 +89,26 @@ export function contactSearchIndex(db: Database) {
       add.run(contact.seq, termsOf(contact));
       unmerged++;
     },
-    /** Needs the values that were added: a contentless index does not store them. */
+    /** Requires the values that were added: a contentless index does not store them. */
     remove: (contact: IndexedContact): void => {
       if (contact.search_text === null) return;
       remove.run(contact.seq, termsOf(contact));
       unmerged++;
     },
-    /** Turns the automatic merge off. The index stores its configuration, so that this writes once per database. */
+    /** Disables the automatic merge. The index stores its configuration, so that this writes once per database. */
     configure: (): void => {
       for (const [option, value] of Object.entries(CONFIGURATION))
         if (configured.get(option) !== value)
           db.exec(`INSERT INTO contact_search (contact_search, rank) VALUES ('${option}', ${value})`);
     },
-    /** Merges a bounded part of the segments, if rows were written since the last call: once per commit. */
+    /** Merges a bounded part of the segments if rows were written since the last call. Called once per commit. */
     merge: (): void => {
       if (unmerged === 0) return;
       const pages = MIN_MERGE_PAGES + Math.ceil(unmerged / ROWS_PER_MERGE_PAGE);
       unmerged = 0;
       merge.run(Math.min(pages, MAX_MERGE_PAGES));
     },
-    /** Walks the account's ranges from the newest on, a bounded number of them. */
+    /** Searches at most MAX_RANGES ranges of the account, from the newest on. */
     find: ({ accountId, anyOf, before, limit }: IndexQuery): IndexHits => {
       const seqs: number[] = [];
       let from = before;
@@ -140,7 +140,7 @@ function termsOf(contact: IndexedContact): string {
   return Array.from(terms, (term) => scope + term).join(' ');
 }
 
-/** Every trigram, as hexadecimal digits: the tokenizer must take it for one token. */
+/** All trigrams of a text, in hexadecimal: the tokenizer must treat each as one token. */
 function textTerms(text: string): string[] {
   const characters = Array.from(text);
   const count = Math.max(characters.length - TRIGRAM + 1, 0);

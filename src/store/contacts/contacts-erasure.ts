@@ -21,7 +21,7 @@ import { keyOfRecipient, recipientOfKey, type StoredKey } from '../rows/row-keys
 export interface ErasureRow {
   seq: number;
   account_id: string;
-  /** JSON: what to look for. */
+  /** JSON: the values to search for. */
   person: string;
   /** Messages and events from these numbers on were stored after the request, and are not erased. */
   before_message: number;
@@ -85,7 +85,7 @@ export interface ErasureRange {
 /** A message that refers to a content. */
 export type ContentCopy = Pick<MessageRow, 'seq' | 'recipient_hash' | 'final_at' | 'subject'>;
 
-export interface KeptForErasing {
+export interface ErasableMail {
   seq: number;
   sender: string;
   raw: Buffer;
@@ -123,10 +123,7 @@ function rowsOfPerson(db: Database) {
   const setResponse = db.prepare<ErasableResponse>(
     'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
   );
-  const kept = db.prepare<
-    [number, number],
-    Omit<KeptForErasing, 'account_id'> & { account: StoredId | null }
-  >(`
+  const kept = db.prepare<[number, number], Omit<ErasableMail, 'account_id'> & { account: StoredId | null }>(`
     SELECT k.seq, k.sender, k.raw, m.account FROM kept_mail k LEFT JOIN messages m ON m.seq = k.message_seq
     WHERE k.seq > ? AND ${NOT_TO_OPERATOR} ORDER BY k.seq LIMIT +?`);
   const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
@@ -145,7 +142,7 @@ function rowsOfPerson(db: Database) {
         range.before,
         range.limit,
       ),
-    /** When the last of them was accepted; null: there is none. */
+    /** When the newest message to the recipient before `before` was accepted; null: there is none. */
     newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
       newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
     /** Events about a person without a message, oldest first, `after` < seq < `before`. */
@@ -164,7 +161,7 @@ function rowsOfPerson(db: Database) {
       setResponse.run(row);
     },
     /** Received mail that is stored, except mail to the operator. */
-    keptMailAfter: (seq: number, limit: number): KeptForErasing[] =>
+    keptMailAfter: (seq: number, limit: number): ErasableMail[] =>
       kept.all(seq, limit).map(({ account: number, ...mail }) => ({
         ...mail,
         account_id: idOrNull(account, number),

@@ -5,7 +5,7 @@ export interface ContactImportRow {
   /** Identifies the file, the account, the group and the options. */
   import_key: string;
   account_id: string;
-  /** The first byte that is not yet read, and the lines before it. */
+  /** The first byte that is not yet read, and the number of lines before it. */
   at_byte: number;
   at_line: number;
   /** JSON. */

@@ -44,7 +44,7 @@ export interface ContactRow {
   updated_at: number;
 }
 
-/** A contact with the consent that is in effect; all null when there is none. */
+/** A contact with the consent that is in effect; without one, its five columns are null. */
 export type KnownContact = ContactRow & {
   consent_method: ConsentMethod | null;
   consent_details: string | null;
@@ -196,9 +196,9 @@ export function contactTable(db: Database) {
       index.remove(before);
       index.add(row);
     },
-    /** Whether there are contacts of the account that the index does not have yet. */
+    /** Whether contacts of the account are not yet in the index. */
     isIndexing: (accountId: string): boolean => anyUnindexed.get(accountId) !== undefined,
-    /** Contacts, of any account, that the index does not have yet. */
+    /** Contacts of all accounts that are not yet in the index. */
     unindexed: (limit: number): ContactRow[] => unindexed.all(limit),
     addToIndex: (contact: ContactRow): void => {
       setSearchText.run(contact.search_text, contact.seq);
@@ -252,7 +252,7 @@ export function contactTable(db: Database) {
         position = { key: last[key] ?? '', seq: last.seq };
       }
     },
-    /** The contact's memberships and consent history must be deleted before. */
+    /** The contact's memberships and consent history must be deleted first. */
     remove: (seq: number): void => {
       const before = indexed.get(seq);
       if (before !== undefined) index.remove(before);

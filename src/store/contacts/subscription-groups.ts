@@ -100,7 +100,7 @@ export function subscriptionGroupTable(db: Database) {
     },
     /** Deleted groups whose memberships are not all deleted yet. */
     deleted: (): number[] => deleted.all(),
-    /** The group's memberships and opt-outs must be deleted before. */
+    /** The group's memberships and opt-outs must be deleted first. */
     remove: (seq: number): void => {
       remove.run(seq);
     },

@@ -79,7 +79,7 @@ export function subscriptionTable(db: Database) {
     WHERE s.group_seq = ? AND s.is_active = ? AND s.contact_seq < ?
     ORDER BY s.contact_seq DESC LIMIT +?`);
 
-  /** Returns how many were removed. */
+  /** Subtracts removed memberships from the counts of their groups; returns how many were removed. */
   function uncount(removed: Counted[]): number {
     for (const { group_seq, is_active } of removed) count.run(-1, -is_active, group_seq);
     return removed.length;
@@ -88,7 +88,7 @@ export function subscriptionTable(db: Database) {
   return {
     get: (groupSeq: number, contactSeq: number): SubscriptionRow | null =>
       get.get(groupSeq, contactSeq) ?? null,
-    /** Throws when there is one already. */
+    /** Throws when the contact is a member already. */
     insert: (row: SubscriptionRow): void => {
       insert.run(row);
       count.run(1, row.is_active, row.group_seq);
@@ -100,7 +100,7 @@ export function subscriptionTable(db: Database) {
       update.run(row);
       if (before.is_active !== row.is_active) count.run(0, row.is_active - before.is_active, row.group_seq);
     },
-    /** Returns false when there was none. */
+    /** Returns false when the contact is not a member. */
     remove: (groupSeq: number, contactSeq: number): boolean =>
       uncount(remove.all(groupSeq, contactSeq)) === 1,
     /** Oldest first. */
@@ -124,7 +124,7 @@ export function subscriptionTable(db: Database) {
   };
 }
 
-/** A contact with its membership, whose columns are renamed where the contact has one of the same name. */
+/** A contact with its membership. Columns that both tables have are prefixed with `member_` in the membership. */
 type JoinedMember = KnownContact & {
   group_seq: number;
   is_active: 0 | 1;

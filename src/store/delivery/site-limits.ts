@@ -3,16 +3,22 @@ import type { Database } from '../database.ts';
 
 /** The stored state of a site, or of an account at a site. All times are epoch ms. */
 export interface SiteLimitRow {
+  /** MX hosts or shaping profile, and egress pool. */
   site: string;
   /** Account id; '': the site as a whole. */
   account: string;
+  /** Steps below the configured limits; 0: none. */
   level: number;
+  /** Messages per second at which the first step halved. */
   pace: number;
+  /** 0: not paused. */
   paused_until: number;
   since: number;
   stepped_at: number;
+  /** In a row, because no host could be reached. */
   suspensions: number;
   suspended_until: number;
+  /** Wait after which greylisted mail was accepted, ms; null: not known. */
   greylist_ms: number | null;
   updated_at: number;
 }
@@ -31,7 +37,7 @@ export const SITE_LIMIT_POLICY = {
 
 export function siteLimitTable(db: Database) {
   const newest = db.prepare<[number], SiteLimitRow>(
-    'SELECT * FROM site_limits ORDER BY updated_at DESC LIMIT ?',
+    'SELECT * FROM site_limits ORDER BY updated_at DESC LIMIT +?',
   );
   const put = db.prepare<[SiteLimitRow]>(
     `INSERT OR REPLACE INTO site_limits VALUES (@site, @account, @level, @pace, @paused_until, @since, @stepped_at,
@@ -39,8 +45,9 @@ export function siteLimitTable(db: Database) {
   );
   const remove = db.prepare<[string, string]>('DELETE FROM site_limits WHERE site = ? AND account = ?');
   return {
-    /** The rows that changed last, at most `limit`. */
+    /** The rows that changed most recently, at most `limit`. */
     newest: (limit: number): SiteLimitRow[] => newest.all(limit),
+    /** Inserts or replaces a row. */
     put: (row: SiteLimitRow): void => void put.run(row),
     remove: (site: string, account: string): void => void remove.run(site, account),
   };

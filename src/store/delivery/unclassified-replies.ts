@@ -1,7 +1,7 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
-/** A reply without known wording, and how often it came. */
+/** A reply that no rule of the classifier matches, and how often it was received. */
 export interface UnclassifiedReplyRow {
   code: number;
   /** '': none. */
@@ -9,10 +9,11 @@ export interface UnclassifiedReplyRow {
   phase: string;
   /** Normalized: without addresses and numbers. */
   text: string;
-  /** MX host of the last one; '': not known. */
+  /** MX host that sent the last one; '': not known. */
   host: string;
+  /** Number of replies. */
   replies: number;
-  /** Epoch ms. */
+  /** Epoch ms, like `last_at`. */
   first_at: number;
   last_at: number;
 }
@@ -30,7 +31,7 @@ export const UNCLASSIFIED_REPLY_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-/** Different replies that are stored; beyond it, the one that has not come for the longest time is deleted. */
+/** Maximum number of different replies; above it, those that were received least recently are deleted. */
 const MAX_ROWS = 1000;
 
 export function unclassifiedReplyTable(db: Database, maxRows = MAX_ROWS) {
@@ -41,13 +42,13 @@ export function unclassifiedReplyTable(db: Database, maxRows = MAX_ROWS) {
   const count = db.prepare<[], number>('SELECT count(*) FROM unclassified_replies').pluck();
   const removeOldest = db.prepare<[number]>(
     `DELETE FROM unclassified_replies WHERE (code, enhanced, phase, text) IN (
-       SELECT code, enhanced, phase, text FROM unclassified_replies ORDER BY last_at LIMIT ?)`,
+       SELECT code, enhanced, phase, text FROM unclassified_replies ORDER BY last_at LIMIT +?)`,
   );
   const frequent = db.prepare<[number], UnclassifiedReplyRow>(
-    'SELECT * FROM unclassified_replies ORDER BY replies DESC, last_at DESC LIMIT ?',
+    'SELECT * FROM unclassified_replies ORDER BY replies DESC, last_at DESC LIMIT +?',
   );
   return {
-    /** Adds to the counts; `rows` are bounded by the caller. */
+    /** Adds the numbers of `rows`, whose length the caller bounds, to the stored ones. */
     add: (rows: readonly UnclassifiedReplyRow[]): void => {
       for (const row of rows) add.run(row);
       const excess = (count.get() ?? 0) - maxRows;

@@ -12,7 +12,7 @@ export interface CertificateRow {
   /** PEM, the host's own certificate first. */
   chain: string | null;
   not_after: number | null;
-  /** The next order begins at this time: the renewal, or the retry after a failure. */
+  /** When the next order begins: the renewal, or the retry after a failure. */
   due_at: number;
   tried_at: number;
   /** Failed attempts since the last success. */
@@ -60,8 +60,9 @@ export function certificateTable(db: Database) {
     due: (now: number, limit: number): string[] => due.all(now, limit),
     /** Certificates by the time of their next order, the earliest first. */
     soonestDue: (limit: number): CertificateState[] => soonest.all(limit),
+    /** Number of hosts with an attempt after `at`. */
     triedSince: (at: number): number => triedSince.get(at) ?? 0,
-    /** Hosts at or below a domain with an attempt after `at`. */
+    /** Number of hosts at or below a domain with an attempt after `at`. */
     triedBelow: (domain: string, at: number): number => triedBelow.get(at, domain, domain) ?? 0,
     remove: (host: string): void => {
       remove.run(host);

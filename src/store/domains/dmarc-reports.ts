@@ -15,9 +15,9 @@ export interface DmarcReportRow {
   policy: string;
   truncated: 0 | 1;
   received_at: number;
-  /** Of the server that sent the report. */
+  /** Network of the server that sent the report. */
   network: string;
-  /** Organization whose DKIM signature verified, '' for none. */
+  /** Organization whose DKIM signature verified; '': none. */
   signer: string;
 }
 
@@ -66,10 +66,10 @@ export function dmarcReportTable(db: Database) {
   const replaceUnsigned = db.prepare<Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id'>>(`
     DELETE FROM dmarc_reports WHERE domain = @domain AND organization = @organization AND report_id = @report_id
       AND signer = ''`);
-  const keepShares = reportShares(db, { table: 'dmarc_reports', about: 'domain' });
+  const enforceShares = reportShares(db, { table: 'dmarc_reports', about: 'domain' });
   const list = db.prepare<ReportPeriod & { domain: string }, DmarcReportRow & { messages: number }>(`
     SELECT r.*, (SELECT coalesce(sum(messages), 0) FROM dmarc_sources s WHERE s.report_seq = r.seq) AS messages
-    FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
+    FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT +@limit`);
   const sources = db.prepare<ReportPeriod & { domain: string }, DmarcSourceSum>(`
     SELECT source_ip, sum(messages) AS messages,
       sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
@@ -79,12 +79,12 @@ export function dmarcReportTable(db: Database) {
       sum(iif(disposition = 'reject', messages, 0)) AS rejected
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
-    GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT @limit`);
+    GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT +@limit`);
   const total = db.prepare<ReportPeriod & { domain: string }, { messages: number; passed: number }>(`
     SELECT coalesce(sum(messages), 0) AS messages,
       coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to AND @limit > 0`);
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to`);
   const history = db.prepare<[string], { firstAt: number | null; lastFailureAt: number | null }>(`
     SELECT min(begin_at) AS firstAt, max(iif(EXISTS (
       SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
@@ -98,7 +98,7 @@ export function dmarcReportTable(db: Database) {
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;
       for (const row of rows) insertSource.run({ report_seq: Number(lastInsertRowid), ...row });
-      keepShares(report.domain, report);
+      enforceShares(report.domain, report);
       return true;
     },
     /** Newest first. */
@@ -106,10 +106,10 @@ export function dmarcReportTable(db: Database) {
       list.all({ domain, ...period }),
     /** The source with the most messages first. */
     sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
-    /** Of all sources, also those beyond the limit. */
+    /** Sums of all sources, whatever the limit. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
       total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },
-    /** Epoch ms of the first report and of the last one with failures; null without any. */
+    /** Epoch ms of the first report and of the last one with failures; null: there is none. */
     history: (domain: string): { firstAt: number | null; lastFailureAt: number | null } =>
       history.get(domain) ?? { firstAt: null, lastFailureAt: null },
   };

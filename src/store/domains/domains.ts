@@ -7,7 +7,7 @@ export type UseCase = 'tx' | 'mk';
 export type DomainStatus = 'PENDING' | 'SUCCESS' | 'TEMPORARY_FAILURE' | 'FAILED';
 type Flag = 0 | 1;
 
-/** Columns that hold the last result of a DNS check: 1 where it passed. */
+/** Columns with the last result of a DNS check: 1 where it passed. */
 export const CHECK_COLUMNS = [
   'dkim_enabled',
   'spf_configured',
@@ -133,9 +133,9 @@ export function domainTable(db: Database) {
     update: (row: DomainRow): void => {
       update.run(row);
     },
-    /** A domain of any account: for the daemon's work, not for responses to callers. */
     /** Why messages of a domain are held; null: they are not, or the domain was deleted. */
     sendingStop: (domainId: string): 'account_disabled' | 'domain_failed' | null => stopOf(domainId),
+    /** A domain of any account: for the daemon's work, not for responses to callers. */
     byId: (domainId: string): DomainRow | null => withId(domainId),
     get: (accountId: string, domainId: string): DomainRow | null => get.get(accountId, domainId) ?? null,
     /** The domains of an account, or with null of all accounts, oldest first. */
@@ -151,7 +151,7 @@ export function domainTable(db: Database) {
     /** Whether any account has registered the name. */
     isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
     /**
-     * Whether a domain has the custom link host `host` or the name `name`. proven: the DKIM key of such a domain was found
+     * Whether a domain has the custom link host `host` or the name `name`. `proven`: the DKIM key of such a domain was found
      * in DNS.
      */
     linkHostStanding: (host: string, name: string): 'proven' | 'registered' | null => {
@@ -185,11 +185,11 @@ export interface DkimKeyRow {
   /** SubjectPublicKeyInfo DER, base64: the `p=` of the record. */
   public_key: string;
   created_at: number;
-  /** Since when it has its state. */
+  /** When the state last changed. */
   changed_at: number;
 }
 
-/** A key to insert. Without a slot, a key of the secondary lane has the slot of the required record. */
+/** A key to insert. Without a slot, a key of the secondary lane gets that of the required record. */
 export type NewDkimKeyRow = Omit<DkimKeyRow, 'key_id' | 'slot' | 'changed_at'> & { slot?: KeySlot | null };
 
 /** A key with the name it signs for. */
@@ -213,7 +213,9 @@ export function dkimKeyTable(db: Database) {
   const insert = db.prepare<Omit<DkimKeyRow, 'key_id'>>(`
     INSERT INTO dkim_keys (domain_id, lane, slot, selector, state, private_key, public_key, created_at, changed_at)
     VALUES (@domain_id, @lane, @slot, @selector, @state, @private_key, @public_key, @created_at, @changed_at)`);
-  const of = db.prepare<[string], DkimKeyRow>('SELECT * FROM dkim_keys WHERE domain_id = ? ORDER BY key_id');
+  const ofDomain = db.prepare<[string], DkimKeyRow>(
+    'SELECT * FROM dkim_keys WHERE domain_id = ? ORDER BY key_id',
+  );
   const signing = db.prepare<[string, Lane], SigningKeyRow>(`
     SELECT k.*, d.name FROM dkim_keys k JOIN domains d USING (domain_id)
     WHERE k.domain_id = ? AND k.lane = ? AND k.state = 'active' ORDER BY k.key_id`);
@@ -230,11 +232,13 @@ export function dkimKeyTable(db: Database) {
     SELECT ${zoneColumns} FROM domains d JOIN dkim_keys k USING (domain_id)
     WHERE d.alt_domain_id = ? AND k.slot IS NOT NULL ORDER BY k.slot`);
   return {
+    /** Returns its key id. */
     insert: (row: NewDkimKeyRow): number => {
       const slot = row.slot ?? (row.lane === 'secondary' ? 's' : null);
       return Number(insert.run({ ...row, slot, changed_at: row.created_at }).lastInsertRowid);
     },
-    of: (domainId: string): DkimKeyRow[] => of.all(domainId),
+    /** The keys of a domain, oldest first. */
+    of: (domainId: string): DkimKeyRow[] => ofDomain.all(domainId),
     /** Active keys of a domain in a lane. */
     signing: (domainId: string, lane: Lane): readonly SigningKeyRow[] => signingIn(domainId, lane),
     setState: (keyId: number, state: DkimKeyState, at: number): void => {

@@ -11,7 +11,7 @@ export interface PlatformKeyRow {
   /** SubjectPublicKeyInfo DER, base64. */
   public_key: string;
   created_at: number;
-  /** Since when it has its state. */
+  /** When the state last changed. */
   changed_at: number;
 }
 
@@ -41,7 +41,7 @@ export function platformKeyTable(db: Database) {
     remove: (keyId: number): void => {
       remove.run(keyId);
     },
-    /** Changes of keys in the platform's zone since the database was created. */
+    /** Number of changes of keys in the platform's zone since the database was created. */
     zoneChanges: (): number => changes.get() ?? 0,
   };
 }

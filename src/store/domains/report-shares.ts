@@ -9,15 +9,15 @@ import type { Database } from '../database.ts';
 
 export interface ReportOrigin {
   organization: string;
-  /** Of the server that sent the report. */
+  /** Network of the server that sent the report. */
   network: string;
-  /** Organization whose DKIM signature verified, '' for none. */
+  /** Organization whose DKIM signature verified; '': none. */
   signer: string;
 }
 
-/** Reports about one domain or host. */
+/** Maximum number of reports about one domain or host. */
 export const MAX_REPORTS = 3000;
-/** Of these, reports from one network, in one organization's name, or signed by one organization. */
+/** Maximum number from one network, in one organization's name, or signed by one organization. */
 export const MAX_REPORTS_PER_SENDER = 500;
 
 const SHARES = ['network', 'organization', 'signer'] as const;
@@ -38,7 +38,7 @@ export function reportShares(
       drop: db.prepare<{ name: string; value: string; surplus: number }>(`
         DELETE FROM ${table} WHERE seq IN (
           SELECT seq FROM ${table} WHERE ${where}
-          ORDER BY signer <> '', count(*) OVER (PARTITION BY network) DESC, seq LIMIT @surplus)`),
+          ORDER BY signer <> '', count(*) OVER (PARTITION BY network) DESC, seq LIMIT +@surplus)`),
     };
   });
   return (name, origin) => {

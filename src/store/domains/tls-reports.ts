@@ -15,9 +15,9 @@ export interface TlsReportRow {
   successful: number;
   failed: number;
   received_at: number;
-  /** Of the server that sent the report. */
+  /** Network of the server that sent the report. */
   network: string;
-  /** Organization whose DKIM signature verified, '' for none. */
+  /** Organization whose DKIM signature verified; '': none. */
   signer: string;
 }
 
@@ -48,17 +48,17 @@ export function tlsReportTable(db: Database) {
   >(`
     DELETE FROM tls_reports WHERE host = @host AND organization = @organization AND report_id = @report_id AND policy_type = @policy_type
       AND signer = ''`);
-  const keepShares = reportShares(db, { table: 'tls_reports', about: 'host' });
+  const enforceShares = reportShares(db, { table: 'tls_reports', about: 'host' });
   const list = db.prepare<ReportPeriod & { host: string }, TlsReportRow>(`
-    SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
+    SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT +@limit`);
   const failures = db.prepare<ReportPeriod & { host: string }, TlsFailureRow>(`
     SELECT type, receiving_host, reason, sum(sessions) AS sessions
     FROM tls_reports r JOIN tls_failures f ON f.report_seq = r.seq
     WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
-    GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT @limit`);
+    GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT +@limit`);
   const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
-    WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
+    WHERE host = @host AND end_at >= @from AND end_at < @to`);
   return {
     /** Adds up failures with the same type, host and reason. Returns false when the report is stored already. */
     insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
@@ -67,13 +67,14 @@ export function tlsReportTable(db: Database) {
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;
       for (const row of rows) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
-      keepShares(report.host, report);
+      enforceShares(report.host, report);
       return true;
     },
     /** Newest first. */
     list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
     /** The failure with the most sessions first. */
     failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
+    /** Sums of all reports, whatever the limit. */
     total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
       total.get({ host, ...period }) ?? { successful: 0, failed: 0 },
   };

@@ -5,17 +5,17 @@ import type { Database } from '../database.ts';
  * How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC).
  *
  * As in messages/hourly-counts, a unit of work counts in memory, and the writer adds the counts of all units of a commit
- * immediately before it, in the same transaction: where many messages go to one provider, a count costs no
- * separate statement. The counts of a unit that is rolled back are dropped with it.
+ * immediately before it, in the same transaction: many messages to one provider cost one statement. The counts of a unit
+ * that is rolled back are dropped with it.
  */
 export const EGRESS_COUNTERS = [
-  /** Attempts that a server of the provider answered: of transactional and of marketing mail. */
+  /** Attempts, by stream, to which a server of the provider replied. */
   'transactional',
   'marketing',
   'delivered',
   /** Attempts that the provider deferred because of the sender: rate, reputation, policy. */
   'throttled',
-  /** Attempts that it refused because of the address. */
+  /** Attempts that the provider refused because of the source address. */
   'refused',
   'complained',
 ] as const;
@@ -63,17 +63,17 @@ export function egressCountTable(db: Database) {
     SELECT day, entry, provider, ${EGRESS_COUNTERS.join(', ')} FROM egress_counts
     WHERE day = ? AND entry = ? AND provider = ?`);
 
-  /** Of the unit of work that runs now, and of the others in the open transaction. */
+  /** Counts of the unit of work that is running, and of the earlier units in the open transaction. */
   const unit: Pending = new Map();
   const group: Pending = new Map();
 
   return {
     /** Counts in a unit of work; the counts are in the table when the unit is committed. */
     add: (key: EgressCountKey, counts: Partial<EgressCounts>): void => addTo(unit, key, counts),
-    /** The unit of work has ended; `keep`: it was not rolled back. For the writer. */
-    endUnit: (keep: boolean): void => {
+    /** Ends a unit of work; a unit that is not committed was rolled back. For the writer. */
+    endUnit: (isCommitted: boolean): void => {
       if (unit.size === 0) return;
-      if (keep) for (const row of unit.values()) addTo(group, row, row);
+      if (isCommitted) for (const row of unit.values()) addTo(group, row, row);
       unit.clear();
     },
     /** Writes the counts of all units of the open transaction. For the writer. */

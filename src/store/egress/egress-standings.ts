@@ -7,7 +7,7 @@ export interface EgressWarmupRow {
   entry: string;
   /** '': all providers; a row of one provider counts in addition. */
   provider: string;
-  /** `warmup.started` of the entry when the row was written; with another one the row is obsolete. */
+  /** `warmup.started` of the entry when the row was written; the row is obsolete once it differs. */
   started: string;
   /** Days behind the schedule; negative: ahead. */
   shift: number;

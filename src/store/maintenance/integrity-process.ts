@@ -2,16 +2,15 @@ import { type Database, openForReading } from '../database.ts';
 
 /**
  * The program of the process that checks the integrity of a database: `quick_check` of one table after the other on a
- * read-only connection, so that no read transaction lasts longer than one table needs. A process, because SQLite offers
- * no way to end a running check here other than ending the process. Prints one JSON object per line.
+ * read-only connection, so that no read transaction lasts longer than the check of one table. It is a process because a
+ * running check cannot be interrupted (better-sqlite3 has no interrupt). Prints one JSON object per line.
  */
 export type IntegrityLine =
   | { kind: 'tables'; count: number }
-  /** `problems`: the first of the table, in SQLite's words; empty: it has none. */
+  /** `problems`: the first MAX_PROBLEMS messages of SQLite about the table; empty: it is intact. */
   | { kind: 'table'; name: string; problems: string[] }
   | { kind: 'failed'; code: string; message: string };
 
-/** Problems listed for one table. */
 const MAX_PROBLEMS = 5;
 
 const file = process.argv.at(-1) ?? '';

@@ -4,7 +4,7 @@ import type { IntegrityLine } from './integrity-process.ts';
 
 /** The result of an integrity check of the database. */
 export interface IntegrityResult {
-  /** incomplete: the time was over. failed: the check itself did not run; `problems` has the reason. */
+  /** incomplete: the check was ended early. failed: the check did not run; `problems` has the reason. */
   outcome: 'intact' | 'damaged' | 'incomplete' | 'failed';
   /** Tables of the database, and those that were examined. */
   tables: number;
@@ -24,7 +24,7 @@ export interface IntegrityOptions {
 const MAX_PROBLEMS = 10;
 const HEAP_MB = 64;
 
-/** Checks the tables and indexes of the database `file` in a separate process. Never rejects. */
+/** Checks the tables and indexes of the database `file` in a separate process. Never rejects: a failure is an outcome. */
 export function checkIntegrity(file: string, options: IntegrityOptions): Promise<IntegrityResult> {
   const script = options.script ?? new URL('./integrity-process.js', import.meta.url);
   const result: IntegrityResult = { outcome: 'incomplete', tables: 0, examined: 0, problems: [] };
@@ -41,11 +41,14 @@ export function checkIntegrity(file: string, options: IntegrityOptions): Promise
     const timer = setTimeout(end, options.timeoutMs);
     options.signal.addEventListener('abort', end, { once: true });
     if (options.signal.aborted) end();
-    createInterface({ input: child.stdout }).on('line', (line) => add(result, parseLine(line)));
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const parsed = parseLine(line);
+      if (parsed !== null) add(result, parsed);
+    });
     const finish = (code: number | null) => {
       clearTimeout(timer);
       options.signal.removeEventListener('abort', end);
-      resolve(concluded(result, code));
+      resolve(conclude(result, code));
     };
     child.on('error', (error) => {
       add(result, { kind: 'failed', code: '', message: error.message });
@@ -55,9 +58,15 @@ export function checkIntegrity(file: string, options: IntegrityOptions): Promise
   });
 }
 
-function parseLine(line: string): IntegrityLine {
-  const parsed: IntegrityLine = JSON.parse(line); // written by integrity-process.ts
-  return parsed;
+/** Null: the process ended while it was writing the line. */
+function parseLine(line: string): IntegrityLine | null {
+  try {
+    const parsed: IntegrityLine = JSON.parse(line); // written by integrity-process.ts
+    return parsed;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 }
 
 function add(result: IntegrityResult, line: IntegrityLine): void {
@@ -76,7 +85,7 @@ function add(result: IntegrityResult, line: IntegrityLine): void {
 }
 
 /** `code`: the exit status of the process; null: it was ended by a signal. */
-function concluded(result: IntegrityResult, code: number | null): IntegrityResult {
+function conclude(result: IntegrityResult, code: number | null): IntegrityResult {
   const isComplete = result.tables > 0 && result.examined === result.tables;
   if (result.outcome !== 'incomplete') return result;
   if (isComplete) return { ...result, outcome: 'intact' };

@@ -4,8 +4,8 @@ import type { Writer } from '../writer.ts';
 
 /**
  * Long work on the database in portions. Each portion is one unit of work, so that it delays other units and the event loop
- * by a few milliseconds only. The number of rows in a portion follows how long the last portions took. After each portion
- * comes a pause at least as long as the portion took from its request until it was on disk: where the disk is slow or
+ * by a few milliseconds only. The number of rows in a portion is derived from the times of the last portions. Each portion
+ * is followed by a pause at least as long as the time from its request until it was on disk: where the disk is slow or
  * many units wait, the work slows down with them.
  */
 export interface Portions {
@@ -32,14 +32,14 @@ export type PortionStep<P extends Portion> = (tables: Tables, rows: number, isOv
 
 export interface PortionsOptions {
   writer: Writer;
-  /** The share of this work in the writer, see `Writer.run`. */
+  /** The name of this work among the shares of the writer, see `Writer.run`. */
   share: string;
   /** Monotonic milliseconds. */
   now?(): number;
   pause?(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** How long a portion may hold the event loop; a single row may take longer. */
+/** How long a portion may block the event loop; a single row may take longer. */
 const PORTION_MS = 2;
 const FIRST_ROWS = 1;
 const MAX_ROWS = 1000;
@@ -74,7 +74,7 @@ export function createPortions(options: PortionsOptions): Portions {
           waitMs = Math.min(waitMs, MAX_PAUSE_MS);
           await pause(waitMs, stopping.signal);
           waitMs *= 2;
-          // Sends go first, but not without limit: work that never ran would let the database grow.
+          // Sends have precedence for a limited time: work that never ran would let the database grow.
         } while (writer.isCrowded() && waitMs <= MAX_PAUSE_MS);
       }
       return false;

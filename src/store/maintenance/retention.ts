@@ -42,7 +42,7 @@ export interface DeliveryPosition {
   eventSeq: number;
 }
 
-/** `next`: null: there is nothing more to delete. */
+/** `next`: where the next portion continues; null: there is nothing more to delete. */
 export interface PurgedPortion<Position> {
   removed: number;
   next: Position | null;
@@ -54,7 +54,7 @@ interface ContentUse {
 }
 
 interface Use {
-  /** open: some of its messages were not examined yet. */
+  /** `open`: some messages of the content were not examined yet. */
   verdict: 'used' | 'unused' | 'open';
   examined: number;
   lastSeq: number;
@@ -83,8 +83,8 @@ export function retentionTable(db: Database) {
 
 /**
  * Contents of which all messages became final before the date, and contents without messages that are older. Walked
- * from the oldest on, up to the first that was stored after the date. `contents.created_at` is read only of those that
- * stay: in the row it follows the body, which can be megabytes in overflow pages.
+ * from the oldest on, up to the first that was stored after the date. `contents.created_at` is read only of contents that
+ * stay.
  */
 function contentRetention(db: Database) {
   const nextContent = db
@@ -108,7 +108,7 @@ function contentRetention(db: Database) {
     ORDER BY seq LIMIT +?`);
   const remove = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
 
-  /** Examines `rows` messages at most. `lastSeq`: the last one that was examined. */
+  /** Examines at most `rows` messages. `lastSeq`: the last one that was examined. */
   function useOf(position: ContentPosition, before: number, rows: number): Use {
     const isDone = ({ final_at: finalAt }: ContentUse) => finalAt !== null && finalAt < before;
     // The newest of a campaign's messages is most likely the last to become final.
@@ -163,7 +163,7 @@ function deliveryRetention(db: Database) {
   const firstOf = db.prepare<[number, number], DeliveryPosition>(`
     SELECT webhook, event_seq AS eventSeq FROM webhook_deliveries WHERE (webhook, event_seq) >= (?, ?)
     ORDER BY webhook, event_seq LIMIT 1`);
-  const rowsFurther = db
+  const seqAtOffset = db
     .prepare<[number, number, number, number], number>(`
       SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq >= ? AND event_seq < ?
       ORDER BY event_seq LIMIT 1 OFFSET +?`)
@@ -181,10 +181,9 @@ function deliveryRetention(db: Database) {
       const first = firstOf.get(position.webhook, position.eventSeq);
       if (first === undefined) return { removed: 0, next: null };
       const { webhook, eventSeq } = first;
-      const further = rowsFurther.get(webhook, eventSeq, end, rows);
-      const { changes } = remove.run(webhook, eventSeq, further ?? end);
-      const next =
-        further === undefined ? { webhook: webhook + 1, eventSeq: 0 } : { webhook, eventSeq: further };
+      const upTo = seqAtOffset.get(webhook, eventSeq, end, rows);
+      const { changes } = remove.run(webhook, eventSeq, upTo ?? end);
+      const next = upTo === undefined ? { webhook: webhook + 1, eventSeq: 0 } : { webhook, eventSeq: upTo };
       return { removed: changes, next };
     },
   };

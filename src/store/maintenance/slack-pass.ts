@@ -8,7 +8,7 @@ import type { SlackRequest, SlackThreadData } from './slack-thread.ts';
 export interface SlackPassResult {
   /**
    * `cleared`: no copy of a row that was deleted before the pass is left in the file or the write-ahead log. `busy`:
-   * another process reads or writes all the time; the caller tries again later. `stopped`: by `signal`.
+   * other connections hold locks continuously; the caller tries again later. `stopped`: by `signal`.
    */
   outcome: 'cleared' | 'busy' | 'stopped';
   /** Pages that had something to clear. */
@@ -16,7 +16,7 @@ export interface SlackPassResult {
 }
 
 export interface SlackPassOptions {
-  /** Program of the thread that does the work; default: the calling thread does it, and is blocked meanwhile. */
+  /** Program of a thread for the pass; default: it runs on the calling thread and blocks it. */
   script?: URL | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -76,7 +76,7 @@ function isCleared(batch: SlackBatch): batch is Cleared {
   return batch.kind === 'cleared';
 }
 
-/** Repeats an attempt until its value is wanted; returns null after MAX_ATTEMPTS. */
+/** Repeats an attempt until `isWanted` accepts its value; returns null after MAX_ATTEMPTS. */
 async function repeat<T, Wanted extends T>(
   attempt: () => Promise<T>,
   isWanted: (value: T) => value is Wanted,
@@ -108,13 +108,13 @@ function inThread(file: string, script: URL): Runner {
     resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 },
   });
   thread.unref();
-  const ask = <Answer>(request: SlackRequest) =>
-    new Promise<Answer>((resolve, reject) => {
+  const send = <Result>(request: SlackRequest) =>
+    new Promise<Result>((resolve, reject) => {
       const settle = (act: () => void) => {
         thread.off('message', onMessage).off('error', onError).off('exit', onExit);
         act();
       };
-      const onMessage = (answer: Answer) => settle(() => resolve(answer));
+      const onMessage = (result: Result) => settle(() => resolve(result));
       const onError = (error: unknown) =>
         settle(() => reject(new Error('the thread that clears unused space failed', { cause: error })));
       const onExit = (code: number) =>
@@ -123,9 +123,9 @@ function inThread(file: string, script: URL): Runner {
       thread.postMessage(request);
     });
   return {
-    begin: () => ask({ kind: 'begin' }),
-    clear: (fromPage) => ask({ kind: 'clear', fromPage }),
-    end: () => ask({ kind: 'end' }),
+    begin: () => send({ kind: 'begin' }),
+    clear: (fromPage) => send({ kind: 'clear', fromPage }),
+    end: () => send({ kind: 'end' }),
     close: async () => {
       await thread.terminate();
     },

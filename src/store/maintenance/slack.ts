@@ -1,5 +1,5 @@
 import { fdatasyncSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
+import { openConnection } from '../connection.ts';
 import { isBusy } from '../failure.ts';
 
 /**
@@ -41,7 +41,7 @@ export interface SlackCleaner {
   begin(): boolean;
   /** Clears the pages of one batch. Pages are numbered from 1. */
   clear(fromPage: number): SlackBatch;
-  /** Empties the write-ahead log, which has older versions of pages; returns false when busy. */
+  /** Empties the write-ahead log, which contains older versions of pages; returns false when busy. */
   end(): boolean;
   close(): void;
 }
@@ -53,8 +53,8 @@ export function isClearable(file: string): boolean {
 }
 
 export function openSlackCleaner(file: string, fd = openedFile(file)): SlackCleaner {
-  const writing = new Sqlite(file, { timeout: 0, fileMustExist: true });
-  const copying = new Sqlite(file, { timeout: 20, fileMustExist: true });
+  const writing = openConnection(file, { timeout: 0, fileMustExist: true });
+  const copying = openConnection(file, { timeout: 20, fileMustExist: true });
   writing.exec('PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON');
   const checkpoint = copying.prepare<[], Checkpoint>('PRAGMA wal_checkpoint(PASSIVE)');
   const truncate = copying.prepare<[], Checkpoint>('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -72,8 +72,8 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
     checkpoint.get();
     return truncate.get()?.busy === 0;
   };
-  // Asks SQLite, not the file system: with a symbolic link the log has another name than `${file}-wal`. The checkpoint has
-  // nothing to copy when the log is empty; -1 frames mean that there is no log.
+  // SQLite reports it, not the file system: with a symbolic link the log has another name than `${file}-wal`. The
+  // checkpoint has nothing to copy when the log is empty; -1 frames mean that there is no log.
   const isLogEmpty = () => checkpoint.get()?.log === 0;
 
   /** Reads a batch and clears it in memory; `dirty` are the numbers of the pages that changed. */
@@ -81,9 +81,9 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
     const header = readHeader(fd);
     const last = Math.min(pageCountOf(fd), fromPage + BATCH_PAGES - 1);
     const pages = Buffer.alloc(Math.max(0, last - fromPage + 1) * header.pageSize);
-    const octets = readSync(fd, pages, 0, pages.length, (fromPage - 1) * header.pageSize);
+    const bytesRead = readSync(fd, pages, 0, pages.length, (fromPage - 1) * header.pageSize);
     const dirty: number[] = [];
-    for (let at = 0; at + header.pageSize <= octets; at += header.pageSize) {
+    for (let at = 0; at + header.pageSize <= bytesRead; at += header.pageSize) {
       const number = fromPage + at / header.pageSize;
       if (isReserved(number, header)) continue;
       const page = pages.subarray(at, at + header.pageSize);
@@ -221,7 +221,7 @@ function isZero(page: Buffer, from: number, to: number): boolean {
 const OPENED = new Map<string, number>();
 
 /**
- * The file, opened once and never closed: the system drops all locks that a process holds on a file when it closes any
+ * A descriptor of the file, opened once and never closed: the system drops all locks of a process on a file when it closes any
  * descriptor of it, SQLite's locks included (https://sqlite.org/howtocorrupt.html §2.2).
  */
 export function openedFile(file: string): number {

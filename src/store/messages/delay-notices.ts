@@ -13,18 +13,19 @@ export const DELAY_NOTICE_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-/** Delivery warnings of other servers that were recorded already. */
+/** Recorded delivery warnings of other servers, so that a repeated one is not recorded again. */
 export function delayNoticeTable(db: Database) {
   const add = db.prepare<[number, Buffer, number]>(
     'INSERT INTO delay_notices (message_seq, fingerprint, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
   );
-  const count = db.prepare<[number], { n: number }>(
-    'SELECT count(*) AS n FROM delay_notices WHERE message_seq = ?',
-  );
+  const count = db
+    .prepare<[number], number>('SELECT count(*) FROM delay_notices WHERE message_seq = ?')
+    .pluck();
   return {
-    /** Returns false when this warning was recorded before. */
+    /** Returns false when this warning is recorded already. */
     add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>
       add.run(messageSeq, fingerprint, at).changes === 1,
-    count: (messageSeq: number): number => count.get(messageSeq)?.n ?? 0,
+    /** Number of warnings recorded for a message. */
+    count: (messageSeq: number): number => count.get(messageSeq) ?? 0,
   };
 }

@@ -20,7 +20,7 @@ export interface EventFilter
   messageId?: string;
 }
 
-/** Most messages whose events are looked up one by one. With more the feed is read instead. */
+/** Maximum number of messages whose events are looked up one by one; with more, the feed is read instead. */
 export const MAX_MESSAGES = 2000;
 
 type FilterName = Exclude<keyof EventFilter, 'accountId' | 'messageId' | 'afterSeq' | 'limit'>;
@@ -84,7 +84,7 @@ const BY_PERSON: Source = {
   answers: ['recipientHash'],
 };
 
-/** The values to which CONDITIONS compare columns. */
+/** The values that CONDITIONS compare with columns. */
 interface StoredFilter {
   accountId: BoundId;
   recipientHash?: string;
@@ -101,7 +101,7 @@ interface StoredFilter {
 
 type Parameters = StoredFilter & SeqBounds & { maxScanned: number; messageSeq: number | null; limit: number };
 
-/** Matching events in order. It has all of them up to `upTo`; null: all that match. */
+/** Matching events in order, complete up to the number `upTo`; null: complete. */
 interface Part {
   rows: EventRow[];
   upTo: number | null;
@@ -112,7 +112,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   const messages = messageList(db, maxScanned);
   const firstSeqAt = seqFinder(db, { table: 'events', time: 'at' });
   const bySeq = db.prepare<[number], StoredEvent>(`${selectEvent('events e')} WHERE e.seq = ?`);
-  const ownMessage = db
+  const messageOfAccount = db
     .prepare<[StoredKey, BoundId], number>('SELECT seq FROM messages WHERE message_key = ? AND +account = ?')
     .pluck();
   const seqsOfMessage = db
@@ -193,7 +193,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   function partsOf(filter: EventFilter, range: SeqBounds): Part[] {
     const { accountId, messageId, recipientHash, domainId, campaignId, jobId, status } = filter;
     if (messageId !== undefined) {
-      const seq = ownMessage.get(messageKey(messageId), account.find(accountId));
+      const seq = messageOfAccount.get(messageKey(messageId), account.find(accountId));
       return seq === undefined ? [] : [scan(BY_MESSAGE, filter, range, seq)];
     }
     const groups = { recipientHash, domainId, campaignId, jobId, status };
@@ -226,7 +226,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   }
 
   return {
-    /** The number of the first event at or after a time; after the last event the next number. */
+    /** The number of the first event at or after a time; after the last event, the next number. */
     firstSeqAt,
     /**
      * A page of events, oldest first. A consumer that continues with `nextSeq` misses no event. It is null only when the
@@ -253,7 +253,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   };
 }
 
-/** The source for filters that no message answers. */
+/** The index to read when the messages of the filter are not looked up. */
 function walkOf({ kind }: EventFilter): Source {
   return kind === undefined || COMMON_KINDS.includes(kind) ? BY_ACCOUNT : BY_KIND;
 }

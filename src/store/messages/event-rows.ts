@@ -42,8 +42,8 @@ export type EventRow = NewEvent & { seq: number } & {
 };
 
 /**
- * How events are stored: like messages (message-rows.ts). The fields of a message's event are packed, and NULL where
- * there are none; an event without a message keeps them as JSON, because they are searched.
+ * Events are stored like messages (message-rows.ts). The fields of a message's event are packed JSON, or NULL where there
+ * are none; those of an event without a message are JSON, because they are searched.
  */
 export const EVENT_COLUMNS = `
   e.seq, e.event_key AS event_id, e.account AS account_id, e.kind_code AS kind, e.at, e.message_seq,

@@ -35,7 +35,7 @@ export function eventTable(db: Database) {
   return {
     /** Returns its seq. */
     insert: (row: NewEvent): number => Number(insert.run(toStored(row)).lastInsertRowid),
-    /** Throws when the newest event cannot be read: then no further event can be written, either. */
+    /** Throws when the newest event cannot be read: no further event can be written then. */
     checkReadable: (): void => {
       last.get();
     },

@@ -5,8 +5,8 @@ import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { createCodes, STATUS_CODES, USE_CASE_CODES } from '../rows/row-keys.ts';
 
 /**
- * Outcomes of messages by hour, account, sending domain, provider and stream. Reading them takes the same time for a
- * hundred messages and for a million.
+ * Outcomes of messages by hour, account, sending domain, provider and stream. The time to read them does not depend on the
+ * number of messages.
  *
  * A unit of work counts in memory; the writer adds the counts of all units of a commit to the table immediately before
  * it, in the same transaction. A row that changes in many units of a commit is therefore written once. The counts of a
@@ -31,7 +31,7 @@ export type CountedOutcome = (typeof COUNTED_OUTCOMES)[number];
 /** The codes are stored: outcomes are only appended. */
 const OUTCOME_CODES = createCodes(0, COUNTED_OUTCOMES);
 
-/** The row to which a message counts. `outcomeClass`: of a bounce, a deferral or a failure; else ''. */
+/** The row in which a message is counted. `outcomeClass`: the class of a bounce, a deferral or a failure; else ''. */
 export interface CountKey {
   /** Epoch ms at which the hour begins. */
   hour: number;
@@ -48,7 +48,7 @@ export type CountedMessages = CountKey & { messages: number };
 export const COUNT_DIMENSIONS = ['account', 'domain', 'provider'] as const;
 export type CountDimension = (typeof COUNT_DIMENSIONS)[number];
 
-/** Sums of one hour. `name`: of the account, domain or provider; '' when they are not distinguished. */
+/** A sum over one hour. `name`: the account, domain or provider; '' when they are not distinguished. */
 export interface HourSum {
   name: string;
   outcome: CountedOutcome;
@@ -76,14 +76,14 @@ export const HOURLY_COUNT_POLICY = {
   },
 } as const satisfies DataPolicy;
 
-/** The provider to which the recipient domains without separate rows count. */
+/** The provider of recipient domains that are not counted separately. */
 export const OTHER_PROVIDER = 'other';
 /**
- * Rows of one hour and account. Above it, further combinations count to the provider `other`: recipient domains are
- * chosen by callers, and must not fill the table.
+ * Maximum number of rows of one hour and account. Above it, further combinations are counted for the provider `other`:
+ * recipient domains are chosen by callers, and must not fill the table.
  */
 const MAX_ROWS_PER_HOUR = 500;
-/** Deferred messages of one account that are counted at most. */
+/** The number up to which the deferred messages of one account are counted. */
 export const MAX_DEFERRED = 1_000_000;
 
 /** The beginning of the hour, epoch ms. */
@@ -144,7 +144,7 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
       GROUP BY name, outcome_code, class`);
   }
 
-  /** Of the unit of work that runs now, and of the others in the open transaction. */
+  /** Counts of the unit of work that is running, and of the earlier units in the open transaction. */
   const unit: Pending = new Map();
   const group: Pending = new Map();
 
@@ -167,9 +167,9 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
   return {
     /** Counts messages, in a unit of work. They are in the table when the unit is committed. */
     add: (key: CountKey, messages = 1): void => addTo(unit, { ...key, messages }),
-    /** The unit of work has ended; `keep`: it was not rolled back. For the writer. */
-    endUnit: (keep: boolean): void => {
-      if (keep) for (const counted of unit.values()) addTo(group, counted);
+    /** Ends a unit of work; a unit that is not committed was rolled back. For the writer. */
+    endUnit: (isCommitted: boolean): void => {
+      if (isCommitted) for (const counted of unit.values()) addTo(group, counted);
       unit.clear();
     },
     /** Writes the counts of all units of the open transaction and returns them. For the writer. */

@@ -56,7 +56,7 @@ const CONDITIONS: Record<FilterName, string> = {
 const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[];
 const IN_RANGE = 'm.seq < @beforeSeq AND m.seq > @afterSeq';
 
-/** An index and the filters that it answers. The statement names it, as SQLite would guess which one is selective. */
+/** An index and the filters that it answers. The statement names it: SQLite would guess which one is selective. */
 interface Source {
   from: string;
   keys: readonly string[];
@@ -109,7 +109,7 @@ function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {
   return first === undefined ? [accountId === null ? EVERY_MESSAGE : BY_ACCOUNT] : [first, ...others];
 }
 
-/** The entries of an index in a range, of which a page may examine those after `end`. */
+/** The entries of an index in a range; a page may examine those after `end`. */
 interface Scan {
   source: Source;
   range: SeqBounds;
@@ -120,7 +120,7 @@ interface Scan {
   values: StoredMessageFilter;
 }
 
-/** The values to which CONDITIONS compare columns. */
+/** The values that CONDITIONS compare with columns. */
 export interface StoredMessageFilter {
   accountId?: BoundId;
   recipientHash?: StoredKey;

@@ -71,9 +71,9 @@ export interface AttemptRow {
 }
 
 /**
- * How messages and attempts are stored. Ids of resources are numbers, public ids and hashes are octets, enumerations
- * are codes. A time that is not yet known is stored as the negative time of acceptance, so that a message keeps its
- * size, and its position in a page, from acceptance to delivery.
+ * The columns of a stored message. Ids of resources are numbers, public ids and hashes are bytes, enumerations are codes. A
+ * time that is not yet known is stored as the negative time of acceptance, so that a message keeps its size, and its
+ * position in a page, from acceptance to delivery.
  */
 export const MESSAGE_COLUMNS = `
   m.seq, m.message_key AS message_id, m.account AS account_id, m.content_id, m.use_case_code AS use_case,

@@ -36,10 +36,10 @@ export interface ListedColumns {
 /** The columns of ListedColumns, of a queue row `q`. */
 export const LISTED_COLUMNS = `q.due_at, ${HOLD_REASON_SQL} AS hold_reason`;
 
-/** A content to be stored: JSON as a string, or octets that mail/stored-content.ts has encoded. */
+/** A content to be stored: JSON as a string, or bytes that mail/stored-content.ts has encoded. */
 export interface NewContent {
   body: string | Uint8Array;
-  /** Octets of the JSON in UTF-8; with `sharedId`, of both parts together. */
+  /** Bytes of the JSON in UTF-8; with `sharedId`, of both parts together. */
   size: number;
   /** The row of `shared_contents` with the part that copies have in common; undefined: the content is complete. */
   sharedId?: number;
@@ -49,7 +49,7 @@ export interface NewContent {
 export interface ContentRow {
   octets: Uint8Array<ArrayBuffer>;
   encoding: 'json' | 'deflate';
-  /** Octets of the JSON in UTF-8; with `shared_id`, of both parts together. */
+  /** Bytes of the JSON in UTF-8; with `shared_id`, of both parts together. */
   size: number;
   shared_id: number | null;
 }
@@ -63,7 +63,7 @@ export const CONTENT_POLICY = {
 
 export const MESSAGE_POLICY = {
   table: 'messages',
-  // `recipient_key` stays: the identifier that the person is known by.
+  // `recipient_key` stays: it identifies the person in later requests and reports.
   personal: ['recipient', 'recipient_key', 'subject'],
   erasure: ['messages'],
   retention: {
@@ -129,6 +129,7 @@ export function messageTable(db: Database) {
   );
 
   return {
+    /** Returns its id. */
     insertContent: ({ body, size, sharedId }: NewContent, at: number): number =>
       Number(insertContent.run(body, size, sharedId ?? null, at).lastInsertRowid),
     /** Null when retention has deleted it. */
@@ -157,7 +158,10 @@ export function messageTable(db: Database) {
     ): void => {
       setState.run(STATUS_CODES.code(status), at, sentAt, finalAt, seq);
     },
-    /** When the newest delivered message to this recipient was delivered, without those that bounced later; null: none. */
+    /**
+     * When the newest message to this recipient that is delivered, and did not bounce later, was delivered; null: there is
+     * none.
+     */
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
       lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,
     /** Increments and returns the number of attempts. */

@@ -1,6 +1,6 @@
 import type { Database } from '../database.ts';
 
-/** What a control concerns: a recipient domain, a site (MX hosts or shaping profile), an account, an egress pool. */
+/** What a control applies to: a recipient domain, a site (MX hosts or shaping profile), an account, an egress pool. */
 export const CONTROL_SCOPES = ['destination', 'site', 'account', 'pool'] as const;
 export type ControlScope = (typeof CONTROL_SCOPES)[number];
 
@@ -20,7 +20,7 @@ export interface QueueControlRow {
   created_by: string;
 }
 
-/** Rows at most: the daemon has all of them in memory and reads them twice a second. */
+/** Maximum number of rows: the daemon has all of them in memory and reads them twice a second. */
 export const MAX_QUEUE_CONTROLS = 500;
 
 export function queueControlTable(db: Database) {
@@ -51,12 +51,13 @@ export function queueControlTable(db: Database) {
     },
     /** Returns false when there is none. */
     remove: (scope: ControlScope, target: string): boolean => remove.run(scope, target).changes === 1,
+    /** Removes the controls that have ended; returns how many. */
     removeEnded: (now: number): number => removeEnded.run(now).changes,
     count: (): number => count.get() ?? 0,
   };
 }
 
-/** Where a message goes instead of to the hosts of its destination, from the source addresses of its domain. */
+/** What replaces the next hop of a queued message (the hosts of its destination), its egress pool, or both. */
 export interface Reroute {
   /** Null: the hosts of the destination. */
   host: string | null;
@@ -66,7 +67,7 @@ export interface Reroute {
   pool: string | null;
 }
 
-/** Different reroutes of queued messages at most. */
+/** Maximum number of different reroutes of queued messages. */
 export const MAX_REROUTES = 100;
 
 export function queueRerouteTable(db: Database) {
@@ -92,7 +93,7 @@ export function queueRerouteTable(db: Database) {
   );
   return {
     get: (reroute: number): Reroute | null => get.get(reroute) ?? null,
-    /** The number of a reroute, which is inserted if there is none; null: there are too many. */
+    /** The number of a reroute, which is inserted if it does not exist; null: there are too many. */
     number: (reroute: Reroute): number | null => {
       const found = find.get(reroute);
       if (found !== undefined) return found;
@@ -100,7 +101,7 @@ export function queueRerouteTable(db: Database) {
       if ((count.get() ?? 0) >= MAX_REROUTES) return null;
       return insert.get(reroute) ?? null;
     },
-    /** Sends a waiting message by a reroute, or normally again (null). Returns false when it is not waiting. */
+    /** Sets the reroute of a waiting message, or removes it (null). Returns false when the message is not waiting. */
     assign: (seq: number, reroute: number | null): boolean => assign.run(reroute, seq).changes === 1,
   };
 }

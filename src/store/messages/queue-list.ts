@@ -25,10 +25,10 @@ interface StoredFilter {
   campaign?: BoundId;
 }
 
-/** A message in the queue and whether it is held; one of a paused campaign counts as held before it is due. */
+/** A message in the queue and whether it is held; a message of a paused campaign counts as held before it is due. */
 export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1; hold_reason: HoldReason | null };
 
-/** Numbers of queued messages that match a filter, by what can be done with them. */
+/** Numbers of queued messages that match a filter, by state. */
 export interface QueueCounts {
   messages: number;
   sending: number;
@@ -61,7 +61,7 @@ interface ListedSeq {
 export function queueList(db: Database) {
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
-  // Held, or of a paused campaign: the message is held when it leaves the queue.
+  // Held, or of a paused campaign, in which case the message is held when a delivery takes it.
   const PAUSED = `(q.due_at >= ${HELD_BY_RESTORE} OR q.held = 1
     OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
   const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
@@ -87,7 +87,7 @@ export function queueList(db: Database) {
     StoredFilter & { afterSeq: number; limit: number },
     { seq: number; message_key: StoredKey }
   >(db);
-  /** The values to which the conditions compare columns. */
+  /** The values that the conditions compare with columns. */
   const stored = ({ accountId, domainId, campaignId, destination }: QueueFilter): StoredFilter => ({
     ...(destination === undefined ? {} : { destination }),
     ...(accountId === undefined ? {} : { account: account.find(accountId) }),
@@ -105,7 +105,7 @@ export function queueList(db: Database) {
   return {
     /** The 200 destinations with the most messages. */
     byDestination: (): QueueSummary[] => byDestination.all(),
-    /** Messages in the queue, the next due first, held ones last. */
+    /** Messages in the queue by due time, held ones last. */
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`${SELECT} WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)
         .all({ ...stored(filter), limit })
@@ -126,7 +126,7 @@ export function queueList(db: Database) {
         deferred: 0,
         paused: 0,
       },
-    /** Messages without a lease, from the one after `afterSeq` on; with `deferred`, only those that are retried. */
+    /** Messages without a lease, beginning after `afterSeq`; with `deferred`, only deferred ones that are not held. */
     waiting: (
       filter: QueueFilter,
       { deferred, afterSeq, limit }: { deferred: boolean; afterSeq: number; limit: number },

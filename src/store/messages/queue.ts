@@ -64,7 +64,7 @@ export interface QueueKey {
   destination: string;
 }
 
-/** A row of the queue with what the queue adds to it. */
+/** A row of the queue with the columns that are set after its insertion. */
 export type StoredInQueueRow = QueueRow & { held: 0 | 1; secondary: 0 | 1; reroute: number | null };
 
 /** The key as text, for maps. */
@@ -98,7 +98,7 @@ type StoredHeldRow = StoredQueueRow & Pick<StoredInQueueRow, 'held' | 'secondary
 
 type StoredQueueKey = Omit<QueueKey, 'account_id'> & { account: StoredId };
 
-/** How the expiry of waiting messages moves. */
+/** A change of the expiry of waiting messages. */
 export interface ExpiryShift {
   /** Negative: they expire earlier. */
   ms: number;
@@ -106,16 +106,16 @@ export interface ExpiryShift {
   scheduledLife: number;
 }
 
-/** How the due times of waiting messages move: `ms` earlier, but not before `now`. */
+/** A change of the due times of waiting messages: `ms` earlier, but not before `now`. */
 export interface QueueShift extends ExpiryShift {
   now: number;
   /** Only messages due after this. */
   dueAfter: number;
 }
 
-/** Ready messages of a key with the times at which they expire. */
+/** Ready messages of a key with their expiry. */
 export interface ExpiryPage {
-  /** Those that have expired at `now`. */
+  /** The messages that have expired at `now`. */
   seqs(now: number): number[];
   /** The last message that was examined; null: there are no more. */
   last: number | null;
@@ -264,7 +264,7 @@ export function queueTable(db: Database) {
       const { account: accountNumber, domain: domainNumber, ...row } = found;
       return { ...row, account_id: account.id(accountNumber), domain_id: domain.id(domainNumber) };
     },
-    /** The first key of a priority with ready mail, or the first after `after`; null: no more. Reads two index entries. */
+    /** The first key of a priority with ready mail, or the first after `after`; null: there are no more. Reads two index entries. */
     keyAfter: (priority: QueuePriority, after: QueueKey | null): QueueKey | null => {
       const found = after === null ? firstKey.get(priority) : keyBehind(priority, after);
       return found === undefined ? null : toQueueKey(found);
@@ -310,12 +310,12 @@ export function queueTable(db: Database) {
     hold: (seq: number, expiresAt: number): void => {
       hold.run(expiresAt, seq);
     },
-    /** Domains with messages that `hold` holds. */
+    /** Domains with held messages, see `hold`. */
     heldDomains: (): string[] => heldDomains.all().map((stored) => domain.id(stored)),
     /** Makes at most `limit` held messages of a domain due now; returns the queue key of each. */
     releaseHeld: (domainId: string, now: number, limit: number): QueueKey[] =>
       releaseHeld.all(now, domain.find(domainId), limit).map(toQueueKey),
-    /** Number of messages that `hold` holds. Reads an index entry of each. */
+    /** Number of held messages, see `hold`. Reads an index entry of each. */
     countHeld: (): number => countHeld.get() ?? 0,
     /** Postpones a message without a lease; its state does not change. */
     postpone: (seq: number, dueAt: number): void => {
@@ -347,11 +347,12 @@ export function queueTable(db: Database) {
     /** When the next deferred message becomes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
     /**
-     * The earliest due time among the ready messages that no delivery has taken; null: none. Examines the `limit`
-     * messages that were accepted first.
+     * The earliest due time among the ready messages without a lease; null: there is none. Examines the `limit` messages
+     * that were accepted first.
      */
     oldestWaiting: (limit: number): number | null => oldestWaiting.get(limit) ?? null,
     count: (): number => count.get()?.n ?? 0,
+    /** Messages of a sending domain, at most `limit`. */
     ofDomain: (domainId: string, limit: number): number[] =>
       ofDomain.all(domain.find(domainId), limit).map((row) => row.seq),
   };

@@ -8,7 +8,7 @@ import type { ContentRow, NewContent } from './messages.ts';
  */
 export interface SharedContentKey {
   campaignSeq: number;
-  /** Of the body: a campaign gets another row when the common part of its messages changes while it is sent. */
+  /** SHA-256 of the body: a campaign gets another row when the common part of its messages changes while it is sent. */
   digest: Uint8Array;
 }
 
@@ -45,7 +45,7 @@ export function sharedContentTable(db: Database) {
     ): number =>
       find.get(campaignSeq, digest) ??
       Number(insert.run(campaignSeq, digest, at, size, body).lastInsertRowid),
-    /** Adds to the number of contents with this row's id; a trigger subtracts deleted ones. */
+    /** Adds to the number of contents that refer to this row; a trigger subtracts deleted ones. */
     addCopies: (sharedId: number, count: number): void => {
       addCopies.run(count, sharedId);
     },

@@ -4,8 +4,8 @@ import type { Tables } from '../tables.ts';
 import type { Writer } from '../writer.ts';
 
 /**
- * Changes of existing rows that a migration leaves to the daemon, such as filling a new column. Each step runs in portions
- * (portions.ts), one step after the other, until a portion finds nothing to do. A step determines from the rows what is
+ * Changes of existing rows that a migration leaves to the daemon, such as filling a new column. Steps run one after the
+ * other, each in portions (portions.ts) until a portion finds nothing to change. A step determines from the rows what is
  * left, so that it continues after a restart; until it is complete the program must work with both states.
  */
 export interface BackgroundStep {
@@ -26,7 +26,7 @@ export interface BackgroundSteps {
   pending(): number;
   /** Number of steps that failed since the start; the next start continues them. */
   failed(): number;
-  /** Ends after the portion in progress; resolves when it has ended. */
+  /** Resolves when the portion in progress has ended; no further one begins. */
   stop(): Promise<void>;
 }
 

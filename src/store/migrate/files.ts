@@ -131,7 +131,7 @@ export function cloneFile(file: string, to: string): boolean {
   }
 }
 
-/** Receives the bytes that were copied, of all. */
+/** Receives the number of bytes that were copied, and the size of the file. */
 export type CopyProgress = (done: number, total: number) => void;
 
 /** Copies block by block, and flushes the copy to disk. */
@@ -179,6 +179,7 @@ function createdAt(copy: string): number {
   return Number(copy.slice(copy.lastIndexOf('-') + 1));
 }
 
+/** Removes all copies but `newest`; returns their paths. */
 export function removeOlderCopies(file: string, newest: string): string[] {
   const older = copiesOf(file).filter((path) => path !== newest);
   for (const path of older) rmSync(path);
@@ -188,7 +189,7 @@ export function removeOlderCopies(file: string, newest: string): string[] {
 /** Errors of file systems without hard links. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** Gives the old database the name `keepAs`, as a hard link where the file system has them: `file` then exists, too. */
+/** Gives the old database the name `keepAs`: as a hard link next to `file` where the file system has them, else instead. */
 export function keepOldFile(file: string, keepAs: string): void {
   try {
     linkSync(file, keepAs);

@@ -102,7 +102,7 @@ export function schemaOf(file: string, busyTimeoutMs = BUSY_TIMEOUT_MS): number 
   }
 }
 
-/** One transaction: a database either has the newest schema or is empty. */
+/** Creates the newest schema in one transaction: a database either has it or is empty. */
 function createDatabase(file: string, steps: readonly Migration[], to: number): void {
   closeSync(openSync(file, 'a', 0o600));
   const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
@@ -125,7 +125,7 @@ function createDatabase(file: string, steps: readonly Migration[], to: number): 
 
 interface InPlaceOptions {
   file: string;
-  /** The file that the database is copied to before; null: there is a copy already. */
+  /** The file that the database is copied to before it is changed; null: there is a copy already. */
   copyTo: string | null;
   busyTimeoutMs: number;
   begin(step: Migration): void;

@@ -23,7 +23,7 @@ export interface MigrationEstimate {
   databaseBytes: number;
   /** The size of the database afterwards. */
   newBytes: number;
-  /** For the copy, the growth of the database, and sorting. */
+  /** Free space that the copy, the growth of the database, and sorting need. */
   neededBytes: number;
   freeBytes: number;
   /** Whether the copy shares blocks with the database. */
@@ -35,7 +35,7 @@ export interface MigrationEstimate {
 
 /** Maximum number of rows of each table in the sample. */
 const SAMPLE_ROWS = 10_000;
-/** Estimates are wrong by a few percent. */
+/** Estimates deviate by a few percent. */
 const MARGIN = 1.1;
 const MIN_BYTES = 2 ** 20;
 

@@ -4,7 +4,7 @@ import type { Database } from '../connection.ts';
 export interface Rebuild extends FileFormat {
   /** The schema that it creates. */
   version: number;
-  /** For the log: `compact-rows`. */
+  /** Part of the file name and of log records: `compact-rows`. */
   name: string;
   /** The oldest schema that `copies` can read. Migrations between it and `version` are not run before a rebuild. */
   from: number;
@@ -59,7 +59,7 @@ export interface SelectCopy {
   from: string;
   /** The columns of the range; default: the rowid or the primary key. A prefix of it, where a SELECT groups rows. */
   key?: readonly string[];
-  /** Of the new table, in the order of the SELECT. */
+  /** Columns of the new table, in the order of the SELECT. */
   into: readonly string[];
   /** The SELECT; `range` is a condition on the columns of `key` of the table `o`, which it must contain. */
   select(range: string): string;

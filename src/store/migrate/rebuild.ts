@@ -43,7 +43,7 @@ export interface RebuildOptions {
   busyTimeoutMs?: number;
   /** Rows that are copied between two calls of `onProgress`. */
   chunkRows?: number;
-  /** Without the checks of rows and foreign keys: for a sample, in which rows are missing. */
+  /** Omits the checks of row counts and foreign keys: for a sample, in which rows are missing. */
   withoutChecks?: boolean;
 }
 
@@ -229,7 +229,7 @@ function copySequences(db: Database, plans: readonly CopyPlan[]): void {
   }
 }
 
-/** Runs one statement of `indexes` after the other, in order. A database in memory parses the text into statements. */
+/** Runs the statements of `indexes` in order. A database in memory splits the text into statements. */
 function buildIndexes(
   db: Database,
   { tables, indexes }: Rebuild,
@@ -252,8 +252,8 @@ function buildIndexes(
 }
 
 /**
- * Throws when the new database does not have all rows of the old one. `quick_check` is left out: it takes a tenth of the whole
- * time, and reads what this process has just written from the cache of the system.
+ * Throws when the new database does not have all rows of the old one. `quick_check` is omitted: it takes a tenth of the
+ * whole time, and reads from the system's cache what this process has just written.
  */
 function check(
   db: Database,

@@ -1,4 +1,4 @@
--- What receivers asked for, so that a restart does not forget it. Changed rows are written once per second
+-- Limits that receivers imposed, which survive a restart. Changed rows are written once per second
 -- (delivery/shaping/site-store).
 CREATE TABLE site_limits (
   site            TEXT NOT NULL,      -- MX hosts or shaping profile, and egress pool
@@ -16,7 +16,7 @@ CREATE TABLE site_limits (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX site_limits_by_age ON site_limits (updated_at);
 
--- Replies that no rule knows, without addresses and numbers (mail/classify/unclassified), with how often they came.
+-- Replies that no rule matches, without addresses and numbers (mail/classify/unclassified), and how often they were received.
 CREATE TABLE unclassified_replies (
   code     INTEGER NOT NULL,
   enhanced TEXT NOT NULL,             -- '': none

@@ -7,7 +7,7 @@ CREATE TABLE egress_counts (
   -- Attempts that a server of the provider answered.
   transactional INTEGER NOT NULL,
   marketing     INTEGER NOT NULL,
-  -- What they led to; recipients that do not exist are in none of these.
+  -- Results of these attempts; an attempt for a recipient that does not exist is in none of them.
   delivered     INTEGER NOT NULL,
   throttled     INTEGER NOT NULL,
   refused       INTEGER NOT NULL,

@@ -10,15 +10,15 @@ export interface BacklogMetricsDeps {
   registry: Registry;
   reader: Reader;
   clock: Clock;
-  /** Keys of the queue whose mail is not late, because it waits for the schedule of a warm-up. Default: none. */
+  /** Keys of the queue whose mail waits for the schedule of a warm-up and is therefore not late. Default: none. */
   onSchedule?(): readonly QueueKey[];
   /** Monotonic milliseconds. Default: the process's. */
   now?(): number;
 }
 
-/** Scrapes within this time after a read use its result. */
+/** Scrapes within this time after a read reuse its result. */
 const MIN_AGE_MS = 5000;
-/** The pause after a read is so many times its duration: reads of a large queue use at most 5 % of a thread. */
+/** Length of the pause after a read relative to the read: reads of a large queue use at most 5 % of a thread. */
 const PAUSE_FACTOR = 20;
 const EMPTY: BacklogFigures = {
   queue: { ready: 0, sending: 0, waiting: 0, held: 0, oldestDue: null, destinations: [] },
@@ -27,8 +27,8 @@ const EMPTY: BacklogFigures = {
 };
 
 /**
- * Registers the gauges of what waits. All use one read in a reader thread. While reads are rejected, the gauges keep their
- * values, and `postrider_backlog_age_seconds` rises.
+ * Registers the gauges of the backlog. All use one read in a reader thread. While reads are rejected, the gauges do not
+ * change, and `postrider_backlog_age_seconds` rises.
  */
 export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
   const { registry, clock } = deps;
@@ -93,7 +93,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
     },
   );
 
-  /** A gauge with one label, of which each read determines the values. */
+  /** Registers a gauge with one label, whose values each read determines. */
   function labelled(
     name: string,
     help: string,
@@ -115,7 +115,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
   }
 }
 
-/** The result of the latest read, which is repeated when it is used after its time. */
+/** The result of the latest read; a use after MIN_AGE_MS and the pause reads again. */
 function createLatest({ reader, onSchedule = () => [], now = () => performance.now() }: BacklogMetricsDeps) {
   let backlog = EMPTY;
   const startedAt = now();
@@ -143,7 +143,7 @@ function createLatest({ reader, onSchedule = () => [], now = () => performance.n
       await reading;
       return backlog;
     },
-    /** Since the start, if no read has succeeded. */
+    /** Age of the result; since the start, if no read has succeeded. */
     ageMs: (): number => now() - (readAt ?? startedAt),
   };
 }

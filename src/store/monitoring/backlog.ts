@@ -2,7 +2,7 @@ import type { Database } from '../database.ts';
 import { HELD, type QueueKey } from '../messages/queue.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 
-/** What waits in the queue and for webhooks, and the certificates that expire next: for metrics. */
+/** The backlog of the queue and of webhooks, and the certificates that expire next: for metrics. */
 export interface BacklogFigures {
   queue: {
     /** Due and not being sent. */
@@ -49,11 +49,10 @@ interface QueueTotals {
   oldestDue: number | null;
 }
 
-/** Destinations and certificates in a backlog at most. */
 const MAX_DESTINATIONS = 20;
 const MAX_CERTIFICATES = 20;
 
-/** Rows of the queue that are grouped by destination, about; of a longer queue they are a sample. */
+/** Approximate maximum number of rows that are grouped by destination; of a longer queue they are a sample. */
 const MAX_GROUPED_ROWS = 100_000;
 
 /**

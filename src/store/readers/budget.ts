@@ -14,7 +14,7 @@ export interface ReadBudget {
 /** A read exceeded its budget. */
 export class BudgetExceeded extends Error {}
 
-/** Rows between two reads of the clock. */
+/** Rows that are examined between two reads of the clock. */
 const ROWS_PER_CHECK = 256;
 
 /** Bounds the statements that are prepared on `db` after this call. `now`: monotonic milliseconds. */

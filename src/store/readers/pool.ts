@@ -40,9 +40,9 @@ export interface ReaderPoolOptions {
   readonly budgetMs: number;
   startThread(): Worker;
   log: Log;
-  /** Called for each read; `ms` is its time in a thread, 0 when it had none. */
+  /** Called once for each read; `ms` is its time in a thread, 0 when it had none. */
   observe?(read: string, outcome: ReadOutcome, ms: number): void;
-  /** The account's turn on the event loop, for what follows a read. */
+  /** Resolves at the account's turn on the event loop; awaited before a result is returned. */
   turn?(accountId: string): Promise<void>;
   limits?: Partial<ReaderPoolLimits>;
 }
@@ -75,6 +75,8 @@ interface Job {
   reject(error: Error): void;
   /** While it waits: until it is rejected. While it runs: until it is overdue. */
   timer: NodeJS.Timeout | undefined;
+  /** Whether it was rejected while it ran. */
+  isOverdue: boolean;
 }
 
 /** A reader thread as the pool sees it; the thread is replaced when it ends. */
@@ -123,7 +125,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     } else {
       handle.restartMs = limits.firstRestartMs;
       const job = release(handle);
-      if (job !== null) settle(job, reply);
+      if (job?.isOverdue === false) settle(job, reply);
     }
     dispatch();
   }
@@ -165,7 +167,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     handle.thread = null;
     handle.isReady = false;
     const job = release(handle);
-    if (job !== null) reject(job, interrupted());
+    if (job?.isOverdue === false) reject(job, interrupted());
     if (closed) return;
     const { restartMs } = handle;
     log.error({ code, read: job?.name, restartMs }, 'reader thread ended; starting another one');
@@ -214,12 +216,21 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
    */
   function overdue(job: Job): void {
     log.warn({ read: job.name, accountId: job.accountId }, 'read exceeded its time budget and still runs');
+    job.isOverdue = true;
     reject(job, tooBroad(), options.budgetMs + limits.overdueMs);
   }
 
   function request(accountId: string, name: string, args: readonly unknown[]): Promise<unknown> {
     return new Promise((resolve, rejectRead) => {
-      const job: Job = { accountId, name, args, resolve, reject: rejectRead, timer: undefined };
+      const job: Job = {
+        accountId,
+        name,
+        args,
+        resolve,
+        reject: rejectRead,
+        timer: undefined,
+        isOverdue: false,
+      };
       if (closed) return reject(job, new ReadRejected('closing', 'the service is shutting down'));
       if (handles.every(({ thread }) => thread === null)) return reject(job, interrupted());
       const rejected = queue.push(job);

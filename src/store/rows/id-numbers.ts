@@ -11,7 +11,7 @@ export type Numbered = (typeof NUMBERED)[number];
 /** A column value that stands for an id, as it is read. */
 export type StoredId = number | string;
 
-/** A column value that stands for an id, as it is bound: better-sqlite3 binds a `number` as REAL, of eight octets. */
+/** A column value that stands for an id, as it is bound: better-sqlite3 binds a `number` as REAL, of eight bytes. */
 export type BoundId = bigint | string;
 
 export interface IdNumbers {
@@ -23,10 +23,10 @@ export interface IdNumbers {
   id(stored: StoredId): string;
 }
 
-/** Ids in the cache of each kind; when it is full it is emptied. */
+/** Maximum number of ids in the cache of each kind; a full cache is emptied. */
 const MAX_CACHED = 10_000;
 
-/** Prepared once for each connection. */
+/** The numbers of each connection: their statements are prepared once. */
 const KNOWN = new WeakMap<Database, Record<Numbered, IdNumbers>>();
 
 export function idNumbers(db: Database): Record<Numbered, IdNumbers> {

@@ -1,6 +1,6 @@
 /**
- * The strings and object shapes that packed JSON has codes for (packed-json.ts). Both tables are part of the file
- * format: entries are only appended. Their texts are what the program wrote when the entry was added.
+ * The strings and object shapes that have codes in packed JSON (packed-json.ts). Both tables are part of the file format:
+ * entries are only appended. Each text is the one that the program wrote when the entry was added.
  */
 export const STRINGS = [
   'conclusion',

@@ -2,9 +2,9 @@ import { SHAPES, STRINGS } from './packed-json-dictionary.ts';
 
 /*
  * A compact binary form of JSON for tables with millions of rows: reports of delivery attempts and fields of events. Known
- * object shapes and known strings take one or two bytes, times are differences to the time of the row, IPv4 addresses take
- * four bytes, and a string that occurs twice is stored once. Every JSON value can be packed, and unpacking returns the
- * text that `JSON.stringify` returns for the packed value.
+ * object shapes and known strings take one or two bytes, times are differences from the time of the row, IPv4 addresses
+ * take four bytes, and a string that occurs twice is stored once. Every JSON value can be packed, and unpacking returns
+ * the text that `JSON.stringify` returns for the packed value.
  *
  * The tags below and the tables of packed-json-dictionary.ts are part of the file format: entries are only appended.
  */
@@ -16,19 +16,19 @@ const TRUE = 0x02;
 const INTEGER = 0x03;
 const NEGATIVE = 0x04;
 const DOUBLE = 0x05;
-/** Milliseconds since the epoch, as the difference to the row's time. */
+/** Milliseconds since the epoch, as the difference from the row's time. */
 const TIME = 0x06;
 const STRING = 0x07;
 /** A string that is not well-formed Unicode and so has no UTF-8: UTF-16. */
 const STRING_16 = 0x08;
-/** A string that occurred before in the same value, by its number. */
+/** The number of a string that occurred earlier in the same value. */
 const REPEATED = 0x09;
 const IPV4 = 0x0a;
 const ARRAY = 0x0b;
 const OBJECT = 0x0c;
 /** An object whose keys are SHAPES[n], in that order. */
 const SHAPE = 0x0d;
-/** A time in ISO 8601 with milliseconds and Z, as the difference to the row's time. */
+/** A time in ISO 8601 with milliseconds and Z, as the difference from the row's time. */
 const ISO_TIME = 0x0e;
 /** From here on: the integers 0 to 47. */
 const SMALL = 0x10;
@@ -60,7 +60,7 @@ export function unpackJson(packed: Buffer, time: number): string {
   return new Unpacker(packed, time).text();
 }
 
-/** One buffer for all values, as they are packed synchronously. It grows to the largest value and never shrinks. */
+/** One buffer for all values, which are packed synchronously. It grows to the largest value and never shrinks. */
 let scratch = Buffer.allocUnsafe(4096);
 
 class Packer {
@@ -145,11 +145,11 @@ class Packer {
   #characters(text: string): void {
     this.#numbers.set(text, this.#numbers.size);
     const encoding = text.isWellFormed() ? 'utf8' : 'utf16le';
-    const octets = Buffer.byteLength(text, encoding);
+    const bytes = Buffer.byteLength(text, encoding);
     this.#byte(encoding === 'utf8' ? STRING : STRING_16);
-    this.#varint(octets);
-    this.#reserve(octets);
-    this.#at += scratch.write(text, this.#at, octets, encoding);
+    this.#varint(bytes);
+    this.#reserve(bytes);
+    this.#at += scratch.write(text, this.#at, bytes, encoding);
   }
 
   #byte(value: number): void {
@@ -157,7 +157,7 @@ class Packer {
     scratch[this.#at++] = value;
   }
 
-  /** Seven bits a byte, the lowest first; division, because bit operators end at 32 bits. */
+  /** Seven bits per byte, the lowest first. Divides, because bit operators are limited to 32 bits. */
   #varint(value: number): void {
     let rest = value;
     while (rest >= 0x80) {
@@ -167,9 +167,9 @@ class Packer {
     this.#byte(rest);
   }
 
-  #reserve(octets: number): void {
-    if (this.#at + octets <= scratch.length) return;
-    const larger = Buffer.allocUnsafe(2 * (this.#at + octets));
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= scratch.length) return;
+    const larger = Buffer.allocUnsafe(2 * (this.#at + bytes));
     scratch.copy(larger, 0, 0, this.#at);
     scratch = larger;
   }
@@ -185,7 +185,7 @@ function shapeOf(keys: readonly string[]): number | undefined {
   return number !== undefined && SHAPES[number]?.length === keys.length ? number : undefined;
 }
 
-/** A time as `toISOString` writes it, near enough to the row's. */
+/** Whether a text is a time as `toISOString` writes it, less than TIME_RANGE from the row's. */
 function isIsoTimeNear(text: string, time: number): boolean {
   if (text.length !== ISO_LENGTH || !ISO_TEXT.test(text)) return false;
   const moment = Date.parse(text);
@@ -267,8 +267,7 @@ class Unpacker {
   }
 
   #string(encoding: 'utf8' | 'utf16le'): string {
-    const octets = this.#varint();
-    const end = this.#at + octets;
+    const end = this.#varint() + this.#at;
     if (end > this.#packed.length) throw new Error('packed JSON ends early');
     const text = JSON.stringify(this.#packed.toString(encoding, this.#at, end));
     this.#at = end;

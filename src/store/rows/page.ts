@@ -1,6 +1,6 @@
 import type { Database } from '../database.ts';
 
-/** A page of a list: newest first, after the last row of the page before. */
+/** Selects a page of a list, newest first. */
 export interface PageFilter {
   accountId: string;
   /** Only rows with a lower number; null: from the newest on. */
@@ -10,7 +10,7 @@ export interface PageFilter {
 
 export interface Page<Row> {
   rows: Row[];
-  /** More rows follow. */
+  /** Whether more rows follow. */
   more: boolean;
 }
 
@@ -22,7 +22,7 @@ export function pageOf<Row>(rows: Row[], limit: number): Page<Row> {
 /**
  * A page of a bounded scan. The list reads an index in the order of `seq`. Where that index does not answer a filter, a
  * page examines a limited number of rows: it may have fewer rows than its limit, even none, and the next page continues
- * where it ended. So a page costs the same whatever the filter selects and however large the table is.
+ * where it ended. The cost of a page therefore depends neither on the filter nor on the size of the table.
  */
 export interface ScanPage<Row> {
   rows: Row[];
@@ -30,12 +30,12 @@ export interface ScanPage<Row> {
   nextSeq: number | null;
 }
 
-/** Rows that one page examines. */
+/** Maximum number of rows that one page examines. */
 export const MAX_SCANNED_ROWS = 5000;
 
 export const EMPTY_PAGE = { rows: [], nextSeq: null };
 
-/** A range of `seq` without its ends. */
+/** A range of `seq` that excludes its ends. */
 export interface SeqBounds {
   afterSeq: number;
   beforeSeq: number;

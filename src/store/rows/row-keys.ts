@@ -6,37 +6,37 @@ export type StoredKey = Buffer | string;
 
 const PUBLIC_ID = /^([a-z]+)_(0|[1-9]\d{0,14})_([0-9a-z]{12})$/;
 const MAX_TIME = 2 ** 48 - 1;
-const TIME_OCTETS = 6;
+const TIME_BYTES = 6;
 /** The twelve base-36 characters of an id in two halves, each of which fits 32 bits. */
 const HALF = 6;
-const SUFFIX_OCTETS = 8;
-const KEY_OCTETS = TIME_OCTETS + SUFFIX_OCTETS;
+const SUFFIX_BYTES = 8;
+const KEY_BYTES = TIME_BYTES + SUFFIX_BYTES;
 
-/** `<kind>_<epoch ms>_<suffix>` (core/ids) in 14 octets: time (6), suffix (8). Keys sort like the ids of a kind. */
+/** `<kind>_<epoch ms>_<suffix>` (core/ids) in 14 bytes: time (6), suffix (8). Keys sort like the ids of a kind. */
 export function keyOfId(kind: string, id: string): StoredKey {
   const parts = partsOf(kind, id);
   if (parts === null) return id;
-  const key = Buffer.allocUnsafe(KEY_OCTETS);
-  writeSuffix(key, key.writeUIntBE(parts.time, 0, TIME_OCTETS), parts.suffix);
+  const key = Buffer.allocUnsafe(KEY_BYTES);
+  writeSuffix(key, key.writeUIntBE(parts.time, 0, TIME_BYTES), parts.suffix);
   return key;
 }
 
 export function idOfKey(kind: string, key: StoredKey): string {
   if (typeof key === 'string') return key;
-  return `${kind}_${key.readUIntBE(0, TIME_OCTETS)}_${readSuffix(key, TIME_OCTETS)}`;
+  return `${kind}_${key.readUIntBE(0, TIME_BYTES)}_${readSuffix(key, TIME_BYTES)}`;
 }
 
 /** The key of an event; without the time when it equals the time of the event, which is in the row. */
 export function keyOfEvent(id: string, at: number): StoredKey {
   const parts = partsOf('evt', id);
   if (parts?.time !== at) return keyOfId('evt', id);
-  const key = Buffer.allocUnsafe(SUFFIX_OCTETS);
+  const key = Buffer.allocUnsafe(SUFFIX_BYTES);
   writeSuffix(key, 0, parts.suffix);
   return key;
 }
 
 export function idOfEvent(key: StoredKey, at: number): string {
-  return typeof key === 'string' || key.length !== SUFFIX_OCTETS
+  return typeof key === 'string' || key.length !== SUFFIX_BYTES
     ? idOfKey('evt', key)
     : `evt_${at}_${readSuffix(key, 0)}`;
 }
@@ -62,7 +62,7 @@ function base36(half: number): string {
 const EMAIL_IDENTIFIER = /^email_[0-9a-f]{32}$/;
 const EMAIL_PREFIX = 'email_';
 
-/** `email_<md5>` in 16 octets. */
+/** `email_<md5>` in 16 bytes. */
 export function keyOfRecipient(identifier: string): StoredKey {
   return EMAIL_IDENTIFIER.test(identifier)
     ? Buffer.from(identifier.slice(EMAIL_PREFIX.length), 'hex')
@@ -73,7 +73,7 @@ export function recipientOfKey(key: StoredKey): string {
   return typeof key === 'string' ? key : EMAIL_PREFIX + key.toString('hex');
 }
 
-/** Small integers for the values of an enumeration. */
+/** The stored codes of the values of an enumeration: small integers. */
 export interface Codes<Value extends string> {
   /** Throws when `value` has no code. */
   code(value: Value): number;
@@ -106,7 +106,7 @@ export function createCodes<const Value extends string>(
 }
 
 /**
- * Above 1, because 0 and 1 take no octet in a row and all others one: a row that keeps its size when its status
+ * Above 1, because 0 and 1 take no byte in a row and all others one: a row that keeps its size when its status
  * changes is overwritten in place.
  */
 const FIRST_STATUS = 2;

@@ -3,20 +3,20 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /**
- * MTA-STS policies of recipient domains (RFC 8461), one row per domain. They outlive restarts: a policy protects only if
- * an attacker cannot make us forget it.
+ * MTA-STS policies of recipient domains (RFC 8461), one row per domain. They are stored because a policy protects only
+ * until it is forgotten: an attacker who blocks its host must not profit from a restart.
  */
 export interface StsPolicyRow {
   /** A-labels. */
   domain: string;
-  /** Of the TXT record for which the policy was fetched. */
+  /** The id in the TXT record for which the policy was fetched. */
   policy_id: string;
   mode: 'enforce' | 'testing' | 'none';
   /** JSON: the patterns. */
   mx: string;
   /** Seconds. */
   max_age: number;
-  /** This and the following in epoch ms. */
+  /** Epoch ms, like the times below. */
   fetched_at: number;
   expires_at: number;
   /** The next fetch in the background. */
@@ -32,7 +32,7 @@ export const STS_POLICY_POLICY = {
   retention: { until: 'the policy expires, after a year at most' },
 } as const satisfies DataPolicy;
 
-/** Above it, the policy that was not used for the longest time is removed for a new one. */
+/** Maximum number of policies; a further one replaces the policy that was used least recently. */
 export const MAX_STS_POLICIES = 20_000;
 
 export function stsPolicyTable(db: Database, max = MAX_STS_POLICIES) {

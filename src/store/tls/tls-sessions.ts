@@ -8,7 +8,7 @@ import type { Database } from '../database.ts';
 export interface TlsSessionKey {
   /** Days since 1970-01-01, UTC. */
   day: number;
-  /** The recipients'. */
+  /** The domain of the recipients. */
   domain: string;
   policy_type: 'sts' | 'tlsa' | 'no-policy-found';
   policy_domain: string;
@@ -44,11 +44,11 @@ export const TLS_SESSION_POLICY = {
   retention: { until: 'the report is sent, at most three days' },
 } as const satisfies DataPolicy;
 
-/** Policies of all domains and days; above it, further ones are not counted. */
+/** Maximum number of policies of all domains and days; sessions of further ones are not counted. */
 const MAX_ROWS = 200_000;
-/** Policies of one domain and day: a domain that changes its policy all the time. */
+/** Maximum number of policies of one domain and day: a domain may change its policy often. */
 const MAX_POLICIES = 20;
-/** Kinds of failures of one policy; above it, further ones count without details. */
+/** Maximum number of different failures of one policy; further ones are counted without details. */
 const MAX_FAILURES = 100;
 
 export function tlsSessionTable(db: Database, maxRows = MAX_ROWS) {
@@ -109,7 +109,7 @@ export function tlsSessionTable(db: Database, maxRows = MAX_ROWS) {
   }
 
   return {
-    /** Counts one session; `failure` is null for a success. False: a limit is reached, and it is not counted. */
+    /** Counts one session; `failure` is null for a success. Returns false when a limit is reached and it is not counted. */
     count: (key: TlsSessionKey, failure: TlsSessionFailure | null): boolean => {
       const seq = seqOf(key);
       if (seq === null) return false;
@@ -130,7 +130,7 @@ export function tlsSessionTable(db: Database, maxRows = MAX_ROWS) {
       nextDay.get({ ...after, before }) ?? null,
     ofDay: ({ day, domain }: UnreportedDay): TlsSessionRow[] => ofDay.all(day, domain),
     failures: (seq: number): TlsSessionFailureRow[] => failures.all(seq),
-    /** Removes what was reported. */
+    /** Removes the sessions of a reported day. */
     remove: ({ day, domain }: UnreportedDay): void => {
       remove.run(day, domain);
     },

@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 /** The import of an account that is not complete. */
 export interface AccountImportRow {
   account_id: string;
-  /** Of the file: hexadecimal SHA-256 of its records. */
+  /** SHA-256 of the records in the file, in hexadecimal. */
   digest: string;
   /** Records that are imported. */
   records: number;
@@ -19,7 +19,7 @@ export function accountImportTable(db: Database) {
     ON CONFLICT (account_id) DO UPDATE SET records = excluded.records, updated_at = excluded.updated_at`);
   const remove = db.prepare<[string]>('DELETE FROM account_imports WHERE account_id = ?');
   return {
-    /** Null: the account is complete, or does not exist. */
+    /** Null: no import of the account is in progress. */
     get: (accountId: string): AccountImportRow | null => get.get(accountId) ?? null,
     put: (row: AccountImportRow): void => {
       put.run(row);

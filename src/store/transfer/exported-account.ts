@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { readNumber } from '../connection.ts';
+import { iterateRows, readNumber } from '../connection.ts';
 import { type Database, openForReading } from '../database.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 import { seqFinder } from '../rows/page.ts';
@@ -21,7 +21,7 @@ export interface ExportedAccount {
   counts(): Record<TransferType, number>;
   /** Reads row by row. Only one iteration at a time. */
   records(type: TransferType): IterableIterator<TransferRecord>;
-  /** How much the write-ahead log has grown since the beginning, bytes: it cannot restart until `close`. */
+  /** Growth of the write-ahead log since the beginning, in bytes: it cannot restart until `close`. */
   logGrowth(): number;
   close(): void;
 }
@@ -30,7 +30,7 @@ export interface ExportScope {
   accountId: string;
   /** Epoch ms. */
   now: number;
-  /** Messages accepted before are left out: reports about them are not expected any more. Epoch ms. */
+  /** Messages accepted earlier are omitted: no report about them is expected. Epoch ms. */
   messagesSince: number;
 }
 
@@ -83,14 +83,14 @@ function* records(db: Database, type: TransferType, { accountId, now }: Scope): 
     rows: childReader(db, child, now),
     parent: child.link.parent,
   }));
-  for (const row of rows.iterate({ accountId, now })) {
+  for (const row of iterateRows(rows, { accountId, now })) {
     const record: TransferRecord = pick(row, columns, read);
     for (const { field, rows: of, parent } of childRows) record[field] = of(row[parent] ?? null);
     yield record;
   }
 }
 
-/** `read` of the columns, under names that the table does not have. */
+/** Selects the columns in `read`, under names that the table does not have. */
 function translated(columns: readonly string[], read: Readonly<Record<string, string>> = {}): string {
   return columns
     .filter((column) => read[column] !== undefined)
@@ -125,9 +125,11 @@ function movedRecords(db: Database, { accountId, messagesSince }: ExportScope) {
   const brought =
     'FROM moved_messages INDEXED BY moved_messages_by_account WHERE account = ? AND created_at >= ?';
   const select = (from: string, parameter: number) =>
-    db
-      .prepare<[typeof account, number], StoredMoved>(`SELECT ${MOVED_COLUMNS} ${from}`)
-      .iterate(account, parameter);
+    iterateRows(
+      db.prepare<[typeof account, number], StoredMoved>(`SELECT ${MOVED_COLUMNS} ${from}`),
+      account,
+      parameter,
+    );
   const counted = (from: string, parameter: number) =>
     db.prepare<[typeof account, number], number>(`SELECT count(*) ${from}`).pluck().get(account, parameter) ??
     0;

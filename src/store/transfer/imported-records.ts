@@ -1,22 +1,24 @@
 import type Sqlite from 'better-sqlite3';
-import { contactTable } from '../contacts/contacts.ts';
-import { subscriptionTable } from '../contacts/subscriptions.ts';
+import { lazily } from '../../core/lazily.ts';
+import type { consentTable } from '../contacts/consent.ts';
+import type { contactTable } from '../contacts/contacts.ts';
+import type { subscriptionTable } from '../contacts/subscriptions.ts';
 import type { Database } from '../database.ts';
 import { type TransferRecord, type TransferType, type TransferValue, transferKind } from './kinds.ts';
-import { movedMessageTable } from './moved-messages.ts';
+import type { movedMessageTable } from './moved-messages.ts';
 import type { TransferChild, TransferKind } from './transfer-kind.ts';
 
 /** Kinds whose records are rows of one table and of its children; the others are inserted by their tables. */
 export type PlainType = Exclude<TransferType, 'contact' | 'moved_message'>;
 
-/** Who the records belong to. */
+/** The account of the records. */
 export interface ImportScope {
   accountId: string;
   /** Epoch ms. */
   now: number;
 }
 
-/** Values that are unique in the whole database, by kind; a record that has one of another account is refused. */
+/** Columns that are unique in the whole database, by kind; a record with a value of another account is refused. */
 const UNIQUE_COLUMNS: Partial<Record<TransferType, readonly (readonly [table: string, column: string])[]>> = {
   account: [['accounts', 'account_id']],
   api_key: [
@@ -56,6 +58,14 @@ const OWNED: readonly (readonly [table: string, key: string])[] = [
   ['accounts', 'account_id'],
 ];
 
+/** The tables that remove rows which `OWNED` does not name. */
+interface RemovingTables {
+  movedMessages: ReturnType<typeof movedMessageTable>;
+  contacts: ReturnType<typeof contactTable>;
+  consents: ReturnType<typeof consentTable>;
+  subscriptions: ReturnType<typeof subscriptionTable>;
+}
+
 type Values = Record<string, TransferValue>;
 type Insert = Sqlite.Statement<[Values]>;
 
@@ -64,10 +74,22 @@ interface Prepared {
   children: { field: string; parent: string; insert: Insert }[];
 }
 
-/** The records of accounts that come from another installation. Its statements are prepared when they are used. */
+/** The records of accounts that come from another installation. Each statement is prepared at its first use. */
 export function importedRecordTable(db: Database) {
   const prepared = new Map<TransferType, Prepared>();
   const removing = new Map<string, Sqlite.Statement<[string, number]>>();
+  const finding = new Map<string, Sqlite.Statement<[TransferValue], number>>();
+  const statements = lazily({
+    contacts: () =>
+      db.prepare<[string, number], number>('SELECT seq FROM contacts WHERE account_id = ? LIMIT +?').pluck(),
+    removeOptOuts: () =>
+      db.prepare<[string, number]>(`
+        DELETE FROM group_opt_outs WHERE (group_seq, recipient_hash) IN (
+          SELECT o.group_seq, o.recipient_hash
+          FROM subscription_groups g CROSS JOIN group_opt_outs o ON o.group_seq = g.seq
+          WHERE g.account_id = ? LIMIT +?)`),
+    ofJob: () => db.prepare<[string], number>('SELECT 1 FROM campaign_sends WHERE job_id = ?').pluck(),
+  });
 
   function prepare(type: PlainType): Prepared {
     const kind = transferKind(type);
@@ -93,30 +115,23 @@ export function importedRecordTable(db: Database) {
     return statement.run(accountId, limit).changes;
   }
 
-  function removeContacts(accountId: string, limit: number): number {
-    const contacts = contactTable(db);
-    const subscriptions = subscriptionTable(db);
-    const consents = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
-    const seqs = db
-      .prepare<[string, number], number>('SELECT seq FROM contacts WHERE account_id = ? LIMIT +?')
-      .pluck()
-      .all(accountId, limit);
+  function removeContacts(tables: RemovingTables, accountId: string, limit: number): number {
+    const seqs = statements.contacts.all(accountId, limit);
     for (const seq of seqs) {
-      subscriptions.removeOfContact(seq);
-      consents.run(seq);
-      contacts.remove(seq);
+      tables.subscriptions.removeOfContact(seq);
+      tables.consents.removeAll(seq);
+      tables.contacts.remove(seq);
     }
     return seqs.length;
   }
 
-  function removeOptOuts(accountId: string, limit: number): number {
-    return db
-      .prepare<[string, number]>(`
-        DELETE FROM group_opt_outs WHERE (group_seq, recipient_hash) IN (
-          SELECT o.group_seq, o.recipient_hash
-          FROM subscription_groups g CROSS JOIN group_opt_outs o ON o.group_seq = g.seq
-          WHERE g.account_id = ? LIMIT +?)`)
-      .run(accountId, limit).changes;
+  function isStored(table: string, column: string, value: TransferValue): boolean {
+    const name = `${table}.${column}`;
+    const statement =
+      finding.get(name) ??
+      db.prepare<[TransferValue], number>(`SELECT 1 FROM ${table} WHERE ${column} = ?`).pluck();
+    finding.set(name, statement);
+    return statement.get(value) !== undefined;
   }
 
   return {
@@ -133,30 +148,25 @@ export function importedRecordTable(db: Database) {
           for (const row of rows) insertChild.run({ ...valuesOf(row), accountId, now, parent: key });
       }
     },
-    /** The first column of a record whose value another row of the database has; null: there is none. */
+    /** The first column of a record whose value is stored already; null: there is none. */
     conflict: (type: TransferType, record: TransferRecord, accountId: string): string | null => {
       const values: Values = { ...valuesOf(record), account_id: accountId };
-      for (const [table, column] of UNIQUE_COLUMNS[type] ?? []) {
-        const found = db
-          .prepare<[TransferValue], number>(`SELECT 1 FROM ${table} WHERE ${column} = ?`)
-          .pluck()
-          .get(values[column] ?? null);
-        if (found !== undefined) return column;
-      }
-      return null;
+      const found = UNIQUE_COLUMNS[type]?.find(([table, column]) =>
+        isStored(table, column, values[column] ?? null),
+      );
+      return found === undefined ? null : found[1];
     },
     /** Whether a campaign of any account has the job. */
-    hasJob: (jobId: string): boolean =>
-      db.prepare<[string], number>('SELECT 1 FROM campaign_sends WHERE job_id = ?').get(jobId) !== undefined,
+    hasJob: (jobId: string): boolean => statements.ofJob.get(jobId) !== undefined,
     /**
      * Removes up to `limit` rows of an account whose import was not completed, the account last. Returns how many; 0:
-     * nothing is left. Only in a unit of work.
+     * nothing is left. Only in a unit of work, with its tables.
      */
-    removeSome: (accountId: string, limit: number): number => {
+    removeSome: (tables: RemovingTables, accountId: string, limit: number): number => {
       const steps = [
-        () => movedMessageTable(db).removeOf(accountId, limit),
-        () => removeContacts(accountId, limit),
-        () => removeOptOuts(accountId, limit),
+        () => tables.movedMessages.removeOf(accountId, limit),
+        () => removeContacts(tables, accountId, limit),
+        () => statements.removeOptOuts.run(accountId, limit).changes,
         ...OWNED.map(
           ([table, key]) =>
             () =>

@@ -4,7 +4,7 @@ import type { TransferKind } from './transfer-kind.ts';
 
 /**
  * The records of an exported account in their order in the file: which columns of which table each has, and the rows that
- * belong to it. A record never contains a number that is valid in one database only; it refers to others by public id.
+ * belong to it. A record never contains a number that is valid in one database only: references are public ids.
  * Secrets are columns, too: the caller opens and seals them.
  *
  * `policies.ts` states for every table of the schema whether it is exported; a test compares columns with both.

@@ -6,8 +6,8 @@ import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { keyOfRecipient, recipientOfKey, type StoredKey, USE_CASE_CODES } from '../rows/row-keys.ts';
 
 /**
- * A message that an account sent before it came here from another installation: what a bounce, a complaint or an opt-out
- * about it needs.
+ * A message that an account sent before it came here from another installation: the fields that the processing of a bounce,
+ * a complaint or an opt-out needs.
  */
 export interface MovedMessage {
   message_id: string;
@@ -50,7 +50,7 @@ export const MOVED_COLUMNS =
 export const MOVED_MESSAGE_POLICY = {
   table: 'moved_messages',
   personal: ['recipient_key'],
-  erasure: { stays: 'the identifier that the person is known by, for reports that suppress it' },
+  erasure: { stays: 'the identifier of the person, which later reports suppress' },
   retention: {
     kind: 'movedMessages',
     rows: 'timed',

@@ -1,15 +1,15 @@
 /*
- * What an exported account does not have, and why. test/store/transfer.test.ts compares this list and `kinds.ts` with the
- * schema: a new table or column is exported, or named here.
+ * Tables and columns that an exported account does not have, and why. test/store/transfer/kinds.test.ts compares these lists
+ * and `kinds.ts` with the schema: a new table or column is exported, or named here.
  */
 
 /** Tables without separate records in the file. */
 export const NOT_EXPORTED: Readonly<Record<string, string>> = {
-  account_imports: 'an import that is in progress here',
+  account_imports: 'imports in progress on this installation',
   account_numbers: 'numbers of this database, assigned again',
   attempts: 'belong to messages',
   campaign_numbers: 'numbers of this database, assigned again',
-  certificates: 'of hosts, not of accounts; obtained again where the host leads',
+  certificates: 'belong to hosts, not to accounts; obtained again where the host resolves to',
   contact_counts: 'counted by a trigger',
   contact_imports: 'positions in files of this machine',
   contact_search: 'derived from contacts',
@@ -19,8 +19,8 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   dmarc_sources: 'belong to dmarc_reports',
   domain_numbers: 'numbers of this database, assigned again',
   egress_counts: 'mail of the source addresses of this installation',
-  egress_health: 'what providers think of the source addresses of this installation',
-  egress_warmup: 'of the source addresses of this installation',
+  egress_health: 'refusals of the source addresses of this installation',
+  egress_warmup: 'the warm-up of the source addresses of this installation',
   erasures: 'an export is refused while people are erased',
   events: 'ordered by number in one database: they stay readable where they were recorded',
   hourly_counts: 'statistics of the installation that sent the messages',
@@ -32,8 +32,8 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   queue: 'an export is refused while messages are queued, or this installation sends them',
   settings: 'values about this database',
   shared_contents: 'belong to messages',
-  site_limits: 'what receivers asked of the addresses of this installation',
-  sts_policies: 'of recipient domains, not of accounts; fetched again',
+  site_limits: 'limits that receivers imposed on the addresses of this installation',
+  sts_policies: 'belong to recipient domains, not to accounts; fetched again',
   subscription_group_numbers: 'numbers of this database, assigned again',
   tls_failures: 'belong to tls_reports',
   tls_reports: 'reports about a name, received where its records point; deleted by age',
@@ -45,7 +45,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   zone_changes: 'counts changes of this zone',
 };
 
-/** Columns of exported tables that a record does not have; `fixed` ones of the kinds are written with another value. */
+/** Columns of exported tables that no record has. An import writes the columns in `fixed` of a kind with another value. */
 export const COLUMNS_NOT_EXPORTED: Readonly<Record<string, string>> = {
   'campaigns.seq': 'a number of this database',
   'compliance_templates.seq': 'a number of this database',

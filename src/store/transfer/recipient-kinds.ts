@@ -3,7 +3,7 @@ import type { TransferKind } from './transfer-kind.ts';
 /** The public id of the group with the number in a column of row `t`. */
 const groupId = '(SELECT g.subscription_group_id FROM subscription_groups g WHERE g.seq = t.group_seq)';
 
-/** What an account knows about recipients, and what it has sent. */
+/** Records about recipients, and about messages that were sent to them. */
 export const RECIPIENT_KINDS = {
   contact: {
     table: 'contacts',

@@ -1,6 +1,6 @@
 import type { TransferKind } from './transfer-kind.ts';
 
-/** The account itself, and the resources that it has created. */
+/** The account and its resources. */
 export const RESOURCE_KINDS = {
   account: {
     table: 'accounts',
@@ -48,7 +48,7 @@ export const RESOURCE_KINDS = {
       'created_at',
       'revoked_at',
     ],
-    // A key for the whole installation is not the account's.
+    // A key with the scope `operator` belongs to the installation.
     where: `t.account_id = @accountId AND instr(t.scopes, '"operator"') = 0`,
     order: 't.created_at, t.key_id',
   },
@@ -81,7 +81,7 @@ export const RESOURCE_KINDS = {
       'created_at',
       'updated_at',
     ],
-    // Checked immediately. The secondary lane has other records here: it is active when they were found.
+    // The domain is checked immediately. Its secondary lane has other records here, and is active once they are found.
     fixed: {
       alt_status: "'PENDING'",
       alt_dkim_enabled: '0',
@@ -145,7 +145,7 @@ export const RESOURCE_KINDS = {
       'created_at',
       'updated_at',
     ],
-    // Memberships are counted as they are imported.
+    // The import of each membership increments the counts.
     fixed: { total_subscribers: '0', active_subscribers: '0', import_status: 'NULL', deleted_at: 'NULL' },
     where: 't.account_id = @accountId AND t.deleted_at IS NULL',
     order: 't.seq',

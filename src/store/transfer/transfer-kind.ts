@@ -1,11 +1,11 @@
-/** One type of the records of an exported account: the columns of a table, and the rows of others that belong to a row. */
+/** A type of records of an exported account: the columns of a table, and the rows of other tables that belong to a row. */
 export interface TransferKind {
   table: string;
   /** Columns in the record, with the names of the table. */
   columns: readonly string[];
   /** Columns that are stored in another form: the expression that reads them (of row `t`). */
   read?: Readonly<Record<string, string>>;
-  /** Columns of the table that the record does not have: the expression that an import writes. */
+  /** Columns that are not in the record: the expression that an import writes. */
   fixed?: Readonly<Record<string, string>>;
   /** Condition for the rows of an account, with the parameters `@accountId` and `@now`. */
   where: string;

@@ -1,7 +1,7 @@
 import { openConnection } from '../connection.ts';
 import type { Database } from '../database.ts';
 
-/** A set of values of any number, in a temporary file that the system removes however the process ends. */
+/** A set of values that can exceed the memory, in a temporary file that the system removes however the process ends. */
 export interface UniqueValues {
   /** Returns false when the set has the value already. */
   add(value: string): boolean;

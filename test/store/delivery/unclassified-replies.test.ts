@@ -13,7 +13,7 @@ const row = (text: string, at: number, replies = 1) => ({
   last_at: at,
 });
 
-it('counts a reply that comes again, and lists the most frequent first', () => {
+it('adds to the count of a stored reply, and lists the most frequent first', () => {
   const { tables } = startStore();
   tables.unclassifiedReplies.add([row('mumble', 1, 2), row('grumble', 2)]);
   tables.unclassifiedReplies.add([row('grumble', 3, 4)]);
@@ -24,7 +24,7 @@ it('counts a reply that comes again, and lists the most frequent first', () => {
   expect(tables.unclassifiedReplies.frequent(1)).toHaveLength(1);
 });
 
-it('deletes the reply that has not come for the longest time when there are too many', () => {
+it('deletes the replies that were received least recently when there are too many', () => {
   const { db } = startStore();
   const table = unclassifiedReplyTable(db, 2);
   table.add([row('a', 1), row('b', 2), row('c', 3)]);

@@ -2,8 +2,8 @@ import Sqlite from 'better-sqlite3';
 
 /**
  * Writes at random to a database while passes clear its unused space: rows of all sizes, so that pages are split, merged
- * and moved, overflow chains come and go and the file shrinks. Each transaction also writes down what it did into the
- * table `journal`, from which the test computes the content that must be found.
+ * and moved, overflow chains are created and freed, and the file shrinks. Each transaction records its changes in the table
+ * `journal`, from which the test computes the expected content.
  */
 const [file = '', seed = '', transactions = ''] = process.argv.slice(2);
 

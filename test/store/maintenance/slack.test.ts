@@ -122,7 +122,7 @@ describe('clearing unused space', () => {
     const version = db.prepare<[], number>('PRAGMA data_version').pluck();
     const log = () => statSync(`${db.name}-wal`).size;
     for (let batches = 1; batches <= 3; batches++) {
-      // Shifts rows, so that there is something to clear again.
+      // Moves rows, so that pages have unused space to clear again.
       db.exec(`DELETE FROM people WHERE n % 40 = ${batches}`);
       db.exec(
         'UPDATE people SET note = note || note WHERE n % 7 = 0; UPDATE people SET note = substr(note, 1, 20)',
@@ -167,7 +167,7 @@ describe('clearing unused space', () => {
     expect(db.prepare('SELECT count(*) FROM people WHERE n >= ?').pluck().get(ROWS)).toBe(written);
   }, 60_000);
 
-  it('waits for the holder of the write lock, and for a reader of an old state', () => {
+  it('is busy while another connection has the write lock or reads an old state', () => {
     const { db, dir } = open();
     fill(db);
     const cleaner = openSlackCleaner(db.name);
@@ -225,13 +225,13 @@ describe('a page', () => {
   });
 
   it.each<[string, (page: Buffer) => void]>([
-    ['is of no b-tree', (page) => page.writeUInt8(0, 0)],
+    ['does not belong to a b-tree', (page) => page.writeUInt8(0, 0)],
     ['has cells behind its end', (page) => page.writeUInt16BE(600, 5)],
     ['has more pointers than space', (page) => page.writeUInt16BE(300, 3)],
     ['points before its cells', (page) => page.writeUInt16BE(100, 8)],
     ['has a free block before its cells', (page) => page.writeUInt16BE(50, 1)],
     ['has a free block that leaves it', (page) => page.writeUInt16BE(200, 402)],
-    ['has free blocks in no order', (page) => page.writeUInt16BE(399, 400)],
+    ['has free blocks out of order', (page) => page.writeUInt16BE(399, 400)],
   ])('is not changed when it %s', (_, change) => {
     const page = leaf(change);
     expect(clearSlack(page, 0, 512)).toBe(false);

@@ -21,8 +21,8 @@ import { createTables } from '../../../src/store/tables.ts';
 import { startStore, temporaryDir } from '../../support/store.ts';
 
 /*
- * A database of schema 16 is migrated, which rebuilds it with compact rows. What is read from it through the
- * store before and after must be the same; the statements of schema 16 are written out here.
+ * A database of schema 16 is migrated, which rebuilds it with compact rows. The rows that are read before and after must be
+ * the same. Before, they are read with the statements of schema 16, which are in this file; after, through the store.
  */
 const T = Date.UTC(2026, 0, 15, 12);
 const ACCOUNTS = ['acct_one', 'acct_0123456789ab'];
@@ -63,7 +63,7 @@ function own<Id extends string | null>(id: Id, account: string): Id | string {
   return id === null || account === 'acct_one' ? id : `${id}_other`;
 }
 
-/** With every kind of row whose form changes. */
+/** Inserts every kind of row whose form changes. */
 function fillOld(db: Database): void {
   for (const [index, account_id] of ACCOUNTS.entries()) {
     insertInto(db, 'accounts', { account_id, name: 'A', status: 'active', created_at: T, updated_at: T });
@@ -293,7 +293,7 @@ function createOldDatabase(dir: string): void {
   db.close();
 }
 
-/** What the store read from schema 16. */
+/** The rows that the store returned with schema 16. */
 function readOld(dir: string) {
   const db = openConnection(join(dir, 'postrider.db'), { fileMustExist: true });
   const messages = db
@@ -344,7 +344,7 @@ function namedIn({ message_seq, data }: EventRow, column: string): unknown {
 
 const canonical = (json: string) => JSON.stringify(JSON.parse(json));
 
-/** The whole catalog, in the order of its rows, and what is decided before the first table. */
+/** The whole catalog, in the order of its rows, and the properties of the file that are set before the first table. */
 function catalogOf(db: Database): unknown {
   return {
     catalog: db.prepare('SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid').all(),
@@ -374,7 +374,7 @@ describe('a new database', () => {
 });
 
 describe('a migrated database of schema 16', () => {
-  it('has one path: the rebuild', () => {
+  it('is migrated to schema 21 by the rebuild only', () => {
     const steps = migrationsFrom(16, knownMigrations());
     expect(steps[0]).toMatchObject({ kind: 'rebuild', version: 21 });
     expect(steps.slice(1).filter(({ version }) => version <= 21)).toEqual([]);
@@ -524,7 +524,7 @@ describe('numbers of ids', () => {
       })(),
     ).toThrow('undone');
     db.transaction(() => account.assign('acct_b'))();
-    // The number went to another account.
+    // The number was assigned to another account.
     expect(account.find('acct_b')).toBe(assigned[0]);
     expect(account.id(Number(account.find('acct_b')))).toBe('acct_b');
     expect(account.find('acct_a')).toBe('acct_a');

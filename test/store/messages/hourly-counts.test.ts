@@ -34,7 +34,7 @@ describe('the hourly counts', () => {
     const reported: (readonly CountedMessages[])[] = [];
     const writer = createWriter(db, tables, { onCounted: (counted) => reported.push(counted) });
     await Promise.all(
-      // So many that only their processor time bounds a commit.
+      // With so many waiting units only CPU time ends a group.
       Array.from({ length: 20 }, (_, n) =>
         writer.run((all) => {
           all.hourlyCounts.add(key());

@@ -150,7 +150,7 @@ describe('a migration in place', () => {
     };
     try {
       const { copy } = migrateDatabase({ file, migrations: [FIRST, SECOND], onProgress });
-      // A file system that shares blocks copies in one call: nothing can come between.
+      // A file system that shares blocks copies in one call, which no write can interrupt.
       expect(written).toBe(false);
       expect(authors(copy ?? '')).toBe(100);
     } catch (error) {

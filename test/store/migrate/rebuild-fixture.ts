@@ -3,7 +3,7 @@ import { openConnection } from '../../../src/store/connection.ts';
 import type { Migration } from '../../../src/store/migrate/migrations.ts';
 import type { Rebuild } from '../../../src/store/migrate/rebuild-plan.ts';
 
-/** A small schema with every kind of table that a rebuild has to deal with, and the same after a change. */
+/** A small schema with every kind of table that a rebuild copies, and the same after a change. */
 const OLD_TABLES = `
 CREATE TABLE owners (owner TEXT PRIMARY KEY, name TEXT NOT NULL) STRICT;
 CREATE TABLE letters (
@@ -102,7 +102,7 @@ export function createOldDatabase(file: string): () => void {
   db.exec(
     `INSERT INTO tries SELECT seq, n.value, 'try ' || n.value FROM letters, json_each('[1, 2, 3]') AS n`,
   );
-  // The last numbers are given up, and must not be given again.
+  // The last numbers become free, and must not be assigned again.
   db.exec(`DELETE FROM tries WHERE letter > ${LETTERS - DELETED}`);
   db.exec(`DELETE FROM letters WHERE seq > ${LETTERS - DELETED}`);
   db.exec('INSERT INTO removed VALUES (1)');

@@ -286,7 +286,7 @@ describe('a migration with a rebuild', () => {
       }
       expect(chosen.size).toBeGreaterThanOrEqual(points);
       for (const at of chosen) expectComplete(states[at] ?? '', `as at ${reports[at]}`);
-      // The copies stand for what a killed process leaves.
+      // The copied states simulate killed processes; this process is killed.
       const file = oldDatabase();
       const at = reports.length >> 1;
       expect(await killedAt(file, kind, at + 1)).toBe('SIGKILL');

@@ -20,7 +20,7 @@ describe('the time budget', () => {
     const statement = reader.prepare(ENDLESS);
     begin();
     expect(() => statement.get()).toThrow(BudgetExceeded);
-    // The connection is as good as new.
+    // The connection can still be used.
     expect(reader.prepare('SELECT 1 AS one').get()).toEqual({ one: 1 });
     expect(reader.inTransaction).toBe(false);
   });

@@ -170,13 +170,13 @@ describe('reader threads', { timeout: 60_000 }, () => {
   it('runs reads in turns of accounts with a single thread', async () => {
     const setup = start({ threads: 1 });
     const order: string[] = [];
-    const noted = (name: string, read: Promise<unknown>) => read.then(() => order.push(name));
+    const recorded = (name: string, read: Promise<unknown>) => read.then(() => order.push(name));
     const first = hold(setup, 'acct_one');
     await first.isHeld();
     const reads = [
-      noted('one, 2', setup.messages('acct_one')),
-      noted('one, 3', setup.messages('acct_one')),
-      noted('two, 1', setup.messages('acct_two')),
+      recorded('one, 2', setup.messages('acct_one')),
+      recorded('one, 3', setup.messages('acct_one')),
+      recorded('two, 1', setup.messages('acct_two')),
     ];
     first.release();
     await Promise.all(reads);
@@ -233,6 +233,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     expect(setup.pool.state().busy).toBe(1);
     stuck.release();
     await eventually('the thread to be idle', () => setup.pool.state().busy === 0);
+    expect(setup.observed).toEqual(['held too-broad']);
   });
 
   it('blocks no checkpoint once its reads have ended', async () => {

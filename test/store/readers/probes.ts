@@ -15,7 +15,7 @@ export const endless = probe('endless', (tables: Tables): number => {
   for (let reads = 0; ; reads++) if (tables.accounts.get('acct_one') === null) return reads;
 });
 
-/** Reads, sets index 0 to 1, and keeps its read transaction until index 1 is 1. */
+/** Reads, sets index 0 to 1, and does not end its read transaction until index 1 is 1. */
 export const held = probe('held', (tables: Tables, flags: Int32Array): string | undefined => {
   const account = tables.accounts.get('acct_one');
   Atomics.store(flags, 0, 1);

@@ -57,7 +57,7 @@ describe('the read queue', () => {
     expect(queue.push(job('b', 1))).toBeNull();
   });
 
-  it('rejects the newest read of the account with most reads when another account needs a place', () => {
+  it('rejects the newest read of the account with the most reads when the queue is full', () => {
     const { queue, job } = start();
     const newest = job('a', 4);
     for (const n of [1, 2, 3]) queue.push(job('a', n));

@@ -13,7 +13,7 @@ describe('numbers of ids', () => {
       readonly.exec('BEGIN');
       expect(domain.id(number)).toBe('domain_1');
       readonly.exec('COMMIT');
-      // It cannot be found any more.
+      // The database no longer has the number.
       await writer.run(() => db.exec('DELETE FROM domain_numbers'));
       readonly.exec('BEGIN');
       expect(domain.id(number)).toBe('domain_1');

@@ -37,9 +37,9 @@ describe('packed JSON', () => {
     ['an empty object', {}],
     ['an unknown shape', { b: 1, a: [null, true, false], '': 'x', dot: 'dot' }],
     ['keys in an order that no shape has', { text: 'no', enhanced: null, code: 550 }],
-    ['a shape with a key more', { ...REPLY, more: [] }],
+    ['a shape with an additional key', { ...REPLY, more: [] }],
     ['a key that contains a comma', { 'code,enhanced': 1, text: '' }],
-    ['a key of objects themselves', JSON.parse('{"__proto__":{"a":1},"constructor":"x"}')],
+    ['keys that every object inherits', JSON.parse('{"__proto__":{"a":1},"constructor":"x"}')],
     [
       'small and large integers',
       [0, 1, 47, 48, 127, 128, 16_384, -1, -48, 2 ** 31, 2 ** 53 - 1, 1 - 2 ** 53],
@@ -49,7 +49,7 @@ describe('packed JSON', () => {
     ['times as texts', [new Date(TIME + 60_000).toISOString(), new Date(TIME - 2 ** 33).toISOString()]],
     ['texts that only look like times', ['2026-02-31T12:00:00.000Z', '2026-01-15T24:00:00.000Z']],
     [
-      'addresses and what only looks like one',
+      'addresses, and texts that only look like one',
       [
         '192.0.2.1',
         '0.0.0.0',

@@ -20,7 +20,7 @@ import { heldClock } from '../../support/store.ts';
 const AT = Date.UTC(2026, 0, 15, 12);
 
 describe('the key of an id', () => {
-  it('has 14 octets for every id that the program creates', () => {
+  it('has 14 bytes for every id that the program creates', () => {
     const clock = heldClock(AT);
     const ids = createIds(clock, systemRandom);
     for (let made = 0; made < 200; made++) {
@@ -33,7 +33,7 @@ describe('the key of an id', () => {
   });
 
   it.each(['msg_0_000000000000', 'msg_281474976710655_zzzzzzzzzzzz', `msg_${AT}_00000z00000z`])(
-    'keeps %s',
+    'round-trips %s',
     (id) => {
       const key = keyOfId('msg', id);
       expect(key).toBeInstanceOf(Buffer);
@@ -69,8 +69,8 @@ describe('the key of an id', () => {
 
 describe('the key of an event', () => {
   it.each([
-    ['8 octets where the id has the time of the event', `evt_${AT}_0123456789ab`, 8],
-    ['14 octets where it has another', `evt_${AT + 1}_0123456789ab`, 14],
+    ['8 bytes when the id has the time of the event', `evt_${AT}_0123456789ab`, 8],
+    ['14 bytes when it has another time', `evt_${AT + 1}_0123456789ab`, 14],
     ['the text of another shape', 'evt_one', 7],
     ['the text of another kind', `msg_${AT}_0123456789ab`, 30],
   ])('takes %s', (_, id, length) => {
@@ -81,7 +81,7 @@ describe('the key of an event', () => {
 });
 
 describe('the key of a recipient', () => {
-  it('has 16 octets for the hash of an address', () => {
+  it('has 16 bytes for the hash of an address', () => {
     const identifier = emailIdentifier('ada@example.net');
     expect(keyOfRecipient(identifier)).toHaveLength(16);
     expect(recipientOfKey(keyOfRecipient(identifier))).toBe(identifier);
@@ -109,7 +109,7 @@ it('has a code for every kind of event', () => {
   expect(() => kindOfCode(99)).toThrow('there is no event kind 99');
 });
 
-it('has a code of one octet for every status', () => {
+it('has a code of one byte for every status', () => {
   for (const status of MESSAGE_STATUSES) {
     expect(STATUS_CODES.code(status)).toBeGreaterThan(1);
     expect(STATUS_CODES.code(status)).toBeLessThan(128);

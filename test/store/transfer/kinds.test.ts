@@ -1,27 +1,9 @@
-import { readFileSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { TRANSFER_KINDS, TRANSFER_TYPES, transferKind } from '../../src/store/transfer/kinds.ts';
-import { COLUMNS_NOT_EXPORTED, NOT_EXPORTED } from '../../src/store/transfer/policies.ts';
-import type { TransferChild, TransferKind } from '../../src/store/transfer/transfer-kind.ts';
-import { RECORD_SCHEMAS } from '../../src/transfer/records.ts';
-
-/** Columns of each table in schema.sql; the tables behind a virtual table are left out. */
-function columnsByTable(): Map<string, string[]> {
-  const db = new Sqlite(':memory:');
-  const statements = readFileSync(new URL('schema.sql', import.meta.url), 'utf8').split(/;\n\n/);
-  for (const statement of statements)
-    if (/^CREATE (?:VIRTUAL )?TABLE (?!')/.test(statement)) db.exec(statement);
-  const tables = db
-    .prepare<[], string>(
-      "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')",
-    )
-    .pluck()
-    .all()
-    .filter((name) => !name.startsWith('sqlite_') && !name.startsWith('contact_search_'));
-  const columns = db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck();
-  return new Map(tables.map((table) => [table, columns.all(table)]));
-}
+import { TRANSFER_KINDS, TRANSFER_TYPES, transferKind } from '../../../src/store/transfer/kinds.ts';
+import { COLUMNS_NOT_EXPORTED, NOT_EXPORTED } from '../../../src/store/transfer/policies.ts';
+import type { TransferChild, TransferKind } from '../../../src/store/transfer/transfer-kind.ts';
+import { RECORD_SCHEMAS } from '../../../src/transfer/records.ts';
+import { columnsByTable } from '../../support/schema.ts';
 
 const schema = columnsByTable();
 const kinds: (TransferKind | TransferChild)[] = TRANSFER_TYPES.flatMap((type) => [
@@ -37,7 +19,7 @@ describe('an exported account', () => {
 
   it('has every column of its tables, or the reason why not', () => {
     const missing = kinds
-      // Its columns have other names in a record.
+      // The columns of moved messages have other names in a record.
       .filter(({ table }) => table !== TRANSFER_KINDS.moved_message.table)
       .flatMap(({ table, columns, fixed = {}, ...kind }) => {
         const linked = 'link' in kind ? [kind.link.column] : ['account_id'];

@@ -1,0 +1,20 @@
+import { expect, it, vi } from 'vitest';
+import { startStore } from '../../support/store.ts';
+
+it('prepares each statement once, for any number of records and portions', async () => {
+  const { db, writer } = startStore();
+  const prepare = vi.spyOn(db, 'prepare');
+  const use = (campaign: string) =>
+    writer.run((all) => {
+      const { importedRecords } = all;
+      const record = { campaign_id: campaign, sends: [] };
+      expect(importedRecords.conflict('campaign', record, 'acct_two')).toBeNull();
+      expect(importedRecords.hasJob('job_one')).toBe(false);
+      expect(importedRecords.removeSome(all, 'acct_two', 10)).toBe(0);
+    });
+  await use('campaign_one');
+  expect(prepare).toHaveBeenCalled();
+  prepare.mockClear();
+  await use('campaign_two');
+  expect(prepare).not.toHaveBeenCalled();
+});
