@@ -323,6 +323,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     claims,
     egressObstacle: targets.egressObstacle,
     sessions: () => ({ used: flights.count(), limit: connections }),
+    exhausted: flights.exhausted,
     stopped: () => recording.unrecorded() ?? stalled(),
   });
   const sinceScan = () => monotonic.now() - (scan.completedAt() ?? monotonic.now());

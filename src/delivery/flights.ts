@@ -35,6 +35,8 @@ import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './wor
 export interface Flights {
   /** Whether the budgets for sessions and content bytes admit the message now. */
   admits(site: Site, message: FlightMessage): boolean;
+  /** The budget that does not admit a message now, whatever its size; null: all of them do. */
+  exhausted(site: Site, message: QueuedMessage): 'sessions' | 'unanswered' | null;
   start(reserved: ReservedMessage): void;
   count(): number;
   /** Bytes of the contents in flight that count toward the limit. */
@@ -302,6 +304,11 @@ export function createFlights(deps: FlightsDeps): Flights {
     admits: (site, message) => {
       const { session, unanswered, bytes } = sharesOf(site, message);
       return sessionBudget.admits(session) && unansweredBudget.admits(unanswered) && byteBudget.admits(bytes);
+    },
+    exhausted: (site, message) => {
+      const { session, unanswered } = sharesOf(site, { ...message, content_bytes: 0 });
+      if (!unansweredBudget.admits(unanswered)) return 'unanswered';
+      return sessionBudget.admits(session) ? null : 'sessions';
     },
     start,
     count: () => flights.size,

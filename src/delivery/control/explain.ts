@@ -65,7 +65,7 @@ export interface ExplainedRoute {
   failure: string | null;
 }
 
-export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'limitedMs' | 'pause'> {
+export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'limitedMs' | 'pause' | 'rateWaitMs'> {
   /** ISO 8601; null: it is not suspended. */
   suspendedUntil: string | null;
   /** ISO 8601: when it gets mail again, because it asked to send less; null: it gets mail. */
@@ -132,7 +132,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
 }
 
 export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
-  const { suspendedMs, limitedMs, pause, ...site } = facts;
+  const { suspendedMs, limitedMs, pause, rateWaitMs: _, ...site } = facts;
   return {
     ...site,
     suspendedUntil: suspendedMs === 0 ? null : iso(clock.now() + suspendedMs),

@@ -34,6 +34,11 @@ export interface MessageFacts {
   obstacle: EgressObstacle | null;
   /** Its domain or account is parked; null: neither is. */
   parked: { kind: 'domain' | 'account'; ms: number } | null;
+  /**
+   * The share of the sessions that is used up: that of its account or site, or that of sites without an answer; null:
+   * neither is.
+   */
+  exhausted: 'sessions' | 'unanswered' | null;
   /** It is read ahead, and waits in memory for a connection. */
   readAhead: boolean;
 }
@@ -46,6 +51,8 @@ export interface SiteFacts {
   /** Ms until it gets mail again, because it asked to send less; 0: it gets mail. */
   limitedMs: number;
   pause: QueueControlRow | null;
+  /** Ms until its rate (`perSecond`, or what it asked for) allows the next message; 0: now. */
+  rateWaitMs: number;
   /** `limit`: of its profile. `allowed`: now; fewer after an outage, and after the site asked to send less. */
   connections: { used: number; allowed: number; limit: number };
   /** Messages in memory that wait for a connection, transactional and marketing. */
@@ -64,6 +71,7 @@ export interface InspectionDeps {
   claims: Pick<Claims, 'has'>;
   egressObstacle: Targets['egressObstacle'];
   sessions(): { used: number; limit: number };
+  exhausted(site: Site, message: QueuedMessage): MessageFacts['exhausted'];
   stopped(): string | null;
 }
 
@@ -78,6 +86,7 @@ export function createInspection(deps: InspectionDeps): Inspection {
     suspendedMs: Math.ceil(site.suspendedMs()),
     limitedMs: Math.ceil(site.pausedMs()),
     pause: controls.ofSite(site),
+    rateWaitMs: Math.ceil(site.rateWaitMs()),
     connections: { ...site.connections(), limit: site.profile.connections },
     readAhead: { transactional: site.backlogSize(0), marketing: site.backlogSize(1) },
     waitingKeys: site.waitingCount(),
@@ -105,6 +114,7 @@ export function createInspection(deps: InspectionDeps): Inspection {
             : accountMs > 0
               ? { kind: 'account', ms: accountMs }
               : null,
+        exhausted: site === null ? null : deps.exhausted(site, message),
         readAhead: claims.has(message.seq),
       };
     },

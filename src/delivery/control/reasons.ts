@@ -6,28 +6,32 @@ import type { ListedInQueue } from '../../store/messages/queue-list.ts';
 import { type ControlIndex, describeControl } from './controls.ts';
 import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
 
+export const WAIT_REASON_CODES = [
+  'final',
+  'sending',
+  'held',
+  'paused',
+  'rejected',
+  'scheduled',
+  'deferred',
+  'stopped',
+  'parked',
+  'no_route',
+  'route_unknown',
+  'site_suspended',
+  'site_limited',
+  'account_limited',
+  'warmup',
+  'address_unusable',
+  'site_busy',
+  'site_rate',
+  'sessions_used',
+  'in_line',
+] as const;
+
 /** Why mail is not sent now. */
 export interface WaitReason {
-  code:
-    | 'final'
-    | 'sending'
-    | 'held'
-    | 'paused'
-    | 'rejected'
-    | 'scheduled'
-    | 'deferred'
-    | 'stopped'
-    | 'parked'
-    | 'no_route'
-    | 'route_unknown'
-    | 'site_suspended'
-    | 'site_limited'
-    | 'account_limited'
-    | 'warmup'
-    | 'address_unusable'
-    | 'site_busy'
-    | 'sessions_used'
-    | 'in_line';
+  code: (typeof WAIT_REASON_CODES)[number];
   /** A sentence. */
   text: string;
   /** ISO 8601: when this ends by itself; null: not by itself, or not known. */
@@ -123,17 +127,29 @@ function liveReasons(
     if (facts.site !== null) reasons.push(...siteReasons(facts.site, until));
     reasons.push(...limitReasons(queued, facts, until));
   }
-  const sessions = inspection.sessions();
-  if (sessions.used >= sessions.limit)
-    reasons.push(
-      reason(
-        'sessions_used',
-        `All ${sessions.limit} sessions are in use (delivery.connections).`,
-        null,
-        'Raise delivery.connections if this lasts, and the limit of open files with it.',
-      ),
-    );
+  reasons.push(...sessionReasons(inspection.sessions(), facts.exhausted));
   return reasons;
+}
+
+/** What delays mail because of the sessions that all destinations share. */
+function sessionReasons(
+  { used, limit }: ReturnType<Inspection['sessions']>,
+  exhausted: MessageFacts['exhausted'],
+): WaitReason[] {
+  if (used < limit && exhausted === null) return [];
+  const setting = 'delivery.connections';
+  const share =
+    exhausted === 'unanswered'
+      ? `The sessions that sites without an answer may have are in use, a half of ${limit} (${setting}).`
+      : `Its account or its site has its share of the ${limit} sessions (${setting}), of which ${used} are in use.`;
+  return [
+    reason(
+      'sessions_used',
+      used < limit ? share : `All ${limit} sessions are in use (${setting}).`,
+      null,
+      `Raise ${setting} if this lasts, and the limit of open files with it.`,
+    ),
+  ];
 }
 
 /** What delays the mail of an account at a site, or its source address. */
@@ -194,7 +210,7 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
       ),
     ];
   const { used, allowed, limit } = site.connections;
-  if (used < Math.min(allowed, limit)) return [];
+  if (used < Math.min(allowed, limit)) return rateReasons(site, until);
   const reduced =
     allowed < limit ? ` The number grows as the site answers and accepts mail; its limit is ${limit}.` : '';
   return [
@@ -203,6 +219,19 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
       `All ${used} connections that the site ${site.site} may have are in use.${reduced}`,
       null,
       reduced === '' ? 'Raise "connections" of its shaping profile if the receiver permits it.' : null,
+    ),
+  ];
+}
+
+/** The next message of a site, whichever it is, waits until its rate allows it. */
+function rateReasons({ site, rateWaitMs }: SiteFacts, until: (ms: number) => string): WaitReason[] {
+  if (rateWaitMs === 0) return [];
+  return [
+    reason(
+      'site_rate',
+      `The rate of the site ${site} allows its next message at ${until(rateWaitMs)}.`,
+      until(rateWaitMs),
+      'Raise "perSecond" of its shaping profile if the receiver permits it; a rate that it asked for adapts by itself.',
     ),
   ];
 }

@@ -225,7 +225,15 @@ export interface WaitReason {
 }
 
 /** Codes of reasons that last until time passes or the operator acts. */
-const LASTING = new Set(['paused', 'held', 'warmup', 'address_unusable', 'site_limited', 'account_limited']);
+const LASTING = new Set([
+  'paused',
+  'held',
+  'warmup',
+  'address_unusable',
+  'site_limited',
+  'account_limited',
+  'site_rate',
+]);
 
 /** Its columns and its row in the queue. */
 interface OpenMessage {

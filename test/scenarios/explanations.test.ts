@@ -1,0 +1,65 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { SECOND } from '../../src/core/clock.ts';
+import { createControlIndex } from '../../src/delivery/control/controls.ts';
+import type { Inspection, MessageFacts } from '../../src/delivery/control/inspection.ts';
+import { reasonsOf, WAIT_REASON_CODES } from '../../src/delivery/control/reasons.ts';
+import type { ListedInQueue } from '../../src/store/messages/queue-list.ts';
+import { readyMessage } from '../delivery/messages.ts';
+import { heldClock } from '../support/store.ts';
+import type { ExplainedScenario, ReasonCode } from './support/explained.ts';
+import { registerScenarios } from './support/register.ts';
+
+// One of two sessions is for sites without an answer.
+await registerScenarios('explanations', { settings: { 'delivery.connections': 2 } });
+
+/** Of a daemon in which nothing delays the message. */
+const FACTS: MessageFacts = {
+  path: { pool: 'default', lane: 'primary', via: null },
+  route: { kind: 'hosts', hosts: [], route: null, ttl: 60 },
+  site: null,
+  accountPausedMs: 0,
+  obstacle: null,
+  parked: null,
+  exhausted: null,
+  readAhead: false,
+};
+
+/** Reasons that a failure of this server has, or that last for a moment: no host causes them. */
+const WITHOUT_SCENARIO: [
+  code: ReasonCode,
+  text: string,
+  facts: Partial<MessageFacts>,
+  stopped: string | null,
+][] = [
+  ['in_line', 'sent within a second or two', {}, null],
+  ['parked', 'Mail of this domain cannot be prepared.', { parked: { kind: 'domain', ms: SECOND } }, null],
+  ['stopped', 'No mail is sent: the disk is full.', {}, 'the disk is full'],
+];
+
+describe('a message that waits for no host', () => {
+  it.each(WITHOUT_SCENARIO)('has the reason %s', (code, text, facts, stopped) => {
+    const queued: ListedInQueue = { ...readyMessage(1), ready: 1, paused: 0, hold_reason: null };
+    const inspection: Inspection = {
+      message: () => FACTS,
+      sites: () => [],
+      stopped: () => stopped,
+      sessions: () => ({ used: 0, limit: 2 }),
+    };
+    const live = { inspection, facts: { ...FACTS, ...facts } };
+    const reasons = reasonsOf(queued, createControlIndex([]), live, heldClock());
+    expect(reasons).toEqual([expect.objectContaining({ code, text: expect.stringContaining(text) })]);
+  });
+});
+
+it('every reason has a scenario or a test, and is documented', async () => {
+  const folder = new URL('explanations/', import.meta.url);
+  const modules = readdirSync(folder).map((file) => import(new URL(file, folder).pathname));
+  const scenarios: { default: ExplainedScenario }[] = await Promise.all(modules);
+  const explained = scenarios.map(({ default: { explains } }) => explains);
+  const tested = new Set([...explained, ...WITHOUT_SCENARIO.map(([code]) => code)]);
+  expect([...tested].toSorted()).toEqual(WAIT_REASON_CODES.toSorted());
+  const document = readFileSync(new URL('../../docs/queue.md', import.meta.url), 'utf8');
+  const [, table = ''] = document.split('## What the reasons mean');
+  expect(WAIT_REASON_CODES.filter((code) => !table.includes(`\`${code}\``))).toEqual([]);
+});
