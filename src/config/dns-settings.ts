@@ -1,14 +1,13 @@
-import { isIP } from 'node:net';
 import { z } from 'zod';
 import {
   count,
+  dnsServerAddress,
   duration,
   hostName,
   listen,
   listenOrOff,
   live,
   quota,
-  resolver,
   restart,
   section,
 } from './setting-types.ts';
@@ -18,12 +17,6 @@ import {
 const address = z.union([z.ipv4(), z.ipv6()]);
 
 const nameServer = z.strictObject({ name: hostName, addresses: z.array(address).max(8).default([]) });
-
-const secondary = resolver.refine(
-  (text) =>
-    isIP(text) !== 0 || /^(\d+\.\d+\.\d+\.\d+|\[[^\]]+\]):\d+$/.test(text) || /^\[[^\]]+\]$/.test(text),
-  'must be "ip", "ip:port" or "[ip6]:port"',
-);
 
 export const dnsServer = section({
   listen: z
@@ -60,7 +53,7 @@ export const dnsServer = section({
     .optional()
     .meta(live('Mail address of the person in charge, for the SOA record.', 'postmaster@<hostname>')),
   secondaries: z
-    .array(secondary)
+    .array(dnsServerAddress)
     .max(16)
     .default([])
     .meta(
@@ -73,14 +66,14 @@ export const dnsServer = section({
     .default(1000)
     .meta(
       restart(
-        'Queries per second that are answered at each address; further ones are dropped, so that mail is not delayed.',
+        'Queries per second that are answered at each address; others are dropped, so that mail is not delayed.',
       ),
     ),
   responsesPerSecond: quota
     .default(20)
     .meta(
       restart(
-        'Equal UDP answers per second to one network (IPv4: /24, IPv6: /56); of further ones half are dropped and half truncated. 0: no limit.',
+        'Identical UDP responses per second to one network (IPv4: /24, IPv6: /56); half of the others are dropped and half truncated. 0: no limit.',
       ),
     ),
 });

@@ -13,7 +13,7 @@ export interface ProxyAddress {
   user: string | null;
 }
 
-/** Null when the text is not the address of a SOCKS5 proxy. */
+/** Parses the address of a SOCKS5 proxy; null when the text is not one. */
 export function parseProxy(text: string): ProxyAddress | null {
   const [, user, host = '', at] = PROXY.exec(text) ?? [];
   const number = Number(at);
@@ -21,7 +21,7 @@ export function parseProxy(text: string): ProxyAddress | null {
   return { host: host.replace(/^\[|\]$/g, '').toLowerCase(), port: number, user: user ?? null };
 }
 
-/** A day, of which the warm-up begins at 0:00 UTC: a TOML date or a string; parsed to `2026-12-01`. */
+/** The first day of a warm-up, from 00:00 UTC: a TOML date or a string; parsed to `2026-12-01`. */
 const day = z
   .union([z.date(), z.string()], 'must be a date such as 2026-12-01')
   .transform((value) =>
@@ -38,7 +38,7 @@ function isDay(text: string): boolean {
 
 const warmup = z.strictObject({ started: day, days: z.int().min(1).max(365).default(30) });
 
-interface GivenEgress {
+interface EgressInput {
   address?: string | undefined;
   address6?: string | undefined;
   publicAddress?: string | undefined;
@@ -46,7 +46,7 @@ interface GivenEgress {
   proxyPasswordFile?: string | undefined;
 }
 
-function checkProxy(entry: GivenEgress, context: z.RefinementCtx): void {
+function checkProxy(entry: EgressInput, context: z.RefinementCtx): void {
   const fault = (path: string, message: string) =>
     context.addIssue({ code: 'custom', path: [path], message });
   if (entry.proxy === undefined) {
@@ -81,7 +81,7 @@ export const egressEntry = z
       .string()
       .refine(
         (text) => parseProxy(text) !== null,
-        'must be "socks5://host:port" or "socks5://user@host:port"; the password belongs into proxyPasswordFile',
+        'must be "socks5://host:port" or "socks5://user@host:port"; put the password in proxyPasswordFile',
       )
       .optional(),
     proxyPasswordFile: z.string().min(1).optional(),

@@ -35,7 +35,7 @@ export function effectiveSettings(sources: ConfigSources, config: Config): Effec
   });
 }
 
-/** One entry for each profile, in the order in which they apply: some are the program's. */
+/** One entry for each profile, in the order in which they apply; the program's profiles have its file as their origin. */
 function shapingSettings(config: Config, given: Origin): EffectiveSetting[] {
   return config.delivery.shaping.map(({ name, origin, ...value }) => ({
     name: `delivery.shaping.${name}`,
@@ -51,8 +51,8 @@ function shownValue({ name, path, isSecret }: Setting, config: Config): unknown 
   return DURATIONS.test(name) && typeof value === 'number' ? formatDuration(value) : value;
 }
 
-/** The settings of the type `duration`, which the configuration has in ms. */
-const DURATIONS = /^(?:delivery\.retry\.(?!factor)|readers\.budget$)/;
+/** The settings of the type `duration`, whose values are ms. */
+const DURATIONS = /^(?:delivery\.retry\.(?!factor)|readers\.budget$|domains\.dkimRotation$)/;
 
 const UNITS = [
   ['d', 86_400_000],

@@ -1,11 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { closest } from '../core/closest.ts';
 import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
+import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
 import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
+import { shapeOf } from './settings.ts';
 import { readProgramShaping, resolveShaping, type ShapingEntry, type ShapingProfile } from './shaping.ts';
 
 /** A fault of one setting. */
@@ -41,12 +43,6 @@ export class ConfigFault extends OperatorFault {
 
 /** Default configuration files, in the order in which they are searched. */
 export const CONFIG_FILES = ['config/postrider.toml', '/etc/postrider/postrider.toml'] as const;
-const ENV_PREFIX = 'POSTRIDER_';
-/** Variables with the prefix that are not settings. */
-const ENV_NOT_SETTINGS = new Set(['POSTRIDER_CONFIG']);
-
-export type Environment = Record<string, string | undefined>;
-type Tree = { [key: string]: unknown };
 
 export interface LoadOptions {
   /** The file to read; null: no file, even if the environment names one. */
@@ -57,20 +53,19 @@ export interface LoadOptions {
   files?: readonly string[];
 }
 
-/** What the settings were read from. */
+/** The settings as given, with their sources. */
 export interface ConfigSources {
   /** Null: no file. */
   file: string | null;
   /** The content of the file; '' without one. */
   text: string;
-  /** The settings as they were given, by section. */
-  tree: Tree;
+  tree: SettingsTree;
   /** The environment variable that sets a setting or a whole section, by its name such as `api.listen`. */
   variables: ReadonlyMap<string, string>;
   /** Faults of environment variables. */
   faults: ConfigIssue[];
   env: Environment;
-  /** The directory that relative paths start from. */
+  /** Relative paths start from this directory. */
   base: string;
 }
 
@@ -136,7 +131,7 @@ function locateFile(options: LoadOptions, env: Environment, cwd: string): string
   return found === undefined ? null : resolve(cwd, found);
 }
 
-/** `base`: the directory that relative paths start from. */
+/** Adds the settings whose defaults depend on others. `base`: relative paths start from this directory. */
 function complete(
   raw: z.output<typeof configSchema>,
   shaping: ShapingProfile[],
@@ -169,7 +164,7 @@ function complete(
   };
 }
 
-/** The name server cannot look up the addresses of the host name, because it is the one that has them. */
+/** The built-in name server is authoritative for the host name: its addresses must be configured. */
 function requireServedAddress(
   { dns: { server }, delivery, hostname }: z.output<typeof configSchema>,
   source: string | null,
@@ -239,7 +234,7 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
   };
 }
 
-function readToml(file: string): { text: string; tree: Tree } {
+function readToml(file: string): { text: string; tree: SettingsTree } {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -251,61 +246,6 @@ function readToml(file: string): { text: string; tree: Tree } {
   } catch (error) {
     throw new ConfigFault(file, [{ key: '', message: `is not TOML: ${errorText(error)}` }]);
   }
-}
-
-/** Applies `POSTRIDER_A__B=value` to the tree. A value that does not parse as TOML is a string. */
-function applyEnvironment(tree: Tree, env: Environment): Pick<ConfigSources, 'variables' | 'faults'> {
-  const faults: ConfigIssue[] = [];
-  const variables = new Map<string, string>();
-  for (const [name, value] of Object.entries(env)) {
-    if (!name.startsWith(ENV_PREFIX) || ENV_NOT_SETTINGS.has(name) || value === undefined) continue;
-    const path = settingPath(name.slice(ENV_PREFIX.length).split('__'));
-    if (path === null) {
-      faults.push({
-        key: name,
-        message:
-          'there is no such setting. Unset the variable or correct its name; config/postrider.example.toml lists all keys',
-      });
-      continue;
-    }
-    let at = tree;
-    for (const key of path.sections) at = (at[key] ??= {}) as Tree;
-    at[path.key] = parseValue(value);
-    variables.set([...path.sections, path.key].join('.'), name);
-  }
-  return { variables, faults };
-}
-
-/** Finds the setting with the path `segments`, ignoring case: environment variables are upper case. */
-function settingPath(segments: string[]): { sections: string[]; key: string } | null {
-  let schema: unknown = configSchema;
-  const path: string[] = [];
-  for (const segment of segments) {
-    const shape = shapeOf(schema) ?? {};
-    const key = Object.keys(shape).find((name) => name.toLowerCase() === segment.toLowerCase());
-    if (key === undefined) return null;
-    path.push(key);
-    schema = shape[key];
-  }
-  const key = path.pop();
-  return key === undefined ? null : { sections: path, key };
-}
-
-function parseValue(text: string): unknown {
-  try {
-    return parseToml(`value = ${text}`)['value'];
-  } catch {
-    // Not a TOML value: an unquoted string such as 127.0.0.1:8080.
-    return text;
-  }
-}
-
-/** The keys of a section; null if the schema is not a section. Unwraps defaults. */
-export function shapeOf(schema: unknown): Record<string, z.ZodType> | null {
-  let inner = schema;
-  while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodOptional)
-    inner = inner.def.innerType;
-  return inner instanceof z.ZodObject ? inner.shape : null;
 }
 
 function issuesOf(issue: z.core.$ZodIssue): ConfigIssue[] {

@@ -2,14 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from './schema.ts';
 import { allSettings, type Setting, valueAt } from './settings.ts';
 
-/** Names of the settings that differ from those in force, in the order of the schema. */
+/** Names of the settings whose values differ from those in force, in the order of the schema. */
 export interface ConfigChanges {
   /** A reload applies them. */
   applied: string[];
-  /** They stay as they are until a restart. */
+  /** A restart applies them. */
   needsRestart: string[];
 }
 
+/** The settings that a reload of `next` changes, and those that need a restart. */
 export function changesBetween(running: Config, next: Config): ConfigChanges {
   const changed = allSettings().filter(
     ({ path }) => !isDeepStrictEqual(valueAt(running, path), valueAt(next, path)),
@@ -30,8 +31,8 @@ export function reloadedConfig(running: Config, next: Config): Config {
 }
 
 /**
- * Replaces the live settings of `running` in place, so that the parts of the daemon, which hold the same object, see
- * them at their next use. The only function that changes a configuration after the start.
+ * Replaces the live settings of `running` in place: the parts of the daemon refer to this object and read each setting
+ * when they use it. The only function that changes a configuration after the start.
  */
 export function assignLive(running: Config, next: Config): void {
   for (const setting of allSettings()) if (setting.appliedBy === 'reload') assign(setting, running, next);
@@ -42,7 +43,7 @@ function assign({ path }: Setting, running: Config, next: Config): void {
   const key = path.at(-1);
   if (typeof section !== 'object' || section === null || key === undefined) return;
   const value = valueAt(next, path);
-  // Unchanged values stay the same objects: what was derived from them stays valid.
+  // Unchanged values remain the same objects, so that values derived from them remain valid.
   if (isDeepStrictEqual(Reflect.get(section, key), value)) return;
   if (value === undefined) Reflect.deleteProperty(section, key);
   else Reflect.set(section, key, value);

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { duration, HOST_PATTERN } from './setting-types.ts';
 
 /**
- * Rules of the operator for the replies of receivers (`delivery.replies`). A text is words with `*` for any words between
- * them, not a regular expression: a rule costs no more than its length, whatever a server replies.
+ * The operator's rules for the replies of receivers (`delivery.replies`). A text is words with `*` for any words between
+ * them, not a regular expression, so that no reply makes it expensive to match.
  */
 
-/** What a rule may say that a reply means; mail/classify/rules.ts has the consequences of each. */
+/** The meanings that a rule can assign to a reply; mail/classify/rules.ts has the consequences of each. */
 export const REPLY_MEANINGS = [
   'no such recipient',
   'possibly no such recipient',
@@ -37,7 +37,7 @@ export type ReplyMeaning = (typeof REPLY_MEANINGS)[number];
 const MAX_RULES = 500;
 const MAX_TEXT_LENGTH = 200;
 const MAX_GAPS = 5;
-/** A shorter text would apply to replies about anything. */
+/** A shorter text would match unrelated replies. */
 const MIN_PART_LENGTH = 3;
 
 const text = z

@@ -10,6 +10,7 @@ import {
   DEFAULT_BLOCKLISTS,
   deliveryRoute,
   deliveryTls,
+  dnsServerAddress,
   duration,
   HOST_PATTERN,
   hostName,
@@ -21,7 +22,6 @@ import {
   publicTls,
   quota,
   region,
-  resolver,
   restart,
   secondary,
   secret,
@@ -37,7 +37,8 @@ export const MIN_METRICS_KEY_LENGTH = 16;
 
 /**
  * All settings with type, default, description (the comment in the generated example), and whether a reload applies a
- * change (`live`) or a restart is needed (`restart`). A setting whose default depends on other settings is optional here; `load.ts` sets it.
+ * change (`live`) or a restart is needed (`restart`). A setting whose default depends on other settings is optional here;
+ * `load.ts` sets it. One table, whatever its length: the example, the documentation and the reload derive from it.
  */
 export const configSchema = z.strictObject({
   hostname: hostName
@@ -179,7 +180,7 @@ export const configSchema = z.strictObject({
   }),
   dns: section({
     resolvers: z
-      .array(resolver)
+      .array(dnsServerAddress)
       .default([])
       .meta(live('Resolvers ("ip" or "ip:port") for all lookups; empty: those of the system.', '[]')),
     timeoutMs: ms.max(60_000).default(5000).meta(live('Timeout of one lookup including its retries, in ms.')),

@@ -1,8 +1,7 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
-/**
- * The types of settings: primitive values, and the entries of lists and tables. `schema.ts` lists the settings.
- */
+/* The types of settings: primitive values, and the entries of lists and tables. `schema.ts` lists the settings. */
 
 /** How a changed setting takes effect: with SIGHUP, or with a restart of the daemon. */
 export type AppliedBy = 'reload' | 'restart';
@@ -66,12 +65,10 @@ export const port = z.int().min(1).max(65535);
 export const ms = z.int().min(1);
 export const count = z.int().min(1);
 export const quota = z.int().min(0);
-export const resolver = z
+/** A DNS server. Accepts what `parseServer` in dns/transport.ts parses. */
+export const dnsServerAddress = z
   .string()
-  .regex(
-    /^(\d+\.\d+\.\d+\.\d+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?|[0-9a-fA-F:]+:[0-9a-fA-F:.]*)$/,
-    'must be "ip", "ip:port" or "[ip6]:port"',
-  );
+  .refine(isDnsServerAddress, 'must be "ip", "ip:port" or "[ip6]:port"');
 /** `90s`, `5m`, `4h`, `2d`, or a number of seconds; parsed to ms. */
 export const duration = z
   .union(
@@ -80,10 +77,16 @@ export const duration = z
   )
   .transform((value) => (typeof value === 'number' ? value * 1000 : parseDuration(value)));
 
+function isDnsServerAddress(text: string): boolean {
+  const [, host = text, digits = '53'] =
+    /^\[([^\]]+)\](?::(\d+))?$/.exec(text) ?? /^([\d.]+)(?::(\d+))?$/.exec(text) ?? [];
+  return isIP(host) !== 0 && Number(digits) >= 1 && Number(digits) <= 65_535;
+}
+
 function parseDuration(text: string): number {
   const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
   const match = /^(\d+)(ms|s|m|h|d)$/.exec(text);
-  return match ? Number(match[1]) * units[match[2] as keyof typeof units] : 0;
+  return match ? Number(match[1]) * units[match[2] as keyof typeof units] : 0; // the alternatives of the expression
 }
 
 export const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
@@ -200,8 +203,9 @@ export function uniqueBy<Key extends string>(key: Key) {
   };
 }
 
+/** A table of settings; all of them have their defaults when it is missing. */
 export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
-  return z.strictObject(shape).prefault({} as never);
+  return z.strictObject(shape).prefault({} as never); // each setting of a section is optional or has a default
 }
 
 /** Certificate and key of an SMTP listener. */

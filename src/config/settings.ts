@@ -1,5 +1,4 @@
-import type { z } from 'zod';
-import { shapeOf } from './load.ts';
+import { z } from 'zod';
 import { configSchema } from './schema.ts';
 import type { AppliedBy } from './setting-types.ts';
 
@@ -20,6 +19,14 @@ export interface Setting {
 /** All settings in the order of the schema: those of a section before its subsections. */
 export function allSettings(): Setting[] {
   return settingsOf(shapeOf(configSchema) ?? {}, []);
+}
+
+/** The keys of a section; null if the schema is not a section. Unwraps defaults. */
+export function shapeOf(schema: unknown): Record<string, z.ZodType> | null {
+  let inner = schema;
+  while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodOptional)
+    inner = inner.def.innerType;
+  return inner instanceof z.ZodObject ? inner.shape : null;
 }
 
 function settingsOf(shape: Record<string, z.ZodType>, path: readonly string[]): Setting[] {

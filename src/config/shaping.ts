@@ -26,7 +26,7 @@ export interface ShapingProfile {
   tls: z.output<typeof tlsMode>;
   /** Whether all destinations of the profile are one site; false: each set of MX hosts is one. */
   shared: boolean;
-  /** `changed`: a profile of the program of which the configuration replaces keys. */
+  /** `changed`: a profile of the program with keys that the configuration replaces. */
   origin: 'program' | 'changed' | 'configuration';
 }
 
@@ -82,10 +82,10 @@ export type ShapingEntry = z.output<typeof shapingEntry>;
 
 const programFile = z.strictObject({ profile: shapingEntries });
 
-/** The keys that an entry may leave out. */
+/** The keys that an entry may omit. */
 type Limits = Omit<ShapingProfile, 'name' | 'match' | 'origin'>;
 
-/** Values of last resort: the file of the program has all of them. */
+/** Used only for a key that the program's default profile lacks. */
 const FALLBACK: Limits = {
   connections: 10,
   messagesPerConnection: 100,
@@ -150,7 +150,7 @@ function faultsOf(entries: readonly ShapingEntry[], known: ReadonlySet<string | 
     if (name === DEFAULT_PROFILE_NAME && match !== undefined)
       fault('match', 'must not be set: the default profile applies where no other matches');
     if (name !== undefined && match === undefined && !known.has(name))
-      fault('match', `is missing: "${name}" is no profile of the program (${[...known].join(', ')})`);
+      fault('match', `is missing: "${name}" is not a profile of the program (${[...known].join(', ')})`);
     const id = name ?? listOf(match)[0] ?? '';
     if (seen.has(id)) fault(name === undefined ? 'match' : 'name', `"${id}" is used twice`);
     seen.add(id);

@@ -7,7 +7,7 @@ import { parseListen } from './setting-types.ts';
 import { allSettings, valueAt } from './settings.ts';
 
 /**
- * What is valid, but probably not meant: missing files, secrets that others can read, listeners that the internet
+ * Valid settings that are probably mistakes: missing files, secrets that others can read, listeners that the internet
  * reaches without TLS, contradictory values. Reads files; uses no DNS and opens no listener.
  */
 export function configWarnings(sources: ConfigSources, config: Config): ConfigIssue[] {
@@ -71,7 +71,12 @@ function problemOfFile(key: string, file: string, isPrivate: boolean): ConfigIss
     const stats = statSync(file);
     if (!stats.isFile() && !stats.isFIFO()) return [{ key, message: `${file} is not a file` }];
     if (isPrivate && (stats.mode & OTHERS_CAN_READ) !== 0)
-      return [{ key, message: `${file} is a secret that every user of this machine can read: chmod o= it` }];
+      return [
+        {
+          key,
+          message: `${file} is a secret that every user of this machine can read: run "chmod o= ${file}"`,
+        },
+      ];
     return [];
   } catch (error) {
     const problem = errorCode(error) === 'ENOENT' ? 'does not exist' : `cannot be read: ${errorText(error)}`;
@@ -87,23 +92,23 @@ function masterKeyWarnings({ data }: Config): ConfigIssue[] {
       : [
           {
             key: 'data.masterKeyFile',
-            message: `${data.masterKeyFile} can be read by every user of this machine: chmod 600 it`,
+            message: `${data.masterKeyFile} is a secret that every user of this machine can read: run "chmod 600 ${data.masterKeyFile}"`,
           },
         ];
   } catch {
-    // The first start creates it; a directory of the daemon's user cannot be examined by others.
+    // The first start creates the file; only the daemon's user can examine its directory.
     return [];
   }
 }
 
-/** A UDP answer from a wildcard socket may have another source address than the query went to. */
+/** A UDP response of a wildcard socket may have another source address than the query was sent to. */
 function nameServerWarnings({ dns: { server } }: Config): ConfigIssue[] {
   const addresses = typeof server.listen === 'string' ? [server.listen] : server.listen;
   return addresses
     .filter((listen) => ['0.0.0.0', '::'].includes(parseListen(listen)?.host ?? ''))
     .map((listen) => ({
       key: 'dns.server.listen',
-      message: `${listen} is every address of this machine, and answers over UDP may come from another one than was asked: name the addresses, such as ["192.0.2.1:53"]`,
+      message: `${listen} is every address of this machine, so a UDP response may have another source address than the query was sent to: name the addresses, such as ["192.0.2.1:53"]`,
     }));
 }
 

@@ -8,7 +8,7 @@ export function abortAfter(ms: number, parent: AbortSignal): AbortSignal {
     controller.abort(parent.reason);
     return controller.signal;
   }
-  // The timer holds the controller.
+  // While the timer is active, it references the controller.
   const timer = setTimeout(() => controller.abort(new DOMException('timed out', 'TimeoutError')), ms).unref();
   const abort = () => {
     clearTimeout(timer);

@@ -1,6 +1,6 @@
 /**
  * The candidate that a mistyped word most likely stands for: the one with the fewest inserted, deleted, replaced or
- * transposed characters, ignoring case; null when none is similar. For short words such as names of settings.
+ * transposed characters, ignoring case; null when none is similar. For words of at most MAX_LENGTH characters.
  */
 export function closest(word: string, candidates: readonly string[]): string | null {
   const limit = Math.max(1, Math.floor(word.length / 3));

@@ -1,6 +1,6 @@
 /**
- * Returns a function that computes a value from `source()` and computes it again only when that is another object or
- * value: for what parts derive from settings, which a reload replaces.
+ * Returns a function that computes a value from `source()` and caches it until `source()` returns a different object or
+ * value. For values that derive from settings, which a reload replaces.
  */
 export function derived<Source, Result>(
   source: () => Source,

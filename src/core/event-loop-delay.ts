@@ -1,8 +1,8 @@
 import { Histogram, type Registry } from 'prom-client';
 
 /**
- * Measures how late timers of the event loop are. The default metrics of prom-client measure the same, but begin again
- * with each scrape, so that two readers of the metrics disturb each other; a histogram does not.
+ * Measures how late timers of the event loop are; returns a function that ends the measurement. The default metrics of
+ * prom-client measure the same, but are reset by each scrape, so two readers of the metrics would disturb each other.
  */
 export function measureEventLoopDelay(
   registry: Registry,

@@ -1,10 +1,6 @@
 import type { Clock } from './clock.ts';
 import { type Random, randomText } from './random.ts';
 
-/**
- * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.
- * Ids of a kind sort by creation.
- */
 const BASE36 = '0123456789abcdefghijklmnopqrstuvwxyz';
 const BASE62 = `${BASE36}ABCDEFGHIJKLMNOPQRSTUVWXYZ`;
 
@@ -23,6 +19,10 @@ export type IdKind =
   | 'key'
   | 'alt';
 
+/**
+ * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.
+ * Ids of a kind sort by time of creation.
+ */
 export interface Ids {
   make(kind: IdKind): string;
   account(): string;

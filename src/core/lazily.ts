@@ -1,4 +1,4 @@
-/** Returns an object whose properties are created at their first use, each once. `create` has a function for each. */
+/** Returns an object whose properties are created at their first use, each once, by the functions in `create`. */
 export function lazily<Parts extends object>(create: { [Name in keyof Parts]: () => Parts[Name] }): Parts {
   const parts = Object.defineProperties(
     {},
@@ -17,6 +17,6 @@ export function lazily<Parts extends object>(create: { [Name in keyof Parts]: ()
       ]),
     ),
   );
-  // Has exactly the properties of `create`.
+  // `parts` has exactly the properties of `create`.
   return parts as Parts;
 }

@@ -109,17 +109,17 @@ function standardOutput(): DestinationStream {
 
 /**
  * Logs an error. Errors with a `kind` occur with every request while their cause lasts (a full disk): one record per
- * interval is written, and the next one counts the omitted ones in `suppressed`.
+ * kind and interval is written, and the next one counts the omitted ones in `suppressed`.
  */
-export type LogError = (kind: string | null, fields: Record<string, unknown>, message: string) => void;
+export type LogError = (kind: string | null, fields: Record<string, unknown>, text: string) => void;
 
 const REPEAT_INTERVAL_MS = 10_000;
 
 /** `now`: monotonic milliseconds. */
 export function createErrorLog(log: Log, now: () => number = () => performance.now()): LogError {
   const last = new Map<string, { at: number; suppressed: number }>();
-  return (kind, fields, message) => {
-    if (kind === null) return log.error(fields, message);
+  return (kind, fields, text) => {
+    if (kind === null) return log.error(fields, text);
     const before = last.get(kind);
     const at = now();
     if (before !== undefined && at - before.at < REPEAT_INTERVAL_MS) {
@@ -128,6 +128,6 @@ export function createErrorLog(log: Log, now: () => number = () => performance.n
     }
     last.set(kind, { at, suppressed: 0 });
     const suppressed = before?.suppressed ?? 0;
-    log.error(suppressed === 0 ? fields : { ...fields, suppressed }, message);
+    log.error(suppressed === 0 ? fields : { ...fields, suppressed }, text);
   };
 }

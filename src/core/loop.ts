@@ -34,7 +34,7 @@ export interface Loop {
   stop(): Promise<void>;
 }
 
-/** Creates a loop that is not started yet. An error that repeats is logged once until a run succeeds. */
+/** Creates a loop; `start` starts it. An error that repeats is logged once until a run succeeds. */
 export function createLoop(options: LoopOptions): Loop {
   const { name, run, intervalMs, log, firstMs = 0, retryMs = intervalMs, jitter = 0, ref = false } = options;
   const random = options.random ?? Math.random;

@@ -18,7 +18,7 @@ function createBlockRandom(): Random {
       if (length > size / 8) return randomBytes(length);
       if (block.length < length) block = randomBytes(size);
       const bytes = Buffer.from(block.subarray(0, length));
-      // Returned bytes are cleared, so that they are never returned again and do not remain in memory.
+      // The block's copy of the returned bytes is cleared: they are never returned again and do not remain in memory.
       block.fill(0, 0, length);
       block = block.subarray(length);
       return bytes;

@@ -53,6 +53,7 @@ export const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS;
 
+/** Whether a text is the code of a refusal. */
 export function isRefusalCode(text: string): text is RefusalCode {
   return Object.hasOwn(REFUSALS, text);
 }
@@ -105,6 +106,7 @@ export function invalid(field: string, message: string): Refusal {
   return new Refusal('VALIDATION_ERROR', `${field}: ${message}`, { details: [{ field, message }] });
 }
 
+/** Whether a function that can refuse has refused. */
 export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal;
 }

@@ -11,5 +11,5 @@ export { withoutPause } from './turns.ts';
 /** The turns on the event loop of this process. */
 export const eventLoopTurns = createTurns();
 
-/** Runs an account's work to its end: what the current iteration has no time for runs in turns of the account. */
+/** Runs an account's work to completion: what does not fit in the current iteration runs in turns of the account. */
 export const inSlices = eventLoopTurns.run;

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * Chooses which values of a label have time series of their own, where callers choose the values: accounts,
- * destinations. The values with the most volume do; all others share the value `other`. The volume is halved every hour,
- * so that values that have become idle give way to others.
+ * Selects the values of a metric label that have separate time series, where the set of values is unbounded: accounts,
+ * destinations. The values with the most volume are selected; all others share the value `other`. Volume halves every
+ * hour, so that idle values are replaced.
  */
 export interface TopLabels {
   /** Counts `amount` for a value; returns the label: the value or `OTHER_LABEL`. */
@@ -17,15 +17,15 @@ export interface TopLabelsOptions {
   max: number;
   /** Monotonic milliseconds. */
   now(): number;
-  /** A value lost its series: its metrics are removed. What it counts from now on counts to `other`. */
+  /** Called when a value loses its series: the caller removes its metrics. Its further amounts count for `other`. */
   onDropped(value: string): void;
 }
 
 export const OTHER_LABEL = 'other';
-/** Values whose volume is in memory for each that has a series. */
+/** Values without a series whose volume is recorded, per series. */
 const CANDIDATES_PER_LABEL = 20;
 const HALF_LIFE_MS = 3_600_000;
-/** A value replaces another one when it has so many times its volume, so that equal values do not alternate. */
+/** A value replaces another one with this multiple of its volume, so that equal values do not alternate. */
 const LEAD = 2;
 
 interface Volume {
@@ -53,7 +53,8 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopL
     return found;
   }
 
-  function candidate(value: string, amount: number): string {
+  /** Counts for a value without a series, which gets one if its volume is large enough; returns its label. */
+  function countCandidate(value: string, amount: number): string {
     const volume = candidates.get(value) ?? { amount: 0, at: now() };
     increase(volume, amount);
     candidates.set(value, volume);
@@ -74,7 +75,7 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopL
     labelOf: (value, amount = 1) => {
       if (value === OTHER_LABEL) return OTHER_LABEL;
       const volume = chosen.get(value);
-      if (volume === undefined) return candidate(value, amount);
+      if (volume === undefined) return countCandidate(value, amount);
       increase(volume, amount);
       return value;
     },

@@ -14,7 +14,7 @@ export interface Turns {
    * charged to the account.
    */
   next(accountId: string): Promise<void>;
-  /** Runs the work to its end: in the current iteration while time is left, then in turns of the account. */
+  /** Runs the work to completion: in the current iteration while time is left, then in turns of the account. */
   run<Result>(work: Work<Result>, accountId: string): Promise<Result>;
   /**
    * Reports a new connection. Node accepts one connection per listener in each iteration of the event loop. While
@@ -177,7 +177,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   };
 }
 
-/** Runs the work to its end without a pause: for small inputs, and in threads where nothing else is waiting. */
+/** Runs the work to completion without a pause: for small inputs, and in threads where nothing else is waiting. */
 export function withoutPause<Result>(work: Work<Result>): Result {
   for (;;) {
     const step = work.next();

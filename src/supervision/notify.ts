@@ -8,8 +8,8 @@ import type { Log } from '../core/log.ts';
  *
  * The socket is an AF_UNIX datagram socket, which Node cannot open, so `systemd-notify` sends the messages. Starting a
  * program from a Node process copies its page tables while the event loop waits: 7 ms at 45 MB of memory, 50 to 340 ms
- * at 1 GB. One shell is therefore started at the start, while the process is small; it starts `systemd-notify` for every
- * line that it reads. The shell ends when its input does, that is with the process.
+ * at 1 GB. The first message, while the process is small, therefore starts one shell, which starts `systemd-notify` for
+ * every line that it reads. The shell ends when its input does, that is with the process.
  */
 export interface SystemdNotifier {
   /**
@@ -30,7 +30,7 @@ export interface NotifierOptions {
   log: Log;
   /** Where `systemd-notify` is searched. Default: `$PATH`. */
   path?: string | undefined;
-  /** A message that takes longer has failed, ms. */
+  /** Time limit of a message, ms. */
   timeoutMs?: number;
 }
 
@@ -38,7 +38,7 @@ export interface NotifierOptions {
  * Splits a line at tabs only, and expands nothing: a line is the arguments of one call. Prints its errors and then its
  * exit status, both to stdout so that their order is kept.
  */
-const RELAY = `exec 2>&1
+const SCRIPT = `exec 2>&1
 set -f
 IFS='	'
 while read -r line; do
@@ -63,29 +63,29 @@ export function createNotifier({
   timeoutMs = TIMEOUT_MS,
 }: NotifierOptions): SystemdNotifier {
   const waiting: Waiting[] = [];
-  let relay: ChildProcessWithoutNullStreams | null = null;
+  let shell: ChildProcessWithoutNullStreams | null = null;
   let timeout: NodeJS.Timeout | null = null;
   let closed = false;
   let lastError: string | null = null;
 
-  function startRelay(): ChildProcessWithoutNullStreams {
+  function startShell(): ChildProcessWithoutNullStreams {
     const env = { PATH: path ?? process.env['PATH'], NOTIFY_SOCKET: socket };
-    const child = spawn('/bin/sh', ['-c', RELAY], { env, stdio: 'pipe' });
+    const child = spawn('/bin/sh', ['-c', SCRIPT], { env, stdio: 'pipe' });
     let errors = '';
     createInterface({ input: child.stdout }).on('line', (line) => {
       const status = /^status (\d+)$/.exec(line)?.[1];
       if (status === undefined) {
         errors = `${errors} ${line}`.slice(-MAX_ERROR_CHARS);
       } else {
-        if (relay === child) finish(status === '0' ? null : `systemd-notify exited with ${status}:${errors}`);
+        if (shell === child) finish(status === '0' ? null : `systemd-notify exited with ${status}:${errors}`);
         errors = '';
       }
     });
-    // A write to a shell that has ended; `close` reports it.
+    // The shell has ended; its `close` event reports that.
     child.stdin.on('error', () => {});
     const onEnd = (reason: string) => {
-      if (relay !== child) return;
-      relay = null;
+      if (shell !== child) return;
+      shell = null;
       finish(reason);
     };
     child.once('error', (error) => onEnd(`/bin/sh cannot be started: ${error.message}`));
@@ -96,16 +96,16 @@ export function createNotifier({
   function sendFirst(): void {
     const [first] = waiting;
     if (first === undefined) return;
-    relay ??= startRelay();
-    relay.stdin.write(first.line);
+    shell ??= startShell();
+    shell.stdin.write(first.line);
     timeout = setTimeout(() => {
-      relay?.kill('SIGKILL');
-      relay = null;
+      shell?.kill('SIGKILL');
+      shell = null;
       finish(`the service manager did not respond within ${timeoutMs / SECOND} s`);
     }, timeoutMs);
   }
 
-  /** Ends the first message. Its failure is logged once, until a message succeeds or fails for another reason. */
+  /** Settles the first message. A failure is logged once, until a message succeeds or fails for another reason. */
   function finish(error: string | null): void {
     if (timeout !== null) clearTimeout(timeout);
     timeout = null;
@@ -127,8 +127,8 @@ export function createNotifier({
       }),
     close: () => {
       closed = true;
-      relay?.stdin.end();
-      relay?.kill();
+      shell?.stdin.end();
+      shell?.kill();
       while (waiting.length > 0) finish('closed');
     },
   };

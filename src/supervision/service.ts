@@ -5,10 +5,10 @@ import { createLoop } from '../core/loop.ts';
 import { createNotifier, type Notification, type SystemdNotifier } from './notify.ts';
 
 /**
- * What the daemon reports to systemd, and when it asks to be restarted.
+ * Reports to systemd: readiness, reload, stop, status, and the ping of the watchdog.
  *
- * The watchdog restarts a daemon for which a restart is the remedy: one that makes no progress although nothing outside
- * prevents it. These withhold its ping:
+ * The watchdog restarts a daemon that a restart helps: one that makes no progress although nothing outside of it is the
+ * cause. These withhold the ping:
  *
  * - The event loop is blocked, or the process is stopped: the ping is sent by the loop.
  * - A write to the database does not end, with neither a result nor an error, for `STUCK_MS`.
@@ -52,7 +52,7 @@ const MAX_INTERVAL_MS = 15 * SECOND;
 /** Pings per watchdog period: one may be late because the service manager is busy. */
 const PINGS_PER_PERIOD = 4;
 const RATE_WINDOW_MS = MINUTE;
-/** A delay of the event loop that is shown. */
+/** The status shows a delay of the event loop from this length. */
 const SHOWN_DELAY_MS = SECOND;
 
 export interface ServiceReportsDeps {
@@ -113,7 +113,7 @@ export function createServiceReports(deps: ServiceReportsDeps): ServiceReports {
     ready: async (read) => {
       vitals = read;
       state = 'running';
-      // The delays of the start do not matter.
+      // Discards the delays of the start.
       loopDelayMs();
       await notifier.send({ READY: '1', ...(await report()) });
       loop.start();

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { exampleToml } from '../../src/config/example.ts';
 import { ConfigFault, loadConfig } from '../../src/config/load.ts';
 import { parseListen } from '../../src/config/setting-types.ts';
+import { parseServer } from '../../src/dns/transport.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'postrider-config-'));
 
@@ -94,6 +95,40 @@ describe('configuration', () => {
     ['a duration', { POSTRIDER_DELIVERY__RETRY__MAX: '2h' }, { delivery: { retry: { max: 7_200_000 } } }],
   ])('accepts %s from the environment', (_, env, expected) => {
     expect(loadConfig({ env, cwd: dir })).toMatchObject(expected as object);
+  });
+
+  it('reports a section that is not a table, also when a variable sets one of its settings', () => {
+    const env = { POSTRIDER_DELIVERY__PORT: '26' };
+    expect(faultsOf(() => loadConfig({ file: fileWith('delivery = 5'), env }))).toEqual([
+      expect.stringMatching(/^delivery: expected object/),
+    ]);
+  });
+
+  it.each([
+    '192.0.2.53',
+    '192.0.2.53:5353',
+    '2001:db8::53',
+    '[2001:db8::53]',
+    '[2001:db8::53]:5353',
+    'fe80::1%eth0',
+    '999.1.1.1',
+    '192.0.2.53:0',
+    '192.0.2.53:70000',
+    '[2001:db8::53]:70000',
+    '2001:db8:::53',
+    'resolver.test',
+    '',
+  ])('accepts the DNS server %j exactly if the resolver does', (address) => {
+    const parses = () => parseServer(address);
+    const load = (path: string) =>
+      faultsOf(() => loadConfig({ env: { [path]: JSON.stringify([address]) }, cwd: dir }));
+    const faultOf = (key: string) => [`${key}[0]: must be "ip", "ip:port" or "[ip6]:port"`];
+    const faults = [load('POSTRIDER_DNS__RESOLVERS'), load('POSTRIDER_DNS__SERVER__SECONDARIES')];
+    if (faults.flat().length === 0) expect(parses).not.toThrow();
+    else {
+      expect(parses).toThrow('not a DNS server address');
+      expect(faults).toEqual([faultOf('dns.resolvers'), faultOf('dns.server.secondaries')]);
+    }
   });
 
   it('reports all faults together, each with its path', () => {

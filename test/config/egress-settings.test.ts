@@ -61,7 +61,7 @@ describe('an entry of delivery.egress', () => {
     ],
     [
       '{ name = "a", address = "192.0.2.1", proxy = "socks5://a:b@192.0.2.9:1080" }',
-      /the password belongs into proxyPasswordFile/,
+      /put the password in proxyPasswordFile/,
     ],
   ])('%s is rejected', (entry, message) => {
     expect(() => load(`[${entry}]`)).toThrow(message);

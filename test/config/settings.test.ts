@@ -34,7 +34,7 @@ describe('each setting', () => {
     const next = structuredClone(running);
     const section = path.length === 1 ? next : valueAt(next, path.slice(0, -1));
     if (typeof section !== 'object' || section === null) throw new Error(`${name} has no section`);
-    // Whatever the type: a reload compares and copies values.
+    // A value of another type: a reload compares and copies values without validating them.
     Reflect.set(section, path.at(-1) ?? '', 'changed');
     const isLive = appliedBy === 'reload';
     expect(changesBetween(running, next)).toEqual({
@@ -44,7 +44,7 @@ describe('each setting', () => {
     const sections = { ...running };
     assignLive(running, next);
     expect(valueAt(running, path) === 'changed').toBe(isLive);
-    // The parts of the daemon hold the sections.
+    // The parts of the daemon refer to the sections.
     for (const [key, value] of Object.entries(sections))
       if (key !== name) expect(valueAt(running, [key])).toBe(value);
   });
@@ -76,6 +76,16 @@ describe('the effective settings', () => {
     expect(named('delivery.retry.max')).toMatchObject({ value: '4h', origin: { from: 'default' } });
     const isProfile = (name: string) => name.startsWith('delivery.shaping.');
     expect(shown.filter(({ name }) => !isProfile(name))).toHaveLength(SETTINGS.length - 1);
+  });
+
+  it('show every duration with its unit', () => {
+    const text = '[domains]\ndkimRotation = "100d"\n';
+    const sources = sourcesOf(text);
+    const shown = effectiveSettings(sources, configFrom(sources));
+    const durations = SETTINGS.filter(([, { schema }]) => schema.safeParse('100d').data === 8_640_000_000);
+    expect(durations.length).toBeGreaterThan(5);
+    for (const [name] of durations)
+      expect(shown.find((setting) => setting.name === name)?.value).toMatch(/^\d+[smhd]$/);
   });
 
   it('mask secrets', () => {
@@ -123,7 +133,7 @@ describe('warnings', () => {
     return configWarnings(sources, configFrom(sources)).map(({ key, message }) => `${key}: ${message}`);
   };
 
-  it('has none for the defaults', () => {
+  it('are none for the defaults', () => {
     expect(warningsOf('')).toEqual([]);
   });
 
@@ -156,12 +166,12 @@ describe('warnings', () => {
     expect(warningsOf(text)[0]).toMatch(warning);
   });
 
-  it('names a secret in the environment', () => {
+  it('name a secret in the environment', () => {
     const [warning] = warningsOf('', { POSTRIDER_API__METRICSKEY: '0123456789abcdef' });
     expect(warning).toContain('environment variable POSTRIDER_API__METRICSKEY');
   });
 
-  it('names a secret file that every user can read', () => {
+  it('name a secret file that every user can read', () => {
     writeFileSync(join(dir, 'open.key'), '0123456789abcdef', { mode: 0o644 });
     expect(warningsOf('[api]\nmetricsKeyFile = "open.key"')[0]).toMatch(
       /every user of this machine can read/,

@@ -74,7 +74,7 @@ describe('the profiles of the program', () => {
     ).toBe(SHAPING_FILE);
   });
 
-  it('are refused with the place of the fault', () => {
+  it('are refused with the file and the key of the fault', () => {
     const file = fileWith('[[profile]]\nname = "a"\nconnections = 0\n');
     expect(() => readProgramShaping(file)).toThrow(
       /shaping profiles of the program in .*profile\.0\.connections/,
@@ -132,10 +132,10 @@ describe('delivery.shaping', () => {
     expect(faultsOf(`[[delivery.shaping]]\n${entry}\n`).join()).toContain(fault);
   });
 
-  it('is refused when it is about no profile, or two are about the same', () => {
+  it('is refused when it names no known profile, or the profile of another entry', () => {
     expect(faultsOf('[[delivery.shaping]]\nname = "gogle"\nconnections = 1\n')).toEqual([
       expect.stringMatching(
-        /^delivery\.shaping\[0\]\.match: is missing: "gogle" is no profile of the program \(.*google/,
+        /^delivery\.shaping\[0\]\.match: is missing: "gogle" is not a profile of the program \(.*google/,
       ),
     ]);
     expect(faultsOf('[[delivery.shaping]]\nconnections = 1\n').join()).toContain('needs match');
@@ -146,7 +146,7 @@ describe('delivery.shaping', () => {
     expect(faultsOf(twice + twice)).toEqual(['delivery.shaping[1].match: "a.test" is used twice']);
   });
 
-  it('is shown by profile, with the file that each comes from', () => {
+  it('is shown by profile, each with its file', () => {
     const file = fileWith('\n[[delivery.shaping]]\nname = "yahoo"\nconnections = 2\n');
     const sources = readSources({ file, env: {} });
     const shown = effectiveSettings(sources, configFrom(sources));

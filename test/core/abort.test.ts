@@ -20,7 +20,7 @@ it('aborts with the parent, and leaves no timer', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('is aborted if the parent is', () => {
+it('is aborted from the start if the parent is', () => {
   expect(abortAfter(100, AbortSignal.abort('closed')).reason).toBe('closed');
   expect(vi.getTimerCount()).toBe(0);
 });

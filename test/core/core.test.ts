@@ -21,8 +21,8 @@ describe('ids', () => {
   });
 
   it('are unique', () => {
-    const made = new Set(Array.from({ length: 10_000 }, () => ids.make('msg')));
-    expect(made.size).toBe(10_000);
+    const created = new Set(Array.from({ length: 10_000 }, () => ids.make('msg')));
+    expect(created.size).toBe(10_000);
   });
 });
 

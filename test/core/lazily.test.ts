@@ -15,7 +15,7 @@ it('creates each property once, at its first use', () => {
   expect(created).toEqual(['two', 'one']);
 });
 
-it('tries again to create a property that could not be created', () => {
+it('retries the creation of a property that failed', () => {
   let attempts = 0;
   const parts = lazily({
     part: () => {

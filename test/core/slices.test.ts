@@ -3,7 +3,7 @@ import { inSlices as inSlicesOf, type Work, withoutPause } from '../../src/core/
 
 const inSlices = <Result>(work: Work<Result>) => inSlicesOf(work, 'account');
 
-/** Work of so many steps, each of which keeps the thread busy until the clock has moved. */
+/** Work of `steps` steps, each of which occupies the thread for 2 ms. */
 function* busy(steps: number, log: string[] = [], name = ''): Work<string> {
   for (let step = 0; step < steps; step++) {
     const began = performance.now();
@@ -38,7 +38,7 @@ describe('sliced work', () => {
     setImmediate(count);
     await inSlices(busy(50));
     running = false;
-    // 100 ms of work, at most some 7 ms of it in a turn.
+    // 100 ms of work, at most about 7 ms of it in an iteration.
     expect(turns).toBeGreaterThan(8);
   });
 

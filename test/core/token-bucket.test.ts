@@ -40,7 +40,7 @@ describe('a token bucket', () => {
     expect(bucket.take().remaining).toBe(3);
   });
 
-  it('is removed when others were used more recently', () => {
+  it('is evicted when others were used more recently', () => {
     const buckets = createTokenBuckets(heldClock(), RATE, 2);
     buckets.of('one').charge(4);
     buckets.of('two').charge(1);

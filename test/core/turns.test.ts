@@ -12,7 +12,7 @@ function start() {
     advance(ms);
   };
   const advance = (ms: number) => (time += ms);
-  /** Sliced work of so many steps. */
+  /** Sliced work of `count` steps, each of which takes `ms`. */
   function* steps(count: number, ms: number, accountId = ''): Work<void> {
     for (let n = 0; n < count; n++) {
       order.push(accountId);

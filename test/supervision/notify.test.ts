@@ -39,7 +39,7 @@ describe.skipIf(required.missing)(`messages to the service manager${required.rea
     expect(socket.messages()).toEqual([['STATUS=disk full MAINPID=1 READY=1']]);
   });
 
-  it('logs a failure once, and works again when the socket is back', async () => {
+  it('logs a repeated failure once', async () => {
     const { notifier, records } = start({ socket: '/nonexistent/notify' });
     expect(await notifier.send({ WATCHDOG: '1' })).toBe(false);
     expect(await notifier.send({ WATCHDOG: '1' })).toBe(false);
@@ -66,7 +66,7 @@ describe.skipIf(required.missing)(`messages to the service manager${required.rea
     expect(socket.messages()).toContainEqual(['WATCHDOG=1']);
   });
 
-  it('gives up a message that the service manager does not take, and refuses too many waiting ones', async () => {
+  it('fails a message that is not received in time, and those beyond the limit of waiting messages', async () => {
     const socket = await startNotifySocket();
     const { notifier, records } = start({ socket: socket.path, timeoutMs: 1 });
     const sent = Array.from({ length: 20 }, () => notifier.send({ WATCHDOG: '1' }));
