@@ -14,11 +14,12 @@ import { optRecord, RCODE, UDP_SIZE } from './wire.ts';
 import type { Zone } from './zone.ts';
 import { toAnswer, type ZoneRecord } from './zone-record.ts';
 
-/**
- * Answers of an authoritative server: bytes in, bytes out, no sockets. Only for its origins, without recursion and
- * referrals, so that there is little to amplify: over UDP an answer has at most 1232 bytes, and a message that is not a
- * query is answered with a header only, or not at all. Zone transfers are in server/transfer.ts.
+/*
+ * The responses of an authoritative server: bytes in, bytes out, no sockets. Only for its origins, without recursion and
+ * referrals, so that there is little to amplify: over UDP a response has at most 1232 bytes, and the response to a message
+ * that is not a query is a header only, or none. Zone transfers are in server/transfer.ts.
  */
+
 export interface AuthoritativeData {
   zone: Zone;
   /** Canonical names of the zones. */
@@ -27,15 +28,15 @@ export interface AuthoritativeData {
   serial: number;
 }
 
-/** The sections of an answer, before truncation. */
-export interface AnswerSections {
+/** The sections of a response, before truncation. */
+export interface ResponseSections {
   rcode: number;
   authoritative: boolean;
   answers: Answer[];
   authorities: Answer[];
 }
 
-const HEADER = 12;
+const HEADER_BYTES = 12;
 /** Without EDNS (RFC 1035 §4.2.1). */
 const PLAIN_UDP_SIZE = 512;
 const TCP_SIZE = 65_535;
@@ -45,15 +46,18 @@ const SOA_TTL = 60;
 /** RFC 8482 §4.2. */
 const ANY_TTL = 3600;
 
-/** Null: not a query, no answer (two servers must not answer each other's answers). Throws for a malformed record. */
+/**
+ * The response to a message; null: none, because it is not a query (two servers must not respond to each other's
+ * responses). Throws for a malformed record.
+ */
 export function respondTo(query: Buffer, via: 'udp' | 'tcp', data: AuthoritativeData): Buffer | null {
   const parsed = readDnsQuery(query);
   if (parsed === null || Buffer.isBuffer(parsed)) return parsed;
-  return encodeAnswer(parsed, via, sectionsOf(parsed, data));
+  return encodeResponse(parsed, via, sectionsOf(parsed, data));
 }
 
-/** The sections of the answer to a query. Throws for a malformed record. */
-export function sectionsOf(query: Query, data: AuthoritativeData): AnswerSections {
+/** The sections of the response to a query. Throws for a malformed record. */
+export function sectionsOf(query: Query, data: AuthoritativeData): ResponseSections {
   return query.badVersion ? BAD_VERSION : find(query.question, data);
 }
 
@@ -65,9 +69,9 @@ export interface Query {
   badVersion: boolean;
 }
 
-/** The query in `bytes`; a buffer: the error response to a malformed one; null: no response. */
+/** The query in `bytes`; a buffer: the error response to a malformed query; null: no response. */
 export function readDnsQuery(bytes: Buffer): Query | Buffer | null {
-  if (bytes.length < HEADER) return null;
+  if (bytes.length < HEADER_BYTES) return null;
   const flags = bytes.readUInt16BE(2);
   if ((flags & 0x8000) !== 0) return null;
   if ((flags & 0x7800) !== 0) return headerOnly(bytes, RCODE.NOTIMP);
@@ -96,9 +100,9 @@ export function readDnsQuery(bytes: Buffer): Query | Buffer | null {
 
 /** Whether a label of the question contains a dot: the decoder would read another name from it. */
 function hasDotInLabel(query: Buffer): boolean {
-  for (let at = HEADER; at < query.length; ) {
+  for (let at = HEADER_BYTES; at < query.length; ) {
     const length = query[at] ?? 0;
-    // The end of the name, or a pointer, which no name in the first position can be.
+    // The end of the name, or a pointer, which the first name of a message cannot have.
     if (length === 0 || length > 63) return false;
     if (query.subarray(at + 1, at + 1 + length).includes(0x2e)) return true;
     at += 1 + length;
@@ -108,24 +112,24 @@ function hasDotInLabel(query: Buffer): boolean {
 
 /** A response header without a question. `query` has at least 12 bytes. */
 export function headerOnly(query: Buffer, rcode: number): Buffer {
-  const answer = Buffer.alloc(HEADER);
-  query.copy(answer, 0, 0, 4);
-  answer.writeUInt16BE(0x8000 | (query.readUInt16BE(2) & (0x7800 | RECURSION_DESIRED)) | rcode, 2);
-  return answer;
+  const response = Buffer.alloc(HEADER_BYTES);
+  query.copy(response, 0, 0, 4);
+  response.writeUInt16BE(0x8000 | (query.readUInt16BE(2) & (0x7800 | RECURSION_DESIRED)) | rcode, 2);
+  return response;
 }
 
-const BAD_VERSION: AnswerSections = {
+const BAD_VERSION: ResponseSections = {
   rcode: RCODE.BADVERS,
   authoritative: false,
   answers: [],
   authorities: [],
 };
 
-/** The answer as bytes; over UDP an answer that is too large is truncated to its question, with TC, as with `truncate`. */
-export function encodeAnswer(
+/** The response as bytes; over UDP a response that is too large is truncated to its question, with TC, as with `truncate`. */
+export function encodeResponse(
   { packet, question, edns }: Query,
   via: 'udp' | 'tcp',
-  found: AnswerSections,
+  found: ResponseSections,
   { truncate = false, options = [] }: { truncate?: boolean; options?: PacketOpt[] } = {},
 ): Buffer {
   const offered = Math.min(Math.max(edns?.size ?? PLAIN_UDP_SIZE, PLAIN_UDP_SIZE), UDP_SIZE);
@@ -148,14 +152,17 @@ export function encodeAnswer(
 }
 
 /** The records that answer the question. Names in it keep the letter case of the question (RFC 4343 §4.1). */
-export function find(question: PacketQuestion, { zone, origins, serial }: AuthoritativeData): AnswerSections {
+export function find(
+  question: PacketQuestion,
+  { zone, origins, serial }: AuthoritativeData,
+): ResponseSections {
   let name = fromWire(question.name) ?? '';
   if (question.class !== 'IN' || TRANSFERS.includes(question.type)) return REFUSAL;
   if (originOf(name, origins) === undefined) return REFUSAL;
 
-  const asked = name;
-  const inCase = (answer: Answer): Answer =>
-    answer.name === asked ? { ...answer, name: question.name } : answer;
+  const queried = name;
+  const inQuestionCase = (answer: Answer): Answer =>
+    answer.name === queried ? { ...answer, name: question.name } : answer;
   const answers: Answer[] = [];
   for (let hops = 0; hops <= MAX_CHAIN; hops++) {
     const origin = originOf(name, origins);
@@ -169,20 +176,25 @@ export function find(question: PacketQuestion, { zone, origins, serial }: Author
       return {
         rcode: RCODE.NOERROR,
         authoritative: true,
-        answers: [...answers, ...matches.map(inCase)],
+        answers: [...answers, ...matches.map(inQuestionCase)],
         authorities: [],
       };
     }
     const alias = records.find((record) => record.type === 'CNAME');
     if (!alias) return { rcode: RCODE.NOERROR, authoritative: true, answers, authorities: [negative(soa)] };
     const answer = toAnswer({ ...alias, name });
-    answers.push(inCase(answer));
+    answers.push(inQuestionCase(answer));
     if (answer.type === 'CNAME') name = answer.data;
   }
   return { rcode: RCODE.SERVFAIL, authoritative: false, answers: [], authorities: [] }; // a loop of CNAMEs
 }
 
-const REFUSAL: AnswerSections = { rcode: RCODE.REFUSED, authoritative: false, answers: [], authorities: [] };
+const REFUSAL: ResponseSections = {
+  rcode: RCODE.REFUSED,
+  authoritative: false,
+  answers: [],
+  authorities: [],
+};
 
 /**
  * The records of the name: its own, else those of the wildcard of its closest encloser (RFC 4592 §3.3.1). Undefined: the

@@ -7,18 +7,18 @@ export interface ConnectorOptions {
   resolver: Resolver;
   /** Called for each connection: a reload may change it. */
   mayConnect(address: string): boolean;
-  /** For a connection with its TLS handshake. */
+  /** Limit for the connection and its TLS handshake. */
   timeoutMs: number;
   /** Certificate authorities in PEM; default: those of Node. */
   trusted?: string | readonly string[] | undefined;
 }
 
-/** Connections to the address are not permitted. The message contains the address, so it is for the operator's log only. */
+/** The address is not permitted. The message contains it and must only be logged, never returned to an account. */
 export class ForbiddenAddress extends Error {
   override readonly name = 'ForbiddenAddress';
 }
 
-/** The machine itself (RFC 6761 §6.3): it is not in DNS, and our resolver reads no hosts file. */
+/** Names of this machine (RFC 6761 §6.3): they are not in DNS, and our resolver reads no hosts file. */
 const LOCALHOST = /^(.+\.)?localhost\.?$/i;
 
 /**

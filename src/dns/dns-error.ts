@@ -1,7 +1,7 @@
 /**
  * Why a lookup returned no records. ENOTFOUND (the name does not exist) and ENODATA (it has no record of the type) are
  * authoritative answers; all others mean that the result is unknown, and must never cause a bounce or fail a check.
- * EBADNAME: no query was sent, the name is invalid. ECANCELLED: the resolver was closed.
+ * EBADNAME: the name is invalid, and no query was sent. ECANCELLED: the resolver was closed.
  */
 export type DnsErrorCode =
   | 'ENOTFOUND'

@@ -86,7 +86,7 @@ async function toResult<T>(records: Promise<T[]>): Promise<LookupResult<T>> {
   try {
     return { kind: 'records', records: await records };
   } catch (error) {
-    // An impossible name, such as a doubled one of more than 253 characters, has no records.
+    // An invalid name, such as one of more than 253 characters, has no records.
     if (error instanceof DnsError && error.code === 'EBADNAME') return { kind: 'absent', nameExists: false };
     if (error instanceof DnsError && error.absent)
       return { kind: 'absent', nameExists: error.code === 'ENODATA' };
@@ -103,7 +103,7 @@ const REASONS: Partial<Record<DnsError['code'], string>> = {
   ECANCELLED: 'the lookup was cancelled',
 };
 
-/** Accounts read it; the error's own message names our resolvers. */
+/** A reason for accounts, which must not see the addresses of our resolvers in the error's own message. */
 function reasonOf(error: DnsError): string {
   return REASONS[error.code] ?? 'the DNS server sent an answer that cannot be used';
 }

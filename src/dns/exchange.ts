@@ -7,7 +7,7 @@ import { type DnsResponse, encodeQuery, type Question, RCODE, readResponse } fro
 /**
  * Sends a query to the configured servers until one answers or the time is over. Servers are used in turn, and again
  * when none has answered; a late answer to an earlier transmission is accepted. A server that answers SERVFAIL, REFUSED
- * or malformed messages receives the query only once. Without a cache.
+ * or malformed messages receives the query only once. There is no cache.
  */
 export interface Exchange {
   /** Never rejects: errors are results of kind 'failed'. */
@@ -38,7 +38,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const slots = createSlots(MAX_IN_PROGRESS);
   const inProgress = new Set<(result: QueryResult) => void>();
   let closed = false;
-  /** The first server of each query: changes when it does not answer and another one does. */
+  /** Index of the first server of each query: changes when that server does not answer and another one does. */
   let preferred = 0;
 
   function query(question: Question): Promise<QueryResult> {

@@ -8,9 +8,8 @@ import {
   type TcpLimits,
 } from './server/tcp-clients.ts';
 
-/**
- * A DNS port: UDP and TCP on one number, bytes in and bytes out. Connections are limited in server/tcp-clients.ts.
- */
+/* A DNS port: UDP and TCP on one number, bytes in and bytes out. Connections are limited in server/tcp-clients.ts. */
+
 export type { Peer, QueryHandler } from './server/tcp-clients.ts';
 
 export interface DnsListener {
@@ -22,7 +21,7 @@ export interface DnsListener {
 const DEFAULT_LIMITS: TcpLimits = { connections: 100, connectionsPerAddress: 100 };
 const MAX_PORT_ATTEMPTS = 10;
 
-/** Listens on `host` (an address); with port 0 on a port that is free for both. Rejects when it cannot bind. */
+/** Listens on `host` (an address); with port 0, on a port that is free for both. Rejects when it cannot bind. */
 export async function listenDns(
   host: string,
   port: number,
@@ -47,7 +46,7 @@ export async function listenDns(
 async function listenTcp(tcp: Server, host: string, port: number): Promise<number> {
   tcp.listen({ host, port });
   await once(tcp, 'listening');
-  tcp.on('error', () => {}); // no descriptors left for accept(): the client gets no answer and retries
+  tcp.on('error', () => {}); // no descriptors left for accept(): the client gets no response and retries
   const address = tcp.address();
   return address !== null && typeof address === 'object' ? address.port : port;
 }
@@ -55,7 +54,7 @@ async function listenTcp(tcp: Server, host: string, port: number): Promise<numbe
 async function bindUdp(host: string, port: number, handle: QueryHandler): Promise<UdpSocket> {
   const udp = createSocket(isIPv6(host) ? 'udp6' : 'udp4');
   udp.on('message', (query, from) => {
-    const reply = (answer: Buffer) => udp.send(answer, from.port, from.address, () => {}); // the client retries after a loss
+    const reply = (response: Buffer) => udp.send(response, from.port, from.address, () => {}); // the client retries after a loss
     handle(query, { address: from.address, port: from.port, via: 'udp' }, reply);
   });
   udp.bind({ address: host, port });
@@ -65,7 +64,7 @@ async function bindUdp(host: string, port: number, handle: QueryHandler): Promis
     udp.close();
     throw error;
   }
-  udp.on('error', () => {}); // an answer that could not be delivered
+  udp.on('error', () => {}); // a response that could not be sent
   return udp;
 }
 

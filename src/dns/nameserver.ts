@@ -2,7 +2,7 @@ import { type Clock, SECOND, systemClock } from '../core/clock.ts';
 import { createTokenBucket } from '../core/token-bucket.ts';
 import {
   type AuthoritativeData,
-  encodeAnswer,
+  encodeResponse,
   headerOnly,
   originOf,
   type Query,
@@ -15,14 +15,14 @@ import { type DnsListener, listenDns, type Peer } from './listener.ts';
 import { canonicalName, fromWire } from './names.ts';
 import { createResponseRateLimit, networkOf } from './server/rate-limit.ts';
 import type { TcpLimits } from './server/tcp-clients.ts';
-import { type TransferSource, transferMessages, udpTransferAnswer } from './server/transfer.ts';
+import { type TransferSource, transferMessages, udpTransferResponse } from './server/transfer.ts';
 import { RCODE } from './wire.ts';
 import { type Zone, zoneOfList } from './zone.ts';
 import { toAnswer, type ZoneRecord } from './zone-record.ts';
 
 /**
- * The built-in authoritative name server, over UDP and TCP: answers in authoritative.ts, sockets in listener.ts. It must
- * be bound to the addresses of its clients' queries: a UDP answer from a wildcard socket may have another source address.
+ * The built-in authoritative name server, over UDP and TCP: responses in authoritative.ts, sockets in listener.ts. It must
+ * be bound to the addresses that queries are sent to: a UDP response of a wildcard socket may have another source address.
  */
 export interface NameserverOptions {
   /** The records (see `zoneOfList`), or a lookup. */
@@ -31,7 +31,7 @@ export interface NameserverOptions {
   origins: readonly string[];
   /** Port 0: a free one. */
   listen: { host: string; port: number };
-  /** Called with an error of an answer (a malformed record, a failed lookup); the client gets SERVFAIL. */
+  /** Called when a query cannot be answered (a malformed record, a failed lookup); the client gets SERVFAIL. */
   onError: (error: unknown) => void;
   clock?: Clock;
   /** Zone transfers; default: refused. */
@@ -42,9 +42,9 @@ export interface NameserverOptions {
 }
 
 /**
- * What became of one message. answered: with records. negative: without records. refused: another zone, or a transfer
- * that is not allowed or one too many. failed: SERVFAIL. malformed: no query that can be read, or one without a response.
- * limited: too many equal answers. dropped: too many queries. transfer: a zone transfer over TCP.
+ * The result of one message. answered: with records. negative: without records. refused: another zone, or a transfer that
+ * is not allowed or exceeds the limit. failed: SERVFAIL. malformed: not a valid query, or one with an unsupported EDNS
+ * version. limited: too many identical responses. dropped: too many queries. transfer: a zone transfer over TCP.
  */
 export type QueryOutcome =
   | 'answered'
@@ -64,12 +64,12 @@ export interface Transfers {
 }
 
 export interface NameserverLimits {
-  /** Queries of all clients; those above it are dropped, and clients repeat them. */
+  /** Queries of all clients; those above the limit are dropped, and clients repeat them. */
   queriesPerSecond: number;
-  /** Equal answers to one network over UDP; 0: no limit. */
+  /** Identical responses to one network over UDP; 0: no limit. */
   responsesPerSecond: number;
   tcp: TcpLimits;
-  /** Zone transfers at the same time. */
+  /** Concurrent zone transfers. */
   transfers: number;
 }
 
@@ -99,12 +99,13 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
   const rateLimit = createResponseRateLimit(clock, limits.responsesPerSecond);
   let transferring = 0;
 
-  function respond(bytes: Buffer, peer: Peer, reply: (answer: Buffer) => void): QueryOutcome {
+  function respond(bytes: Buffer, peer: Peer, reply: (response: Buffer) => void): QueryOutcome {
     if (!budget.take().allowed) return 'dropped';
     const query = readDnsQuery(bytes);
     if (query === null) return 'malformed';
     if (Buffer.isBuffer(query)) return limited(peer, 'malformed', query, reply) ?? 'malformed';
-    if (TRANSFERS.includes(query.question.type)) return startTransfer(query, peer, reply);
+    if (!query.badVersion && TRANSFERS.includes(query.question.type))
+      return startTransfer(query, peer, reply);
     const found = sectionsOf(query, data);
     const isPositive = found.rcode === RCODE.NOERROR && found.answers.length > 0;
     if (peer.via === 'udp') {
@@ -114,35 +115,33 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
       const judgment = rateLimit.judge(peer.address, kind);
       if (judgment === 'drop') return 'limited';
       if (judgment === 'truncate') {
-        reply(encodeAnswer(query, 'udp', found, { truncate: true }));
+        reply(encodeResponse(query, 'udp', found, { truncate: true }));
         return 'limited';
       }
     }
-    reply(encodeAnswer(query, peer.via, found));
-    if (isPositive) return 'answered';
-    return found.rcode === RCODE.REFUSED ? 'refused' : found.rcode === RCODE.SERVFAIL ? 'failed' : 'negative';
+    reply(encodeResponse(query, peer.via, found));
+    return isPositive ? 'answered' : (OUTCOMES[found.rcode] ?? 'negative');
   }
 
-  /** Sends an error response, unless there are too many of them. */
+  /** Sends an error response and returns null, or 'limited' when there are too many of them. */
   function limited(
     peer: Peer,
     kind: string,
-    answer: Buffer,
-    reply: (answer: Buffer) => void,
+    response: Buffer,
+    reply: (response: Buffer) => void,
   ): QueryOutcome | null {
     if (peer.via === 'udp' && rateLimit.judge(peer.address, kind) !== 'send') return 'limited';
-    reply(answer);
+    reply(response);
     return null;
   }
 
   /** RFC 5936 §2.2: only over TCP, and only for listed servers. */
-  function startTransfer(query: Query, peer: Peer, reply: (answer: Buffer) => void): QueryOutcome {
+  function startTransfer(query: Query, peer: Peer, reply: (response: Buffer) => void): QueryOutcome {
     const origin = fromWire(query.question.name) ?? '';
-    const refusal = encodeAnswer(query, peer.via, { ...EMPTY, rcode: RCODE.REFUSED });
+    const refusal = encodeResponse(query, peer.via, { ...EMPTY, rcode: RCODE.REFUSED });
     const isRefused =
       transfers === undefined ||
       query.question.class !== 'IN' ||
-      query.badVersion ||
       originOf(origin, origins) !== origin ||
       !transfers.isAllowed(networkOf(peer.address, 32, 128)) ||
       (peer.via === 'udp' && query.question.type === 'AXFR') ||
@@ -153,7 +152,7 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
       records: () => answersOf(transfers.records(origin)),
     };
     if (peer.via === 'udp') {
-      reply(udpTransferAnswer(query, source.soa()));
+      reply(udpTransferResponse(query, source.soa()));
       return 'answered';
     }
     transferring++;
@@ -165,7 +164,7 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
     query: Query,
     source: TransferSource,
     peer: Peer,
-    reply: (answer: Buffer) => void,
+    reply: (response: Buffer) => void,
   ): Promise<void> {
     try {
       for await (const message of transferMessages(query, source)) {
@@ -174,7 +173,7 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
       }
     } catch (error) {
       onError(error);
-      reply(encodeAnswer(query, 'tcp', { ...EMPTY, rcode: RCODE.SERVFAIL }));
+      reply(encodeResponse(query, 'tcp', { ...EMPTY, rcode: RCODE.SERVFAIL }));
     }
   }
 
@@ -196,6 +195,12 @@ export async function createNameserver(options: NameserverOptions): Promise<Name
   );
   return listener;
 }
+
+const OUTCOMES: Readonly<Record<number, QueryOutcome>> = {
+  [RCODE.REFUSED]: 'refused',
+  [RCODE.SERVFAIL]: 'failed',
+  [RCODE.BADVERS]: 'malformed',
+};
 
 const EMPTY = { authoritative: false, answers: [], authorities: [] };
 

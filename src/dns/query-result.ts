@@ -14,10 +14,10 @@ export type QueryResult =
   | { kind: 'absent'; code: 'ENOTFOUND' | 'ENODATA'; ttl: number }
   | { kind: 'failed'; code: Exclude<DnsErrorCode, 'ENOTFOUND' | 'ENODATA' | 'EBADNAME'>; detail: string };
 
-/** CNAMEs followed for one lookup, in one answer and in several. */
+/** Maximum number of CNAMEs followed for one lookup, over all of its responses. */
 export const MAX_HOPS = 8;
 
-/** A larger value means zero (RFC 2181 §8). */
+/** Seconds. A larger value means zero (RFC 2181 §8). */
 const MAX_TTL = 0x7fff_ffff;
 
 /** `ttl` in seconds: the least one of the chain; 0 for a negative answer without SOA (RFC 2308 §5). */

@@ -15,8 +15,8 @@ import type { Question, QuestionType } from './wire.ts';
 
 /**
  * The resolver for all lookups of the daemon: a caching stub resolver (RFC 1034 §5.3.1) that queries the configured
- * recursive resolvers, and distinguishes negative answers from failures. Without a hosts file, a search list, or DNSSEC
- * validation: `authenticated` is the statement of a server that is trusted with it (`trustAd`).
+ * recursive resolvers, and distinguishes negative answers from failures. It reads no hosts file, has no search list and
+ * does not validate DNSSEC: `authenticated` is the AD bit of a server that is trusted to validate (`trustAd`).
  *
  * Cached: records for their TTL, at least 60 s and at most 1 h; negative answers for the time of their SOA (RFC 2308 §5),
  * at most 5 min; failures for 5 s, so that a thousand messages to a broken domain cause one query (RFC 9520 §3.2).
@@ -57,7 +57,7 @@ export interface DnsAnswer<T> {
   records: T[];
   /** Remaining seconds of the answer. */
   ttl: number;
-  /** Whether every answer of the lookup has the AD bit and is from a server that is trusted with it. */
+  /** Whether every answer of the lookup has the AD bit and is from a server that is trusted to validate. */
   authenticated: boolean;
   /** The name of the records, at the end of the CNAMEs. */
   name: string;
@@ -195,8 +195,8 @@ function exchangeOptions({
 }
 
 /**
- * The servers whose AD bit counts. Anyone on the path to a server can set the bit (RFC 4035 §4.9.3), so that by default
- * only a server on this machine is trusted with it.
+ * The servers whose AD bit counts. Anyone on the path to a server can set the bit (RFC 4035 §4.9.3), so by default only
+ * servers on this machine are trusted.
  */
 export type AdTrust = 'loopback' | 'always' | 'never';
 

@@ -1,11 +1,12 @@
 import { createSocket } from 'node:dgram';
 import { connect, isIP } from 'node:net';
 
-/**
+/*
  * Sends one query to one server, over UDP or TCP. Every query has a separate socket, so that the kernel selects a new
  * source port for each (RFC 5452 §9.2). The socket is connected, so that it receives no datagrams of other senders, and
  * a closed port is an immediate error. `signal` limits the time.
  */
+
 export interface ServerAddress {
   address: string;
   port: number;
@@ -25,11 +26,12 @@ export function parseServer(text: string): ServerAddress {
   return { address, port };
 }
 
+/** Formats an address for `parseServer`. */
 export function formatServer({ address, port }: ServerAddress): string {
   return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** Rejects with the socket's error, or with the signal's reason. `from`: the address to send from. */
+/** Sends a query over UDP. Rejects with the socket's error or the signal's reason. `from`: the source address. */
 export function queryUdp<T>(
   server: ServerAddress,
   query: Buffer,

@@ -11,7 +11,8 @@ import {
 } from 'dns-packet';
 import { fromWire } from './names.ts';
 
-/** Encodes our queries and decodes the responses; dns-packet has the record formats. */
+/* Encodes our queries and decodes the responses; dns-packet has the record formats. */
+
 export type QuestionType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'PTR' | 'NS' | 'SOA' | 'TLSA';
 
 export interface Question {

@@ -18,8 +18,8 @@ export interface ZoneRecord {
 
 export type ZoneRecordType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'NS' | 'SOA' | 'TLSA' | 'PTR' | 'CAA';
 
-/** Longest string in a TXT record, in bytes (RFC 1035 §3.3). */
-const TXT_STRING = 255;
+/** Bytes (RFC 1035 §3.3). */
+const MAX_TXT_STRING = 255;
 
 /** The record for dns-packet. Throws an Error with the record when it is malformed. */
 export function toAnswer(record: ZoneRecord): Answer {
@@ -85,9 +85,9 @@ export function toAnswer(record: ZoneRecord): Answer {
 /** Splits a TXT value into the strings of its record; at least one, which may be empty. */
 export function txtStrings(value: string): Buffer[] {
   const bytes = Buffer.from(value);
-  const strings = [bytes.subarray(0, TXT_STRING)];
-  for (let at = TXT_STRING; at < bytes.length; at += TXT_STRING)
-    strings.push(bytes.subarray(at, at + TXT_STRING));
+  const strings = [bytes.subarray(0, MAX_TXT_STRING)];
+  for (let at = MAX_TXT_STRING; at < bytes.length; at += MAX_TXT_STRING)
+    strings.push(bytes.subarray(at, at + MAX_TXT_STRING));
   return strings;
 }
 

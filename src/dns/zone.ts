@@ -1,7 +1,7 @@
 import { canonicalName, isWithin, parentOf } from './names.ts';
 import type { ZoneRecord } from './zone-record.ts';
 
-/** The records of a name server. Names are canonical. */
+/** The records that a name server serves. Names are canonical. */
 export interface Zone {
   /** [] for a name without records, or above a name with records (RFC 8020); undefined: the name does not exist. */
   find(name: string): readonly ZoneRecord[] | undefined;

@@ -142,8 +142,8 @@ describe('an answer', () => {
   });
 });
 
-describe('limits of answers', () => {
-  it('count equal answers per network, and truncate every second one above the limit', () => {
+describe('limits of responses', () => {
+  it('count identical responses per network, and truncate every second one above the limit', () => {
     let now = 1_000_000;
     const limit = createResponseRateLimit({ now: () => now }, 2);
     const judge = (address: string, kind = 'A name') => limit.judge(address, kind);
@@ -263,6 +263,17 @@ describe('zone transfers (RFC 5936)', () => {
     const { udp } = await startServer({ transfers });
     expect((decode(await udp(query('mail.test', 'AXFR'))).flags ?? 0) & 0x0f).toBe(5);
     expect(decode(await udp(ixfr(1999))).answers).toMatchObject([{ type: 'SOA', data: { serial: 2000 } }]);
+  });
+
+  it('with an unsupported EDNS version are answered BADVERS and counted as malformed', async () => {
+    const { tcp, results } = await startServer({ transfers });
+    const opt = { ...optRecord(false), ednsVersion: 1 };
+    for (const type of ['AXFR', 'NS']) {
+      const response = decode(await tcp(query('mail.test', type, { additionals: [opt] })));
+      expect([(response.flags ?? 0) & 0x0f, response.answers]).toEqual([0, []]);
+      expect(response.additionals).toMatchObject([{ extendedRcode: 1 }]);
+    }
+    expect(results).toEqual(['malformed', 'malformed']);
   });
 
   it('begin and end with the SOA', async () => {

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { promisify } from 'node:util';
@@ -14,6 +13,7 @@ import { createResolver, type Resolver } from '../../src/dns/resolver.ts';
 import { framed } from '../../src/dns/transport.ts';
 import { optRecord } from '../../src/dns/wire.ts';
 import type { ZoneRecord } from '../../src/dns/zone-record.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 const DKIM = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`;
 
@@ -166,6 +166,14 @@ describe('the name server answers', () => {
     ).toBe(REFUSED);
   });
 
+  it('BADVERS for an unsupported EDNS version (RFC 6891 §6.1.3)', async () => {
+    const opt = { ...optRecord(false), ednsVersion: 1 };
+    const { packet, rcode } = await ask('mail.test', 'A', { additionals: [opt] });
+    expect(rcode).toBe(NOERROR);
+    expect(packet.additionals).toMatchObject([{ extendedRcode: 1 }]);
+    expect(packet.answers).toEqual([]);
+  });
+
   it('SERVFAIL for a loop of aliases', async () => {
     expect((await ask('circle.mail.test', 'A')).rcode).toBe(SERVFAIL);
   });
@@ -212,14 +220,6 @@ describe('sizes', () => {
       expect(packet.additionals).toMatchObject([{ type: 'OPT', udpPayloadSize: 1232, flag_do: true }]);
     },
   );
-
-  it('are BADVERS for an unknown EDNS version (RFC 6891 §6.1.3)', async () => {
-    const opt = { ...optRecord(false), ednsVersion: 1 };
-    const { packet, rcode } = await ask('mail.test', 'A', { additionals: [opt] });
-    expect(rcode).toBe(NOERROR);
-    expect(packet.additionals).toMatchObject([{ extendedRcode: 1 }]);
-    expect(packet.answers).toEqual([]);
-  });
 
   it('are complete over TCP, in strings of 255 bytes', async () => {
     const [strings] = (await resolver.txt('huge.mail.test')).records;
@@ -381,20 +381,14 @@ describe('a zone with a lookup function', () => {
   });
 });
 
-/** Skipped where the program is missing, except in CI. */
-function needs(program: string): string | false {
-  const missing = !(process.env.PATH ?? '').split(':').some((dir) => existsSync(`${dir}/${program}`));
-  return missing && !process.env.CI ? `${program} is not installed` : false;
-}
-
-describe.each(['dig', 'kdig'])('%s accepts the answers', (program) => {
-  const skip = needs(program);
+describe.each(['dig', 'kdig'] as const)('%s accepts the responses', (program) => {
+  const required = requirePrograms(program);
   const run = async (...args: string[]) => {
     const all = ['@127.0.0.1', '-p', String(nameserver.port), '+norecurse', ...args];
     return (await promisify(execFile)(program, all)).stdout.replace(/\s+/g, ' ');
   };
 
-  it.skipIf(skip)(`by UDP${skip ? `: ${skip}` : ''}`, async () => {
+  it.skipIf(required.missing)(`by UDP${required.reason}`, async () => {
     const output = await run('mail.test', 'MX');
     expect(output).toContain('NOERROR');
     expect(output).toMatch(/qr aa/i);
@@ -402,12 +396,12 @@ describe.each(['dig', 'kdig'])('%s accepts the answers', (program) => {
     expect(output).not.toMatch(/warning|malformed/i);
   });
 
-  it.skipIf(skip)(`by TCP${skip ? `: ${skip}` : ''}`, async () => {
+  it.skipIf(required.missing)(`by TCP${required.reason}`, async () => {
     expect(await run('+tcp', '_25._tcp.mail.test', 'TLSA')).toMatch(/IN TLSA 3 1 1 ABABAB/);
     expect(await run('+tcp', 'huge.mail.test', 'TXT')).toContain(`"${'x'.repeat(255)}" "${'x'.repeat(255)}"`);
   });
 
-  it.skipIf(skip)(`by TCP after a truncated answer${skip ? `: ${skip}` : ''}`, async () => {
+  it.skipIf(required.missing)(`by TCP after a truncated response${required.reason}`, async () => {
     expect(await run('huge.mail.test', 'TXT')).toContain(`"${'x'.repeat(195)}"`);
   });
 });

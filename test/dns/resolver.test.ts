@@ -109,7 +109,7 @@ describe('a lookup returns', () => {
     ['loopback', true],
     ['always', true],
     ['never', false],
-  ] as const)('counts the AD bit of a server on loopback with trustAd %s: %s', async (trustAd, counts) => {
+  ] as const)('the AD bit of a server on loopback with trustAd %s: %s', async (trustAd, counts) => {
     dns.set('trusted.test', 'A', { values: ['192.0.2.1'], authenticated: true });
     resolver.configure({ resolvers: [dns.address], timeoutMs: 5000, trustAd });
     expect((await resolver.a('trusted.test')).authenticated).toBe(counts);

@@ -1,7 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { assert, property, string } from 'fast-check';
@@ -11,6 +10,8 @@ import { systemRandom } from '../../src/core/random.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import { toZoneFile } from '../../src/dns/zone-file.ts';
 import type { ZoneRecord, ZoneRecordType } from '../../src/dns/zone-record.ts';
+import { freePort } from '../support/free-port.ts';
+import { findProgram, requirePrograms } from '../support/required-programs.ts';
 
 const record = (type: ZoneRecordType, value: string, more: Partial<ZoneRecord> = {}): ZoneRecord => ({
   name: 'mail.test',
@@ -106,9 +107,9 @@ describe('parsed again', () => {
     );
   });
 
-  const missing = !process.env.CI && !existsSync('/usr/sbin/knotd');
-  it.skipIf(missing)(
-    `Knot DNS serves the records of the zone file${missing ? ': knotd is not installed' : ''}`,
+  const required = requirePrograms('knot');
+  it.skipIf(required.missing)(
+    `Knot DNS serves the records of the zone file${required.reason}`,
     async () => {
       const records: ZoneRecord[] = [
         record('SOA', 'ns.mail.test admin.mail.test 1 3600 600 86400 60'),
@@ -146,8 +147,8 @@ describe('parsed again', () => {
           '    journal-content: none',
         ].join('\n'),
       );
-      execFileSync('/usr/sbin/knotc', ['-c', join(dir, 'knot.conf'), 'zone-check']);
-      const knot = spawn('/usr/sbin/knotd', ['-c', join(dir, 'knot.conf')], { stdio: 'inherit' });
+      execFileSync(findProgram('knotc') ?? '', ['-c', join(dir, 'knot.conf'), 'zone-check']);
+      const knot = spawn(findProgram('knotd') ?? '', ['-c', join(dir, 'knot.conf')], { stdio: 'inherit' });
       onTestFinished(async () => {
         const ended = once(knot, 'exit');
         if (knot.kill('SIGKILL')) await ended;
@@ -177,11 +178,3 @@ describe('parsed again', () => {
     30_000,
   );
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((ready) => server.on('listening', ready));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  return typeof address === 'object' && address ? address.port : 0;
-}

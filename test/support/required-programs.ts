@@ -13,6 +13,7 @@ import { eximFault } from './exim.ts';
 export type Program =
   | 'knot'
   | 'kdig'
+  | 'dig'
   | 'postfix'
   | 'exim'
   | 'unbound'
@@ -92,6 +93,7 @@ export function findBrowser(): string | null {
 const FAULTS: Record<Program, () => string | null> = {
   knot: () => findPrograms('Knot DNS (package knot)', ['knotd', 'knotc']),
   kdig: () => findPrograms('kdig (package knot-dnsutils)', ['kdig']),
+  dig: () => findPrograms('dig (package bind9-dnsutils)', ['dig']),
   postfix: () =>
     findPrograms('Postfix (package postfix)', ['postfix', 'postconf']) ??
     (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { type Answer, AUTHORITATIVE_ANSWER, encode } from 'dns-packet';
 import { abortAfter } from '../../core/abort.ts';
 import { SECOND } from '../../core/clock.ts';
+import { errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { Random } from '../../core/random.ts';
 import { formatServer, queryUdp, type ServerAddress } from '../transport.ts';
@@ -10,8 +11,8 @@ import { RCODE } from '../wire.ts';
 /** Notifies the secondary name servers that the zone has changed (NOTIFY, RFC 1996), so that they need not wait for refresh. */
 export interface Notifier {
   /**
-   * Notifies each server, from the first address of `sources` of its family; a notification of an earlier version that
-   * is still being repeated is replaced.
+   * Notifies each server, from the first address of `sources` of its family. Replaces notifications of an earlier version
+   * that are still being repeated.
    */
   notify(servers: readonly ServerAddress[], soa: Answer, sources: readonly string[]): void;
   /** Ends all notifications; resolves when none is in progress. */
@@ -43,6 +44,7 @@ export function createNotifier({ random, log, observe }: NotifierDeps): Notifier
   ): Promise<void> {
     const serial = soa.type === 'SOA' ? soa.data.serial : undefined;
     const fields = { server: formatServer(server), zone: soa.name, serial };
+    let reason = '';
     for (const timeoutMs of TIMEOUTS_MS) {
       const id = random.bytes(2).readUInt16BE(0);
       const limit = abortAfter(timeoutMs, ended);
@@ -56,19 +58,20 @@ export function createNotifier({ random, log, observe }: NotifierDeps): Notifier
           observe('failed');
           log.warn(
             { ...fields, rcode },
-            'secondary name server refused the notification: allow NOTIFY from this address there',
+            'secondary name server refused the notification: allow NOTIFY from this server there',
           );
         }
         return;
-      } catch {
-        // No answer, or no server at the address: the next iteration repeats the notification.
+      } catch (error) {
+        // No response, no server at the address, or no such source address: the next iteration repeats the notification.
+        reason = errorText(error);
         await elapsed(limit);
         if (ended.aborted) return;
       }
     }
     observe('failed');
     log.warn(
-      fields,
+      { ...fields, reason },
       'secondary name server did not answer the notification; it will see the change at its next refresh',
     );
   }
@@ -100,7 +103,7 @@ function notification(id: number, soa: Answer): Buffer {
   });
 }
 
-/** Undefined: not the response to this notification. */
+/** The response code; undefined when the message is not the response to this notification. */
 function replyCode(bytes: Buffer, id: number): number | undefined {
   if (bytes.length < 12 || bytes.readUInt16BE(0) !== id) return undefined;
   const flags = bytes.readUInt16BE(2);
@@ -108,7 +111,7 @@ function replyCode(bytes: Buffer, id: number): number | undefined {
   return isResponse ? flags & 0x0f : undefined;
 }
 
-/** Resolves when the signal is aborted: the rest of the time before a repetition. */
+/** Resolves when the signal is aborted. */
 function elapsed(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

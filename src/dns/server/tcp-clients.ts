@@ -3,28 +3,30 @@ import { SECOND } from '../../core/clock.ts';
 import { framed } from '../transport.ts';
 import { networkOf } from './rate-limit.ts';
 
-/**
+/*
  * The TCP connections of a DNS port (RFC 7766): several queries at a time on a connection, in any segments. Connections,
- * their idle time, the size of queries, the queries read in one turn of the event loop, and unread answers are limited.
+ * their idle time, the size of queries, the queries read in one turn of the event loop, and unread responses are limited.
  */
+
+/** The sender of a query. */
 export interface Peer {
   address: string;
   port: number;
   via: 'udp' | 'tcp';
   /**
-   * Resolves with true when a TCP client has read what was sent so far, with false when it disconnected. Undefined over
+   * Resolves with true when a TCP client has read what was sent before, with false when it disconnected. Undefined over
    * UDP.
    */
   drained?: () => Promise<boolean>;
 }
 
 /** Called for each message; `reply` may be called later, several times or never. Must not throw. */
-export type QueryHandler = (query: Buffer, peer: Peer, reply: (answer: Buffer) => void) => void;
+export type QueryHandler = (query: Buffer, peer: Peer, reply: (response: Buffer) => void) => void;
 
 export interface TcpLimits {
-  /** Connections at the same time; a further one replaces the one that has been idle for the longest time. */
+  /** Concurrent connections; a further one replaces the one that has been idle for the longest time. */
   connections: number;
-  /** Of one IPv4 address or IPv6 /64. */
+  /** Concurrent connections of one IPv4 address or IPv6 /64. */
   connectionsPerAddress: number;
 }
 
@@ -36,12 +38,12 @@ export interface TcpClients {
 
 interface Client {
   socket: Socket;
-  block: string;
-  /** The order of the last complete query. */
+  network: string;
+  /** Increases with each complete query of any client. */
   used: number;
 }
 
-/** RFC 7766 §6.2.3: of the order of a few seconds. Only a complete query or a read answer extends it. */
+/** RFC 7766 §6.2.3: of the order of a few seconds. Only a complete query or a read response extends it. */
 const IDLE_TIMEOUT_MS = 10 * SECOND;
 /** Valid queries are much smaller. */
 const MAX_QUERY_BYTES = 4096;
@@ -52,9 +54,9 @@ export function createTcpClients(handle: QueryHandler, limits: TcpLimits): TcpCl
   const clients = new Set<Client>();
   let uses = 0;
 
-  /** The client to disconnect when one more connection of `block` is too many; null: there is space. */
-  function victimFor(block: string): Client | null {
-    const own = [...clients].filter((client) => client.block === block);
+  /** The client to disconnect after a new connection from `network`; null: the limits are kept. */
+  function victimOf(network: string): Client | null {
+    const own = [...clients].filter((client) => client.network === network);
     const candidates =
       own.length > limits.connectionsPerAddress ? own : clients.size > limits.connections ? [...clients] : [];
     return candidates.reduce<Client | null>(
@@ -66,10 +68,10 @@ export function createTcpClients(handle: QueryHandler, limits: TcpLimits): TcpCl
   return {
     serve: (socket) => {
       const address = socket.remoteAddress ?? '';
-      const client: Client = { socket, block: networkOf(address, 32, 64), used: uses++ };
+      const client: Client = { socket, network: networkOf(address, 32, 64), used: uses++ };
       clients.add(client);
       socket.on('close', () => clients.delete(client));
-      victimFor(client.block)?.socket.destroy();
+      victimOf(client.network)?.socket.destroy();
       readQueries(socket, { address, port: socket.remotePort ?? 0, via: 'tcp' }, (query, peer, reply) => {
         client.used = uses++;
         handle(query, peer, reply);
@@ -86,9 +88,9 @@ function readQueries(socket: Socket, peer: Omit<Peer, 'drained'>, handle: QueryH
   const idle = setTimeout(() => socket.destroy(), IDLE_TIMEOUT_MS);
   idle.unref();
   const client: Peer = { ...peer, drained: () => drained(socket) };
-  const reply = (answer: Buffer) => {
+  const reply = (response: Buffer) => {
     if (socket.destroyed) return;
-    socket.write(framed(answer));
+    socket.write(framed(response));
     if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy();
   };
   const handleReceived = () => {
@@ -114,7 +116,7 @@ function readQueries(socket: Socket, peer: Omit<Peer, 'drained'>, handle: QueryH
   socket.on('error', () => socket.destroy()); // the client disconnected
   socket.on('close', () => clearTimeout(idle));
   socket.on('data', (chunk) => {
-    // What follows is read when all queries of this chunk have been handled.
+    // Further data is read when all queries of this chunk have been handled.
     socket.pause();
     received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
     handleReceived();

@@ -13,7 +13,7 @@ export interface TransferSource {
   records(): AsyncIterable<readonly Answer[]>;
 }
 
-/** Bytes of a message before another one begins; far below the limit, and few enough to be encoded in one turn. */
+/** A message of this many bytes is complete; far below the limit of 65,535, and encoded within milliseconds. */
 const MESSAGE_BYTES = 16_384;
 
 /** The messages of the transfer. Ends early when the reader returns. */
@@ -40,8 +40,8 @@ export async function* transferMessages(query: Query, source: TransferSource): A
   yield message(query, [...records, soa], first);
 }
 
-/** Over UDP: the SOA alone, so that a client with another version continues over TCP (RFC 1995 §2). */
-export function udpTransferAnswer(query: Query, soa: Answer): Buffer {
+/** The response over UDP: the SOA alone, so that a client with another version continues over TCP (RFC 1995 §2). */
+export function udpTransferResponse(query: Query, soa: Answer): Buffer {
   return message(query, [soa], true);
 }
 
