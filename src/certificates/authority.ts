@@ -27,7 +27,7 @@ export interface IssuedCertificate {
 /** The authority accepts no requests for any name at present. */
 export class RateLimitedError extends Error {
   override readonly name = 'RateLimitedError';
-  /** Null: the authority stated no time. */
+  /** Time until requests are accepted again; null: the authority stated none. */
   readonly waitMs: number | null;
 
   constructor(waitMs: number | null) {
@@ -54,7 +54,7 @@ export interface CertificateAuthorityDeps {
 
 const REQUEST_TIMEOUT_MS = 30 * SECOND;
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-/** While the authority works on an order: first and longest pause between two status requests, and their number. */
+/** While the authority processes an order: first and longest pause between two status requests, and their number. */
 const FIRST_POLL_MS = SECOND;
 const MAX_POLL_MS = 5 * SECOND;
 const MAX_POLLS = 20;
@@ -64,7 +64,7 @@ export function createCertificateAuthority(deps: CertificateAuthorityDeps): Cert
   const closing = new AbortController();
   let registered: Promise<Registered> | null = null;
 
-  /** Loads the library when it is needed: most installations never need it. */
+  /** Loads the library, which most installations never need, and registers the account. */
   async function register(): Promise<Registered> {
     const { acme } = await import('./acme.ts');
     configureHttp(acme.axios);

@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { createSecureContext, type SecureContext } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import { errorText } from '../core/errors.ts';
 import { createGate, type Gate } from '../core/gate.ts';
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
@@ -11,20 +12,23 @@ import type { CertificateRow } from '../store/domains/certificates.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type CertificateAuthority, type IssuedCertificate, RateLimitedError } from './authority.ts';
+import { createContexts, sealContext } from './contexts.ts';
 import {
   MAX_NEW_NAMES_PER_HOUR,
   MAX_ORDERS_PER_HOUR,
+  MAX_RATE_LIMIT_PAUSE_MS,
   orderBlock,
   PAUSED_UNTIL,
   POSTPONED_MS,
+  RATE_LIMIT_PAUSE_MS,
   renewalTime,
   retryDelay,
 } from './pace.ts';
 
 /**
  * The certificates of the public pages: obtained when a client first names a host, stored sealed, renewed before they
- * expire, used without a restart. Orders are made only for our names that lead here. Every order is recorded before the
- * authority receives it, so that neither an error nor a restart exceeds its rate limits. A certificate is used as long
+ * expire, used without a restart. Certificates are ordered only for our names that lead here. Every order is recorded before
+ * the authority receives it, so that neither an error nor a restart exceeds its rate limits. A certificate is used as long
  * as it is valid.
  */
 export interface CertificateKeeper {
@@ -48,7 +52,7 @@ export interface KeeperDeps {
   seal: Seal;
   log: Log;
   authority: CertificateAuthority;
-  /** Obtained without a client, and without a lookup: it may lead here through a proxy. Null: none. */
+  /** The host whose certificate is obtained without a client and without a lookup: it may lead here through a proxy. Null: none. */
   ownHost: string | null;
   /** Whether the host is a name of the public pages. */
   isOurs(host: string): boolean;
@@ -66,20 +70,14 @@ export type OrderKind = 'own' | 'renewal' | 'new';
 const INTERVAL_MS = MINUTE;
 /** Orders in progress of each kind. */
 const CONCURRENCY: Record<OrderKind, number> = { own: 1, renewal: 1, new: 2 };
-/** Of them, for one registrable domain. */
+/** Orders in progress of each kind for one registrable domain. */
 const CONCURRENCY_PER_DOMAIN = 1;
 const MAX_WAITING = 500;
 const DUE_BATCH_SIZE = 50;
 /** After this time a TLS client has disconnected. */
 const HANDSHAKE_TIMEOUT_MS = 30 * SECOND;
-const MAX_CONTEXTS = 2000;
 const LOG_INTERVAL_MS = HOUR;
-const RATE_LIMIT_PAUSE_MS = HOUR;
-
-interface LoadedCertificate {
-  context: SecureContext;
-  notAfter: number;
-}
+const MAX_LOGGED_NAMES = 2000;
 
 export function createKeeper(deps: KeeperDeps): CertificateKeeper {
   const { tables, writer, clock, seal, log, authority, ownHost, isOurs, leadsHere } = deps;
@@ -90,10 +88,10 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     renewal: gateOf('renewal'),
     new: gateOf('new'),
   };
-  const contexts = new LRUCache<string, LoadedCertificate>({ max: MAX_CONTEXTS });
+  const contexts = createContexts({ tables, clock, seal });
   const inProgress = new Map<string, Promise<void>>();
   /** When the log last stated why a name has no certificate, epoch ms: anyone can request the name repeatedly. */
-  const lastLogged = new LRUCache<string, number>({ max: MAX_CONTEXTS });
+  const lastLogged = new LRUCache<string, number>({ max: MAX_LOGGED_NAMES });
   let running = true;
   let hasLoggedLimit = false;
   const loop = createLoop({
@@ -111,25 +109,6 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     return true;
   }
 
-  /** The current certificate, even when its renewal is due. */
-  function current(host: string): SecureContext | null {
-    const known = contexts.get(host) ?? load(host);
-    return known !== null && known.notAfter > clock.now() ? known.context : null;
-  }
-
-  function load(host: string): LoadedCertificate | null {
-    const row = tables.certificates.get(host);
-    if (row === null || row.chain === null || row.private_key === null || row.not_after === null) return null;
-    const key = seal.open(row.private_key, sealContext(host)).toString();
-    return use(host, { key, chain: row.chain }, row.not_after);
-  }
-
-  function use(host: string, { key, chain }: IssuedCertificate, notAfter: number): LoadedCertificate {
-    const loaded = { context: createSecureContext({ key, cert: chain }), notAfter };
-    contexts.set(host, loaded);
-    return loaded;
-  }
-
   /** One order at a time for each name. Never rejects. */
   function obtain(host: string): Promise<void> {
     const before = inProgress.get(host);
@@ -141,7 +120,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     return work;
   }
 
-  /** The lookup is before the slot, because the host's name servers may never answer. */
+  /** The lookup does not occupy a slot, because the host's name servers may never answer. */
   async function attempt(host: string): Promise<void> {
     if (!running || !mayOrder(host, tables)) return;
     const kind = kindOf(host, tables.certificates.get(host));
@@ -192,11 +171,11 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     }
   }
 
-  /** A stop is no failure: the next start orders again immediately. The order counts toward the limits. */
+  /** A stop is not a failure: the next start orders again immediately. The order counts toward the limits. */
   async function recordAbandoned(row: CertificateRow): Promise<void> {
     const abandoned = { ...row, failures: row.failures - 1, due_at: clock.now() };
     await writer.run((tables) => tables.certificates.put(abandoned));
-    log.info({ host: row.host }, 'certificate order abandoned: the daemon stops');
+    log.info({ host: row.host }, 'certificate order abandoned: the daemon is stopping');
   }
 
   function mayOrder(host: string, tables: Tables): boolean {
@@ -234,30 +213,27 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
         last_error: null,
       });
     });
-    use(row.host, issued, notAfter);
+    contexts.use(row.host, issued, notAfter);
     const { issuer } = certificate;
     log.info({ host: row.host, issuer, notAfter: iso(notAfter) }, 'certificate obtained');
     deps.observe?.('obtained');
   }
 
   async function recordFailure(row: CertificateRow, error: unknown): Promise<void> {
-    const message = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     const pausedUntil =
-      error instanceof RateLimitedError ? clock.now() + (error.waitMs ?? RATE_LIMIT_PAUSE_MS) : null;
+      error instanceof RateLimitedError
+        ? clock.now() + Math.min(error.waitMs ?? RATE_LIMIT_PAUSE_MS, MAX_RATE_LIMIT_PAUSE_MS)
+        : null;
     await writer.run((tables) => {
-      tables.certificates.put({ ...row, last_error: message });
+      tables.certificates.put({ ...row, last_error: reason });
       if (pausedUntil !== null) tables.settings.put(PAUSED_UNTIL, String(pausedUntil));
     });
     const nextTry = iso(Math.max(row.due_at, pausedUntil ?? 0));
-    const old = row.not_after !== null && row.not_after > clock.now() ? iso(row.not_after) : null;
+    const { not_after: notAfter } = row;
+    const inUse = notAfter !== null && notAfter > clock.now() ? { inUseUntil: iso(notAfter) } : {};
     log.warn(
-      {
-        host: row.host,
-        reason: message,
-        failures: row.failures,
-        nextTry,
-        ...(old === null ? {} : { inUseUntil: old }),
-      },
+      { host: row.host, reason, failures: row.failures, nextTry, ...inUse },
       'certificate order failed',
     );
     deps.observe?.('failed');
@@ -284,13 +260,13 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
     contextFor: async (name) => {
       const host = normalizeDomain(name);
       if (host === null) return null;
-      const cached = contexts.has(host) ? current(host) : null;
+      const cached = contexts.cached(host);
       if (cached !== null) return cached;
       if (!isOurs(host)) return null;
-      const stored = current(host);
+      const stored = contexts.current(host);
       if (stored !== null || !running) return stored;
       await waitAtMost(HANDSHAKE_TIMEOUT_MS, obtain(host));
-      return current(host);
+      return contexts.current(host);
     },
     runDue: async () => {
       await Promise.all(startDue());
@@ -307,11 +283,6 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
 }
 
 const NO_CERTIFICATE = { private_key: null, chain: null, not_after: null, last_error: null };
-
-/** Binds a sealed key to its host. */
-function sealContext(host: string): string {
-  return `certificate:${host}`;
-}
 
 /** Resolves when the work has ended, or after `ms`. */
 async function waitAtMost(ms: number, work: Promise<void>): Promise<void> {

@@ -7,17 +7,22 @@ import type { Tables } from '../store/tables.ts';
  * name and 300 orders in three hours: these limits stay far below, whatever fails here.
  */
 export const MAX_ORDERS_PER_HOUR = 50;
-/** Of MAX_ORDERS_PER_HOUR, reserved for renewals and for the platform's own name. */
+/** The part of MAX_ORDERS_PER_HOUR that is reserved for renewals and for the platform's own name. */
 export const RESERVED_ORDERS = 20;
 /** New names below one registrable domain, so that the names of one domain do not delay all others. */
 export const MAX_NEW_NAMES_PER_HOUR = 5;
 
-/** Until a name that does not lead here is tried again; the authority was sent nothing. */
+/** Pause before a name that did not lead here is tried again; nothing was sent to the authority. */
 export const POSTPONED_MS = 10 * MINUTE;
 
 const FIRST_RETRY_MS = 10 * MINUTE;
 const MAX_RETRY_MS = DAY;
 const RENEW_BEFORE_MS = 30 * DAY;
+
+/** Pause of all orders after a rate limit for which the authority stated no time. */
+export const RATE_LIMIT_PAUSE_MS = HOUR;
+/** The longest window of the common authorities' rate limits; a longer Retry-After is not plausible. */
+export const MAX_RATE_LIMIT_PAUSE_MS = 7 * DAY;
 
 /** Ms until a name is tried again after this number of failures: ten minutes, an hour, then doubled up to a day. */
 export function retryDelay(failures: number): number {

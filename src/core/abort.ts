@@ -1,9 +1,13 @@
+import { setMaxListeners } from 'node:events';
+
 /**
  * A signal that aborts when `parent` does, or after `ms`. Replaces `AbortSignal.any([parent, AbortSignal.timeout(ms)])`:
- * Node may garbage-collect a timeout signal that only the combined signal refers to, which then never aborts.
+ * Node may garbage-collect a timeout signal that only the combined signal refers to, which then never aborts. Neither
+ * signal warns about many listeners: work in progress adds them, and those on `parent` are removed after `ms`.
  */
 export function abortAfter(ms: number, parent: AbortSignal): AbortSignal {
   const controller = new AbortController();
+  setMaxListeners(0, parent, controller.signal);
   if (parent.aborted) {
     controller.abort(parent.reason);
     return controller.signal;

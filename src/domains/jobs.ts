@@ -9,8 +9,8 @@ import type { ProvisionSecondary } from './secondary.ts';
 import type { Verifier } from './verification/verify.ts';
 
 /**
- * Background work on domains: scheduled checks, and provisioning of secondary lanes. The database has what is due, so
- * a restart loses nothing, and domains that another process registers are found too.
+ * Background work on domains: scheduled checks, provisioning of secondary lanes, and the platform's own keys. The database
+ * contains what is due, so a restart loses nothing, and domains that another process registers are also found.
  */
 export interface DomainJobs {
   /** Starts due work within the concurrency limits; resolves when all work in progress has ended. */
@@ -34,22 +34,22 @@ export interface DomainJobsDeps {
 /** Domains verified at the same time; each sends about twenty queries. */
 const VERIFY_CONCURRENCY = 8;
 const INTERVAL_MS = SECOND;
-/** Between two runs of the steps of the platform's own keys. */
+/** Interval of the steps of the platform's own keys. */
 const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
-/** Until work that threw an error is tried again: the error is ours, and would repeat every second. */
+/** Pause before work that threw an error is retried: the error is ours, and would otherwise repeat every second. */
 const RETRY_MS = HOUR;
-/** Until a secondary lane that could not be used is probed again. */
+/** Pause before a secondary lane that could not be used is probed again. */
 const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;
   const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
-  /** One at a time, separate from the checks: each waits for its turn in the key queue. */
+  /** One at a time, separate from the checks: each may wait in the key queue. */
   const provisions = new PQueue({ concurrency: 1 });
   const stopping = new AbortController();
   /** Work in progress or queued, by kind and domain. */
   const busy = new Set<string>();
-  /** Domains whose secondary lane could not be provisioned, and when that is tried again, epoch ms. */
+  /** Domains whose secondary lane could not be provisioned, with the time of the next attempt, epoch ms. */
   const failed = new Map<string, number>();
   /** When the steps of the platform's keys run next, epoch ms. */
   let platformKeysAt = 0;

@@ -3,15 +3,15 @@ import { keyRecordName } from './keys.ts';
 import { altDkimHost, type KeyPolicy, type Platform } from './platform/platform.ts';
 
 /**
- * The places of a domain's keys in the platform's zone. The owner of the domain publishes a CNAME for each once; its
- * selector and target derive from ids, so that the CNAME can exist before the key. Two slots of a purpose alternate: while
- * one signs, the other has the former key, or the next one.
+ * A slot for one of a domain's keys in the platform's zone. The owner of the domain publishes a CNAME for each slot once;
+ * its selector and target derive from ids, so that the CNAME can exist before the key. Two slots of a purpose alternate:
+ * while the key in one signs, the other contains the former key or the next one.
  */
 export interface Slot {
   lane: Lane;
   algorithm: 'rsa' | 'ed25519';
   prefix: string;
-  /** The slot of the same purpose that takes over at a rotation. */
+  /** The slot of the same purpose whose key signs after a rotation. */
   partner: KeySlot;
 }
 

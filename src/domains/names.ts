@@ -3,20 +3,20 @@ import { invalid, type Refusal } from '../core/refusal.ts';
 import { normalizeDomain } from '../mail/address.ts';
 
 /**
- * Which names may be registered as sending domains, and the names of their records. Without DNS: a name that is not
- * delegated anywhere can be registered, but never verified.
+ * The names that may be registered as sending domains, and the names of their records. DNS is not queried: a name that is
+ * not delegated can be registered, but never verified.
  */
 
-/** Longest prefix of a domain in the name of one of its records: `<selector>._domainkey.`. */
+/** Length of the longest prefix of a domain in the name of one of its records: `<selector>._domainkey.`. */
 const LONGEST_PREFIX = 'pr00000000._domainkey.'.length;
 const MAX_NAME = 253;
 
 const EXAMPLE = 'such as "example.com"';
 
 /**
- * The domain in its canonical form: A-labels, lower case, no trailing dot. Refuses what cannot be registered by one
- * person, including public suffixes of the ICANN part of the list (`co.uk`) and of its private part (`github.io`).
- * Accepts top-level domains that the list does not have.
+ * The domain in its canonical form: A-labels, lower case, no trailing dot. Refuses invalid names, and public suffixes of
+ * the ICANN part of the Public Suffix List (`co.uk`) and of its private part (`github.io`). Accepts names under top-level
+ * domains that are not on the list.
  */
 export function registrableDomain(text: string): string | Refusal {
   const input = text.trim();

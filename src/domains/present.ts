@@ -114,7 +114,7 @@ const MESSAGES: Record<DomainStatus, (name: string, problem: string) => string> 
   PENDING: (name, problem) => `The verification of ${name} is still pending: ${problem} yet.`,
   SUCCESS: (name) => `${name} is verified: mail may be sent from it.`,
   TEMPORARY_FAILURE: (name, problem) =>
-    `${name} was verified, but ${problem} any more. Mail is still sent; it stops after 72 hours of failures.`,
+    `${name} was verified, but ${problem} anymore. Mail is still sent; it stops after 72 hours of failures.`,
   FAILED: (name, problem) =>
     `${name} has failed: ${problem}, and no mail is sent from it. It may send again as soon as all checks pass.`,
 };

@@ -34,13 +34,13 @@ export interface RegistrationDeps {
   mayAdd: MayAdd;
 }
 
-/** `created` is false when the account had registered the name for the use case; that domain is unchanged. */
+/** `created` is false when the account had already registered the name for the use case; that domain is unchanged. */
 export type RegisterDomain = (
   accountId: string,
   input: DomainInput,
 ) => Promise<{ domain: DomainRow; created: boolean } | Refusal>;
 
-/** Until the first scheduled check of a new domain or key. */
+/** Pause before the first scheduled check of a new domain or key. */
 export const FIRST_CHECK_MS = MINUTE;
 
 export function createRegistration(deps: RegistrationDeps): RegisterDomain {
@@ -59,12 +59,12 @@ export function createRegistration(deps: RegistrationDeps): RegisterDomain {
     if (refusal !== null) return refusal;
 
     const row = newRow(deps, { accountId, groupId, name, useCase });
-    // Outside the unit of work, which must not wait; unused when another request was faster.
+    // Before the unit of work, which is synchronous; the key is discarded when another request has registered the name.
     const generated = await keyQueue.generate(accountId);
     if (isRefusal(generated)) return generated;
     const attributes = { selector: newSelector(ids), lane: 'primary', state: 'active' } as const;
     const key = sealKey(seal, generated, row.domain_id, attributes, row.created_at);
-    return writer.run((tables): { domain: DomainRow; created: boolean } | Refusal => {
+    const result = await writer.run((tables): { domain: DomainRow; created: boolean } | Refusal => {
       const existing = findRegistered(tables, accountId, name, useCase);
       if (existing !== undefined) return { domain: existing, created: false };
       const currentGroup = groupFor(tables, accountId, input.groupId);
@@ -73,12 +73,14 @@ export function createRegistration(deps: RegistrationDeps): RegisterDomain {
       if (refusal !== null) return refusal;
       tables.domains.insert(row);
       tables.dkimKeys.insert(key);
+      return { domain: row, created: true };
+    });
+    if (!isRefusal(result) && result.created)
       log.info(
         { domainId: row.domain_id, domain: name, accountId, useCase: useCase.id },
         'domain registered',
       );
-      return { domain: row, created: true };
-    });
+    return result;
   };
 }
 

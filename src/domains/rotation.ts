@@ -9,10 +9,10 @@ import type { PlatformOptions } from './platform/platform.ts';
  * signs until the check that finds the new one.
  */
 
-/** How long mail signed with a retired key may still be in transit or be verified again. */
+/** How long the record of a retired key stays published: mail that it signed may be in transit or be verified again. */
 export const RETIREMENT_MS = 7 * DAY;
 
-/** Longer than the longest time for which mail is retried, so that the last attempt can still be verified. */
+/** RETIREMENT_MS, or longer where mail is retried for longer, so that the last attempt can still be verified. */
 export function retirementMs({ delivery: { retry } }: PlatformOptions): number {
   return Math.max(
     RETIREMENT_MS,

@@ -14,12 +14,12 @@ export interface ProvisionSecondaryDeps {
   log: Log;
   seal: Seal;
   keyQueue: KeyQueue;
-  /** What makes the lane unusable, a clause; null: nothing. Default: nothing. */
+  /** Resolves with the reason why the lane cannot be used, a clause, or null. Default: it can. */
   probeSecondary?: (() => Promise<string | null>) | undefined;
 }
 
 /**
- * Provisions the secondary lane of a domain: generates its key. From then on the required record contains its target.
+ * Provisions the secondary lane of a domain: generates its key. Afterwards the required record contains its target.
  * No effect when the domain does not exist or has its lane. Resolves with false, without a key, while the lane cannot be
  * used. The background jobs find domains without a lane: those for which it could not be used, those registered on the
  * command line, and those whose provisioning a crash ended.

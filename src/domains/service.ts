@@ -59,7 +59,7 @@ export interface DomainsDeps {
   generateKey?: GenerateKey | undefined;
   /** Called for each step of a key in the platform's zone. */
   onKeyStep?: (step: KeyStepKind) => void;
-  /** What makes the secondary lane unusable, a clause; null: nothing. Default: nothing. */
+  /** Resolves with the reason why the secondary lane cannot be used, a clause, or null. Default: it can. */
   probeSecondary?: (() => Promise<string | null>) | undefined;
 }
 
@@ -131,8 +131,8 @@ export function createDomains(deps: DomainsDeps): Domains {
   }
 
   /** Makes the rotation of the keys in the platform's zone due: the next check takes the step. */
-  function rotateManaged(accountId: string, domainId: string): Promise<RotationStart | Refusal> {
-    return writer.run((tables): RotationStart | Refusal => {
+  async function rotateManaged(accountId: string, domainId: string): Promise<RotationStart | Refusal> {
+    const result = await writer.run((tables): RotationStart | Refusal => {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
       const now = clock.now();
@@ -140,9 +140,10 @@ export function createDomains(deps: DomainsDeps): Domains {
         if (key.slot !== null && key.state === 'active') tables.dkimKeys.setState(key.key_id, 'active', 0);
       const domain = { ...row, next_check_at: now, updated_at: now };
       tables.domains.update(domain);
-      log.info({ domainId, domain: row.name }, 'DKIM key rotation requested');
       return { domain, started: true, isManaged: true };
     });
+    if (!isRefusal(result)) log.info({ domainId, domain: result.domain.name }, 'DKIM key rotation requested');
+    return result;
   }
 
   return {
@@ -165,15 +166,17 @@ export function createDomains(deps: DomainsDeps): Domains {
 
     register: createRegistration({ ...deps, regions: () => config.regions, platform, keyQueue }),
 
-    remove: (accountId, domainId) =>
-      writer.run((tables): DomainRow | Refusal => {
+    remove: async (accountId, domainId) => {
+      const removed = await writer.run((tables): DomainRow | Refusal => {
         const row = findDomain(tables, accountId, domainId);
         if (isRefusal(row)) return row;
         dropQueued(tables, domainId, clock.now());
         tables.domains.remove(domainId);
-        log.info({ domainId, domain: row.name, accountId }, 'domain deleted');
         return row;
-      }),
+      });
+      if (!isRefusal(removed)) log.info({ domainId, domain: removed.name, accountId }, 'domain deleted');
+      return removed;
+    },
 
     verify: async (accountId, domainId) => {
       const row = findDomain(tables, accountId, domainId);
@@ -207,14 +210,14 @@ export function createDomains(deps: DomainsDeps): Domains {
     rotateDkim: async (accountId, domainId) => {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
-      if (hasKeyOfZone(tables.dkimKeys.of(domainId))) return rotateManaged(accountId, domainId);
+      if (hasZoneKey(tables.dkimKeys.of(domainId))) return rotateManaged(accountId, domainId);
       if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined)
         return { domain: row, started: false, isManaged: false };
       const generated = await keyQueue.generate(accountId);
       if (isRefusal(generated)) return generated;
       const attributes = { selector: newSelector(ids), lane: 'primary', state: 'pending' } as const;
       const key = sealKey(seal, generated, domainId, attributes, clock.now());
-      return writer.run((tables): RotationStart | Refusal => {
+      const result = await writer.run((tables): RotationStart | Refusal => {
         const row = findDomain(tables, accountId, domainId);
         if (isRefusal(row)) return row;
         if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined)
@@ -227,9 +230,11 @@ export function createDomains(deps: DomainsDeps): Domains {
           updated_at: now,
         };
         tables.domains.update(updated);
-        log.info({ domainId, domain: row.name, selector: key.selector }, 'DKIM key rotation started');
         return { domain: updated, started: true, isManaged: false };
       });
+      if (!isRefusal(result) && result.started)
+        log.info({ domainId, domain: row.name, selector: key.selector }, 'DKIM key rotation started');
+      return result;
     },
 
     zone: () => printedZone(createDnsView(resolver), platform, tables, clock.now()),
@@ -246,7 +251,7 @@ export function createDomains(deps: DomainsDeps): Domains {
 }
 
 /** Whether a primary key in the platform's zone signs. */
-function hasKeyOfZone(keys: readonly DkimKeyRow[]): boolean {
+function hasZoneKey(keys: readonly DkimKeyRow[]): boolean {
   return keys.some(({ lane, slot, state }) => lane === 'primary' && slot !== null && state === 'active');
 }
 

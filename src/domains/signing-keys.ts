@@ -6,7 +6,7 @@ import { platformSealContext } from '../store/domains/platform-keys.ts';
 import type { Tables } from '../store/tables.ts';
 import { SLOTS } from './key-slots.ts';
 
-/** The keys that sign a message. */
+/** A key that signs messages. */
 export interface SigningKey {
   /** `d=` */
   domain: string;
@@ -35,7 +35,7 @@ const MAX_OPENED_KEYS = 5000;
 
 /** Reads the database at every call, so that a rotation or a deletion takes effect immediately. Caches opened keys only. */
 export function createSigningKeys({ tables, seal, platformSigner, ed25519 }: SigningKeysDeps): SigningKeys {
-  /** By context and public key: a selector of the platform's zone is used again for other keys. */
+  /** By context and public key: a selector of the platform's zone is reused for other keys. */
   const opened = createLru<KeyObject>(MAX_OPENED_KEYS);
 
   function open(row: { private_key: Buffer; public_key: string }, context: string): KeyObject {

@@ -9,7 +9,7 @@ import { createAuthority } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { portOf } from '../support/https-client.ts';
 
-/** Failures before an order exists; test/e2e makes complete orders with a real authority. */
+/** Tests failures before an order exists; test/e2e places complete orders with a real authority. */
 const trusted = createAuthority();
 
 async function start(answer: RequestListener, options: { trusted?: string | null; host?: string } = {}) {

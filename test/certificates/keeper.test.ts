@@ -194,7 +194,7 @@ describe('a renewal', () => {
     expect(await certificates.contextFor(CUSTOM)).not.toBe(first);
   });
 
-  it('leaves the old certificate in use until its expiry when it fails', async () => {
+  it('that fails leaves the old certificate in use until its expiry', async () => {
     const { certificates, answer, clock, row, lines } = start({ ownHost: null });
     const old = await certificates.contextFor(CUSTOM);
     clock.advance(61 * DAY);
@@ -316,6 +316,19 @@ describe('an authority that rejects orders', () => {
     clock.advance(MINUTE);
     expect(await certificates.contextFor(OWN)).not.toBeNull();
     expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+  });
+
+  it('receives orders again after seven days, however long its Retry-After is', async () => {
+    const { certificates, orders, answer, issue, clock, lines } = start();
+    answer(async () => {
+      throw new RateLimitedError(Number.MAX_SAFE_INTEGER);
+    });
+    await certificates.contextFor(CUSTOM);
+    expect(lines.at(-1)).toMatchObject({ msg: 'certificate order failed' });
+    answer(async (host) => issue(host));
+    clock.advance(7 * DAY);
+    expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+    expect(orders).toEqual([CUSTOM, CUSTOM]);
   });
 
   it('receives no orders for an hour after a rate limit without Retry-After', async () => {

@@ -126,7 +126,7 @@ describe('the steps of keys in the zone of the platform', () => {
       ['revoke a'],
     ],
     [
-      'a key whose CNAME is gone does not sign any more',
+      'a key is deactivated when its CNAME is missing',
       ['a active 9', 'b pending 9'],
       { a: GONE, b: GONE },
       ROTATING,
@@ -163,7 +163,7 @@ describe('the steps of keys in the zone of the platform', () => {
       ['create s'],
     ],
     [
-      'the secondary key is kept when its CNAME is gone',
+      'the secondary key continues to sign when its CNAME is missing',
       ['s active 9'],
       { s: GONE, t: ABSENT },
       ROTATING,

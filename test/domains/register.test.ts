@@ -1,5 +1,6 @@
 import { createPublicKey, sign, verify } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { createLog } from '../../src/core/log.ts';
 import { enqueue } from '../support/store.ts';
 import { accepted, startDomains } from './setup.ts';
 
@@ -218,6 +219,31 @@ describe('deleting a domain', () => {
   });
 });
 
+describe('the log', () => {
+  it('states only changes that are on disk', async () => {
+    const lines: string[] = [];
+    const log = createLog(
+      { level: 'info', hashAddresses: false },
+      { write: (line: string) => void lines.push(JSON.parse(line).msg) },
+    );
+    const { domains, register, writer, tables } = await startDomains({ log });
+    const { domain_id: id } = await register('example.org');
+    expect(lines).toEqual(['domain registered', 'secondary lane provisioned']);
+    lines.length = 0;
+    vi.spyOn(writer, 'run').mockImplementation(async (unit) => {
+      await unit(tables);
+      throw new Error('the commit failed');
+    });
+    for (const change of [
+      domains.register('acct_one', { domain: 'other.example', useCaseId: 'tx-local' }),
+      domains.rotateDkim('acct_one', id),
+      domains.remove('acct_one', id),
+    ])
+      await expect(change).rejects.toThrow('the commit failed');
+    expect(lines).toEqual([]);
+  });
+});
+
 describe("another account's domain", () => {
   it('is refused like an unknown domain', async () => {
     const { domains, register } = await startDomains();
@@ -247,7 +273,7 @@ describe('use cases', () => {
   it('can send when one of their domains is verified', async () => {
     const { domains, register, tables } = await startDomains();
     const domain = await register('example.org', 'acct_one', 'mk-eu');
-    const ready = (accountId: string) =>
+    const sendable = (accountId: string) =>
       domains.useCases(accountId).flatMap(({ id, canSendEmail }) => (canSendEmail ? [id] : []));
     expect(domains.useCases('acct_one').map(({ id, useCaseName }) => `${id} ${useCaseName}`)).toEqual([
       'tx-local Transactional',
@@ -255,16 +281,16 @@ describe('use cases', () => {
       'tx-eu Transactional',
       'mk-eu Marketing',
     ]);
-    for (const [status, can] of [
+    for (const [status, expected] of [
       ['PENDING', []],
       ['SUCCESS', ['mk-eu']],
       ['TEMPORARY_FAILURE', ['mk-eu']],
       ['FAILED', []],
     ] as const) {
       tables.domains.update({ ...domain, status });
-      expect(ready('acct_one')).toEqual(can);
+      expect(sendable('acct_one')).toEqual(expected);
     }
-    expect(ready('acct_two')).toEqual([]);
+    expect(sendable('acct_two')).toEqual([]);
   });
 });
 
@@ -275,15 +301,15 @@ describe('the limit on domains', () => {
       domains.register(accountId, { domain, useCaseId: 'tx-local' });
     // Three simultaneous requests: the unit of work that inserts the row checks the limit.
     const results = await Promise.all(['a.example', 'b.example', 'c.example'].map((name) => register(name)));
-    const made = results.flatMap((result) => ('domain' in result ? [result.domain.name] : []));
-    expect(made).toHaveLength(2);
+    const registered = results.flatMap((result) => ('domain' in result ? [result.domain.name] : []));
+    expect(registered).toHaveLength(2);
     expect(await register('d.example')).toMatchObject({
       code: 'LIMIT_REACHED',
       status: 409,
       message: 'This account has reached its limit of 2 domains',
       extras: { details: [{ name: 'domains' }] },
     });
-    expect(accepted(await register(made[0] ?? '')).created).toBe(false);
+    expect(accepted(await register(registered[0] ?? '')).created).toBe(false);
     expect(accepted(await register('d.example', 'acct_two')).created).toBe(true);
   });
 });

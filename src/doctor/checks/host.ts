@@ -3,7 +3,7 @@ import { normalizeAddress } from '../../dns/address-kinds.ts';
 import { addressesOf, type LookupResult } from '../../dns/dns-view.ts';
 import type { SourceAddress } from '../../domains/platform/egress-addresses.ts';
 import { egressSet } from '../../domains/platform/egress-addresses.ts';
-import { helloNames, isFullyQualified, isLocalUrl } from '../../domains/platform/host-checks.ts';
+import { ehloNames, isFullyQualified, isLocalUrl } from '../../domains/platform/host-checks.ts';
 import { spfHost } from '../../domains/platform/platform.ts';
 import type { CheckResult } from '../../domains/verification/checks/check.ts';
 import { checkSpf } from '../../domains/verification/checks/spf.ts';
@@ -26,7 +26,7 @@ export const hostnameCheck = check<HelloFacts[]>({
   gather: async ({ config, view, sources }) => {
     const all = await sources();
     return Promise.all(
-      helloNames(config).map(async ({ key, name }) => ({
+      ehloNames(config).map(async ({ key, name }) => ({
         key,
         name,
         found: await addressesOf(view, name),

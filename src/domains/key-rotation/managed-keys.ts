@@ -21,12 +21,12 @@ import {
 } from './plan.ts';
 
 /**
- * The keys of domains in the platform's zone, as part of each verification: DNS is examined, keys are generated, and the
- * steps of plan.ts are recorded in the unit of work of the verification's result. Verifications are scheduled in the
+ * The keys of domains in the platform's zone. Each verification looks up their records, generates keys, and takes the steps
+ * of plan.ts in the unit of work that records its result. Verifications are scheduled in the
  * database, so a restart loses no step.
  */
 export interface ManagedKeys {
-  /** What DNS has at the slots of the domain that are in use or could be. */
+  /** Looks up the records of the domain's slots that are in use or could be. */
   observe(view: DnsView, domain: DomainRow, keys: readonly DkimKeyRow[]): Promise<SlotObservations>;
   /** Generates the keys that the domain needs; they are stored by `apply`. */
   generate(domain: DomainRow, observations: SlotObservations): Promise<GeneratedKeys>;
@@ -44,8 +44,8 @@ export interface ManagedKeys {
 export interface AppliedSteps {
   taken: { kind: KeyStepKind; selector: string | undefined }[];
   /**
-   * When the next step may be due, epoch ms, if that is earlier than the next scheduled check of a domain may be; null:
-   * no earlier.
+   * When the next step may be due, epoch ms, if that may be before the next scheduled check of the domain; null: it is
+   * not.
    */
   dueAt: number | null;
 }
@@ -148,7 +148,7 @@ export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
       for (const { kind, selector } of taken) {
         log.info(
           { domainId, domain: name, selector, step: kind },
-          kind === 'deactivate' ? 'DKIM key does not sign any more: its CNAME is gone' : 'DKIM key changed',
+          kind === 'deactivate' ? 'DKIM key deactivated: its CNAME record is missing' : 'DKIM key changed',
         );
         onStep(kind);
       }
@@ -174,8 +174,8 @@ async function observeSlot(
   const target = slotHost(platform, domain.alt_domain_id, slot);
   const delegated =
     alias.kind === 'unknown' ? null : alias.kind === 'records' && alias.records.includes(target);
-  const isPublished = key !== undefined && key.state !== 'revoked' && delegated !== null;
-  if (!isPublished) return { delegated, found: 'unknown' };
+  const canBeFound = key !== undefined && key.state !== 'revoked' && delegated !== null;
+  if (!canBeFound) return { delegated, found: 'unknown' };
   const published = { domain: domain.name, selector: key.selector, publicKey: key.public_key };
   return { delegated, found: (await checkKey(view, published)).verdict };
 }

@@ -7,14 +7,15 @@ import type { Verdict } from '../verification/checks/check.ts';
 /**
  * Rotation of the keys in the platform's zone, as a pure function of the rows and of what DNS has. A key is pending
  * (published) → active (signs) → retiring (published, because mail that it signed is still in transit) → revoked (its
- * record is empty, RFC 6376 §3.6.1) → deleted. A key becomes active only when DNS has had it for a while, so that a zone
- * that is published late or not at all delays a rotation and breaks nothing. A step that was not recorded is planned again.
+ * record is empty, RFC 6376 §3.6.1) → deleted. A key becomes active only when it was created MIN_PUBLISHED_MS ago and is
+ * found in DNS, so that a zone that is published late or not at all delays a rotation and breaks nothing. A step that was
+ * not recorded is planned again.
  */
 export type KeyStep =
   | { kind: 'create'; slot: KeySlot }
   | { kind: 'activate' | 'deactivate' | 'retire' | 'revoke' | 'delete'; key: DkimKeyRow };
 
-/** What DNS has at the record of a slot. */
+/** The state of a slot's record in DNS. */
 export interface SlotObservation {
   /** Whether the domain has the CNAME to the platform's zone; null: DNS gave no answer. */
   delegated: boolean | null;
@@ -30,9 +31,9 @@ export interface RotationTimes {
   now: number;
 }
 
-/** Resolvers may have an earlier answer for the selector until then. */
+/** Until this age of a key, resolvers may have an earlier answer for its selector in their caches. */
 export const MIN_PUBLISHED_MS = HOUR;
-/** Time for which the empty record of a revoked key stays. */
+/** Time for which the empty record of a revoked key stays published. */
 export const REVOKED_MS = 30 * DAY;
 
 /** The first slot of each purpose. */
@@ -77,7 +78,7 @@ function planPurpose(
       steps.push({ kind: 'activate', key: ready });
     }
   } else if (isLost(of(active.slot)) && first !== 's') {
-    // The owner removed the CNAME: the other keys of the domain sign again.
+    // The owner removed the CNAME: another key of the domain signs.
     if (ready === undefined) steps.push({ kind: 'deactivate', key: active });
     else steps.push({ kind: 'retire', key: active }, { kind: 'activate', key: ready });
   } else if (policy.rotationMs !== null && age(active) >= policy.rotationMs && ready !== undefined) {

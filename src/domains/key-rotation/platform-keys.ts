@@ -31,7 +31,7 @@ export interface PlatformKeysDeps {
   graceMs: () => number;
 }
 
-/** Takes the steps that are due. Everything is in the database, so it can be interrupted at any time. */
+/** Takes the steps that are due. All state is in the database, so it can be interrupted at any time. */
 export type AdvancePlatformKeys = (signal: AbortSignal) => Promise<void>;
 
 export function createPlatformKeys(deps: PlatformKeysDeps): AdvancePlatformKeys {
@@ -59,7 +59,7 @@ export function createPlatformKeys(deps: PlatformKeysDeps): AdvancePlatformKeys 
     log.info({ selector }, 'DKIM key of the platform created; it signs once its record is in DNS');
   }
 
-  /** The pending key whose record DNS has. */
+  /** The pending key if its record is in DNS. */
   async function findPublished(
     keys: readonly PlatformKeyRow[],
     signal: AbortSignal,
@@ -79,15 +79,15 @@ export function createPlatformKeys(deps: PlatformKeysDeps): AdvancePlatformKeys 
   return async (signal) => {
     const now = clock.now();
     const keys = tables.platformKeys.list();
-    const isSigned = platform.signs;
+    const { signs } = platform;
     const current = keys.find(({ state }) => state === 'active');
-    const needsKey = isSigned && (current === undefined || isDue(current, now));
+    const needsKey = signs && (current === undefined || isDue(current, now));
     if (needsKey && !keys.some(({ state }) => state === 'pending')) return create();
     const published = needsKey ? await findPublished(keys, signal) : null;
     const changes = keys.flatMap((key): [PlatformKeyRow, 'active' | 'retiring' | 'revoked' | 'deleted'][] => {
       if (key === published) return [[key, 'active']];
       const age = now - key.changed_at;
-      if (key.state === 'active' && (published !== null || !isSigned)) return [[key, 'retiring']];
+      if (key.state === 'active' && (published !== null || !signs)) return [[key, 'retiring']];
       if (key.state === 'retiring' && age >= graceMs()) return [[key, 'revoked']];
       return key.state === 'revoked' && age >= REVOKED_MS ? [[key, 'deleted']] : [];
     });

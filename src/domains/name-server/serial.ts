@@ -11,7 +11,7 @@ import type { Writer } from '../../store/writer.ts';
 export interface ZoneSerial {
   /** The serial number on disk; null: the zone was never served. */
   stored(): number | null;
-  /** The serial number of the zone; increased if the text that describes it is another one. */
+  /** The serial number of the zone; increased when `described`, a text with all of its content, has changed. */
   current(described: string): Promise<number>;
 }
 
@@ -48,7 +48,7 @@ export function printedSerial(tables: Pick<Tables, 'settings'>, now: number): nu
 export function nextSerial(before: number | null, now: number): number {
   const time = Math.floor(now / SECOND) >>> 0;
   if (before === null || serialDistance(time, before) > 0) return time;
-  // Zero is not a valid serial number for some servers.
+  // Some servers do not accept zero.
   return (before + 1) >>> 0 || 1;
 }
 

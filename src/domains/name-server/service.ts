@@ -23,7 +23,7 @@ import { authorityRecords } from '../platform/zone-authority.ts';
 import { createZoneSerial } from './serial.ts';
 import { createZoneSource } from './zone-source.ts';
 
-/** Serves the platform's zone (`dns.server`): answers, serial number, NOTIFY and transfers to secondaries. */
+/** Serves the platform's zone (`dns.server`): responses, serial number, NOTIFY and transfers to secondaries. */
 export interface PlatformNameServer {
   /** Rejects with an OperatorFault when an address cannot be bound. */
   listen(): Promise<void>;
@@ -58,7 +58,7 @@ export interface NameServerDeps {
   registry: Registry;
 }
 
-/** Within this time, changes by other processes are served. */
+/** Changes by other processes are served after at most this time. */
 const REFRESH_MS = SECOND;
 const TCP_LIMITS = { connections: 100, connectionsPerAddress: 20 };
 const MAX_TRANSFERS = 4;

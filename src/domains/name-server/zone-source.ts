@@ -39,7 +39,7 @@ export function createZoneSource({ hostname, tables, records }: ZoneSourceDeps):
     if (keys.length === 0) return undefined;
     const wanted = slot === undefined ? 's' : slotNamed(slot);
     const found = keys.filter((key) => key.slot === wanted).map((key) => zoneKeyRecord({ hostname }, key));
-    // The name of a domain exists with keys below it only.
+    // The name of a domain exists even if all of its keys are below it.
     return found.length > 0 || slot === undefined ? found : undefined;
   }
 

@@ -9,7 +9,7 @@ import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 export interface EgressAddressSetting {
   address?: string | undefined;
   address6?: string | undefined;
-  /** The address outside of the NAT. */
+  /** The address that receivers see, outside of the NAT. */
   publicAddress?: string | undefined;
   /** Name in EHLO, if not the platform's. */
   hostname?: string | undefined;
@@ -46,7 +46,7 @@ export async function egressSet(
   return { addresses: [...addresses], unknown: host.kind === 'unknown' ? host.reason : null };
 }
 
-/** Without DNS; empty when the system chooses the address. */
+/** The addresses of an entry that the configuration contains; empty when the system chooses the address. */
 export function configuredAddresses(entry: EgressAddressSetting): string[] {
   const { address, address6, publicAddress } = entry;
   if (publicAddress === undefined) return [address, address6].filter((one) => one !== undefined);
@@ -54,7 +54,10 @@ export function configuredAddresses(entry: EgressAddressSetting): string[] {
   return other === undefined ? [publicAddress] : [publicAddress, other];
 }
 
-/** The addresses of the entry that sends under the platform's host name; empty when there is none, or no address is set. */
+/**
+ * The addresses of the first entry with an address that sends under the platform's host name; empty when there is none.
+ * Those of further entries are not added: they may be proxies, which receive no mail for the host name.
+ */
 export function ownAddresses({
   hostname,
   egress,
@@ -62,8 +65,8 @@ export function ownAddresses({
   hostname: string;
   egress: readonly EgressAddressSetting[];
 }): string[] {
-  const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);
-  return own === undefined ? [] : configuredAddresses(own);
+  const own = egress.filter((entry) => entry.hostname === undefined || entry.hostname === hostname);
+  return own.map(configuredAddresses).find((addresses) => addresses.length > 0) ?? [];
 }
 
 /** An address that mail is sent from, with the name in EHLO. */

@@ -5,7 +5,7 @@ import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 import { sourceAddresses } from './egress-addresses.ts';
 
-/** A problem of the configured host on the Internet, with its remedy. The daemon logs the warnings at start. */
+/** A problem of the configured host on the internet, with its remedy. The daemon logs the warnings at the start. */
 export interface HostWarning {
   /** The configuration key. */
   key: string;
@@ -16,7 +16,7 @@ export type HostConfig = Pick<Config, 'hostname' | 'public' | 'mx' | 'delivery'>
 
 /** Checks without DNS. */
 export function checkHostConfig(config: HostConfig): HostWarning[] {
-  const warnings = helloNames(config)
+  const warnings = ehloNames(config)
     .filter(({ name }) => !isFullyQualified(name))
     .map(({ key, name }) => ({
       key,
@@ -34,7 +34,7 @@ export function checkHostConfig(config: HostConfig): HostWarning[] {
 
 /** Checks with DNS. A failed lookup is a warning, not an error. */
 export async function checkHostDns(view: DnsView, config: HostConfig): Promise<HostWarning[]> {
-  const names = helloNames(config).filter(({ name }) => isFullyQualified(name));
+  const names = ehloNames(config).filter(({ name }) => isFullyQualified(name));
   const hosts = await Promise.all(
     names.map(async ({ key, name }) => ({ key, name, found: await addressesOf(view, name) })),
   );
@@ -54,7 +54,7 @@ export async function checkHostDns(view: DnsView, config: HostConfig): Promise<H
 }
 
 /** The names in EHLO. */
-export function helloNames({ hostname, delivery }: Pick<HostConfig, 'hostname' | 'delivery'>): {
+export function ehloNames({ hostname, delivery }: Pick<HostConfig, 'hostname' | 'delivery'>): {
   key: string;
   name: string;
 }[] {
@@ -73,7 +73,7 @@ export function isFullyQualified(name: string): boolean {
   return /\.[a-z0-9-]*[a-z][a-z0-9-]*$/.test(name) && !LOCAL_NAME.test(name);
 }
 
-/** Listeners that only this machine reaches, although the host name leads other machines here. */
+/** Listeners that only this machine reaches, although the host name resolves to an address that other machines reach. */
 export function loopbackWarnings(
   { hostname, mx, public: pages }: HostConfig,
   addresses: readonly string[],
@@ -106,7 +106,7 @@ export function loopbackWarnings(
   return warnings;
 }
 
-/** The listener that `public.url` addresses directly; null when there must be a reverse proxy. */
+/** The listener that requests to `public.url` reach without a reverse proxy; null when there must be one. */
 function servingListener({ url, listen, tls }: HostConfig['public']): { key: string; listen: string } | null {
   const { protocol, port } = new URL(url);
   if (protocol === 'https:')
@@ -181,7 +181,7 @@ const LOCAL_RANGES: ReadonlySet<string> = new Set([
   'carrierGradeNat',
 ]);
 
-/** Without public reverse DNS: the address is behind NAT. */
+/** Whether the address is not public, so that it has no public reverse DNS. */
 export function isLocalNetwork(address: string): boolean {
   return LOCAL_RANGES.has(ipaddr.process(address).range());
 }

@@ -8,9 +8,9 @@ import { organizationalDomain } from '../../mail/address.ts';
 import { type Platform, publicHost, trackHost } from './platform.ts';
 
 /**
- * Where a link host leads, by its addresses. Its name servers belong to other people and may never answer: lookups are
- * limited in time, in number per registrable domain, and in number per class, so that the lookups of one class never
- * wait for those of another.
+ * Determines whether a link host leads to this installation, by its addresses. Its name servers are run by others and may
+ * never answer, so lookups are limited in time, in number per registrable domain, and in number per class: the lookups of
+ * one class never wait for those of another.
  */
 export interface HostLocator {
   /** Never rejects. */
@@ -29,24 +29,24 @@ export interface HostLocatorDeps {
   resolver: Resolver;
   clock: Clock;
   platform: Pick<Platform, 'hostname' | 'publicUrl'>;
-  /** For one host. */
+  /** Limit for the lookups of one host. */
   timeoutMs?: number;
 }
 
 const LOOKUP_TIMEOUT_MS = 5 * SECOND;
 const CONCURRENCY: Record<LookupClass, number> = { renewal: 4, proven: 8, registered: 4 };
 const CONCURRENCY_PER_DOMAIN = 1;
-/** For lookups other than renewals a visitor or a proxy waits: less than half a minute. */
+/** A visitor or a proxy waits for lookups other than renewals: less than half a minute. */
 const MAX_WAITING: Record<LookupClass, number> = { renewal: 200, proven: 40, registered: 20 };
 /** How long the result `here` is cached. */
 const HERE_MS = MINUTE;
-/** How long `elsewhere` is cached: short at first, because the owner may be setting up the host; doubles each time. */
+/** How long `elsewhere` is cached: short at first, because the owner may be setting up the host; doubled each time. */
 const FIRST_ELSEWHERE_MS = MINUTE;
 const MAX_ELSEWHERE_MS = 10 * MINUTE;
 /** Lookups for one registrable domain in `WINDOW_MS`. */
 const MAX_PER_WINDOW = 20;
 const WINDOW_MS = MINUTE;
-/** After the domain's name servers did not answer: doubles with each failure. */
+/** Pause of a domain's lookups after its name servers did not answer; doubled with each failure. */
 const FIRST_PAUSE_MS = MINUTE;
 const MAX_PAUSE_MS = HOUR;
 const MAX_CACHED = 5000;
@@ -89,7 +89,7 @@ export function createHostLocator(deps: HostLocatorDeps): HostLocator {
   function stateOf(domain: string): DomainState {
     const now = clock.now();
     const state = domains.get(domain) ?? { since: now, count: 0, failures: 0, pausedUntil: 0 };
-    // Also when the clock was set back.
+    // A clock that was set back starts a new window.
     if (Math.abs(now - state.since) >= WINDOW_MS) Object.assign(state, { since: now, count: 0 });
     domains.set(domain, state);
     return state;

@@ -4,11 +4,11 @@ import { SECOND } from '../../core/clock.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 
 const PROBE_TIMEOUT_MS = 5 * SECOND;
-/** Answered with an image, whatever its token. */
+/** The path of a tracking pixel: the public pages return an image for any token. */
 const PATH = '/o/probe.gif';
 
 /**
- * Returns a function that finds out whether a link host answers over HTTPS, on the port of `publicUrl`, with a
+ * Returns a function that checks whether a link host answers over HTTPS, on the port of `publicUrl`, with a
  * certificate that is valid for its name, as browsers require. Any response below 500 counts. `trusted` replaces the
  * default certificate authorities (PEM).
  */
@@ -26,7 +26,7 @@ export function createHttpsProbe(
 
 async function firstAddress(resolver: Resolver, host: string): Promise<string | null> {
   const results = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
-  // Without an address, for whatever reason, browsers cannot connect either.
+  // A failed lookup counts as no address: browsers cannot connect either.
   const addresses = results.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value.records : []));
   return addresses[0] ?? null;
 }

@@ -10,7 +10,7 @@ import { type ZoneKey, zoneKeyRecord } from './zone-keys.ts';
 
 /* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
 
-/** Notes for the operator that the records alone do not show. */
+/** Notes for the operator on what the records alone do not show. */
 export function platformNotes(platform: Platform, records: readonly ZoneRecord[]): string[] {
   const { hostname, egress, nameServer } = platform;
   const notes: string[] = [];
@@ -84,8 +84,8 @@ function pointerRecords(platform: Platform, hostAddresses: readonly string[]): Z
 }
 
 /**
- * The addresses of the platform: those in the settings of the name server, else those in DNS, because there may be a NAT
- * or a proxy; else the addresses that it sends from under its own name.
+ * The addresses of the host name: those that our name server serves; without one those in DNS, because there may be a NAT
+ * or a proxy, else the addresses that mail under the host name is sent from.
  */
 async function hostAddresses(view: DnsView, platform: Platform): Promise<readonly string[]> {
   const { hostname, nameServer } = platform;

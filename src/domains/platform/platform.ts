@@ -10,17 +10,17 @@ export interface Platform {
   returnPath: 'customer' | 'auto' | 'platform';
   /** Base address of links. */
   publicUrl: string;
-  /** Which DMARC policies pass. */
+  /** The DMARC policies that pass. */
   dmarcPolicy: DmarcRequirement;
   /** The built-in name server of the platform's zone; null: the operator publishes the zone elsewhere. */
   nameServer: NameServerSetting | null;
-  /** Which keys of domains the platform's zone has, and when they are replaced. */
+  /** The keys of domains in the platform's zone, and when they are replaced. */
   keyPolicy: KeyPolicy;
   /** Whether messages also have a signature of the platform. */
   signs: boolean;
 }
 
-/** Which records are recommended and which keys sign; derives from the settings. */
+/** The settings that determine which records are recommended and which keys sign. */
 export interface KeyPolicy {
   /** Age of a key at which it is replaced, ms; null: never. */
   rotationMs: number | null;
@@ -66,7 +66,7 @@ export interface PlatformOptions {
 /** At least every six months, as M3AAWG recommends. */
 const DEFAULT_ROTATION_MS = 180 * DAY;
 
-/** A key is replaced by default only where its record is served, because nobody has to publish the zone again. */
+/** By default keys are replaced only where the platform's zone is served here: elsewhere the operator must publish it. */
 function keyPolicyOf({ domains }: PlatformOptions, isServed: boolean): KeyPolicy {
   const rotation = domains?.dkimRotation ?? (isServed ? DEFAULT_ROTATION_MS : 'never');
   return { rotationMs: rotation === 'never' ? null : rotation, ed25519: domains?.ed25519 ?? false };
@@ -76,7 +76,7 @@ function nameServerOf({ dns }: PlatformOptions): NameServerSetting | null {
   return dns === undefined || dns.server.listen === 'off' ? null : dns.server;
 }
 
-/** A view: a reload of the configuration changes `options`. */
+/** A live view of `options`, which a reload of the configuration changes. */
 export function platformOf(options: PlatformOptions): Platform {
   return {
     get hostname() {
@@ -109,7 +109,7 @@ export function platformOf(options: PlatformOptions): Platform {
   };
 }
 
-/** Lists every address that mail is sent from. */
+/** The host whose SPF record lists every address that mail is sent from. */
 export function spfHost({ hostname }: Pick<Platform, 'hostname'>): string {
   return `spf.${hostname}`;
 }
@@ -119,7 +119,7 @@ export function trackHost({ hostname }: Pick<Platform, 'hostname'>): string {
   return `track.${hostname}`;
 }
 
-/** Has the key of one domain's secondary lane. */
+/** The host of the key of one domain's secondary lane. */
 export function altDkimHost({ hostname }: Pick<Platform, 'hostname'>, altDomainId: string): string {
   return `${altDomainId}.dkim.${hostname}`;
 }

@@ -8,7 +8,7 @@ import { type DkimKeyName, keyRecordName } from '../keys.ts';
 
 /*
  * The DKIM key of the platform that signs TLS reports. Its record has the service type `tlsrpt` (RFC 8460 §3), and also
- * `email` (RFC 6376 §3.6.1), without which filters that know nothing of TLS reports reject the signature.
+ * `email` (RFC 6376 §3.6.1), without which filters that do not support TLS reports reject the signature.
  */
 const SELECTOR = 'tlsrpt';
 const PRIVATE_KEY = 'tlsrpt-dkim-key';

@@ -34,7 +34,7 @@ export function authorityRecords(platform: Platform, serial: number): ZoneRecord
   ];
 }
 
-/** What the parent zone needs: NS records, and the addresses of name servers inside the zone (glue, RFC 1034 §4.2.1). */
+/** The records for the parent zone: NS, and the addresses of name servers inside the zone (glue, RFC 1034 §4.2.1). */
 export function delegationRecords(platform: Platform): ZoneRecord[] {
   if (platform.nameServer === null) return [];
   const names = nameServersOf(platform).map(
@@ -52,7 +52,7 @@ function glueRecords(platform: Platform): ZoneRecord[] {
   );
 }
 
-/** The configured name servers, else this one alone, under a name of the zone. */
+/** The configured name servers, else `ns1` of the zone alone. */
 export function nameServersOf(platform: Platform): { name: string; addresses: readonly string[] }[] {
   const { hostname, nameServer } = platform;
   if (nameServer === null) return [];
@@ -60,7 +60,7 @@ export function nameServersOf(platform: Platform): { name: string; addresses: re
   return [{ name: `ns1.${hostname}`, addresses: servedAddresses(platform, nameServer) }];
 }
 
-/** The addresses of the host name as our name server answers them: DNS is not queried, as it has only what this server answers. */
+/** The addresses of the host name that our name server serves. DNS is not queried: it has only what this server serves. */
 export function servedAddresses(
   platform: Pick<Platform, 'hostname' | 'egress'>,
   { addresses }: NameServerSetting,
@@ -72,7 +72,7 @@ export function addressRecord(name: string, address: string): ZoneRecord {
   return { name, type: isIPv6(address) ? 'AAAA' : 'A', value: address, ttl: ZONE_TTL };
 }
 
-/** A mail address as in an SOA record (RFC 1035 §8). The setting admits no dots before the `@`. */
+/** A mail address in the form of an SOA record (RFC 1035 §8). The setting excludes dots before the `@`. */
 function mailboxName(address: string): string {
   return address.replace('@', '.');
 }

@@ -97,7 +97,7 @@ function nextFlag(verdict: Verdict, before: 0 | 1): 0 | 1 {
   return verdict === 'unknown' ? before : verdict === 'pass' ? 1 : 0;
 }
 
-/** `before` determines the result of a check that DNS gave no answer to. */
+/** `before`: its last result applies when DNS gave no answer. */
 function reportCheck(
   check: ReportedCheck,
   { verdict, expected, found, hint }: CheckResult,

@@ -3,15 +3,15 @@ import type { DomainEventKind } from '../../events/event-types.ts';
 import type { DomainRow, DomainStatus } from '../../store/domains/domains.ts';
 import { REQUIRED_CHECKS } from './checks.ts';
 
-/** The status of a domain as a table, and the schedule of its checks. Pure functions. */
+/* The status of a domain as a table, and the schedule of its checks. Pure functions. */
 
 /** How long a verified domain may fail before mail from it stops. */
 export const FAILURE_GRACE_MS = 72 * HOUR;
 
 /**
  * The overall result of a round of checks. passing: all required checks pass. failing: at least one does not. overdue:
- * failing for FAILURE_GRACE_MS, and confirmed by an answer of this round, so that a breakdown of our own resolver never
- * stops mail.
+ * failing for FAILURE_GRACE_MS, and confirmed by an answer of this round, so that a failure of our own resolver never stops
+ * mail.
  */
 export type Round = 'passing' | 'failing' | 'overdue';
 
@@ -64,7 +64,7 @@ interface CheckInterval {
 const INTERVALS: Record<DomainStatus, CheckInterval> = {
   PENDING: { firstMs: MINUTE, maxMs: HOUR },
   SUCCESS: { firstMs: DAY, maxMs: DAY },
-  // A correction should be noticed soon.
+  // Short, so that a correction takes effect soon.
   TEMPORARY_FAILURE: { firstMs: 10 * MINUTE, maxMs: HOUR },
   FAILED: { firstMs: HOUR, maxMs: DAY },
 };
@@ -101,7 +101,7 @@ function doubled(firstMs: number, maxMs: number, times: number): number {
   return Math.min(firstMs * 2 ** Math.min(times, 40), maxMs);
 }
 
-/** A new key's record is published soon or only after days. */
+/** Until the next check for a new key's record: owners publish it soon, or only after days. */
 function waitForKey(age: number): number {
   if (age < 10 * MINUTE) return MINUTE;
   if (age < 2 * HOUR) return 5 * MINUTE;

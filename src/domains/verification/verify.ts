@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { abortAfter } from '../../core/abort.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
@@ -60,7 +59,7 @@ export interface VerifierDeps {
   managedKeys: ManagedKeys;
 }
 
-/** For all checks of a domain; the caller waits for them. */
+/** Limit for all checks of a domain; the caller waits for them. */
 const VERIFICATION_TIMEOUT_MS = 20 * SECOND;
 
 /** Resolves with null when the domain does not exist, was deleted meanwhile, or the verification was cancelled. */
@@ -114,19 +113,19 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     const domain = tables.domains.byId(domainId);
     if (domain === null) return null;
     const limit = abortAfter(VERIFICATION_TIMEOUT_MS, signal ?? new AbortController().signal);
-    // Every query in progress adds a listener: that is not a leak.
-    setMaxListeners(0, limit);
     const view = createDnsView(resolver, { fresh, signal: limit });
     const keys = tables.dkimKeys.of(domainId);
     const [results, observations] = await Promise.all([
       runChecks({ view, platform, domain, keys, answersHttps }),
       managedKeys.observe(view, domain, keys),
     ]);
-    // Only scheduled checks generate keys, which may have to wait for their turn: a caller waits for a requested check.
-    const generated = automatic ? await managedKeys.generate(domain, observations) : new Map();
+    // Only scheduled checks generate keys: key generation may be queued, and a caller waits for a requested check.
+    const generated = automatic ? await managedKeys.generate(domain, observations) : NO_KEYS;
     return signal?.aborted === true ? null : apply(domainId, results, { observations, generated }, automatic);
   };
 }
+
+const NO_KEYS: GeneratedKeys = new Map();
 
 /** A requested verification bypasses all caches and sends about twenty queries. */
 const MAX_PER_WINDOW = 10;

@@ -105,6 +105,18 @@ describe("the platform's own zone", () => {
     expect(toZoneFile(records).trim().split('\n')).toHaveLength(11);
   });
 
+  it('has the addresses of the first entry with an address that uses the host name', async () => {
+    const egress = [
+      entry({}),
+      entry({ address: '192.0.2.30', hostname: 'out.example.net' }),
+      entry({ address: '192.0.2.25' }),
+      entry({ address: '192.0.2.26' }),
+    ];
+    const records = await platformZone(viewOf({}), { ...platform, egress }, []);
+    const hosts = records.filter(({ name, type }) => name === 'mail.example.net' && type === 'A');
+    expect(hosts.map(({ value }) => value)).toEqual(['192.0.2.25']);
+  });
+
   it('uses the host name for an entry without an address', async () => {
     const bare: Platform = { ...platform, egress: [], secondary: { type: 'builtin', pool: 'secondary' } };
     const records = await platformZone(viewOf({}), bare, []);
@@ -140,7 +152,7 @@ describe("the platform's own zone", () => {
         ['AAAA', '2001:db8::25'],
       ],
     ],
-  ])('leads the tracking host to where %s is', async (publicUrl, expected) => {
+  ])('has the addresses or the name of the tracking host for public.url %s', async (publicUrl, expected) => {
     const records = await platformZone(viewOf(HOST), { ...platform, publicUrl }, []);
     const track = records.filter(({ name }) => name === 'track.mail.example.net');
     expect(track.map(({ type, value }) => [type, value])).toEqual(expected);

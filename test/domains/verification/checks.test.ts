@@ -9,7 +9,7 @@ it('gives each column to exactly one check', () => {
   expect(columns.toSorted()).toEqual(CHECK_COLUMNS.toSorted());
 });
 
-it('gives each required record its own position, from 1 on', () => {
+it('gives each required record a different position, from 1', () => {
   const positions = checks.flatMap(({ record }) => record?.position || []);
   expect(positions.toSorted((one, two) => one - two)).toEqual(positions.map((_, index) => index + 1));
 });

@@ -158,7 +158,7 @@ describe('verifying a domain over real DNS', () => {
     expect(setup.row(domain).last_checked_at).toBe(setup.clock.now());
   });
 
-  it('verifies only the account with the published key', async () => {
+  it('verifies only the domain of the account whose key is published', async () => {
     const setup = await startDomains();
     await setup.publishPlatform();
     const mine = await setup.register('example.org', 'acct_one');
@@ -169,7 +169,7 @@ describe('verifying a domain over real DNS', () => {
     expect(setup.row(theirs).status).toBe('PENDING');
   });
 
-  it('is allowed ten times a minute for a domain', async () => {
+  it('is limited to ten times a minute for each domain', async () => {
     const setup = await startDomains({ timeoutMs: 50 });
     const [one, two] = [await setup.register('one.example'), await setup.register('two.example')];
     for (let count = 0; count < 10; count++) await setup.verify(one);

@@ -2,7 +2,7 @@ import type { DnsView } from '../../../dns/dns-view.ts';
 import type { DkimKeyRow, DomainRow } from '../../../store/domains/domains.ts';
 import type { Platform } from '../../platform/platform.ts';
 
-/** `unknown`: DNS gave no usable answer, and the last result stays. */
+/** `unknown`: DNS gave no usable answer, so the last result remains. */
 export type Verdict = 'pass' | 'fail' | 'unknown';
 
 /** The result of one DNS check of one domain. The check itself changes nothing. */
@@ -14,7 +14,7 @@ export interface CheckResult {
   found: string | null;
   /** What is wrong and how to correct it, for the person who edits the zone; '' when nothing needs to be done. */
   hint: string;
-  /** Columns that follow from the result; a column that is not listed stays as it is. */
+  /** New values of columns that follow from the result. */
   changes?: Partial<Pick<DomainRow, 'tracking_host' | 'return_path'>>;
   /** The pending DKIM key whose record was found (its key_id). */
   promotedKey?: number;

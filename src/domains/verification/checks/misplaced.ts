@@ -1,8 +1,8 @@
 import type { DnsView } from '../../../dns/dns-view.ts';
 
-/** Where a missing record was published instead: the common mistakes in DNS consoles. */
+/* Finds a missing record at the names where DNS consoles publish it by mistake. */
 
-/** A hint on where the record is, '' when it is not found anywhere. `isMatch` recognizes the record. */
+/** A hint on where the record is; '' when it is not found. `isMatch`: whether a TXT value is the record. */
 export async function findMisplaced(
   view: DnsView,
   name: string,

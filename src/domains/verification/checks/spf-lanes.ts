@@ -8,7 +8,7 @@ import type { CheckContext, CheckResult, Verdict } from './check.ts';
 import { checkSpf, type SpfSubject } from './spf.ts';
 import { newSpf } from './spf-record.ts';
 
-/** SPF of a domain, of its secondary lane and of its return path. */
+/* SPF of a domain, of its secondary lane and of its return path. */
 
 export function spfRecord({ domain, platform }: RecordContext): DnsRecord {
   return txtRecord({
@@ -51,7 +51,8 @@ export async function checkReturnPathSpf({ view, platform, domain }: CheckContex
 }
 
 /**
- * The platform's own return path only where the domain's fails SPF and the platform's passes. Undefined: not known.
+ * The platform's own return path if SPF fails for the domain's and passes for the platform's, else the domain's. Undefined:
+ * not known.
  */
 async function chooseReturnPath(
   view: DnsView,

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** SPF records as text (RFC 7208 §4.5, §4.6, §12): recognizing them and adding our include. Evaluates nothing. */
+/* SPF records as text (RFC 7208 §4.5, §4.6, §12): recognizes them and adds our include, without evaluation. */
 
 const VERSION = 'v=spf1';
 const ALL = /^[-~?+]?all$/i;

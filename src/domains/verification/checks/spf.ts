@@ -29,7 +29,7 @@ export interface SpfSubject {
   helo: string;
 }
 
-/** For one address; the addresses share their lookups. */
+/** Limit for one address; the addresses share their lookups. */
 const EVALUATION_TIMEOUT_MS = 15_000;
 /** RFC 7208 §4.6.4. */
 const MAX_LOOKUPS = 10;
@@ -78,7 +78,7 @@ async function judge(
   );
 }
 
-/** Terms of existing records that are evaluated one by one; a longer record is replaced by ours. */
+/** Maximum number of terms that are evaluated one by one; a record with more is replaced by ours. */
 const MAX_TERMS = 100;
 
 /**
@@ -164,8 +164,9 @@ interface Evaluation {
 const STAND_IN = '240.0.0.1';
 
 /**
- * For every egress address. When none is known, the record passes if it includes ours: it is evaluated as if our
- * record listed the stand-in, so that an include after `all`, or in a record that is an error, does not count.
+ * Evaluates the record for every egress address. When none is known, the record passes if it includes ours: it is
+ * evaluated as if our record listed the stand-in, so that an include after `all`, or in a record that is an error, does
+ * not count.
  */
 async function evaluateAll(
   view: DnsView,

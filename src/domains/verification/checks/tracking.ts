@@ -4,7 +4,7 @@ import { linkHost } from '../../names.ts';
 import { trackHost } from '../../platform/platform.ts';
 import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
 
-/** Which host tracked links use: the domain's own only while it leads to us, so that no link is ever broken. */
+/* The host of tracked links: the domain's own host only while it leads here, so that no link is ever broken. */
 
 export function trackingRecord({ domain, platform }: RecordContext): DnsRecord {
   return {

@@ -113,7 +113,7 @@ describe('DMARC does not pass', () => {
       'several DMARC records at _dmarc.example.com',
     ],
     [
-      'with a misspelt policy',
+      'with a misspelled policy',
       { [AT]: ['v=DMARC1; p=rejct; rua=mailto:a@example.com'] },
       `v=DMARC1; p=reject; rua=mailto:a@example.com,mailto:${US}`,
       'no valid policy',

@@ -71,7 +71,7 @@ describe('SPF does not pass', () => {
       'There are 2 SPF records at example.com, which receivers treat as an error. Merge them into one: v=spf1 include:i0',
     ],
     [
-      'with the include behind all',
+      'with the include after all',
       {
         'TXT example.com': ['v=spf1 mx -all include:spf.mail.example.net'],
         'MX example.com': ['10 mx.example.com'],
@@ -163,7 +163,7 @@ describe('SPF without a known address of ours', () => {
       'gives "fail" for our addresses. Change it to: v=spf1 ip4:192.0.2.25 include:spf.mail',
     ],
     [
-      'fails with it behind all',
+      'fails with it after all',
       { 'TXT example.com': ['v=spf1 -all include:spf.mail.example.net'] },
       'fail',
       'a term before the include matches first',
@@ -175,13 +175,13 @@ describe('SPF without a known address of ours', () => {
       'as an error',
     ],
     [
-      'is open while our part does not answer',
+      'is unknown while our part cannot be looked up',
       { 'TXT example.com': [OURS], 'TXT spf.mail.example.net': 'ESERVFAIL' },
       'unknown',
       'SERVFAIL',
     ],
     [
-      'is open while an include does not answer',
+      'is unknown while an include cannot be looked up',
       { ...NESTED, 'TXT a.example.org': 'ETIMEOUT' },
       'unknown',
       '',
@@ -191,7 +191,7 @@ describe('SPF without a known address of ours', () => {
   });
 });
 
-const BROKEN_AND_SOUND_TERMS = [
+const VALID_AND_INVALID_TERMS = [
   'mx',
   'a',
   'ptr',
@@ -255,7 +255,7 @@ describe('the suggested record', () => {
   });
 
   it('passes when published in place of any record', async () => {
-    const term = fc.oneof(fc.constantFrom(...BROKEN_AND_SOUND_TERMS), fc.string({ maxLength: 12 }));
+    const term = fc.oneof(fc.constantFrom(...VALID_AND_INVALID_TERMS), fc.string({ maxLength: 12 }));
     const record = fc
       .tuple(
         fc.constantFrom('v=spf1 ', '"v=spf1 ', ' v = spf1 ', 'V=SPF1;'),
@@ -292,7 +292,7 @@ describe('mergedSpf', () => {
     ],
     ['the include after all', ['v=spf1 -all include:us'], 'v=spf1 include:us -all'],
     ['the include already there', ['v=spf1 mx +include:US ?all'], 'v=spf1 mx include:us ?all'],
-    ['two records: the milder end', ['v=spf1 a -all', 'v=spf1 mx ~all'], 'v=spf1 a mx include:us ~all'],
+    ['two records: the less strict all', ['v=spf1 a -all', 'v=spf1 mx ~all'], 'v=spf1 a mx include:us ~all'],
     ['the same term twice', ['v=spf1 mx -all', 'v=spf1 mx -all'], 'v=spf1 mx include:us -all'],
     ['+all, which allows everyone', ['v=spf1 +all'], 'v=spf1 include:us ~all'],
     ['an exp, which stays', ['v=spf1 mx exp=why.x -all'], 'v=spf1 mx include:us -all exp=why.x'],
