@@ -76,6 +76,8 @@ const WORDS = {
   catalogue: 'catalog',
   judgement: 'judgment',
   whilst: 'while',
+  towards: 'toward',
+  misspelt: 'misspelled',
   overleaf: '',
   afresh: 'again',
   anew: 'again',

@@ -36,7 +36,7 @@ function recommendedRecords(context: RecordContext, logoUrl: string | null): Dns
     txtRecord({
       name: `_smtp._tls.${host}`,
       value: `v=TLSRPTv1; rua=mailto:tlsrpt@${host}`,
-      description: 'TLS reports (RFC 8460): other servers report failed encryption towards the return path.',
+      description: 'TLS reports (RFC 8460): other servers report failed encryption to the return path.',
       purpose: 'TLS-RPT',
     }),
     txtRecord({

@@ -112,7 +112,10 @@ export function createNotifier({
     const first = waiting.shift();
     if (first === undefined) return;
     if (error !== null && error !== lastError && !closed)
-      log.error({ error }, 'service manager not notified; systemd-notify (package systemd) is required');
+      log.error(
+        { reason: error },
+        'service manager not notified; systemd-notify (package systemd) is required',
+      );
     lastError = error;
     first.resolve(error === null);
     if (!closed) sendFirst();

@@ -8,7 +8,7 @@ import { requirePrograms } from '../support/required-programs.ts';
 const required = requirePrograms('systemd-notify');
 
 function start(options: Partial<NotifierOptions> & { socket: string }) {
-  const records: { msg: string; error?: string }[] = [];
+  const records: { msg: string; reason?: string }[] = [];
   const log = pino({ base: {} }, { write: (line) => void records.push(JSON.parse(line)) });
   const notifier = createNotifier({ log, ...options });
   onTestFinished(() => notifier.close());
@@ -44,13 +44,13 @@ describe.skipIf(required.missing)(`messages to the service manager${required.rea
     expect(await notifier.send({ WATCHDOG: '1' })).toBe(false);
     expect(await notifier.send({ WATCHDOG: '1' })).toBe(false);
     expect(records).toHaveLength(1);
-    expect(records[0]?.error).toMatch(/systemd-notify exited with 1: .*No such file/);
+    expect(records[0]?.reason).toMatch(/systemd-notify exited with 1: .*No such file/);
   });
 
   it('reports that the program is missing', async () => {
     const { notifier, records } = start({ socket: '/nonexistent/notify', path: '/nonexistent' });
     expect(await notifier.send({ READY: '1' })).toBe(false);
-    expect(records[0]?.error).toMatch(/exited with 127: .*systemd-notify: not found/);
+    expect(records[0]?.reason).toMatch(/exited with 127: .*systemd-notify: not found/);
     expect(records[0]?.msg).toContain('package systemd');
   });
 
@@ -71,6 +71,6 @@ describe.skipIf(required.missing)(`messages to the service manager${required.rea
     const { notifier, records } = start({ socket: socket.path, timeoutMs: 1 });
     const sent = Array.from({ length: 20 }, () => notifier.send({ WATCHDOG: '1' }));
     expect((await Promise.all(sent)).slice(16)).toEqual([false, false, false, false]);
-    expect(records[0]?.error).toContain('did not respond within');
+    expect(records[0]?.reason).toContain('did not respond within');
   });
 });

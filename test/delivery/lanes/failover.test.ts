@@ -180,7 +180,7 @@ describe('a message stays in its lane', () => {
   });
 });
 
-it('counts towards the cap after a restart', () => {
+it('counts toward the cap after a restart', () => {
   const { replied, observed, restart } = setup({ secondary: { type: 'builtin', perHour: 1 } });
   expect(replied(LISTED)).toBe('listing');
   restart();
