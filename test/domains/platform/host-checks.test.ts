@@ -21,7 +21,7 @@ async function startDns() {
   const dns = await startDnsServer();
   const resolver = createResolver({
     resolvers: [dns.address],
-    timeoutMs: 300,
+    timeoutMs: 10_000,
     clock: systemClock,
     random: systemRandom,
   });
