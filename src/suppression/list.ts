@@ -34,7 +34,7 @@ export interface SuppressionTarget {
 export interface SuppressionList {
   /** Newest first. */
   list(filter: SuppressionFilter): Promise<Page<SuppressionRow>>;
-  /** Does not change an equal suppression that exists. Records an opt-out as an event. */
+  /** Does not change an existing suppression with this address, stream and reason. Records an opt-out as an event. */
   add(
     accountId: string,
     input: SuppressionInput,

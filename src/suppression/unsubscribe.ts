@@ -89,10 +89,10 @@ export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
       const group = groupOf(tables, mail);
       return group !== null && returnToGroup(tables, group, mail.recipientHash, evidence(source));
     }
-    const own = ownSuppressions(tables, mail, part);
-    for (const { seq } of own) tables.suppressions.remove(seq);
-    if (own.length > 0) onSuppressionChange(tables, mail.accountId, mail.recipientHash);
-    return own.length > 0;
+    const optOuts = optOutsOf(tables, mail, part);
+    for (const { seq } of optOuts) tables.suppressions.remove(seq);
+    if (optOuts.length > 0) onSuppressionChange(tables, mail.accountId, mail.recipientHash);
+    return optOuts.length > 0;
   }
 
   function recordOptOut(
@@ -169,11 +169,11 @@ function isStopped(
   part: OptOutPart,
 ): boolean {
   if (part === 'group') return group !== null && tables.groupOptOuts.has(group.seq, mail.recipientHash);
-  return ownSuppressions(tables, mail, part).length > 0;
+  return optOutsOf(tables, mail, part).length > 0;
 }
 
-/** Opt-outs: recipients cannot remove suppressions after bounces and complaints. */
-function ownSuppressions(tables: Tables, mail: SentMail, stream: 'mk' | 'tx') {
+/** The recipient's opt-outs of a stream. Recipients cannot remove suppressions after bounces and complaints. */
+function optOutsOf(tables: Tables, mail: SentMail, stream: 'mk' | 'tx') {
   return tables.suppressions
     .of(mail.accountId, mail.recipientHash)
     .filter((row) => row.reason === 'unsubscribe' && row.stream === stream);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listBackups, removeOldBackups } from '../../src/backup/folder.ts';
 import { verifyBackup } from '../../src/backup/verify.ts';
-import { RSA_KEY } from '../support/rsa-key.ts';
+import { RSA_KEY } from '../support/rsa-keys.ts';
 import { enqueue, insertDomain } from '../support/store.ts';
 import { PROGRAMS, startInstallation } from './setup.ts';
 

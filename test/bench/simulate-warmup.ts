@@ -8,14 +8,14 @@ import { chartOfMonth, faultsOfMonth } from './warmup-report.ts';
  * `npm run simulate:warmup [-- --recipients N]`: warms up three new addresses with two million recipients at eight providers,
  * with the default schedule, and writes the chart of docs/egress.md. With fewer recipients the limits are reduced in
  * proportion. Exit code 1: the schedule was exceeded, or a message was lost. The full size takes about ten minutes of
- * processor time.
+ * CPU time.
  */
 const FULL_SIZE = 2_000_000;
 const TRANSACTIONAL_PER_DAY = 960;
 const { recipients } = readOptions({
   command: 'npm run simulate:warmup',
   summary: `Simulates a month in which three new addresses are warmed up, and writes the chart docs/warmup.svg. Exits with 1
-when the schedule was exceeded or a message was lost. The full size takes about ten minutes of processor time.`,
+when the schedule was exceeded or a message was lost. The full size takes about ten minutes of CPU time.`,
   options: {
     recipients: {
       integer: FULL_SIZE,

@@ -235,12 +235,12 @@ export async function startEnvironment(
 
   /** Time until the backlog was delivered and the first new message was, ms. */
   function recovery(healed: number, quietAt: number): number {
-    const taken = [...ledger.accepted].flatMap(([recipient, { at }]) => {
+    const received = [...ledger.accepted].flatMap(([recipient, { at }]) => {
       const first = ledger.received(recipient)[0];
       return first === undefined ? [] : [{ at, first }];
     });
-    const backlog = taken.filter(({ at }) => at < healed).map(({ first }) => first);
-    const fresh = taken.filter(({ at }) => at >= healed).map(({ first }) => first);
+    const backlog = received.filter(({ at }) => at < healed).map(({ first }) => first);
+    const fresh = received.filter(({ at }) => at >= healed).map(({ first }) => first);
     const backlogGone = backlog.reduce((latest, first) => Math.max(latest, first), healed);
     const firstFresh = fresh.reduce((earliest, first) => Math.min(earliest, first), quietAt);
     return Math.max(backlogGone, firstFresh) - healed;

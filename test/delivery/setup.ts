@@ -13,7 +13,7 @@ import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { builtThread } from '../support/built-thread.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { publishMailHost } from '../support/recipients.ts';
-import { RSA_KEY } from '../support/rsa-key.ts';
+import { RSA_KEY } from '../support/rsa-keys.ts';
 import { type Sink, type SinkOptions, startSink } from '../support/smtp-sink.ts';
 import { enqueue, insertDomain, startStore } from '../support/store.ts';
 

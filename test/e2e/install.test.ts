@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toml } from '../support/daemon.ts';
+import { variables } from '../support/daemon.ts';
 import { DEBIAN_PACKAGES, type DebianSystem, installDebian } from '../support/debian-system.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import type { CodeBlock } from '../support/documentation.ts';
@@ -58,14 +58,15 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, { timeout: 60
     sink = await startSink();
     publishMailHost(dns, 'example.org', sink.host);
     dns.set('mail.example.net', 'A', [PUBLIC_ADDRESS]);
-    settings = Object.entries({
+    const env = variables({
       'api.listen': `${ADDRESS}:8080`,
       'public.listen': `${ADDRESS}:80`,
       'mx.listen': `${ADDRESS}:25`,
       'dns.resolvers': [dns.address],
       'delivery.port': sink.port,
       'delivery.allowPrivateNetworks': true,
-    }).map(([path, value]) => `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}=${toml(value)}`);
+    });
+    settings = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     // The package does not know drop-ins in /run, and does not remove them.
     const dropIn = `[Service]\n${settings.map((setting) => `Environment='${setting}'\n`).join('')}`;
     writeFileSync(join(system.root, 'root/test.conf'), dropIn);

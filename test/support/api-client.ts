@@ -2,7 +2,7 @@
 export interface Credentials {
   accountId: string;
   keys: Record<Scope, string>;
-  /** Of operations on the installation; none: the key of `setup` is sent. */
+  /** The key for operations on the installation. Default: the key of `setup`. */
   operatorKey?: string;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The URL of a worker-thread program of the built program (support/build.ts): starting one from its TypeScript source
- * takes a second of processor time. `path` is the file in src/ that it was built from; `after` is code that runs after
+ * takes a second of CPU time. `path` is the file in src/ that it was built from; `after` is code that runs after
  * the import.
  */
 export function builtThread(path: string, after = ''): URL {

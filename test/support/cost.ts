@@ -3,10 +3,10 @@ import { afterAll, expect } from 'vitest';
 import { endedChildrenCpu } from './process-cost.ts';
 
 /*
- * Vitest's setup file, which it runs before each test file: with TEST_COSTS, the processor time of each file is appended
+ * Vitest's setup file, which it runs before each test file: with TEST_COSTS, the CPU time of each file is appended
  * to the file that it names, one line per file: seconds, those of programs that it started and that have ended, and
- * its path. Loading the file's modules is included; threads are, too. Durations say little on a busy machine, and while
- * other files run.
+ * its path. The time includes the loading of the file's modules and its threads. Durations are not comparable on a
+ * busy machine or while other files run.
  *
  *     TEST_COSTS=/tmp/costs npm test; sort -rn /tmp/costs | head -20
  */

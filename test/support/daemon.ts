@@ -47,10 +47,7 @@ export interface RunningDaemon {
 }
 
 /** Settings by path, such as `delivery.port`. */
-export type Settings = Record<
-  string,
-  string | number | boolean | readonly string[] | readonly number[] | object
->;
+export type Settings = Record<string, unknown>;
 
 export const HOSTNAME = 'mx.postrider.example';
 /** The public address of the daemon in tests: a documentation address, as behind NAT. */
@@ -162,17 +159,21 @@ async function untilReady(child: Child, baseUrl: string, startMs: number): Promi
 
 /** The environment without the variables of the shell, so that tests do not depend on them. */
 export function environment(settings: Settings): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'], HOME: process.env['HOME'], ...variables(settings) };
+}
+
+export function variables(settings: Settings): Record<string, string> {
   const named = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
     toml(value),
   ]);
-  return { PATH: process.env['PATH'], HOME: process.env['HOME'], ...Object.fromEntries(named) };
+  return Object.fromEntries(named);
 }
 
 /** JSON's numbers, strings and arrays are valid TOML; objects become inline tables. */
-export function toml(value: Settings[string] | object): string {
+export function toml(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => toml(item)).join(', ')}]`;
-  if (typeof value !== 'object') return JSON.stringify(value);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   return `{ ${Object.entries(value)
     .map(([key, inner]) => `${key} = ${toml(inner)}`)
     .join(', ')} }`;

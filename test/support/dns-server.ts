@@ -71,7 +71,7 @@ export interface ReceivedQuestion extends Peer {
   id: number;
 }
 
-/** A record as the API shows it. */
+/** A record as the API returns it. */
 export type PublishedRecord = Pick<ZoneRecord, 'name' | 'value' | 'priority'> & {
   type: string;
   ttl?: number;

@@ -24,7 +24,7 @@ type Purpose =
   | { kind: 'run by'; test: string }
   | { kind: 'not run'; reason: string };
 
-/** Throws for a block whose language does not state what to do with it, and that has no comment which does. */
+/** Throws for a block whose purpose follows neither from its language nor from a comment. */
 export function codeBlocks(markdown: string): CodeBlock[] {
   const lines = markdown.split('\n');
   const blocks: CodeBlock[] = [];

@@ -1,4 +1,4 @@
-/** The first pause, which grows by half each time, and the longest: frequent polling uses processor time that others need. */
+/** The first pause, which grows by half each time, and the longest: frequent polling takes CPU time from other processes. */
 const FIRST_PAUSE_MS = 10;
 const MAX_PAUSE_MS = 200;
 

@@ -66,7 +66,7 @@ interface EximOptions extends EximConfiguration {
   host?: string;
   /** Default: a free one. */
   port?: number;
-  /** Octets of a mailbox. Default: 10, so that every mailbox is over quota. */
+  /** The size of a mailbox in bytes. Default: 10, so that every mailbox is over quota. */
   quota?: number;
   reportsTo: { host: string; port: number };
 }

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { PHPMAILER } from './required-programs.ts';
 
 /*
- * The parts of Rails and WordPress that send mail, with the commands by which an application is asked to: Action Mailer
- * with the settings of config/environments/production.rb, and PHPMailer with the hooks of the must-use plugins.
+ * The parts of Rails and WordPress that send mail, with the commands `rails runner` and `wp eval`: Action Mailer with the
+ * settings of config/environments/production.rb, and PHPMailer with the hooks of the must-use plugins.
  */
 
 const RAILS = `#!/usr/bin/env ruby

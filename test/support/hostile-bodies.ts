@@ -81,7 +81,7 @@ export function hostileBodies(envelope: { from: string; to: string }): Record<st
     'an array of arrays': raw(SEND, () => `[${fill('[],', SINGLE)}[]]`),
     'deeply nested arrays': raw(SEND, () => '['.repeat(SINGLE)),
     'unknown fields': raw(SEND, () => `{${numbered(280_000, (n) => `"subjet${n}":1`).join(',')}}`),
-    'the maximum of unknown fields': raw(
+    'the maximum number of unknown fields': raw(
       SEND,
       () => `{${numbered(NAMES, (n) => `"subjet${n}${'x'.repeat(2000)}":1`).join(',')}}`,
     ),
@@ -105,7 +105,7 @@ export function hostileBodies(envelope: { from: string; to: string }): Record<st
     })),
     'missing variables': html(() => numbered(300_000, (n) => `{{v${n}}}`).join('')),
     'one missing variable, repeated': html(() => fill('{{a}}', SINGLE)),
-    'the maximum of missing variables': html(() => numbered(9000, (n) => `{{v${n}}}`).join('')),
+    'the maximum number of missing variables': html(() => numbered(9000, (n) => `{{v${n}}}`).join('')),
     'a variable with a long path': html(() => `{{${fill('a.', SINGLE)}a}}`),
     'a variable of 4 MB that is escaped': single(() => ({
       html: `${FOOTER}{{a}}`,

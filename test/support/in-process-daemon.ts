@@ -16,6 +16,7 @@ import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
 import { builtThread } from './built-thread.ts';
+import { variables } from './daemon.ts';
 import { startDnsServer } from './dns-server.ts';
 import { fixedKeys } from './rsa-keys.ts';
 
@@ -58,7 +59,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     ...more,
   };
   const configWith = (changes: Record<string, unknown>): Config => {
-    const config = loadConfig({ cwd: dir, env: environmentOf({ ...settings, ...changes }) });
+    const config = loadConfig({ cwd: dir, env: variables({ ...settings, ...changes }) });
     // A documentation address, as behind NAT.
     if (config.delivery.egress.length === 0)
       config.delivery.egress = [{ name: 'main', publicAddress: '192.0.2.25', pools: ['default'] }];
@@ -113,22 +114,6 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
       rmSync(dir, { recursive: true, force: true });
     },
   };
-}
-
-/** JSON's strings, numbers and arrays are valid TOML; objects become inline tables. */
-function environmentOf(settings: Record<string, unknown>): Record<string, string> {
-  const named = Object.entries(settings).map(([path, value]) => [
-    `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
-    toml(value),
-  ]);
-  return Object.fromEntries(named);
-}
-
-function toml(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(toml).join(', ')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const entries = Object.entries(value).map(([key, inner]) => `${key} = ${toml(inner)}`);
-  return `{ ${entries.join(', ')} }`;
 }
 
 export type InProcess = Awaited<ReturnType<typeof startInProcess>>;

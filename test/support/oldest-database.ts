@@ -14,7 +14,7 @@ const START = Date.UTC(2026, 0, 1);
 /** Rows of one read. */
 const PAGE_ROWS = 5000;
 
-/** Rows of messages, with an event and an attempt each; each sixth is deferred and each sixth queued. */
+/** With `messages` messages, each with an event and an attempt; every sixth is deferred and every sixth queued. */
 export function createOldestDatabase(dir: string, messages: number): string {
   mkdirSync(dir, { recursive: true });
   const file = join(dir, DATABASE_FILE);

@@ -15,7 +15,7 @@ export interface PolicyHost {
   port: number;
   /** `host path` of each request. */
   requests: string[];
-  /** Serves the policy of a domain: a text, or what the handler does. */
+  /** Serves the policy of a domain: a text or a handler. */
   serve(domain: string, certificate: Certificate, policy: string | Handler): void;
   /** Handles all requests for a host name. */
   handle(host: string, certificate: Certificate, handler: Handler): void;

@@ -51,7 +51,7 @@ export interface PostfixOptions {
   /** Further parameters of main.cf. */
   parameters?: Record<string, string>;
   accepts?: {
-    /** Where its reports go. */
+    /** The destination of its reports. */
     reportsTo: { host: string; port: number };
     /** Recipient to transport. */
     transports: Record<string, string>;

@@ -10,11 +10,13 @@ const KEYS = [
   'MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQClAnUUTm/cVArO0KoLHPTYgG8VwUaTc/HpvLu/JfQPH3Zk6uqWfz59CcWaBO0XuCthWSKob7VmmWUFWHlju3WxI5sapRvC3Ym7MzHAtaqrfo5HEh9XZIykgUptlllR5lKnmzgu84Dlf+gIe0yrCnCWhWLRFQywy5hjLQ2nO2tbARYIEaCZy1WJJ6PJ+fdlJQGS8j2iV8jsgMw21/zxgfKgyF9j0uWM5MZqOmqfUKI2Icw9cwZdXlQdHQnEGucPDu05S08XY+Upq5HbPEMMalwfPLTmIQcbbgLC4iBuQ50Vrog9pvITB1efgFuuedBbKq3mpQS3C3e1I5PZrPm29ixPAgMBAAECggEAHPdT9ycXwt0r8oc1unKwVoshNPfzPDI3zri3WoQ+liMHRQrp+FZI8Wk0O2fO+QF2+AVOLLRDa0nVLn2L/aJsNBbUhPZj6665HVgMzU/2sFksf7RiNRStDbm2h4tDjbl5W/vG/pL3VxI/eLGwUTwpbHro0Fw6GJT84LgJdAhdvaEoNnJXf6UN2JTBu9iKZz4UfiOLCY83oOd0mOSHL1qQ9sq+ZKN+joK7Tl2ndrix0J0O7Ui0MAzt6+v2CfQBiWa+Y3tg+J4X1AT4+aKJdpzI0hfaepkbPHPqDSXjwWS2Jkk4S8XEe8ipHJYFtx9tauP3Fi88f6vKs7wjSaB9AzdSuQKBgQDhVK4TuCaZaUHcQyLB4KlNwy1YlAzuXsCp3FodifVRDjxf7Nv6HUztAZ3iSqFQNViXf9WTkmEotJeFVBUfDxIjCJ+XKmV8Mq/1jjKTmerPtS0II3T0mI4LtWaQJx8l2Y6jxxJpFYBrypTJL03XxER9s6Gj4elsWMV623YVPztYqQKBgQC7d/lxLYLVelmvFJeKQjHDrCo0ddwC8ybZowUTOKW2oEtI1Svrg4CfQB0IDMMoRf41s3cTP2MskZcs4JKxe5plOh87AJApswpRwPipBjECz0V063KFUefXm+XXkUmR/j6FTU/qNXoVhAIj7wTiXRRcrZInuXS5oMY3CebcBLkgNwKBgQCjmBROcstrZBUR8pgghJjGwWaBwfNleNuON1Ih0hCOSbShvFi1TWKVTDAxpBdcIW7xhzkrzAHISN0dSr+O7iUv1EnxuTE3K6G+uP+VVBE7vgE0wHFgSAYRECGnlQ+zLjG2TIjcTGURXWIKctKkTXWggbNgRVtwcz7lBMLFiEPxCQKBgF72gUcRlMrq9W848SK6MVc7aQ21/kMIRM/OQo3gDiGaxUgZo+vja05APfSL8nf+LK2rQVBgta4n+fpjsCtzv1wzuwo6WMymwz1ykQOd/Um9ESQO+K4MNXMEp8Mw96GatrTz2t17RWKMwkDNnR3FpMDls7mnujcl+AJ9Y5JkWhq1AoGBAJHEj85i+Z5886aesUlYA7Dh+5/Sn0j0G7879/PlNY5/Y2OIw/qNg4lx4CkVlIFUHgaSf3l+fiJ/QVxcCIa57spyZjHHhnEzvkSsaqibcGMsEuPFMg9qP1cor7TybH4SDPXXJ38sQ63PpjelS4zm8WolsDeUzXSHRmPuCdqKjXCG',
 ];
 
-/** One of 6 fixed keys. Two indexes below 6 give two different keys. */
+/** One of 6 fixed keys. Different indexes below 6 return different keys. */
 export function fixedKey(index: number): KeyObject {
   const der = Buffer.from(KEYS[index % KEYS.length] ?? '', 'base64');
   return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
 }
+
+export const RSA_KEY = fixedKey(0);
 
 /** A `generateKey` that returns the fixed keys in turn. */
 export function fixedKeys(): () => Promise<KeyObject> {

@@ -14,7 +14,7 @@ import { type Reader, type ReaderOptions, startReader } from './reader.ts';
  */
 export interface Server {
   reader: Reader;
-  /** What the documents call `/`. */
+  /** The directory that stands for `/` of the documents. */
   root: string;
   dataDir: string;
   close(): Promise<void>;

@@ -63,7 +63,7 @@ export async function smtpClient(port: number, options: ClientOptions = {}): Pro
     on.on('close', () => {
       closed = true;
       ended();
-      for (const { reject } of waiting.splice(0)) reject(new Error('the server hung up'));
+      for (const { reject } of waiting.splice(0)) reject(new Error('the server closed the connection'));
     });
   };
   listen(socket);
@@ -72,7 +72,7 @@ export async function smtpClient(port: number, options: ClientOptions = {}): Pro
     new Promise<string>((resolve, reject) => {
       const next = replies.shift();
       if (next !== undefined) resolve(next);
-      else if (closed) reject(new Error('the server hung up'));
+      else if (closed) reject(new Error('the server closed the connection'));
       else waiting.push({ resolve, reject });
     });
   const say = (line: string) => {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
  * One reply of the sink. A text is sent as it is, an array as the lines of one reply (`['250-a', '250 b']`); only CRLF is
  * added, so that malformed replies can be sent, too. Three texts are special: `drop` closes the connection, `reset`
  * closes it with RST, `silent` sends nothing and ignores all further input. `close`: sends the reply, then closes, as
- * servers do with a 421. `octets`: sent without CRLF; with `everyMs` one octet at a time, repeatedly and without end.
+ * servers do with a 421. `bytes`: sent without CRLF; with `everyMs` one byte at a time, repeatedly and without end.
  * `accepted`: the reply 250 counts as given but is not sent, and the connection ends in this way.
  */
 export type Answer =
@@ -13,7 +13,7 @@ export type Answer =
   | { reply: string; delayMs: number }
   | { reply: string; bytesPerSecond: number }
   | { reply: string; close: true }
-  | { octets: string; everyMs?: number }
+  | { bytes: string; everyMs?: number }
   | { accepted: Ending };
 
 type Ending = 'drop' | 'reset' | 'silent';
@@ -61,11 +61,11 @@ export function createReplyWriter(first: Socket, ready: () => void): ReplyWriter
       if (text.length > 1) trickle(text.slice(1), everyMs, then);
       else then();
     });
-  const dribble = (octets: string, everyMs: number, at = 0): void => {
+  const dribble = (bytes: string, everyMs: number, at = 0): void => {
     state.stalled = true;
     later(everyMs, () => {
-      state.socket.write(octets.charAt(at), 'latin1');
-      dribble(octets, everyMs, (at + 1) % octets.length);
+      state.socket.write(bytes.charAt(at), 'latin1');
+      dribble(bytes, everyMs, (at + 1) % bytes.length);
     });
   };
   const end = (how: Ending) => {
@@ -99,11 +99,11 @@ export function createReplyWriter(first: Socket, ready: () => void): ReplyWriter
       else if ('accepted' in answer) {
         then(250);
         end(answer.accepted);
-      } else if ('octets' in answer) {
-        if (answer.everyMs !== undefined) dribble(answer.octets, answer.everyMs);
+      } else if ('bytes' in answer) {
+        if (answer.everyMs !== undefined) dribble(answer.bytes, answer.everyMs);
         else {
-          state.output += answer.octets;
-          then(codeOf(answer.octets));
+          state.output += answer.bytes;
+          then(codeOf(answer.bytes));
         }
       } else if ('delayMs' in answer) later(answer.delayMs, () => send(answer.reply, then));
       else if ('bytesPerSecond' in answer) {

@@ -53,7 +53,7 @@ export interface SinkMessage {
   to: string[];
   /** The parameters of MAIL as received: `SIZE=123 SMTPUTF8`. */
   parameters: string;
-  /** Octets as Latin-1, doubled dots removed, up to and including the last CRLF; as received with `countOnly`. */
+  /** Bytes as Latin-1, doubled dots removed, up to and including the last CRLF; as received with `countOnly`. */
   raw: string;
   tls: SinkSession['tls'];
   connection: number;
@@ -67,8 +67,8 @@ export interface SinkBehavior {
   recipients: Record<string, Script>;
   /** Offers STARTTLS; a word names what follows the 220 instead of a handshake. */
   tls: Certificate | 'garbage' | 'drop' | 'silent' | null;
-  /** Sent in the middle of a message, once `afterOctets` octets of it were received. */
-  body: { afterOctets: number; answer: Answer } | null;
+  /** Sent in the middle of a message, once `afterBytes` bytes of it were received. */
+  body: { afterBytes: number; answer: Answer } | null;
   /** How fast message data is read; 0: as fast as it arrives. */
   bodyBytesPerSecond: number;
   /** Counts messages and stores neither messages nor commands. */
@@ -78,8 +78,8 @@ export interface SinkBehavior {
 
 interface Incoming {
   parts: string[];
-  octets: number;
-  /** The last four octets: the end may be split across two packets. */
+  bytes: number;
+  /** The last four bytes: the end may be split across two packets. */
   tail: string;
 }
 
@@ -126,7 +126,7 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
         line,
         session.to.length > 0 ? '354 go ahead' : '554 5.5.1 no valid recipients',
         (code) => {
-          if (code === 354) incoming = { parts: [], octets: 0, tail: '\r\n' };
+          if (code === 354) incoming = { parts: [], bytes: 0, tail: '\r\n' };
         },
       ),
     STAR: (line) => answer('starttls', line, '220 2.0.0 ready for TLS', startTls),
@@ -203,11 +203,11 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     const end = seen.indexOf('\r\n.\r\n');
     const upTo = end === -1 ? input.length : end + 5 - message.tail.length;
     message.parts.push(input.slice(0, upTo));
-    message.octets += upTo;
+    message.bytes += upTo;
     message.tail = seen.slice(-4);
     input = input.slice(upTo);
     const { body } = behavior;
-    if (body && message.octets >= body.afterOctets) {
+    if (body && message.bytes >= body.afterBytes) {
       behavior.body = null;
       replies.write(body.answer);
     }

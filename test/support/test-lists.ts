@@ -33,7 +33,7 @@ export const LONG: Readonly<Record<string, string>> = {
  * apply, or compare all combinations of values. Vitest's project `component`.
  */
 export const COMPONENT: readonly string[] = [
-  // The daemon (support/in-process-daemon.ts), or its API with all that is behind it.
+  // The daemon (support/in-process-daemon.ts), or its API with all modules that serve it.
   'http/api/*.test.ts',
   'http/contract.test.ts',
   'http/interface.test.ts',
@@ -50,10 +50,10 @@ export const COMPONENT: readonly string[] = [
   'backup/create.test.ts',
   'backup/restore.test.ts',
   'transfer/transfer.test.ts',
-  // An installation with the servers of others that the doctor asks (doctor/setup.ts).
+  // An installation with the external servers that the doctor queries (doctor/setup.ts).
   'doctor/healthy.test.ts',
   'doctor/broken/*.test.ts',
-  // Commands of the built program, processes that are killed, and programs of others that verify.
+  // Commands of the built program, processes that are killed, and external programs that verify.
   'cli/account.test.ts',
   'cli/audience/contacts.test.ts',
   'cli/locations.test.ts',
@@ -82,7 +82,7 @@ export const COMPONENT: readonly string[] = [
   'store/domains/report-shares.test.ts',
 ];
 
-/** As LONG, but one file at a time, after all others: they compare durations or processor time. Vitest's project `serial`. */
+/** As LONG, but one file at a time, after all others: they compare durations or CPU time. Vitest's project `serial`. */
 export const SERIAL: Readonly<Record<string, string>> = {
   'e2e/event-loop.test.ts': 'compares the turns of the event loop under the largest requests',
 };

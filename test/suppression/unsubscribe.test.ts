@@ -21,7 +21,7 @@ const source = (method: OptOutMethod = 'page'): OptOutSource => ({
 type GroupState = 'none' | 'group' | 'deleted group';
 
 /** Ada, a contact and a member of a group, and a mail to her. */
-async function setting(useCase: UseCase, groupState: GroupState = 'none') {
+async function setup(useCase: UseCase, groupState: GroupState = 'none') {
   const store = startStore();
   const { tables, writer, ids, recorder, clock } = store;
   const now = clock.now();
@@ -109,7 +109,7 @@ describe('what an opt-out stops', () => {
     ['tx', 'none', 'list', ['tx'], 'transactional', 'active'],
     ['tx', 'none', 'all', ['tx', 'mk'], 'all', 'unsubscribed'],
   ] as const)('%s mail to %s, %s: %j', async (useCase, groupState, choice, parts, scope, status) => {
-    const test = await setting(useCase, groupState);
+    const test = await setup(useCase, groupState);
     expect(await test.optOut(choice)).toEqual(parts);
     expect(test.state().stopped.toSorted()).toEqual([...parts].sort());
     expect(test.suppressed()).toEqual(
@@ -122,7 +122,7 @@ describe('what an opt-out stops', () => {
   });
 
   it('of a group affects only the membership', async () => {
-    const test = await setting('mk', 'group');
+    const test = await setup('mk', 'group');
     await test.optOut('list');
     expect([test.isMember(), test.mayReceive(test.groupId), test.mayReceive(null)]).toEqual([
       false,
@@ -133,7 +133,7 @@ describe('what an opt-out stops', () => {
   });
 
   it('of a group is kept after the membership is deleted', async () => {
-    const test = await setting('mk', 'group');
+    const test = await setup('mk', 'group');
     await test.optOut('list');
     await test.writer.run((all) => {
       const contact = all.contacts.byIdentifier('acct_one', HASH);
@@ -149,7 +149,7 @@ describe('repeating an opt-out', () => {
     ['mk', 'group'],
     ['tx', 'none'],
   ] as const)('%s mail to %s: changes nothing and records no event', async (useCase, groupState) => {
-    const test = await setting(useCase, groupState);
+    const test = await setup(useCase, groupState);
     await test.optOut('list', source('one_click'));
     expect(await test.optOut('list', source('mailto'))).toEqual([]);
     expect(await test.optOut('list', source('page'))).toEqual([]);
@@ -164,22 +164,25 @@ describe('undoing an opt-out', () => {
     ['mk', 'group', 'all', ['mk']],
     ['tx', 'none', 'list', ['tx']],
     ['tx', 'none', 'all', ['tx', 'mk']],
-  ] as const)('%s mail to %s, %s: all is as before', async (useCase, groupState, choice, parts) => {
-    const test = await setting(useCase, groupState);
-    await test.optOut(choice);
-    expect((await test.undo([...parts])).toSorted()).toEqual([...parts].sort());
-    expect([test.state().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
-      [],
-      [],
-      'active',
-      true,
-    ]);
-    expect(test.mayReceive(test.groupId)).toBe('yes');
-    expect(await test.undo([...parts])).toEqual([]);
-  });
+  ] as const)(
+    '%s mail to %s, %s: restores the previous state',
+    async (useCase, groupState, choice, parts) => {
+      const test = await setup(useCase, groupState);
+      await test.optOut(choice);
+      expect((await test.undo([...parts])).toSorted()).toEqual([...parts].sort());
+      expect([test.state().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
+        [],
+        [],
+        'active',
+        true,
+      ]);
+      expect(test.mayReceive(test.groupId)).toBe('yes');
+      expect(await test.undo([...parts])).toEqual([]);
+    },
+  );
 
   it('of a group is kept in the history', async () => {
-    const test = await setting('mk', 'group');
+    const test = await setup('mk', 'group');
     await test.optOut('list');
     await test.undo(['group']);
     expect(test.history().slice(0, 2)).toEqual([
@@ -189,7 +192,7 @@ describe('undoing an opt-out', () => {
   });
 
   it('restores only the given parts, and only those that the mail can stop', async () => {
-    const test = await setting('mk', 'group');
+    const test = await setup('mk', 'group');
     await test.optOut('list');
     await test.optOut('all');
     expect(await test.undo(['tx'])).toEqual([]);
@@ -198,7 +201,7 @@ describe('undoing an opt-out', () => {
   });
 
   it.each(['hard_bounce', 'complaint', 'manual'] as const)('never removes %s', async (reason) => {
-    const test = await setting('mk');
+    const test = await setup('mk');
     await test.writer.run((all) => {
       all.suppressions.add({
         account_id: 'acct_one',
@@ -218,7 +221,7 @@ describe('undoing an opt-out', () => {
 
 describe('an opt-out for a purged message', () => {
   it('suppresses by the hash and records the event', async () => {
-    const test = await setting('mk', 'group');
+    const test = await setup('mk', 'group');
     const purged: SentMail = {
       ...test.mail,
       messageId: 'msg_1500000000000_abcdefghijkl',
@@ -243,7 +246,7 @@ describe('an opt-out for a purged message', () => {
   });
 
   it('has no effect when the mail was simulated', async () => {
-    const test = await setting('mk', 'group');
+    const test = await setup('mk', 'group');
     const simulated = { ...test.mail, simulated: true };
     expect(await test.optOut('all', source(), simulated)).toEqual([]);
     expect([test.suppressed(), test.events()]).toEqual([[], []]);

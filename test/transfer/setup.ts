@@ -16,7 +16,7 @@ import { cancelImport, type ImportOptions, importAccount } from '../../src/trans
 import { createTokenAccounts } from '../../src/transfer/token-accounts.ts';
 import { webhookSealContext } from '../../src/webhooks/secrets.ts';
 import { exampleEvent } from '../support/events.ts';
-import { RSA_KEY } from '../support/rsa-key.ts';
+import { RSA_KEY } from '../support/rsa-keys.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 export const PASSPHRASE = 'correct horse battery staple';

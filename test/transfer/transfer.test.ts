@@ -10,7 +10,7 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { sentMailOf } from '../../src/mail/sent-mail.ts';
 import { clickTokens } from '../../src/mail/tokens.ts';
 import { createWebhookSecrets } from '../../src/webhooks/secrets.ts';
-import { RSA_KEY } from '../support/rsa-key.ts';
+import { RSA_KEY } from '../support/rsa-keys.ts';
 import { enqueue, insertAccount, insertDomain, temporaryDir } from '../support/store.ts';
 import {
   ACCOUNT,

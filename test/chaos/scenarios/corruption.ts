@@ -6,7 +6,7 @@ import { pause } from '../context.ts';
 import { type Environment, startEnvironment } from '../environment.ts';
 import type { Scenario } from '../scenario.ts';
 
-/** Bits of the database change. Mail that needs them may fail; other mail must be delivered. */
+/** Bits of the database file flip. Mail that needs the damaged data may fail; other mail must be delivered. */
 const BROKEN_MS = 12_000;
 /** Mail that does not need the damaged data is delivered sooner. */
 const DELIVERY_TIMEOUT_MS = 4000;

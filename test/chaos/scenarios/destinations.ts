@@ -11,7 +11,7 @@ const BAD: Record<string, SinkOptions> = {
   garbage: { script: { greeting: 'SSH-2.0-OpenSSH_9.2' } },
   'closes-421': { script: { greeting: { reply: '421 4.3.2 service not available', close: true } } },
   'drops-ehlo': { script: { ehlo: 'drop', helo: 'drop' } },
-  'drops-data': { body: { afterOctets: 500, answer: 'drop' } },
+  'drops-data': { body: { afterBytes: 500, answer: 'drop' } },
   'silent-dot': { script: { dot: 'silent' } },
   'all-4xx': { script: { rcpt: '451 4.3.0 try again later' } },
   'all-5xx': { script: { rcpt: '550 5.7.1 not from you' } },

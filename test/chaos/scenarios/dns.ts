@@ -5,8 +5,8 @@ import { DOMAINS, startEnvironment } from '../environment.ts';
 import type { Scenario } from '../scenario.ts';
 
 /**
- * The name servers of some destinations fail in different ways. None of this proves anything about the recipients: mail
- * is deferred, none bounces.
+ * The name servers of some destinations fail in different ways. The faults are no evidence about the recipients: mail
+ * is deferred and does not bounce.
  */
 const TIMEOUT_MS = 1000;
 const FAULTS: Record<string, DnsBehavior> = {

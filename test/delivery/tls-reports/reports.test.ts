@@ -20,7 +20,7 @@ import { openSeal } from '../../../src/store/master-key.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
 import { type DnsServer, startDnsServer } from '../../support/dns-server.ts';
 import { type PolicyHost, startPolicyHost } from '../../support/policy-host.ts';
-import { RSA_KEY } from '../../support/rsa-key.ts';
+import { RSA_KEY } from '../../support/rsa-keys.ts';
 import { type Sink, type SinkOptions, startSink } from '../../support/smtp-sink.ts';
 import { startStore } from '../../support/store.ts';
 

@@ -5,7 +5,7 @@ import type { DeliveryJob, SharedReference } from '../../../src/delivery/worker/
 import { MARKS, type MessageContent } from '../../../src/mail/content.ts';
 import type { SharedContent } from '../../../src/mail/shared-content.ts';
 import { packContent } from '../../../src/mail/stored-content.ts';
-import { RSA_KEY as key } from '../../support/rsa-key.ts';
+import { RSA_KEY as key } from '../../support/rsa-keys.ts';
 import { client, job, jsonContent, sink, summary } from './setup.ts';
 
 const CONTENT: MessageContent = {

@@ -65,7 +65,7 @@ describe('a server that refuses in the middle of the message', () => {
     ['and hangs up', { reply: '552 5.3.4 too large after all', close: true as const }],
     ['and goes on reading', '552 5.3.4 too large after all'],
   ])('decides with its reply: %s', async (_, answer) => {
-    const to = await sink({ body: { afterOctets: 1_000_000, answer } });
+    const to = await sink({ body: { afterBytes: 1_000_000, answer } });
     const report = await deliver(client(), job(to), { octets });
     expect(report).toMatchObject({ conclusion: 'replied', reply: { code: 552, enhanced: '5.3.4' } });
     await expect.poll(() => to.open).toBe(0);
@@ -73,13 +73,13 @@ describe('a server that refuses in the middle of the message', () => {
 
   it('fails the session with 421, and nothing was accepted', async () => {
     const to = await sink({
-      body: { afterOctets: 1_000_000, answer: { reply: '421 4.3.0 going down', close: true } },
+      body: { afterBytes: 1_000_000, answer: { reply: '421 4.3.0 going down', close: true } },
     });
     expect(summary(await deliver(client(), job(to), { octets }))).toBe('unreachable data 421');
   });
 
   it('is followed by the next host when it closes without a reply: the final dot was never sent', async () => {
-    const [one, two] = await sinks({ body: { afterOctets: 1_000_000, answer: 'drop' } }, {});
+    const [one, two] = await sinks({ body: { afterBytes: 1_000_000, answer: 'drop' } }, {});
     const report = await deliver(client(), job([one!, two!]), { octets });
     expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions[0]).toMatchObject({ phase: 'data', error: expect.stringMatching(/during DATA$/) });

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import type { FromWorker, ToWorker, WorkerSetup } from '../../../src/delivery/worker/protocol.ts';
 import { builtThread } from '../../support/built-thread.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { RSA_KEY } from '../../support/rsa-key.ts';
+import { RSA_KEY } from '../../support/rsa-keys.ts';
 import { job, jsonContent, sink } from './setup.ts';
 
 const content = JSON.stringify({

@@ -6,7 +6,7 @@ export default {
   // RFC 5321 §4.5.3.2.1 allows five minutes; what arrives does not prolong the wait.
   title: 'closes a connection whose greeting never ends after a minute',
   hosts: {
-    mx: { script: { greeting: onConnection(1, { octets: '220-Welcome\r\n', everyMs: 5 }) } },
+    mx: { script: { greeting: onConnection(1, { bytes: '220-Welcome\r\n', everyMs: 5 }) } },
     mx2: {},
   },
   messages: {

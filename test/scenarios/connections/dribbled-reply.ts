@@ -5,7 +5,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   title: 'closes a connection whose reply to RCPT never ends after five minutes',
-  hosts: { mx: { script: { rcpt: onConnection(1, { octets: '2', everyMs: 20 }) } } },
+  hosts: { mx: { script: { rcpt: onConnection(1, { bytes: '2', everyMs: 20 }) } } },
   messages: {
     ada: {
       attempts: [

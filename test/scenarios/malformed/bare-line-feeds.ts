@@ -7,10 +7,10 @@ export default {
     mx: {
       keywords: [],
       script: {
-        greeting: { octets: '220 old server\n' },
-        ehlo: { octets: '250-old server\n250 SIZE 1000000\n' },
-        mail: { octets: '250 ok\n' },
-        dot: { octets: '250 2.0.0 taken\n' },
+        greeting: { bytes: '220 old server\n' },
+        ehlo: { bytes: '250-old server\n250 SIZE 1000000\n' },
+        mail: { bytes: '250 ok\n' },
+        dot: { bytes: '250 2.0.0 taken\n' },
       },
     },
   },

@@ -6,7 +6,7 @@ import type { Scenario } from '../support/scenario.ts';
 export default {
   title: 'closes the connection when a reply is binary, and retries',
   hosts: {
-    mx: { script: { mail: onConnection(1, { octets: '\u0015\u0003\u0001\u0000\u0002\u0002(\r\n' }) } },
+    mx: { script: { mail: onConnection(1, { bytes: '\u0015\u0003\u0001\u0000\u0002\u0002(\r\n' }) } },
   },
   messages: {
     ada: {

@@ -5,7 +5,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   title: 'closes the connection when a line does not end, and retries',
-  hosts: { mx: { script: { rcpt: onConnection(1, { octets: `250 ${'x'.repeat(20_000)}` }) } } },
+  hosts: { mx: { script: { rcpt: onConnection(1, { bytes: `250 ${'x'.repeat(20_000)}` }) } } },
   messages: {
     ada: {
       attempts: [

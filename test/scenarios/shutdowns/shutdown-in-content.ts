@@ -5,7 +5,7 @@ import type { Scenario } from '../support/scenario.ts';
 export default {
   title: 'uses the next host when one ends the session with 421 in the middle of the message',
   hosts: {
-    mx: { body: { afterOctets: 50_000, answer: { reply: '421 4.3.2 Service shutting down', close: true } } },
+    mx: { body: { afterBytes: 50_000, answer: { reply: '421 4.3.2 Service shutting down', close: true } } },
     mx2: {},
   },
   messages: {

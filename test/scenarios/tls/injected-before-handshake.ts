@@ -8,7 +8,7 @@ export default {
   hosts: {
     mx: {
       tls: selfSigned(['mx.example']),
-      script: { starttls: { octets: '220 go ahead\r\n250-forged\r\n250 SMTPUTF8\r\n554 5.7.1 forged\r\n' } },
+      script: { starttls: { bytes: '220 go ahead\r\n250-forged\r\n250 SMTPUTF8\r\n554 5.7.1 forged\r\n' } },
     },
   },
   messages: { ada: { attempts: [delivered('mx dot 250 TLS')], status: 'delivered' } },

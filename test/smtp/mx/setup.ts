@@ -15,7 +15,7 @@ import { exampleEvent } from '../../support/events.ts';
 import { type ClientOptions, smtpClient } from '../../support/smtp-client.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
-/** Threads without a job: starting one takes 0.1 s of processor time. */
+/** Threads without a job: starting one takes 0.1 s of CPU time. */
 const idleThreads: Worker[] = [];
 
 /** Starts a parser thread, or reuses one that was stopped without a job in progress. */
