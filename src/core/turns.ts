@@ -26,9 +26,14 @@ export interface Turns {
 export type Work<Result> = Generator<void, Result, void>;
 
 /** Turns in one iteration of the event loop; new requests are read between iterations. */
-const TURNS_PER_PASS = 16;
+const TURNS_PER_PASS = 32;
 /** Time that turns and sliced work may each use in an iteration; the last step may exceed it. */
 const PASS_MS = 2;
+/**
+ * Turns may use as much time as the rest of the iteration took, if it is more, up to this: work that needs no turns
+ * (deliveries, commits) would otherwise leave them less and less of a busy event loop.
+ */
+const MAX_PASS_MS = 20;
 /** Maximum delay of the next turns by connecting clients. */
 const CONNECTING_MS = 10;
 /** Maximum charge for one turn. A longer turn was interrupted, for example by the garbage collector. */
@@ -57,6 +62,10 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   let virtual = 0;
   let running: { flow: Flow; since: number } | null = null;
   let passBegan: number | null = null;
+  /** When the next pass was scheduled, ms. */
+  let scheduledAt = now();
+  /** Time that the turns of this pass may use, ms. */
+  let passMs = PASS_MS;
   /** Time that sliced work may still use in this iteration, ms. */
   let leftMs = PASS_MS;
   /** A client has connected since the last iteration. */
@@ -67,6 +76,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   /** Schedules all callbacks of a pass in advance: callbacks scheduled by a callback never run in the same pass. */
   function schedule(): void {
     scheduled = true;
+    scheduledAt = now();
     passBegan = null;
     for (let n = Math.min(waiting, TURNS_PER_PASS); n > 0; n--) setImmediate(turn);
     setImmediate(endPass);
@@ -74,6 +84,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
 
   function beginPass(at: number): void {
     passBegan = at;
+    passMs = Math.max(PASS_MS, Math.min(at - scheduledAt, MAX_PASS_MS));
     leftMs = PASS_MS;
   }
 
@@ -90,7 +101,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     const at = now();
     charge(at);
     if (passBegan === null) beginPass(at);
-    if (waiting === 0 || at - (passBegan ?? at) > PASS_MS) return;
+    if (waiting === 0 || at - (passBegan ?? at) > passMs) return;
     const flow = nextFlow();
     virtual = flow.start;
     running = { flow, since: at };

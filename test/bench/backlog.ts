@@ -59,6 +59,9 @@ interface Round {
   acceptedPerSecond: number;
   /** All messages that arrived at the sink in the time of the round, those of the backlog, too. */
   deliveredPerSecond: number;
+  /** The same per second of CPU time of the main thread: on a shared machine the rates depend on its other work. */
+  acceptedPerCpuSecond: number;
+  deliveredPerCpuSecond: number;
   /** Response time. */
   p99: number;
   /** Peak of the resident memory since the start, in MB (1,000,000 bytes). */
@@ -210,17 +213,22 @@ async function round(
   await send(WARM_UP);
   if (isEmpty) await untilEmpty(daemon);
   await receiver.reset();
+  const pid = findChild('dist/main.js', 'serve');
+  const cpuBefore = processCost(pid).mainThread;
   const report = await send(options.sends);
   if (report.accepted < options.sends) throw new Error(`a request failed: ${report.firstFailure}`);
   // With an empty queue the last messages are still being delivered.
   const counts = await (isEmpty ? receiver.waitFor(options.sends) : receiver.counts());
+  const { mainThread, peakMiB } = processCost(pid);
   const result = {
     acceptedPerSecond: report.accepted / ((report.endedAt - report.startedAt) / 1000),
+    acceptedPerCpuSecond: report.accepted / (mainThread - cpuBefore),
+    deliveredPerCpuSecond: counts.messages / (mainThread - cpuBefore),
     deliveredPerSecond: counts.messages / ((counts.lastAt - report.startedAt) / 1000),
     p99: report.p99,
     firstDeliverySeconds,
     queued: await daemon.metric('postrider_queue_messages'),
-    peakMB: (processCost(findChild('dist/main.js', 'serve')).peakMiB * 2 ** 20) / 1e6,
+    peakMB: (peakMiB * 2 ** 20) / 1e6,
   };
   await resources.stop(daemon);
   progress(`${isEmpty ? 'empty  ' : 'backlog'}  ${lineOf(result)}`);
@@ -290,10 +298,12 @@ function progress(text: string): void {
   console.error(`${text}; load ${readFileSync('/proc/loadavg', 'utf8').split(' ')[0]}`);
 }
 
-function lineOf({ acceptedPerSecond, deliveredPerSecond, p99, peakMB, queued, firstDeliverySeconds }: Round) {
+function lineOf(round: Round): string {
+  const { acceptedPerSecond, deliveredPerSecond, p99, peakMB, queued, firstDeliverySeconds } = round;
+  const perCpuSecond = `${round.acceptedPerCpuSecond.toFixed(0)} and ${round.deliveredPerCpuSecond.toFixed(0)} per CPU second of the main thread`;
   const first =
     firstDeliverySeconds === null ? '' : `, first delivery after ${firstDeliverySeconds.toFixed(1)} s`;
-  return `accepted ${acceptedPerSecond.toFixed(0)}/s, delivered ${deliveredPerSecond.toFixed(0)}/s, p99 ${p99.toFixed(0)} ms, ${peakMB.toFixed(0)} MB, ${queued} queued${first}`;
+  return `accepted ${acceptedPerSecond.toFixed(0)}/s, delivered ${deliveredPerSecond.toFixed(0)}/s, ${perCpuSecond}, p99 ${p99.toFixed(0)} ms, ${peakMB.toFixed(0)} MB, ${queued} queued${first}`;
 }
 
 function print(report: BacklogReport): void {

@@ -131,6 +131,23 @@ describe('turns', () => {
     expect(iterations).toBeLessThan(16);
   });
 
+  it('get as much time as the rest of a busy iteration took', async () => {
+    const { order, work, advance } = start();
+    let isBusy = true;
+    const deliver = () => {
+      if (!isBusy) return;
+      order.push('delivery');
+      advance(10);
+      setImmediate(deliver);
+    };
+    setImmediate(deliver);
+    await Promise.all(times(60, () => work('request', 1)));
+    isBusy = false;
+    const deliveries = order.filter((name) => name === 'delivery').length;
+    // At least ten turns in each iteration.
+    expect(deliveries).toBeLessThanOrEqual(7);
+  });
+
   it('prefer the sliced work of a light account to that of busy ones', async () => {
     const { turns, order, steps } = start();
     const busy = ['x', 'y', 'z'].flatMap((account) =>

@@ -1,11 +1,6 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { Lane } from '../../store/domains/domains.ts';
-import {
-  type QueueKey,
-  type QueuePriority,
-  queueKeyText,
-  type ReadyMessage,
-} from '../../store/messages/queue.ts';
+import type { QueuePriority, ReadyMessage } from '../../store/messages/queue.ts';
 import type { DestinationTls } from '../tls/host-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 
@@ -23,10 +18,7 @@ export interface Assignment {
   readAt: number;
 }
 
-/**
- * The mail of a site in memory: messages that were read from the queue, messages that were leased ahead, and the keys
- * that have more mail in the queue than the site had capacity for.
- */
+/** The mail of a site in memory: messages that were read from the queue, and messages that were leased ahead. */
 export interface Backlog {
   add(assignment: Assignment): void;
   addLeased(assignment: Assignment): void;
@@ -44,40 +36,18 @@ export interface Backlog {
   take(admits: Admits): { assignment: Assignment; leased: boolean } | null;
   /** Removes and returns the next message that is not leased. */
   takeUnleased(admits: Admits): Assignment | null;
-  /** Removes the messages that were read before `readBefore`; their keys wait again. */
-  drop(readBefore: number): { unleased: ReadyMessage[]; leased: ReadyMessage[] };
-
-  wait(key: QueueKey): void;
-  waitingCount(): number;
-  /** A copy. */
-  waitingKeys(): QueueKey[];
-  /** Removes and returns the keys of a priority that have waited longest, at most `count`. */
-  takeWaiting(priority: QueuePriority, count: number): QueueKey[];
+  /** Removes the messages that `isOutdated` accepts. */
+  drop(isOutdated: (assignment: Assignment) => boolean): { unleased: ReadyMessage[]; leased: ReadyMessage[] };
 }
 
 type Admits = (assignment: Assignment) => boolean;
-
-/** Keys that wait at one site; the scan of the queue finds further ones. */
-const MAX_WAITING_KEYS = 2000;
 
 export function createBacklog(): Backlog {
   /** By priority, like the next two. */
   const unleased = [createTurns(), createTurns()] as const;
   const leased = [createTurns(), createTurns()] as const;
-  const waiting: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** In the order in which slots take from them. */
   const ready = [leased[0], unleased[0], leased[1], unleased[1]] as const;
-
-  function wait(key: QueueKey): void {
-    if (waiting[0].size + waiting[1].size >= MAX_WAITING_KEYS) return;
-    waiting[key.priority].set(queueKeyText(key), key);
-  }
-
-  function dropFrom(lists: readonly Turns[], readBefore: number): ReadyMessage[] {
-    const dropped = lists.flatMap((list) => list.drop(readBefore));
-    for (const { priority, account_id, destination } of dropped) wait({ priority, account_id, destination });
-    return dropped;
-  }
 
   return {
     add: (assignment) => unleased[assignment.message.priority].add(assignment),
@@ -94,22 +64,10 @@ export function createBacklog(): Backlog {
       return null;
     },
     takeUnleased: (admits) => unleased[0].take(admits) ?? unleased[1].take(admits),
-    drop: (readBefore) => ({
-      unleased: dropFrom(unleased, readBefore),
-      leased: dropFrom(leased, readBefore),
+    drop: (isOutdated) => ({
+      unleased: unleased.flatMap((list) => list.drop(isOutdated)),
+      leased: leased.flatMap((list) => list.drop(isOutdated)),
     }),
-    wait,
-    waitingCount: () => waiting[0].size + waiting[1].size,
-    waitingKeys: () => [...waiting[0].values(), ...waiting[1].values()],
-    takeWaiting: (priority, count) => {
-      const taken: QueueKey[] = [];
-      for (const [text, key] of waiting[priority]) {
-        if (taken.length >= count) break;
-        waiting[priority].delete(text);
-        taken.push(key);
-      }
-      return taken;
-    },
   };
 }
 
@@ -120,8 +78,8 @@ interface Turns {
   has(accountId: string): boolean;
   /** Removes and returns the next message that `admits` accepts. */
   take(admits: Admits): Assignment | null;
-  /** Removes the messages that were read before `readBefore`. */
-  drop(readBefore: number): ReadyMessage[];
+  /** Removes the messages that `isOutdated` accepts. */
+  drop(isOutdated: (assignment: Assignment) => boolean): ReadyMessage[];
 }
 
 function createTurns(): Turns {
@@ -150,13 +108,14 @@ function createTurns(): Turns {
       }
       return null;
     },
-    drop: (readBefore) => {
+    drop: (isOutdated) => {
       const dropped: ReadyMessage[] = [];
       for (const [accountId, list] of accounts) {
-        const kept = list.findIndex(({ readAt }) => readAt >= readBefore);
-        if (kept === 0) continue;
-        for (const { message } of list.splice(0, kept < 0 ? list.length : kept)) dropped.push(message);
-        if (list.length === 0) accounts.delete(accountId);
+        const kept = list.filter((assignment) => !isOutdated(assignment));
+        if (kept.length === list.length) continue;
+        for (const assignment of list) if (isOutdated(assignment)) dropped.push(assignment.message);
+        if (kept.length > 0) accounts.set(accountId, kept);
+        else accounts.delete(accountId);
       }
       size -= dropped.length;
       return dropped;

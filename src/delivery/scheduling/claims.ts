@@ -15,6 +15,8 @@ export interface Claims {
   holdOff(message: ClaimedMessage): void;
   /** Number of claims on messages of a key: a read must return that many more to find others. */
   countOf(key: QueueKey): number;
+  /** Whether messages of a key are worked on; those that are skipped for a while do not count. */
+  isInProgress(keyText: string): boolean;
   /** Ends the claims that have expired. */
   sweep(): void;
   count(): number;
@@ -33,51 +35,63 @@ const FORGET_AFTER_MS = 2 * MAX_WAIT_MS;
 export function createClaims(clock: Clock): Claims {
   const claimed = new Set<number>();
   const counts = new Map<string, number>();
+  /** Of these, claims on messages that are skipped for a while. */
+  const skipped = new Map<string, number>();
   const heldOff = new Map<number, { key: string; until: number; waitMs: number; expired: boolean }>();
 
-  function count(key: string, by: 1 | -1): void {
-    const sum = (counts.get(key) ?? 0) + by;
-    if (sum > 0) counts.set(key, sum);
-    else counts.delete(key);
+  function count(sums: Map<string, number>, key: string, by: 1 | -1): void {
+    const sum = (sums.get(key) ?? 0) + by;
+    if (sum > 0) sums.set(key, sum);
+    else sums.delete(key);
   }
 
   function claim(seq: number, key: string): void {
     if (claimed.has(seq)) return;
     claimed.add(seq);
-    count(key, 1);
+    count(counts, key, 1);
   }
 
   function drop(seq: number, key: string): void {
-    if (claimed.delete(seq)) count(key, -1);
+    if (claimed.delete(seq)) count(counts, key, -1);
+  }
+
+  /** The message is not skipped any more. */
+  function endHoldOff(seq: number): void {
+    const entry = heldOff.get(seq);
+    heldOff.delete(seq);
+    if (entry?.expired === false) count(skipped, entry.key, -1);
   }
 
   return {
     has: (seq) => claimed.has(seq),
     add: (message) => claim(message.seq, queueKeyText(message)),
     release: (message) => {
-      heldOff.delete(message.seq);
+      endHoldOff(message.seq);
       drop(message.seq, queueKeyText(message));
     },
     holdOff: (message) => {
       const { seq } = message;
       const key = queueKeyText(message);
       const waitMs = Math.min((heldOff.get(seq)?.waitMs ?? FIRST_WAIT_MS / 2) * 2, MAX_WAIT_MS);
-      heldOff.delete(seq);
+      endHoldOff(seq);
+      count(skipped, key, 1);
       heldOff.set(seq, { key, until: clock.now() + waitMs, waitMs, expired: false });
       claim(seq, key);
       for (const [oldest, entry] of heldOff) {
         if (heldOff.size <= MAX_HELD_OFF) break;
-        heldOff.delete(oldest);
+        endHoldOff(oldest);
         drop(oldest, entry.key);
       }
     },
     countOf: (key) => counts.get(queueKeyText(key)) ?? 0,
+    isInProgress: (keyText) => (counts.get(keyText) ?? 0) > (skipped.get(keyText) ?? 0),
     sweep: () => {
       const now = clock.now();
       for (const [seq, entry] of heldOff) {
         if (!entry.expired && entry.until <= now) {
           // The entry stays, so that the next failure waits longer.
           entry.expired = true;
+          count(skipped, entry.key, -1);
           drop(seq, entry.key);
         }
         if (entry.expired && entry.until + FORGET_AFTER_MS <= now) heldOff.delete(seq);

@@ -1,10 +1,12 @@
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import type { QueuePriority } from '../../store/messages/queue.ts';
 import { createAccountLimits } from '../shaping/account-limits.ts';
 import { createLimiter } from '../shaping/limiter.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
 import { type Assignment, createBacklog } from './backlog.ts';
-import type { Site, SiteProfile } from './site.ts';
+import type { DroppedMessages, Site, SiteProfile } from './site.ts';
 import { createSuspension } from './suspension.ts';
+import { createWaitingIndex, createWaitingKeys, type WaitingIndex } from './waiting-keys.ts';
 
 export interface SiteOptions {
   key: string;
@@ -23,6 +25,8 @@ export interface SiteOptions {
   initialConnections?: number | undefined;
   /** Whether the operator has paused the site. Default: never. */
   isPaused?: (() => boolean) | undefined;
+  /** The keys that wait at all sites. Default: those of this site alone. */
+  waiting?: WaitingIndex | undefined;
 }
 
 /**
@@ -35,6 +39,21 @@ const MIN_LOOKAHEAD = 2;
 /** Messages for each connection before the first answer: the messages of many sites that never answer would fill the memory. */
 const UNKNOWN_LOOKAHEAD = 2;
 const OBSOLETE_AFTER_MS = 10 * MINUTE;
+/**
+ * Minimum number of messages that a key reads where several compete for the capacity of the site, which bounds the
+ * number of small reads.
+ */
+export const MIN_SHARE = 10;
+/** Keys of accounts without a message in memory that are read although the lookahead is used up. */
+const FIRST_KEYS = 4;
+/** Messages in memory that no slot was free for in this time are read again later: their routes may have changed. */
+const MAX_AGE_MS = 10 * SECOND;
+/**
+ * The same for messages that the limits of their account at the site or the budget for bytes may hold back: they must
+ * not take the place of others.
+ */
+const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
+const LARGE_BYTES = 64 * 1024;
 
 /** In the order in which `pop` returns 0 first. */
 function slotsBelow(connections: number): number[] {
@@ -47,6 +66,7 @@ export function createSite(options: SiteOptions): Site {
   let { profile } = options;
   const { connections, perSecond } = profile;
   const backlog = createBacklog();
+  const waiting = createWaitingKeys(options.waiting ?? createWaitingIndex(clock));
   const limiter = createLimiter({ ...clocks, limits: profile, memory: memory?.limits });
   const accounts = createAccountLimits({ ...clocks, limits: profile, memory: memory?.accounts });
   const suspension = createSuspension({
@@ -65,13 +85,12 @@ export function createSite(options: SiteOptions): Site {
   let leasing = 0;
   let usedAt = clock.now();
   let greylistMs = memory?.greylistMs ?? null;
-  /** Messages that left a slot in the second that began at `since`, and in the one before. A new site counts as fast. */
-  let pace = { since: clock.now(), now: 0, before: paceOfNewSite() };
-
-  function paceOfNewSite(): number {
-    const fast = connections * LOOKAHEAD_PER_CONNECTION;
-    return perSecond > 0 ? Math.min(fast, Math.ceil(perSecond)) : fast;
-  }
+  /** Messages that left a slot in the second that began at `since`, and in the one before; null: the site is new. */
+  let pace: { since: number; now: number; before: number | null } = {
+    since: clock.now(),
+    now: 0,
+    before: null,
+  };
 
   function currentPace(): typeof pace {
     const seconds = Math.floor((clock.now() - pace.since) / SECOND);
@@ -80,9 +99,15 @@ export function createSite(options: SiteOptions): Site {
     return pace;
   }
 
+  /** A new site counts as fast over the connections that it has, and two more. */
+  function paceOfNewSite(): number {
+    const fast = (usedSlots.size + MIN_LOOKAHEAD) * LOOKAHEAD_PER_CONNECTION;
+    return perSecond > 0 ? Math.min(fast, Math.ceil(perSecond)) : fast;
+  }
+
   function measuredPace(): number {
     const { now, before } = currentPace();
-    return Math.max(now, before);
+    return Math.max(now, before ?? paceOfNewSite());
   }
 
   function lookahead(): number {
@@ -92,6 +117,28 @@ export function createSite(options: SiteOptions): Site {
     // Connections that the budgets of all sites do not admit need no messages: they would become stale and be read again.
     const usable = Math.min(allowed, usedSlots.size + MIN_LOOKAHEAD);
     return Math.min(Math.max(measuredPace(), usable), allowed * perConnection);
+  }
+
+  /** Marketing mail gets what transactional mail leaves of the lookahead, as it would wait behind it. */
+  function limitOf(priority: QueuePriority): number {
+    const all = lookahead();
+    return priority === 0 ? all : Math.min(all, Math.max(MIN_LOOKAHEAD, all - backlog.size(0)));
+  }
+
+  /** Whether an account without a message in memory may add one. */
+  const addsFirst = (priority: QueuePriority, accountId: string): boolean =>
+    backlog.size(priority) < 2 * lookahead() && !backlog.has(priority, accountId);
+
+  function isOutdated({ message, readAt }: Assignment): boolean {
+    const age = clock.now() - readAt;
+    if (age < MAX_AGE_HELD_BACK_MS) return false;
+    return age >= MAX_AGE_MS || message.content_bytes > LARGE_BYTES || accounts.isLimited(message.account_id);
+  }
+
+  function drop(matches: (assignment: Assignment) => boolean): DroppedMessages {
+    const dropped = backlog.drop(matches);
+    for (const list of [dropped.unleased, dropped.leased]) for (const message of list) waiting.add(message);
+    return dropped;
   }
 
   const isHalted = () => suspension.isSuspended() || limiter.pausedMs() > 0 || isPaused();
@@ -125,17 +172,23 @@ export function createSite(options: SiteOptions): Site {
     lookahead,
     capacity: (priority, accountId) => {
       if (isHalted()) return 0;
-      const limit = lookahead();
-      const size = backlog.size(priority);
-      const addsFirst = accountId !== undefined && size < 2 * limit && !backlog.has(priority, accountId);
-      return Math.max(limit - size, addsFirst ? 1 : 0);
+      const mayAdd = accountId !== undefined && addsFirst(priority, accountId);
+      return Math.max(limitOf(priority) - backlog.size(priority), mayAdd ? 1 : 0);
     },
     backlogSize: backlog.size,
     add: backlog.add,
-    wait: backlog.wait,
-    waitingCount: backlog.waitingCount,
-    waitingKeys: backlog.waitingKeys,
-    takeWaiting: backlog.takeWaiting,
+    wait: waiting.add,
+    waitingCount: waiting.count,
+    waitingKeys: waiting.list,
+    takeReadable: (priority) => {
+      if (waiting.count() === 0 || isHalted()) return [];
+      const limit = limitOf(priority);
+      const left = limit - backlog.size(priority);
+      // Reads again when half of the lookahead is used up, for fewer and larger reads.
+      if (left * 2 >= limit && left > 0) return waiting.take(priority, Math.ceil(left / MIN_SHARE));
+      return waiting.takeOf(priority, FIRST_KEYS, (accountId) => addsFirst(priority, accountId));
+    },
+    forgetWaiting: waiting.clear,
     reserve: (admits) => {
       if (!hasFreeSlot() || !mayStart()) return 'full';
       const next = backlog.take(admitsAccount(admits));
@@ -181,7 +234,8 @@ export function createSite(options: SiteOptions): Site {
     leaseEnded: () => {
       leasing--;
     },
-    drop: backlog.drop,
+    drop: () => drop(() => true),
+    dropOutdated: () => drop(isOutdated),
     answered: ({ era, limitEra, accountId, accountEra }, accepted) => {
       suspension.answered(era);
       if (!accepted) return;
@@ -230,7 +284,7 @@ export function createSite(options: SiteOptions): Site {
     isObsolete: () =>
       usedSlots.size === 0 &&
       leasing === 0 &&
-      backlog.waitingCount() === 0 &&
+      waiting.count() === 0 &&
       backlog.isEmpty() &&
       // A site that the operator has paused is created again, and is paused again, when mail for it is read.
       !suspension.isSuspended() &&

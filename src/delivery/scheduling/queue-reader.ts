@@ -14,6 +14,7 @@ import type { LocalAttempts } from '../local-attempts.ts';
 import type { EgressPools } from '../routing/egress.ts';
 import { createBlockedKeys } from './blocked-keys.ts';
 import type { Claims } from './claims.ts';
+import { MIN_SHARE } from './create-site.ts';
 import type { Parking } from './parking.ts';
 import type { Site } from './site.ts';
 import { haltReason, type Targets } from './targets.ts';
@@ -67,8 +68,6 @@ export interface QueueReaderDeps {
 const READ_BATCH_SIZE = 200;
 /** A key with more claimed messages than this is not read until some of them are finished. */
 const MAX_CLAIMED_OF_KEY = 5000;
-/** A key's minimum share of its site's capacity, which bounds the number of small reads. */
-export const MIN_SHARE = 10;
 const EXPIRY_BATCH_SIZE = 100;
 /** A key whose account is paused at its site is not read for this time, or until the pause ends. */
 const MAX_SKIP_MS = 5 * SECOND;
@@ -90,12 +89,16 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   function read(key: QueueKey, competing: number, filled: Set<Site>): number {
     const known = claims.countOf(key);
     if (known > MAX_CLAIMED_OF_KEY) return 0;
-    const limit = READ_BATCH_SIZE + known;
-    const seqs = tables.queue.readySeqs(key, limit);
     let share = Number.POSITIVE_INFINITY;
     let first: Site | null = null;
     let taken = 0;
-    for (const seq of seqs) {
+    for (const seq of walk(key, known, () => share - taken)) {
+      if (seq === null) {
+        // There may be more.
+        if (first === null) deps.onReadable(key);
+        else first.wait(key);
+        return taken;
+      }
       if (claims.has(seq)) continue;
       if (taken >= share) {
         first?.wait(key);
@@ -137,12 +140,25 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         filled.add(target.site);
       }
     }
-    if (seqs.length === limit) {
-      // There may be more.
-      if (first === null) deps.onReadable(key);
-      else first.wait(key);
-    }
     return taken;
+  }
+
+  /**
+   * The ready messages of a key, oldest first, in pages no larger than what is needed; then null when there may be more.
+   * `known`: the number of those that are claimed, which usually precede the others. `needed`: how many more are taken.
+   */
+  function* walk(key: QueueKey, known: number, needed: () => number): Generator<number | null, void> {
+    let left = READ_BATCH_SIZE + known;
+    let after = 0;
+    for (let size = MIN_SHARE + known; size > 0; size = Math.min(left, Math.max(needed(), 0))) {
+      const seqs = tables.queue.readySeqs(key, size, after);
+      yield* seqs;
+      const last = seqs.at(-1);
+      if (last === undefined || seqs.length < size) return;
+      after = last;
+      left -= size;
+    }
+    yield null;
   }
 
   /** Null when the message may not be taken now, or cannot be read. */

@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import type { QueueKey, QueuePriority } from '../../store/messages/queue.ts';
+import { type QueueKey, type QueuePriority, queueKeyText } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { Claims } from './claims.ts';
@@ -31,17 +31,28 @@ export interface QueueScanDeps {
   tables: Tables;
   writer: Writer;
   sites: Sites;
-  claims: Pick<Claims, 'sweep'>;
+  claims: Pick<Claims, 'sweep' | 'isInProgress'>;
   reader: Pick<QueueReader, 'expiring' | 'expiringBlocked' | 'sweep'>;
-  scheduler: Pick<Scheduler, 'request' | 'advance'>;
+  scheduler: Pick<Scheduler, 'request' | 'requested' | 'advance'>;
 }
 
 /** Keys that one run reads. */
 const KEY_BATCH_SIZE = 500;
+/**
+ * A key that waits at a site is read again after this time, in case its mail goes elsewhere now: a destination may have
+ * changed its hosts while those before cannot be reached.
+ */
+const RECHECK_AFTER_MS = 60 * SECOND;
+/** Such keys in one run. */
+const RECHECK_BATCH_SIZE = 20;
+/** A run that requests fewer keys has mostly passed over waiting ones: the next one is no hurry. */
+const MIN_REQUESTED_KEYS = 50;
+/** While more keys than this are about to be read, no others are requested. */
+const MAX_PENDING_KEYS = 1000;
 /** Deferred messages that one run makes ready. */
 const PROMOTE_BATCH_SIZE = 1000;
 export const SCAN_INTERVAL_MS = SECOND;
-/** The pause after a run that did not finish. */
+/** The pause after a run that requested keys and did not reach the end. */
 const BUSY_SCAN_INTERVAL_MS = 100;
 /** Failed runs in succession after which the queue counts as unreadable: a single one may be caused by a lock. */
 const MIN_FAILED_RUNS = 2;
@@ -59,6 +70,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   /** The search for expired messages in progress. */
   let expiry: Generator<void, void> | null = null;
   let failedRuns = 0;
+  /** Waiting keys that this run may still read again. */
+  let rechecks = 0;
 
   /** Makes messages that came due ready. */
   async function promote(): Promise<void> {
@@ -94,17 +107,33 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
     yield* reader.expiringBlocked();
   }
 
-  /** Requests the next keys of a priority. True when it reached the end. */
-  function requestKeys(priority: QueuePriority): boolean {
+  /** Requests the next keys of a priority that are not known already. */
+  function requestKeys(priority: QueuePriority): { isAtEnd: boolean; requested: number } {
+    let requested = 0;
+    if (scheduler.requested() >= MAX_PENDING_KEYS) return { isAtEnd: false, requested: KEY_BATCH_SIZE };
     let key = cursors[priority];
     // The next run continues where this one stops; after an error it starts at the first key.
     cursors[priority] = null;
     for (let n = 0; n < KEY_BATCH_SIZE; n++) {
       key = tables.queue.keyAfter(priority, key);
-      if (key === null) return true;
+      if (key === null) return { isAtEnd: true, requested };
+      if (isKnown(key)) continue;
       scheduler.request(key);
+      requested++;
     }
     cursors[priority] = key;
+    return { isAtEnd: false, requested };
+  }
+
+  /** Whether the key waits at a site or has messages in memory, so that it need not be requested. */
+  function isKnown(key: QueueKey): boolean {
+    const text = queueKeyText(key);
+    const since = sites.waiting.since(text);
+    if (since === null) return claims.isInProgress(text);
+    if (rechecks === 0 || monotonic.now() - since < RECHECK_AFTER_MS) return true;
+    rechecks--;
+    // It stays in its place at the site.
+    sites.waiting.delete(text);
     return false;
   }
 
@@ -130,14 +159,18 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
       reader.sweep();
       await attempt('expire', expireWaiting);
       for (const site of sites.all()) await attempt('advance', () => scheduler.advance(site));
-      const ends = [
+      rechecks = RECHECK_BATCH_SIZE;
+      const parts = [
         await attempt('transactional', () => requestKeys(0)),
         await attempt('marketing', () => requestKeys(1)),
       ];
-      const isReadable = promoted !== null && !ends.includes(null);
+      const isReadable = promoted !== null && !parts.includes(null);
       if (isReadable) completedAt = monotonic.now();
       failedRuns = isReadable ? 0 : failedRuns + 1;
-      return ends.includes(false) || expiry !== null ? BUSY_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS;
+      const isBusy = parts.some(
+        (part) => part !== null && !part.isAtEnd && part.requested >= MIN_REQUESTED_KEYS,
+      );
+      return isBusy || expiry !== null ? BUSY_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS;
     },
     completedAt: () => completedAt,
     isFailing: () => failedRuns >= MIN_FAILED_RUNS,

@@ -4,8 +4,8 @@ import { queueKeyText } from '../../store/messages/queue.ts';
 import type { Flights } from '../flights.ts';
 import type { Leases } from '../leases.ts';
 import type { Claims } from './claims.ts';
-import { MIN_SHARE, type QueueReader } from './queue-reader.ts';
-import type { Assignment, Site } from './site.ts';
+import type { QueueReader } from './queue-reader.ts';
+import type { Assignment, DroppedMessages, Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
 /**
@@ -15,10 +15,18 @@ import type { Sites } from './sites.ts';
  */
 export interface Scheduler {
   start(): void;
-  /** Reads a key soon: it has new mail (committed), or can be read again. */
+  /**
+   * Reads a key soon: it has new mail (committed), or can be read again. A key that waits at a site is read when its turn
+   * comes there.
+   */
   request(key: QueueKey): void;
-  /** Starts the deliveries that the site has capacity for, and reads ahead for it. */
+  /**
+   * Starts the deliveries that the site has capacity for, and reads ahead for it. What was read long ago is dropped. Call
+   * about once per second.
+   */
   advance(site: Site): void;
+  /** Keys that are about to be read. */
+  requested(): number;
   /** A slot of the site, and its share of the budgets, are free again. */
   released(site: Site): void;
   /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
@@ -47,10 +55,8 @@ export interface SchedulerDeps {
 
 /** Keys in memory that are about to be read; the scan finds further ones. */
 const MAX_REQUESTED_KEYS = 10_000;
-/** Messages read in one turn of the event loop. */
-const READ_BATCH_SIZE = 500;
-/** A message that was read longer ago than this is dropped, so that other keys get a turn. */
-const STALE_MS = 2 * SECOND;
+/** Messages read in one turn of the event loop, which requests and results share. */
+const READ_BATCH_SIZE = 50;
 /** Blocked sites that are advanced when a share of the budgets is released. */
 const WAKE_BATCH_SIZE = 8;
 /** A site whose rate allows the next message within this time is advanced then; the scan advances the others. */
@@ -59,8 +65,8 @@ const PRIORITIES: readonly QueuePriority[] = [0, 1];
 
 export function createScheduler(deps: SchedulerDeps): Scheduler {
   const { clock, sites, claims, reader, flights, leases, defer = setImmediate, after = startTimer } = deps;
-  /** Keys to read, in order. */
-  const requested = new Map<string, QueueKey>();
+  /** Keys to read, in order, by priority. */
+  const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
   const blocked: [Set<Site>, Set<Site>] = [new Set(), new Set()];
   /** Sites that wait for their rate, with the functions that cancel the timers. */
@@ -68,10 +74,14 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   let scheduled = false;
   let running = false;
 
-  function request({ priority, account_id, destination }: QueueKey): void {
-    if (!running || requested.size >= MAX_REQUESTED_KEYS) return;
-    const key = { priority, account_id, destination };
-    requested.set(queueKeyText(key), key);
+  const requestedCount = () => requested[0].size + requested[1].size;
+
+  function request(key: QueueKey): void {
+    if (!running || requestedCount() >= MAX_REQUESTED_KEYS) return;
+    const text = queueKeyText(key);
+    if (sites.waiting.since(text) !== null) return;
+    const { priority, account_id, destination } = key;
+    requested[priority].set(text, { priority, account_id, destination });
     schedule();
   }
 
@@ -85,33 +95,33 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   }
 
   function readRequested(): void {
-    if (!running || requested.size === 0 || !deps.mayStart()) return;
+    if (!running || requestedCount() === 0 || !deps.mayStart()) return;
     reader.startBatch();
     const filled = new Set<Site>();
     let read = 0;
     // Transactional keys precede marketing keys that were requested earlier.
-    for (const priority of PRIORITIES) {
-      for (const [text, key] of requested) {
+    for (const keys of requested) {
+      for (const [text, key] of keys) {
         if (read >= READ_BATCH_SIZE) break;
-        if (key.priority !== priority) continue;
-        requested.delete(text);
-        read += 1 + reader.read(key, requested.size, filled);
+        keys.delete(text);
+        read += 1 + reader.read(key, requestedCount(), filled);
       }
     }
     for (const site of filled) advance(site);
-    if (requested.size > 0) schedule();
+    if (requestedCount() > 0) schedule();
   }
 
   function advance(site: Site): void {
     if (!running || !deps.mayStart()) return;
     for (const set of blocked) set.delete(site);
-    // The backlog of a halted site need not stay in memory.
-    const isHalted = site.isHalted();
-    dropBacklog(site, isHalted ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
+    if (site.isHalted()) {
+      // The backlog of a halted site need not stay in memory.
+      release(site.drop());
+      return;
+    }
     startDeliveries(site);
     leaseAhead(site);
-    if (isHalted) return;
-    requestWaiting(site);
+    for (const priority of PRIORITIES) for (const key of site.takeReadable(priority)) request(key);
     waitForRate(site);
   }
 
@@ -158,18 +168,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     }
   }
 
-  /** Reads again when half of the lookahead is used up, for fewer and larger reads. */
-  function requestWaiting(site: Site): void {
-    for (const priority of PRIORITIES) {
-      if (site.backlogSize(priority) * 2 > site.lookahead()) continue;
-      // Only as many as can get a share each; the others stay in the site's order.
-      const count = Math.ceil(site.capacity(priority) / MIN_SHARE);
-      for (const key of site.takeWaiting(priority, count)) request(key);
-    }
-  }
-
-  function dropBacklog(site: Site, readBefore: number): void {
-    const { unleased, leased } = site.drop(readBefore);
+  function release({ unleased, leased }: DroppedMessages): void {
     for (const message of unleased) claims.release(message);
     for (const message of leased) leases.putBack(message, 0);
   }
@@ -195,14 +194,19 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       running = true;
     },
     request,
-    advance,
+    advance: (site) => {
+      release(site.dropOutdated());
+      advance(site);
+    },
+    requested: requestedCount,
     released: (site) => {
       wakeBlocked();
       advance(site);
     },
     readAgain: () => {
       for (const site of sites.all()) {
-        dropBacklog(site, Number.POSITIVE_INFINITY);
+        release(site.drop());
+        site.forgetWaiting();
         advance(site);
       }
     },
@@ -210,7 +214,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       running = false;
       for (const cancel of paced.values()) cancel();
       paced.clear();
-      for (const site of sites.all()) dropBacklog(site, Number.POSITIVE_INFINITY);
+      for (const site of sites.all()) release(site.drop());
     },
   };
 }

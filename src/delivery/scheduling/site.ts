@@ -44,8 +44,13 @@ export interface Site {
   waitingCount(): number;
   /** A copy. */
   waitingKeys(): QueueKey[];
-  /** Removes and returns the keys of a priority that have waited longest, at most `count`. */
-  takeWaiting(priority: QueuePriority, count: number): QueueKey[];
+  /**
+   * Removes and returns the waiting keys of a priority that may be read now: only as many as can get a share of the
+   * capacity each. Accounts take turns; those without a message in memory need not wait for the others.
+   */
+  takeReadable(priority: QueuePriority): QueueKey[];
+  /** Removes all waiting keys: the scan of the queue finds them again. */
+  forgetWaiting(): void;
 
   /**
    * Reserves a slot for the first message that `admits` accepts, transactional before marketing. `full`: the site has
@@ -68,10 +73,12 @@ export interface Site {
   leaseEnded(): void;
 
   /**
-   * Removes the messages that were read from the queue before `readBefore` (monotonic). Their keys wait again. The
-   * caller releases the claims on `unleased` and returns `leased` to the queue.
+   * Removes the messages in memory. Their keys wait again. The caller releases the claims on `unleased` and returns
+   * `leased` to the queue.
    */
-  drop(readBefore: number): { unleased: ReadyMessage[]; leased: ReadyMessage[] };
+  drop(): DroppedMessages;
+  /** The same for messages that were read so long ago that other keys get a turn. */
+  dropOutdated(): DroppedMessages;
 
   /** A session ended with a reply that decides about the message; `accepted`: with 2xx. */
   answered(reservation: SlotReservation, accepted: boolean): void;
@@ -112,6 +119,11 @@ export interface Site {
   touch(): void;
   /** Whether the site has been unused for so long that its state is obsolete. */
   isObsolete(): boolean;
+}
+
+export interface DroppedMessages {
+  unleased: ReadyMessage[];
+  leased: ReadyMessage[];
 }
 
 /** A slot that a message holds while it is sent. The numbers are those of the site when the session began. */

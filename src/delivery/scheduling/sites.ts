@@ -6,6 +6,7 @@ import type { SiteMemory } from '../shaping/site-limits.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { createSite } from './create-site.ts';
 import type { Site, SiteProfile } from './site.ts';
+import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
 
 /** The sites with mail. Destinations with the same hosts or the same shaping profile share a site. */
 export interface Sites {
@@ -14,6 +15,8 @@ export interface Sites {
   /** The same site if it is in memory; null: it is not. Creates none. */
   find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
   all(): Iterable<Site>;
+  /** The keys that wait at the sites. */
+  readonly waiting: Pick<WaitingIndex, 'since' | 'delete'>;
   /** Removes sites that have been unused for a long time. */
   sweep(): void;
 }
@@ -38,6 +41,7 @@ export function createSites(options: SitesOptions): Sites {
   const { clock, wallClock } = options;
   const profiles = createProfiles(options);
   const sites = new Map<string, Site>();
+  const waiting = createWaitingIndex(clock);
   let created = 0;
 
   function identify(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string) {
@@ -68,6 +72,7 @@ export function createSites(options: SitesOptions): Sites {
           memory,
           initialConnections: options.initialConnections,
           isPaused,
+          waiting,
         });
         sites.set(key, site);
       } else if (!isSameProfile(site.profile, profile)) {
@@ -78,6 +83,7 @@ export function createSites(options: SitesOptions): Sites {
     },
     find: (...where) => sites.get(identify(...where).key) ?? null,
     all: () => sites.values(),
+    waiting,
     sweep: () => {
       for (const [key, site] of sites) if (site.isObsolete()) sites.delete(key);
     },

@@ -8,6 +8,8 @@ import { createLimiter, type Limiter, type LimiterMemory, type Limits } from './
 export interface AccountSiteLimits {
   /** Whether the account may start one more message, of which `inFlight` are in progress. */
   admits(accountId: string, inFlight: number): boolean;
+  /** Whether the limits of the account are reduced. */
+  isLimited(accountId: string): boolean;
   /** Counts a message of the account toward its rate. Returns the era in which it began. */
   start(accountId: string): number;
   /** Milliseconds until the account's pause ends; 0: there is none. */
@@ -61,6 +63,7 @@ export function createAccountLimits({
       const limiter = accounts.get(accountId);
       return limiter === undefined || (limiter.waitMs() === 0 && inFlight < limiter.connections());
     },
+    isLimited: (accountId) => accounts.has(accountId),
     start: (accountId) => {
       const limiter = accounts.get(accountId);
       limiter?.start();

@@ -151,9 +151,9 @@ export function queueTable(db: Database) {
     WHERE lane = ? AND ready = 1 AND lease IS NULL AND account > ?
     ORDER BY account, destination LIMIT 1`);
   const readySeqs = db
-    .prepare<[number, BoundId, string, number], number>(`
+    .prepare<[number, BoundId, string, number, number], number>(`
       SELECT seq FROM queue
-      WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL
+      WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL AND seq > ?
       ORDER BY seq LIMIT +?`)
     .pluck();
   const expiries = db.prepare<
@@ -269,9 +269,9 @@ export function queueTable(db: Database) {
       const found = after === null ? firstKey.get(priority) : keyBehind(priority, after);
       return found === undefined ? null : toQueueKey(found);
     },
-    /** Ready messages of one key, oldest first. Reads only the index. */
-    readySeqs: ({ priority, account_id, destination }: QueueKey, limit: number): number[] =>
-      readySeqs.all(priority, account.find(account_id), destination, limit),
+    /** Ready messages of one key after `afterSeq`, oldest first. Reads only the index. */
+    readySeqs: ({ priority, account_id, destination }: QueueKey, limit: number, afterSeq = 0): number[] =>
+      readySeqs.all(priority, account.find(account_id), destination, afterSeq, limit),
     /** Examines at most `limit` ready messages of a key, oldest first, beginning after `afterSeq`. */
     expiries: (
       { priority, account_id, destination }: QueueKey,

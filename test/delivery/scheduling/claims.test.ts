@@ -43,6 +43,26 @@ describe('a claim', () => {
     expect(claims.has(1)).toBe(false);
   });
 
+  it('counts as work in progress unless its message is skipped', () => {
+    const clock = heldClock();
+    const claims = createClaims(clock);
+    const key = '0 acct_one one.test';
+    expect(claims.isInProgress(key)).toBe(false);
+    claims.holdOff(message(1));
+    claims.holdOff(message(1));
+    expect([claims.isInProgress(key), claims.countOf(KEY)]).toEqual([false, 1]);
+    claims.add(message(2));
+    expect(claims.isInProgress(key)).toBe(true);
+    claims.holdOff(message(2));
+    expect(claims.isInProgress(key)).toBe(false);
+    clock.advance(2000);
+    claims.sweep();
+    claims.add(message(1));
+    expect([claims.isInProgress(key), claims.countOf(KEY)]).toEqual([true, 1]);
+    claims.release(message(1));
+    expect([claims.isInProgress(key), claims.countOf(KEY)]).toEqual([false, 0]);
+  });
+
   it('on messages that failed is bounded in number: the oldest expires early', () => {
     const claims = createClaims(heldClock());
     for (let seq = 1; seq <= 10_050; seq++) claims.holdOff(message(seq));

@@ -29,9 +29,9 @@ describe('queue reader', () => {
     const { put, reader, onlySite } = createTestScheduling({ connections: 5 });
     put(users(200));
     reader.startBatch();
-    expect(reader.read(KEY, 3, new Set())).toBe(25);
+    expect(reader.read(KEY, 1, new Set())).toBe(20);
     expect(onlySite().waitingCount()).toBe(1);
-    expect(onlySite().capacity(0)).toBe(75);
+    expect(onlySite().capacity(0)).toBe(20);
   });
 });
 
@@ -67,8 +67,8 @@ describe('a queue key that cannot be read', () => {
     put(['a@bad.test', 'a@one.test']);
     const { readySeqs } = tables.queue;
     let broken = true;
-    tables.queue.readySeqs = (key, limit) =>
-      broken && key.destination === 'bad.test' ? unreadable() : readySeqs(key, limit);
+    tables.queue.readySeqs = (key, limit, afterSeq) =>
+      broken && key.destination === 'bad.test' ? unreadable() : readySeqs(key, limit, afterSeq);
     announce({ destination: 'bad.test' });
     announce();
     expect(recipientsOf(started)).toEqual(['a@one.test']);

@@ -21,6 +21,8 @@ import { enqueue, insertAccount, insertDomain, startStore } from '../../support/
 
 export interface SchedulingOptions {
   connections?: number;
+  /** Whether all destinations share one site. Default: true. */
+  isOneSite?: boolean;
   perSecond?: number;
   routeOf?: (destination: string) => RouteResult | null;
   admits?: (message: QueuedMessage) => boolean;
@@ -51,6 +53,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       ...defaults,
       name: 'test',
       match: ['*.test'],
+      shared: options.isOneSite ?? defaults.shared,
       connections: options.connections ?? 2,
       perSecond: options.perSecond ?? 0,
       tls: 'none',

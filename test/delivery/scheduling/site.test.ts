@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../../src/core/clock.ts';
 import { createSite } from '../../../src/delivery/scheduling/create-site.ts';
 import type { Assignment, SlotReservation } from '../../../src/delivery/scheduling/site.ts';
+import { createWaitingIndex, createWaitingKeys } from '../../../src/delivery/scheduling/waiting-keys.ts';
 import type { QueueKey, QueuePriority } from '../../../src/store/messages/queue.ts';
 import { heldClock } from '../../support/store.ts';
 import { readyMessage } from '../messages.ts';
@@ -73,7 +74,7 @@ describe('a new site', () => {
     expect(site.lookahead()).toBe(4);
     site.answered(reserve().reservation, true);
     expect(site.hasAnswered()).toBe(true);
-    expect(site.lookahead()).toBe(80);
+    expect(site.lookahead()).toBe(60);
   });
 });
 
@@ -181,7 +182,7 @@ describe('a site whose hosts cannot be reached', () => {
       }
       clock.advance(31 * MINUTE);
     }
-    site.drop(Number.POSITIVE_INFINITY);
+    site.drop();
     for (let n = 0; n < 5; n++) {
       for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq));
       for (const reservation of reserveAll()) {
@@ -189,7 +190,7 @@ describe('a site whose hosts cannot be reached', () => {
         site.answered(reservation, true);
       }
     }
-    site.drop(Number.POSITIVE_INFINITY);
+    site.drop();
     for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq));
     expect(new Set(reserveAll().map(({ slot }) => slot)).size).toBe(10);
   });
@@ -255,7 +256,7 @@ describe('a reservation', () => {
     reserveAll();
     expect(site.hasFreeSlot()).toBe(false);
     expect(site.reserve(() => true)).toBe('full');
-    const { unleased } = site.drop(Number.POSITIVE_INFINITY);
+    const { unleased } = site.drop();
     expect(unleased).toHaveLength(1);
     expect(createTestSite({ messages: 0 }).site.reserve(() => true)).toBe('none');
   });
@@ -288,41 +289,109 @@ describe('the lookahead', () => {
   });
 });
 
+describe('the lookahead of marketing mail', () => {
+  it('is what transactional mail leaves, and two messages', () => {
+    const { site, assignment } = createTestSite({ messages: 0, connections: 2 });
+    expect(site.capacity(1)).toBe(40);
+    for (let seq = 1; seq <= 30; seq++) site.add(assignment(seq));
+    expect(site.capacity(1)).toBe(10);
+    for (let seq = 31; seq <= 45; seq++) site.add(assignment(seq));
+    expect(site.capacity(1)).toBe(2);
+    for (let seq = 46; seq <= 48; seq++) site.add(assignment(seq, { priority: 1 }));
+    expect(site.capacity(1)).toBe(0);
+    expect(site.capacity(1, 'acct_two')).toBe(1);
+  });
+});
+
 describe('messages that are dropped', () => {
-  it('are those read before the time, and their keys wait again', () => {
+  it('are those read more than ten seconds ago, and their keys wait again', () => {
     const { clock, site, assignment } = createTestSite({ messages: 2 });
     clock.advance(1000);
     site.add(assignment(3, { account_id: 'acct_two' }));
-    const { unleased, leased } = site.drop(clock.now());
+    clock.advance(8999);
+    expect(site.dropOutdated()).toEqual({ unleased: [], leased: [] });
+    clock.advance(1);
+    const { unleased, leased } = site.dropOutdated();
     expect(unleased.map(({ seq }) => seq)).toEqual([1, 2]);
     expect(leased).toEqual([]);
-    expect(site.takeWaiting(0, 10)).toEqual([
-      { priority: 0, account_id: 'acct_one', destination: 'one.test' },
-    ]);
+    expect(site.waitingKeys()).toEqual([{ priority: 0, account_id: 'acct_one', destination: 'one.test' }]);
+    expect(site.backlogSize(0)).toBe(1);
+  });
+
+  it('are dropped after two seconds where they may be held back: large ones, and those of a limited account', () => {
+    const { clock, site, assignment, reserve } = createTestSite({ messages: 0 });
+    site.add(assignment(1, { account_id: 'acct_slow' }));
+    site.senderThrottled(reserve().reservation, null);
+    site.add(assignment(2, { account_id: 'acct_slow' }));
+    site.add(assignment(3, { content_bytes: 100_000 }));
+    site.add(assignment(4));
+    clock.advance(2000);
+    expect(site.dropOutdated().unleased.map(({ seq }) => seq)).toEqual([2, 3]);
     expect(site.backlogSize(0)).toBe(1);
   });
 });
 
 describe('waiting keys', () => {
-  const key = (n: number, priority: QueuePriority = 0): QueueKey => ({
+  const key = (n: number, priority: QueuePriority = 0, destination = 'one.test'): QueueKey => ({
     priority,
     account_id: `acct_${n}`,
-    destination: 'one.test',
+    destination,
   });
 
   it('are taken in order, by priority', () => {
-    const { site } = createTestSite();
-    for (const waiting of [key(1), key(2, 1), key(3), key(1)]) site.wait(waiting);
-    expect(site.waitingCount()).toBe(3);
-    expect(site.takeWaiting(0, 1)).toEqual([key(1)]);
-    expect(site.takeWaiting(0, 5)).toEqual([key(3)]);
+    const { site } = createTestSite({ messages: 0, connections: 1 });
+    for (const waiting of [key(1), key(2, 1), key(3), key(4), key(1)]) site.wait(waiting);
+    expect(site.waitingCount()).toBe(4);
+    // The lookahead is 20: two shares.
+    expect(site.takeReadable(0)).toEqual([key(1), key(3)]);
+    expect(site.takeReadable(0)).toEqual([key(4)]);
     expect(site.waitingKeys()).toEqual([key(2, 1)]);
+  });
+
+  it('are taken in turns of their accounts', () => {
+    const { site } = createTestSite({ messages: 0, connections: 1 });
+    for (const destination of ['a.test', 'b.test', 'c.test']) site.wait(key(1, 0, destination));
+    site.wait(key(2));
+    expect(site.takeReadable(0)).toEqual([key(1, 0, 'a.test'), key(2)]);
+    expect(site.takeReadable(0)).toEqual([key(1, 0, 'b.test'), key(1, 0, 'c.test')]);
+  });
+
+  it('are not taken while more than half of the lookahead is in memory, except those of an account without a message', () => {
+    const { site, assignment } = createTestSite({ messages: 0, connections: 1 });
+    for (let seq = 1; seq <= 11; seq++) site.add(assignment(seq, { account_id: 'acct_1' }));
+    site.wait(key(1));
+    site.wait(key(2));
+    expect(site.takeReadable(0)).toEqual([key(2)]);
+    expect(site.takeReadable(0)).toEqual([]);
+    site.reserve(() => true);
+    expect(site.takeReadable(0)).toEqual([key(1)]);
+  });
+
+  it('are not taken while the site is halted', () => {
+    const { clock, site, reserve } = createTestSite({ messages: 1 });
+    site.throttled(reserve().reservation, 30_000);
+    site.wait(key(1));
+    expect(site.takeReadable(0)).toEqual([]);
+    clock.advance(30_000);
+    expect(site.takeReadable(0)).toEqual([key(1)]);
   });
 
   it('are bounded in number', () => {
     const { site } = createTestSite();
-    for (let n = 0; n < 2100; n++) site.wait(key(n));
-    expect(site.waitingCount()).toBe(2000);
+    for (let n = 0; n < 10_100; n++) site.wait(key(n));
+    expect(site.waitingCount()).toBe(10_000);
+  });
+
+  it('are bounded in number at all sites together', () => {
+    const index = createWaitingIndex(heldClock());
+    const sites = Array.from({ length: 7 }, () => createWaitingKeys(index));
+    for (const waiting of sites)
+      for (let n = 0; n < 8000; n++) waiting.add(key(n, 0, `${sites.indexOf(waiting)}.test`));
+    expect(sites.map((waiting) => waiting.count())).toEqual([8000, 8000, 8000, 8000, 8000, 8000, 2000]);
+    sites[0]?.clear();
+    expect(index.isFull()).toBe(false);
+    expect(index.since('0 acct_1 0.test')).toBeNull();
+    expect(index.since('0 acct_1 1.test')).not.toBeNull();
   });
 });
 

@@ -83,7 +83,7 @@ function createTestFeedback() {
     });
     const next = site.reserve(() => true);
     if (typeof next !== 'string') site.release(next.reservation);
-    site.drop(Number.POSITIVE_INFINITY);
+    site.drop();
     return next !== 'full' && next !== 'refused';
   };
   return { clock, site, feedback, unclassified, begin, end, mayStart };

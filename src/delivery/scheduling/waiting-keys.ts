@@ -1,0 +1,116 @@
+import type { Clock } from '../../core/clock.ts';
+import { type QueueKey, type QueuePriority, queueKeyText } from '../../store/messages/queue.ts';
+
+/**
+ * The queue keys that wait at one site: they have more mail in the queue than the site had capacity for. Accounts take
+ * turns, and so do the keys of an account.
+ */
+export interface WaitingKeys {
+  /** A key that waits already stays in its place. */
+  add(key: QueueKey): void;
+  count(): number;
+  /** A copy. */
+  list(): QueueKey[];
+  /** Removes and returns the keys of a priority whose turn it is, at most `count`. */
+  take(priority: QueuePriority, count: number): QueueKey[];
+  /** The same for accounts that `wants` accepts, one key each. Examines a bounded number of accounts, others each time. */
+  takeOf(priority: QueuePriority, count: number, wants: (accountId: string) => boolean): QueueKey[];
+  /** Removes all. */
+  clear(): void;
+}
+
+/** The keys that wait at any site: a key that waits is read when the site has capacity, and need not be requested. */
+export interface WaitingIndex {
+  add(keyText: string): void;
+  delete(keyText: string): void;
+  /** Since when the key waits (monotonic); null: it does not. `keyText`: see `queueKeyText`. */
+  since(keyText: string): number | null;
+  isFull(): boolean;
+}
+
+/** Keys that wait at one site; the scan of the queue finds further ones. */
+export const MAX_WAITING_AT_SITE = 10_000;
+/** Keys that wait at all sites, likewise. */
+const MAX_WAITING = 50_000;
+/** Accounts that `takeOf` examines. */
+const MAX_EXAMINED = 32;
+
+/** `clock`: monotonic. */
+export function createWaitingIndex(clock: Clock): WaitingIndex {
+  const waiting = new Map<string, number>();
+  return {
+    add: (keyText) => void waiting.set(keyText, clock.now()),
+    delete: (keyText) => void waiting.delete(keyText),
+    since: (keyText) => waiting.get(keyText) ?? null,
+    isFull: () => waiting.size >= MAX_WAITING,
+  };
+}
+
+export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
+  /** By priority, account and destination; the account and the key whose turn it is come first. */
+  const accounts: [Map<string, Map<string, QueueKey>>, Map<string, Map<string, QueueKey>>] = [
+    new Map(),
+    new Map(),
+  ];
+  let size = 0;
+
+  /** Removes the first key of an account, which comes last then. */
+  function takeFirst(priority: QueuePriority, accountId: string, keys: Map<string, QueueKey>): QueueKey[] {
+    accounts[priority].delete(accountId);
+    const [key] = keys.values();
+    if (key === undefined) return [];
+    keys.delete(key.destination);
+    size--;
+    index.delete(queueKeyText(key));
+    if (keys.size > 0) accounts[priority].set(accountId, keys);
+    return [key];
+  }
+
+  return {
+    add: (key) => {
+      const { priority, account_id: accountId, destination } = key;
+      const keys = accounts[priority].get(accountId);
+      if (keys?.has(destination) !== true) {
+        if (size >= MAX_WAITING_AT_SITE || index.isFull()) return;
+        size++;
+        const added = { priority, account_id: accountId, destination };
+        if (keys === undefined) accounts[priority].set(accountId, new Map([[destination, added]]));
+        else keys.set(destination, added);
+      }
+      index.add(queueKeyText(key));
+    },
+    count: () => size,
+    list: () => accounts.flatMap((all) => [...all.values()].flatMap((keys) => [...keys.values()])),
+    take: (priority, count) => {
+      const taken: QueueKey[] = [];
+      while (taken.length < count) {
+        const [first] = accounts[priority];
+        if (first === undefined) break;
+        taken.push(...takeFirst(priority, ...first));
+      }
+      return taken;
+    },
+    takeOf: (priority, count, wants) => {
+      const taken: QueueKey[] = [];
+      const all = accounts[priority];
+      let left = Math.min(all.size, MAX_EXAMINED);
+      for (const [accountId, keys] of all) {
+        if (left-- <= 0 || taken.length >= count) break;
+        if (wants(accountId)) {
+          taken.push(...takeFirst(priority, accountId, keys));
+          continue;
+        }
+        all.delete(accountId);
+        all.set(accountId, keys);
+      }
+      return taken;
+    },
+    clear: () => {
+      for (const all of accounts) {
+        for (const keys of all.values()) for (const key of keys.values()) index.delete(queueKeyText(key));
+        all.clear();
+      }
+      size = 0;
+    },
+  };
+}
