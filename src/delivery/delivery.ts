@@ -31,11 +31,9 @@ import { createEgressPools } from './routing/egress.ts';
 import { createRouteCache } from './routing/route-cache.ts';
 import { defaultConnections, openFilesLimit } from './scheduling/budget.ts';
 import { createClaims } from './scheduling/claims.ts';
+import { createScheduling, type Scheduling } from './scheduling/create-scheduling.ts';
 import { createParking, type Parked } from './scheduling/parking.ts';
-import { createQueueReader } from './scheduling/queue-reader.ts';
-import { createQueueScan, SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
-import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
-import { createTargets } from './scheduling/targets.ts';
+import { SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
 import type { LimitedSite } from './shaping/metrics.ts';
 import { createShaping } from './shaping/shaping.ts';
 import type { SlowSite } from './shaping/site-limits.ts';
@@ -173,7 +171,6 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const pools = createEgressPools(deps.config);
   const paths = createDeliveryPaths({ config: deps.config, tables, egress: pools });
   const controls = createControls({ clock, log, tables, writer, onChange: () => scheduler.readAgain() });
-  const isPaused = (key: QueueKey) => controls.ofKey(key)?.action === 'pause';
   const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));
   const egress = createEgress({ ...deps, pools, proxies });
   const routes = createRouteCache({
@@ -263,33 +260,26 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     tls: deps.tls,
     onReleased: (site) => scheduler.released(site),
   });
-  const targets = createTargets({ clock, monotonic, sites, routes, pools, egress, paths, controls });
-  const reader = createQueueReader({
+  const { targets, reader, scheduler, scan }: Scheduling = createScheduling({
     clock,
     monotonic,
     log,
     tables,
+    writer,
+    sites,
     claims,
     parking,
-    targets,
+    routes,
     pools,
+    egress,
+    paths,
     controls,
     localAttempts,
     leases,
-    onReadable: (key) => scheduler.request(key),
-  });
-  const scheduler: Scheduler = createScheduler({
-    clock: monotonic,
-    sites,
-    claims,
-    reader,
     flights,
-    leases,
     // A message whose outcome cannot be recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
-    isPaused,
   });
-  const scan = createQueueScan({ clock, monotonic, log, tables, writer, sites, claims, reader, scheduler });
   const rebase = createQueueRebase({
     clock,
     watch: createClockWatch(clock, monotonic),

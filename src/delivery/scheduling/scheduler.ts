@@ -1,4 +1,4 @@
-import { type Clock, SECOND } from '../../core/clock.ts';
+import { SECOND } from '../../core/clock.ts';
 import type { QueueKey, QueuePriority } from '../../store/messages/queue.ts';
 import { queueKeyText } from '../../store/messages/queue.ts';
 import type { Flights } from '../flights.ts';
@@ -36,8 +36,6 @@ export interface Scheduler {
 }
 
 export interface SchedulerDeps {
-  /** Monotonic. */
-  clock: Clock;
   sites: Sites;
   claims: Pick<Claims, 'release'>;
   reader: Pick<QueueReader, 'startBatch' | 'read'>;
@@ -64,7 +62,7 @@ const MAX_RATE_WAIT_MS = SECOND;
 const PRIORITIES: readonly QueuePriority[] = [0, 1];
 
 export function createScheduler(deps: SchedulerDeps): Scheduler {
-  const { clock, sites, claims, reader, flights, leases, defer = setImmediate, after = startTimer } = deps;
+  const { sites, claims, reader, flights, leases, defer = setImmediate, after = startTimer } = deps;
   /** Keys to read, in order, by priority. */
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */

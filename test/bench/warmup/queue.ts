@@ -13,11 +13,8 @@ import { createLocalAttempts } from '../../../src/delivery/local-attempts.ts';
 import { createRecording } from '../../../src/delivery/recording.ts';
 import { createEgressPools } from '../../../src/delivery/routing/egress.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
+import { createScheduling, type Scheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
-import { createQueueReader } from '../../../src/delivery/scheduling/queue-reader.ts';
-import { createQueueScan } from '../../../src/delivery/scheduling/queue-scan.ts';
-import { createScheduler, type Scheduler } from '../../../src/delivery/scheduling/scheduler.ts';
-import { createTargets } from '../../../src/delivery/scheduling/targets.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
 import { createRecorder } from '../../../src/events/record.ts';
@@ -116,10 +113,15 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     onReleased: (site) => scheduler.released(site),
   });
   const controls: ControlIndex = { ofKey: () => null, ofSite: () => null };
-  const targets = createTargets({
+  const { scheduler, scan }: Scheduling = createScheduling({
     clock,
     monotonic: clock,
+    log,
+    tables,
+    writer,
     sites,
+    claims,
+    parking,
     routes: {
       clear: () => {},
       get: (destination) => ({ kind: 'hosts', hosts: hostsOf(destination), route: null, ttl: 3600 }),
@@ -129,40 +131,10 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     egress,
     paths: createDeliveryPaths({ config, tables, egress: pools }),
     controls,
-  });
-  const reader = createQueueReader({
-    clock,
-    monotonic: clock,
-    log,
-    tables,
-    claims,
-    parking,
-    targets,
-    pools,
-    controls,
     localAttempts,
     leases,
-    onReadable: (key) => scheduler.request(key),
-  });
-  const scheduler: Scheduler = createScheduler({
-    clock,
-    sites,
-    claims,
-    reader,
     flights,
-    leases,
     mayStart: () => true,
-  });
-  const scan = createQueueScan({
-    clock,
-    monotonic: clock,
-    log,
-    tables,
-    writer,
-    sites,
-    claims,
-    reader,
-    scheduler,
   });
   scheduler.start();
 

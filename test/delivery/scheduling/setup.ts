@@ -8,13 +8,10 @@ import type { EgressMail, EgressObstacle } from '../../../src/delivery/egress/ti
 import { createDeliveryPaths } from '../../../src/delivery/lanes/paths.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
+import { createScheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
-import { createQueueReader } from '../../../src/delivery/scheduling/queue-reader.ts';
-import { createQueueScan } from '../../../src/delivery/scheduling/queue-scan.ts';
-import { createScheduler, type Scheduler } from '../../../src/delivery/scheduling/scheduler.ts';
 import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
 import { createSites } from '../../../src/delivery/scheduling/sites.ts';
-import { createTargets } from '../../../src/delivery/scheduling/targets.ts';
 import type { QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
 import type { QueueControlRow } from '../../../src/store/messages/queue-controls.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
@@ -112,10 +109,15 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ofKey: (key) => createControlIndex(controls).ofKey(key),
     ofSite: (site) => createControlIndex(controls).ofSite(site),
   };
-  const targets = createTargets({
+  const { reader, scheduler, scan } = createScheduling({
     clock,
     monotonic: clock,
+    log,
+    tables,
+    writer,
     sites,
+    claims,
+    parking,
     routes: {
       clear: () => {},
       peek: () => null,
@@ -125,7 +127,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         return route;
       },
     },
-    pools: { ipv6Of: () => 'never' },
+    pools: { ipv6Of: () => 'never', poolCount: () => options.poolCount ?? 1 },
     paths: createDeliveryPaths({
       config: { secondary: { type: 'builtin', pool: 'secondary', share: 0.1, perHour: 1000 } },
       tables,
@@ -133,17 +135,6 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     }),
     controls: index,
     egress: { obstacle: (_, mail) => options.egressObstacle?.(mail) ?? null },
-  });
-  const reader = createQueueReader({
-    clock,
-    monotonic: clock,
-    log,
-    tables,
-    claims,
-    parking,
-    targets,
-    pools: { poolCount: () => options.poolCount ?? 1 },
-    controls: index,
     localAttempts: {
       routeFailed: leaseAndList(unroutable),
       simulate: leaseAndList(simulated),
@@ -152,13 +143,6 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       rejected: leaseAndList(rejected),
     },
     leases,
-    onReadable: (key) => scheduler.request(key),
-  });
-  const scheduler: Scheduler = createScheduler({
-    clock,
-    sites,
-    claims,
-    reader,
     flights: {
       admits: (_, message) => options.admits?.(message) ?? true,
       start: (reserved) => {
@@ -166,25 +150,12 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         started.push(reserved);
       },
     },
-    leases,
     mayStart: () => true,
-    isPaused: (key) => createControlIndex(controls).ofKey(key)?.action === 'pause',
     defer: (task) => void tasks.push(task),
     after: (ms, task) => {
       timers.push({ ms, task });
       return () => void timers.splice(0);
     },
-  });
-  const scan = createQueueScan({
-    clock,
-    monotonic: clock,
-    log,
-    tables,
-    writer,
-    sites,
-    claims,
-    reader,
-    scheduler,
   });
   scheduler.start();
   onTestFinished(() => scheduler.stop());

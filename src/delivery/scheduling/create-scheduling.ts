@@ -1,0 +1,44 @@
+import type { Clock } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { QueueKey } from '../../store/messages/queue.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import { createQueueReader, type QueueReader, type QueueReaderDeps } from './queue-reader.ts';
+import { createQueueScan, type QueueScan } from './queue-scan.ts';
+import { createScheduler, type Scheduler, type SchedulerDeps } from './scheduler.ts';
+import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
+
+/** The parts that decide which message is sent next, wired with each other. */
+export interface Scheduling {
+  targets: Targets;
+  reader: QueueReader;
+  scheduler: Scheduler;
+  scan: QueueScan;
+}
+
+export interface SchedulingDeps
+  extends Pick<TargetsDeps, 'sites' | 'routes' | 'egress' | 'paths' | 'controls'>,
+    Pick<QueueReaderDeps, 'claims' | 'parking' | 'localAttempts'>,
+    Pick<SchedulerDeps, 'flights' | 'mayStart' | 'defer' | 'after'> {
+  clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
+  log: Log;
+  tables: Tables;
+  writer: Writer;
+  pools: TargetsDeps['pools'] & QueueReaderDeps['pools'];
+  leases: QueueReaderDeps['leases'] & SchedulerDeps['leases'];
+}
+
+export function createScheduling(deps: SchedulingDeps): Scheduling {
+  const { controls } = deps;
+  const targets = createTargets(deps);
+  const reader = createQueueReader({ ...deps, targets, onReadable: (key) => scheduler.request(key) });
+  const scheduler: Scheduler = createScheduler({
+    ...deps,
+    reader,
+    isPaused: (key: QueueKey) => controls.ofKey(key)?.action === 'pause',
+  });
+  const scan = createQueueScan({ ...deps, reader, scheduler });
+  return { targets, reader, scheduler, scan };
+}
