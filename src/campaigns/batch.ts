@@ -4,7 +4,7 @@ import { type Clock, HOUR } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { countQueued } from '../events/campaign-counts.ts';
+import { countCampaignQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import { hasRawVariables } from '../mail/compliance.ts';
 import type { Mailbox } from '../mail/content.ts';
@@ -101,7 +101,7 @@ export function queueBatch(
     if (limited !== null) throw new Error(`${limited.message}, although the allowance was not used up`);
   }
   tables.campaignSends.update(after);
-  countQueued(tables, send.campaign_id, counted, now);
+  countCampaignQueued(tables, send.campaign_id, counted, now);
   return destinations;
 }
 

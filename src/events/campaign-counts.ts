@@ -1,15 +1,15 @@
-import { HOUR } from '../core/clock.ts';
+import { hourOf } from '../store/messages/hourly-counts.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
 
 /**
  * Counts of campaigns, updated in the transaction of each event, so that reading them reads no messages. Events are
- * counted, not messages: one that is delivered and bounces afterwards counts as both, and each deferral counts.
+ * counted, not messages: a message that is delivered and bounces afterwards counts as both, and each deferral counts.
  */
 
-/** Counts an event of a message. Opens and clicks by programs (`isBot`) and simulated mail are not counted. */
-export function countEvent(
+/** Counts an event of a message, in its unit of work. Opens and clicks by programs (`isBot`) and simulated mail are not counted. */
+export function countCampaignEvent(
   tables: Tables,
   message: Pick<MessageRow, 'campaign_id' | 'simulated'>,
   event: MessageEvent,
@@ -33,10 +33,6 @@ export function isCancellation(event: MessageEvent): boolean {
 }
 
 /** Counts messages that enter the queue, in the transaction that stores them. Must not be called for simulated ones. */
-export function countQueued(tables: Tables, campaignId: string, messages: number, at: number): void {
+export function countCampaignQueued(tables: Tables, campaignId: string, messages: number, at: number): void {
   if (messages > 0) tables.campaignCounts.add(campaignId, hourOf(at), 'queued', messages);
-}
-
-function hourOf(at: number): number {
-  return at - (at % HOUR);
 }

@@ -13,7 +13,7 @@ import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.
  * derived from this table. A new kind is an entry here and a code in `store/rows/row-keys`.
  */
 interface EventType<Fields extends z.ZodObject> {
-  /** A sentence without its subject and without a period. */
+  /** A clause, in lower case and without a period. */
   description: string;
   /** In the order of the documentation; stored and presented events have the order in which they were recorded. */
   fields: Fields;
@@ -61,6 +61,7 @@ const REPLY = {
     .string()
     .meta({ id: 'Diagnostic', description: 'Text of the reply, or of the report about it.' }),
 };
+const BOUNCE_TYPE = z.enum(['hard', 'soft', 'block']).meta({ id: 'BounceType' });
 const FAILURE = { classification: z.enum(BOUNCE_CLASSES).meta({ id: 'BounceClassification' }), ...REPLY };
 
 /** Fields of events that may be known from a DSN (RFC 3464). */
@@ -125,10 +126,12 @@ const DOMAIN_STATUSES = [
   'FAILED',
 ] as const satisfies readonly DomainStatus[];
 const CHECKS = ['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf'] as const;
-const DOMAIN = z.object({
+export const DOMAIN_STATUS = z.enum(DOMAIN_STATUSES).meta({ id: 'DomainStatus' });
+/** The fields of every domain event. */
+export const DOMAIN_EVENT_SCHEMA = z.object({
   domain: z.string(),
-  status: z.enum(DOMAIN_STATUSES),
-  previousStatus: z.enum(DOMAIN_STATUSES),
+  status: DOMAIN_STATUS,
+  previousStatus: DOMAIN_STATUS,
   failing: z
     .array(z.object({ check: z.enum(CHECKS), hint: z.string() }))
     .describe('The required checks that do not pass, with what to do.'),
@@ -147,7 +150,7 @@ export const MESSAGE_EVENT_TYPES = {
     description: 'the first delivery attempt began',
     fields: z.object({}),
     example: {},
-    // From `sending` as well: a message leased by a daemon that was killed is leased again.
+    // Also from `sending`: a message leased by a daemon that was killed is leased again.
     transition: { from: WAITING, to: 'sending', final: false },
     count: 'sent',
   }),
@@ -200,7 +203,7 @@ export const MESSAGE_EVENT_TYPES = {
   email_bounced: messageEvent({
     description: 'the destination rejected the message permanently, or a report about it states so',
     fields: z.object({
-      bounceType: z.enum(['hard', 'soft', 'block']),
+      bounceType: BOUNCE_TYPE,
       ...FAILURE,
       ...DSN,
       source: z.enum(['smtp', 'local', 'dsn']).describe('`local`: the message was not sent to any host.'),
@@ -218,7 +221,7 @@ export const MESSAGE_EVENT_TYPES = {
       source: 'smtp',
       suppressed: true,
     },
-    // After a delivery as well: the DSN of a server after the one that accepted the message.
+    // Also after a delivery: a server behind the one that accepted the message may send a DSN.
     transition: { from: ['sending', 'delivered'], to: 'bounced', final: true },
     reported: { from: ['sending', 'deferred', 'delivered'], to: 'bounced', final: true },
     count: 'bounced',
@@ -237,7 +240,7 @@ export const MESSAGE_EVENT_TYPES = {
   email_rejected: messageEvent({
     description: 'the destination rejected the content of the message, not its recipient',
     fields: z.object({
-      bounceType: z.enum(['hard', 'soft', 'block']),
+      bounceType: BOUNCE_TYPE,
       ...FAILURE,
       source: z.enum(['smtp', 'local']),
     }),
@@ -410,8 +413,11 @@ function messageEvent<Fields extends z.ZodObject>(type: MessageEventType<Fields>
   return type;
 }
 
-function domainEvent(description: string, example: z.output<typeof DOMAIN>): EventType<typeof DOMAIN> {
-  return { description, fields: DOMAIN, example };
+function domainEvent(
+  description: string,
+  example: z.output<typeof DOMAIN_EVENT_SCHEMA>,
+): EventType<typeof DOMAIN_EVENT_SCHEMA> {
+  return { description, fields: DOMAIN_EVENT_SCHEMA, example };
 }
 
 function kindsOf<Kind extends string>(types: Record<Kind, unknown>): readonly Kind[] {

@@ -11,7 +11,7 @@ import type { KnownMovedMessage, MovedEvent, Recorder } from './record.ts';
 /**
  * A report that arrived by mail about one message. The caller has verified the signed token that names the message.
  *
- * Everyone who has a copy of a message knows its header, so a token from the header proves nothing more. A report is
+ * Everyone who has a copy of a message can read its header, so a token from the header proves only that. A report is
  * therefore `verified` only with further evidence: a bounce was sent to the envelope sender's address, a complaint is
  * signed by the organization that received the message. An unverified report is also recorded, but suppresses only
  * within the limits of effects.ts.

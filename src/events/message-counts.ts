@@ -10,7 +10,7 @@ import type { MessageEvent } from './event-types.ts';
 
 /*
  * Counts of messages by hour, for `postrider stats` and the metrics. As in campaigns, outcomes are counted, not messages:
- * one that is delivered and bounces afterwards counts as both. Simulated mail is not counted.
+ * a message that is delivered and bounces afterwards counts as both. Simulated mail is not counted.
  */
 
 /** Counts an accepted message, in the unit of work that stores it. Must not be called for a simulated one. */
@@ -81,8 +81,8 @@ function outcomeOf(event: MessageEvent): { outcome: CountedOutcome; outcomeClass
 }
 
 /**
- * Counts a complaint about a delivered message for the source address that sent it, on the day of the complaint: the
- * warm-up of the address goes back when there are many.
+ * Counts a complaint about a delivered message for the source address that sent it, on the day of the complaint. Many
+ * complaints set the warm-up of the address back.
  */
 export function countEgressComplaint(tables: Tables, message: MessageRow, at: number): void {
   if (message.simulated === 1) return;

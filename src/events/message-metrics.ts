@@ -2,13 +2,13 @@ import { Counter, type Registry } from 'prom-client';
 import { createTopLabels } from '../core/top-labels.ts';
 import { COUNTED_OUTCOMES, type CountedMessages } from '../store/messages/hourly-counts.ts';
 
-/** Accounts and providers with time series of their own: those with the most messages. */
+/** Accounts and providers with separate time series: those with the most messages. */
 const MAX_ACCOUNTS = 50;
 const MAX_PROVIDERS = 30;
 
 /**
- * Registers the counters of messages; returns the function that counts what a commit has counted. They are derived from
- * the same counts as the table of `postrider stats`, after the commit is on disk, and so agree with it.
+ * Registers the counters of messages; returns the function that adds the counts of a commit, to be called when the commit
+ * is on disk. The table of `postrider stats` has the same counts.
  */
 export function registerMessageCounters(
   registry: Registry,
@@ -21,7 +21,7 @@ export function registerMessageCounters(
     labelNames: ['stream', 'outcome', 'class'],
     registers,
   });
-  // A rate needs a first value: a counter that begins with its first increment hides that increment.
+  // Prometheus computes rates from differences: the first increment counts only if the series existed before.
   for (const stream of ['tx', 'mk']) {
     for (const outcome of COUNTED_OUTCOMES) messages.inc({ stream, outcome, class: '' }, 0);
   }

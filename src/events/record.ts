@@ -6,7 +6,7 @@ import type { NewEvent } from '../store/messages/events.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { MovedMessage, MovedReports } from '../store/transfer/moved-messages.ts';
-import { countEvent, isCancellation } from './campaign-counts.ts';
+import { countCampaignEvent, isCancellation } from './campaign-counts.ts';
 import { type ReportedMessage, suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
 import {
   type DomainEventKind,
@@ -36,8 +36,7 @@ export interface Recorder {
    */
   returned(tables: Tables, message: MessageRow): void;
   /**
-   * Inserts an event and returns a refusal, with which the unit of work is rolled back. Throws when events cannot be
-   * recorded.
+   * Inserts an event and returns a refusal, which rolls the unit of work back. Throws when events cannot be recorded.
    */
   tryInsert(tables: Tables): Refusal;
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void;
@@ -142,7 +141,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       if (kind === 'email_sent' && !firstSent) return true;
       const suppressed = suppress(tables, message, event, at);
       if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
-      countEvent(tables, message, event, at);
+      countCampaignEvent(tables, message, event, at);
       countMessageEvent(tables, message, event, at);
       if (kind === 'email_complained') countEgressComplaint(tables, message, at);
       insert(tables, {
@@ -165,7 +164,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const reported = { ...message, recipient: hash, seq: null, simulated: 0 } as const;
       const suppressed = suppress(tables, reported, event, at);
       if (suppressed === true) onSuppressionChange?.(tables, accountId, hash);
-      countEvent(tables, reported, event, at);
+      countCampaignEvent(tables, reported, event, at);
       const context: MessageContext = {
         contactIdentifier: hash,
         useCase,

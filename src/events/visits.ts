@@ -16,7 +16,7 @@ export type TrackedVisit = Visitor & ({ kind: 'email_opened' } | { kind: 'email_
 
 interface Visitor {
   messageId: string;
-  /** Whether the visit may be one of this account's messages, by the token of the link. */
+  /** Whether the message may belong to this account, by the tag in the token of the link. */
   isOf(accountId: string): boolean;
   ip: string;
   userAgent: string;

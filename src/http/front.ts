@@ -196,8 +196,8 @@ function logRequest(log: Log, ctx: Context, state: RequestState, seconds: number
       method: ctx.method,
       status: ctx.status,
       address: state.from().address,
-      ms: Math.round(seconds * 1000),
+      durationMs: Math.round(seconds * 1000),
     },
-    'request',
+    'request completed',
   );
 }

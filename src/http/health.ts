@@ -11,9 +11,9 @@ import { JSON_TYPE, refusalEnvelope, refusalResponse, successBody } from './resp
 import type { OpenResponse, OpenRoute } from './route.ts';
 
 /**
- * The state of the daemon: `/web-setup/health` for clients of the interface, `/healthz` (alive) and `/readyz` (can
- * do its work) for monitoring. Anyone may request them at any rate, so a check is cheap; a check that has to write
- * is a probe, which runs in the background.
+ * The state of the daemon: `/web-setup/health` for clients of the interface, `/healthz` (alive) and `/readyz` (can do its
+ * work) for monitoring. Anyone may request them at any rate, so a check must be cheap. A check that writes is a probe,
+ * which runs in the background.
  */
 export interface ReadinessCheck {
   /** `database`, `queue`. */
@@ -77,9 +77,7 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
         const slowSites = delivery.slowSites();
         const egress = delivery.egressProblems();
         const controls = delivery.controls.list().slice(0, MAX_LISTED_CONTROLS).map(presentControl);
-        const isFine = [parked, slowSites, egress, controls].every(({ length }) => length === 0);
-        if (isFine && held === 0 && !isRestored) return null;
-        return {
+        const details = {
           ...(parked.length === 0 ? {} : { parked }),
           ...(held === 0 ? {} : { held }),
           ...(slowSites.length === 0 ? {} : { slowSites }),
@@ -87,6 +85,7 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
           ...(isRestored ? { heldSinceRestore: sinceRestore } : {}),
           ...(egress.length === 0 ? {} : { egress }),
         };
+        return Object.keys(details).length === 0 ? null : details;
       },
     },
     { name: 'outcomes', check: delivery.unrecorded },
@@ -300,7 +299,7 @@ export function createProbe(options: ProbeOptions): Probe {
     pendingMs,
     check: () => {
       const seconds = Math.round(pendingMs() / 1000);
-      return seconds * 1000 >= overdueMs ? `no answer for ${seconds} s` : fault;
+      return seconds * 1000 >= overdueMs ? `no response for ${seconds} s` : fault;
     },
     start: () =>
       new Promise((resolve) => {

@@ -13,11 +13,11 @@ export function createInFlight(): InFlight {
       const count = counts.get(accountId) ?? 0;
       if (limit !== null && count >= limit) return tooMany(limit);
       counts.set(accountId, count + 1);
-      let held = true;
+      let isCounted = true;
       return {
         release: () => {
-          if (!held) return;
-          held = false;
+          if (!isCounted) return;
+          isCounted = false;
           const left = (counts.get(accountId) ?? 1) - 1;
           if (left > 0) counts.set(accountId, left);
           else counts.delete(accountId);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 
 /** JSON Schema 2020-12 of the schemas that validate: the documentation and the checks of the API read this form. */
@@ -35,6 +36,10 @@ export function jsonSchemaOf(schema: z.ZodType, direction: Direction): Converted
         delete jsonSchema.additionalProperties;
       // The format states it; the patterns for times have 300 characters.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+      // A constant has only one type.
+      if (jsonSchema.const !== undefined) delete jsonSchema.type;
+      // The names in a JSON object are always strings.
+      if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames;
       // Bounds of the number type, not of the API.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

@@ -41,7 +41,7 @@ export function metricsRoute(registry: Registry, metricsKey: () => string | unde
     tag: 'Operations',
     summary: 'Get metrics in the Prometheus text format',
     description:
-      'If `api.metricsKeyFile` is configured, send its key: `Authorization: Bearer <key>`. Otherwise only clients on the machine itself may read metrics; forwarded requests do not count as such.',
+      'If `api.metricsKeyFile` is configured, send its key: `Authorization: Bearer <key>`. Otherwise only clients on the same machine may read metrics, without a proxy.',
     responses: { 200: { description: 'All metrics.', contentType: 'text/plain' } },
     refusals: ['UNAUTHENTICATED'],
     handle: async (request) => {

@@ -16,9 +16,9 @@ import type { Route } from './route.ts';
 import { createRouter, type RequestState } from './router.ts';
 
 /**
- * The operations of the operator on a UNIX socket in the data directory, for the command line on this machine. Who may
- * open the socket (mode 0600 in a directory with mode 0700) is the user of the daemon or root and could read the database
- * as well, so no key is required. Only operations with the scope `operator` are served.
+ * Serves the operations with the scope `operator` on a UNIX socket in the data directory, for the command line on this
+ * machine. Only the user of the daemon and root can open the socket (mode 0600 in a directory with mode 0700). Both can
+ * read the database, so no key is required.
  */
 export interface OperatorSocket {
   /** Binds the socket. Without it the commands read the database: a failure is logged and not fatal. */
@@ -42,7 +42,7 @@ export interface OperatorSocketDeps {
 const MAX_CONNECTIONS = 16;
 const MAX_BODY_BYTES = 64 * 1024;
 const REQUEST_TIMEOUT_MS = 30_000;
-/** The caller in records of changes. */
+/** The caller of all operations, as records of changes name it. */
 const CALLER = {
   accountId: '',
   keyId: 'command line',

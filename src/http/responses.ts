@@ -120,8 +120,8 @@ function fittingDetails(details: readonly RefusalDetail[], max: number): Refusal
 }
 
 /**
- * Header fields about the rate limit of the caller: those of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
- * requests in `w` seconds; `r` remain, all again after `t` seconds) and the older X- fields.
+ * Header fields about the rate limit of the caller: those of draft-ietf-httpapi-ratelimit-headers (the policy allows `q`
+ * requests in `w` seconds; `r` requests remain, and `q` again after `t` seconds) and the older X- fields.
  */
 export function rateHeaders(rateClass: RateClass, reading: RateReading): Record<string, string> {
   const { burst, perSecond } = reading.rate;

@@ -73,7 +73,7 @@ async function dispatch(
   }
   const operation = table.get(ctx.method);
   if (operation === undefined) {
-    const refusal = refuse('METHOD_NOT_ALLOWED', `${ctx.method} is not allowed, only ${allow}`);
+    const refusal = refuse('METHOD_NOT_ALLOWED', `The path does not support ${ctx.method}; use ${allow}`);
     return refusalResponse(refusal, state.requestId, { Allow: allow });
   }
   state.operationId = operation.operationId;

@@ -187,7 +187,7 @@ function operationsOf(
     metricsRoute(registry, metricsKey),
     ...(options.openRoutes ?? []),
   ];
-  // Built for the first request: the start of the daemon would take half as long again.
+  // Built for the first request: building the document at the start would make the start half as long again.
   let built: Promise<OpenApiDocument> | null = null;
   const document = () => {
     built ??= inSlices(
@@ -211,8 +211,8 @@ function operationsOf(
 const DOCUMENTATION = 'documentation';
 
 /**
- * Concurrent responses of one large page. They require no key, and unread bytes fill the buffers of the system, whose
- * copies take time of the event loop.
+ * Concurrent responses of one large page. They require no key, and copying bytes to the buffers of connections takes time
+ * of the event loop.
  */
 const MAX_LARGE_PAGES = 16;
 

@@ -1,5 +1,5 @@
 import type { Ids } from '../core/ids.ts';
-import { countQueued } from '../events/campaign-counts.ts';
+import { countCampaignQueued } from '../events/campaign-counts.ts';
 import { countAccepted } from '../events/message-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MessageContent } from '../mail/content.ts';
@@ -263,6 +263,7 @@ export function storeDraft(
       options,
     ),
   );
-  if (send.campaignId !== null) countQueued(tables, send.campaignId, countedCopies(draft, options), now);
+  if (send.campaignId !== null)
+    countCampaignQueued(tables, send.campaignId, countedCopies(draft, options), now);
   return seqs[0] ?? 0;
 }

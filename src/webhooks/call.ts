@@ -14,11 +14,11 @@ export interface WebhookCall {
 export type CallResult =
   /** `body`: the first KiB as text. */
   | { kind: 'response'; status: number; body: string; retryAfter: string | undefined }
-  /** `reason` is for the account, `detail` only for the operator's log. */
+  /** `reason`: for the account. `detail`: for the operator's log only. */
   | { kind: 'no-response'; reason: string; detail?: string };
 
 export interface WebhookCaller {
-  /** Never rejects and follows no redirect. Null: `signal` was aborted before a response arrived. */
+  /** Never rejects; follows no redirect. Null: `signal` was aborted before a response arrived. */
   call(call: WebhookCall, signal: AbortSignal): Promise<CallResult | null>;
   close(): Promise<void>;
 }
@@ -94,7 +94,7 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
   };
 }
 
-/** Returns the first KiB as text, also of a body that is incomplete. */
+/** Returns the first KiB of a body as text, or less if the body is incomplete. */
 async function readBeginning(body: AsyncIterable<Buffer>): Promise<string> {
   const stored: Buffer[] = [];
   let read = 0;

@@ -47,8 +47,8 @@ export interface ReplayInput {
   /** Epoch ms, exclusive. */
   to: number;
   /**
-   * Which events of the kinds that the webhook takes now. `undelivered`: those without a successful call, because calls
-   * failed, are pending, or were not made while the webhook was disabled. `all`: also those that succeeded.
+   * Which events of the kinds to which the webhook subscribes now. `undelivered`: those without a successful call, because
+   * calls failed, are pending, or were not made while the webhook was disabled. `all`: also those that succeeded.
    */
   which: 'undelivered' | 'all';
 }

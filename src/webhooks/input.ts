@@ -76,7 +76,7 @@ export function isCallable(address: string, allowPrivateNetworks: boolean): bool
 /** Returns the kinds without duplicates; only `*` when it is among them. */
 export function webhookEvents(input: string | readonly string[]): string[] | Refusal {
   const kinds = [...new Set(typeof input === 'string' ? [input] : input)];
-  if (kinds.length === 0) return invalid('events', 'must contain at least one type of event, or "*"');
+  if (kinds.length === 0) return invalid('events', 'must contain at least one kind of event, or "*"');
   const unknown = kinds.findIndex((kind) => kind !== EVERY_EVENT && !isEventKind(kind));
   if (unknown !== -1) return invalid(`events[${unknown}]`, `must be "*" or one of ${EVENT_KINDS.join(', ')}`);
   return kinds.includes(EVERY_EVENT) ? [EVERY_EVENT] : kinds;

@@ -83,6 +83,6 @@ export function errorOf(result: CallResult): string | null {
   const { status } = result;
   if (status >= 200 && status < 300) return null;
   return status >= 300 && status < 400
-    ? `the endpoint answered ${status}: redirects are not followed`
-    : `the endpoint answered ${status}`;
+    ? `the endpoint responded with ${status}: redirects are not followed`
+    : `the endpoint responded with ${status}`;
 }

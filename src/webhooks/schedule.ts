@@ -16,7 +16,7 @@ export const RETRY_WAITS_MS: readonly number[] = [
 
 /** ±20 %, so that deliveries that failed together are not retried together. */
 const JITTER = 0.2;
-/** Of a `Retry-After`. */
+/** The longest wait that a `Retry-After` can request. */
 const MAX_RETRY_AFTER_MS = DAY;
 
 /** Ms to wait after this number of failures, at least `retryAfterMs`; null: that was the last attempt. */

@@ -102,7 +102,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     try {
       startCalls(webhook);
     } catch (error) {
-      log.error({ err: error, webhook }, 'due webhook deliveries could not be read');
+      log.error({ err: error, webhookNumber: webhook }, 'due webhook deliveries could not be read');
     }
   }
 
@@ -220,7 +220,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     log.warn(
       { webhookId, accountId, reason },
       reason === 'gone'
-        ? 'webhook disabled: its endpoint answered 410 Gone'
+        ? 'webhook disabled: its endpoint responded with 410 Gone'
         : 'webhook disabled: all its calls failed for five days',
     );
     const queue = queues.get(number);

@@ -38,7 +38,7 @@ export interface WebhooksDeps {
   onChange?: (webhook: number) => void;
 }
 
-/** Webhooks of accounts. The webhook of another account is refused like one that does not exist. */
+/** Webhooks of accounts. A webhook of another account is refused like one that does not exist. */
 export interface Webhooks extends WebhookDeliveries {
   /** Oldest first. */
   list(accountId: string, options?: { includeInactive?: boolean }): Webhook[];
@@ -61,7 +61,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
 
   function present(row: WebhookRow): WebhookDetail {
     const [key] = secrets.keys(tables, row, clock.now());
-    if (key === undefined) throw new Error(`webhook ${row.webhook_id} has no secret`);
+    if (key === undefined) throw new Error(`Webhook ${row.webhook_id} has no secret`);
     return presentWebhookDetail(row, presentSecret(key));
   }
 

@@ -24,8 +24,8 @@ export interface WebhookTestResult {
 }
 
 /**
- * Calls the endpoint with a signed sample event of this kind (default: the first kind that the webhook takes). Calls
- * disabled webhooks too, so that an account can test before it enables one.
+ * Calls the endpoint with a signed sample event of this kind (default: the first kind to which the webhook
+ * subscribes). Calls disabled webhooks too, so that an account can test a webhook before it enables it.
  */
 export type WebhookTester = (
   accountId: string,

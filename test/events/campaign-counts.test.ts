@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
-import { countQueued } from '../../src/events/campaign-counts.ts';
+import { countCampaignQueued } from '../../src/events/campaign-counts.ts';
 import type { MessageEvent, MessageEventKind } from '../../src/events/event-types.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { exampleEvent } from '../support/events.ts';
@@ -107,9 +107,9 @@ describe('counts of a campaign', () => {
 
   it('include queued messages', async () => {
     const { writer, clock, totals } = start();
-    await writer.run((all) => countQueued(all, CAMPAIGN, 500, clock.now()));
-    await writer.run((all) => countQueued(all, CAMPAIGN, 0, clock.now()));
-    await writer.run((all) => countQueued(all, CAMPAIGN, 7, clock.now()));
+    await writer.run((all) => countCampaignQueued(all, CAMPAIGN, 500, clock.now()));
+    await writer.run((all) => countCampaignQueued(all, CAMPAIGN, 0, clock.now()));
+    await writer.run((all) => countCampaignQueued(all, CAMPAIGN, 7, clock.now()));
     expect(totals()).toEqual({ queued: 507 });
   });
 

@@ -45,7 +45,7 @@ function start() {
 }
 
 describe('an event', () => {
-  it('has a delivery for each webhook of its account that takes its kind', async () => {
+  it('has a delivery for each webhook of its account that subscribes to its kind', async () => {
     const { tables, writer, recorder, clock, due, addWebhook, rows } = start();
     const all = addWebhook('acct_one', '*');
     const sent = addWebhook('acct_one', 'email_sent', 'email_opened');

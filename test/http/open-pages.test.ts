@@ -150,7 +150,7 @@ describe('a readiness probe', () => {
     void start();
     expect(check()).toBeNull();
     clock.now = 12_000;
-    expect(check()).toBe('no answer for 12 s');
+    expect(check()).toBe('no response for 12 s');
   });
 });
 

@@ -51,7 +51,7 @@ describe('the URL of a webhook', () => {
   );
 });
 
-describe('the events that a webhook takes', () => {
+describe('the events to which a webhook subscribes', () => {
   it.each([
     ['*', ['*']],
     ['email_sent', ['email_sent']],

@@ -151,7 +151,7 @@ describe('a failure', () => {
     await env.sendDue();
     const [delivery] = await deliveriesOf(env, webhookId);
     expect(delivery).toMatchObject({ status: 'pending', attempts: 1, responseCode: status });
-    expect(delivery?.error).toContain(`the endpoint answered ${status}`);
+    expect(delivery?.error).toContain(`the endpoint responded with ${status}`);
     const wait = Date.parse(delivery?.nextAttemptAt ?? '') - env.clock.now();
     expect(wait).toBeGreaterThanOrEqual(4 * SECOND);
     expect(wait).toBeLessThanOrEqual(6 * SECOND);
@@ -256,7 +256,7 @@ describe('a failure', () => {
       { status: 'pending', error: 'receiver.test has no address that webhooks may call' },
     ]);
     expect(await deliveriesOf(env, redirected.webhookId)).toMatchObject([
-      { status: 'pending', error: 'the endpoint answered 302: redirects are not followed' },
+      { status: 'pending', error: 'the endpoint responded with 302: redirects are not followed' },
     ]);
     expect(elsewhere.received).toEqual([]);
   });

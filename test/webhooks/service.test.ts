@@ -309,7 +309,7 @@ describe('a replay', () => {
     expect(receivedHours()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('is limited to the kinds that the webhook takes now', async () => {
+  it('is limited to the kinds to which the webhook subscribes now', async () => {
     const { replay, update } = await history();
     await update({ events: ['email_opened'] });
     expect(await replay(0, 10, 'all')).toMatchObject({ replayed: 0 });

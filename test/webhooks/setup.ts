@@ -107,7 +107,7 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
     logged,
     sent,
     sentTogether,
-    /** Creates a webhook that takes all events. */
+    /** Creates a webhook that subscribes to all events. */
     hook: async (url: string, accountId = 'acct_one') =>
       granted(await webhooks.create(accountId, { url, events: '*' })),
     /** Sends all deliveries that are due at this time of the held clock. */

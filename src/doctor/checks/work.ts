@@ -210,7 +210,8 @@ export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFac
     const show = `postrider webhook deliveries ${of}`;
     const where = quoted(url, 100);
     if (!isActive) {
-      const why = offReason === 'gone' ? 'the endpoint answered 410 Gone' : 'its calls failed for too long';
+      const why =
+        offReason === 'gone' ? 'the endpoint responded with 410 Gone' : 'its calls failed for too long';
       return failure(
         webhookId,
         `The daemon deactivated the webhook to ${where}: ${why}. Its events are not sent.`,

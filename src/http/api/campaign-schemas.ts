@@ -64,7 +64,7 @@ export function presentWithProgress(
 export const CAMPAIGN_EXAMPLE: z.output<typeof campaignSchema> = {
   campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
   name: 'Spring sale',
-  description: 'For customers of last year',
+  description: 'For all customers',
   status: 'draft',
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',

@@ -8,7 +8,7 @@ import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaigns/campa
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { CAMPAIGN_EXAMPLE, campaignResult, campaignSchema, presentWithProgress } from './campaign-schemas.ts';
 import { campaignSendingRoutes } from './campaign-sending.ts';
-import { definedFields, line, lines, requestTime } from './fields.ts';
+import { definedFields, lines, requestTime, resourceName } from './fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
 /** `/web-setup/campaigns`: campaigns, sending them to a group, and their analytics. */
@@ -31,7 +31,7 @@ export interface CampaignRouteDeps {
 const COMMON = { tag: 'Campaigns', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ campaignId: z.string() });
 
-const name = line(200);
+const name = resourceName;
 const description = lines(2000).nullable().optional();
 
 function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {

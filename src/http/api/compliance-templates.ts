@@ -6,7 +6,7 @@ import type { ComplianceTemplateRow } from '../../store/compliance-templates.ts'
 import { type ComplianceTemplates, presentComplianceTemplate } from '../../templates/compliance-templates.ts';
 import { successBody } from '../responses.ts';
 import { type ApiResponse, type Call, type Route, type RouteDescription, route } from '../route.ts';
-import { definedFields, line, lines } from './fields.ts';
+import { definedFields, lines, resourceName } from './fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
 /** `/web-setup/compliance-templates`: what the three compliance variables insert into the account's mail. */
@@ -25,21 +25,26 @@ const params = z.object({ templateId: z.string() });
 const CONTENT_DESCRIPTION =
   'May contain `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}` and `{{recipient_email}}`. Must contain the variable of its type where a reader can see or follow it.';
 
-const name = line(200);
-const type = z.enum(COMPLIANCE_KINDS);
-const htmlContent = lines(20_000).min(1).describe(CONTENT_DESCRIPTION);
+const name = resourceName;
+const type = z.enum(COMPLIANCE_KINDS).meta({ id: 'ComplianceType' });
+const htmlContent = lines(20_000).min(1).meta({ id: 'ComplianceHtml', description: CONTENT_DESCRIPTION });
 const domain = z
   .string()
   .max(1000)
   .nullable()
-  .optional()
-  .describe('The From domain it applies to; `null`: all domains without a default.');
+  .meta({
+    id: 'ComplianceDomain',
+    description: 'The From domain to which it applies; `null`: all domains without a default.',
+  })
+  .optional();
 const isDefault = z
   .boolean()
-  .optional()
-  .describe(
-    'Only defaults are used, one for each type and domain. Setting it replaces the previous default.',
-  );
+  .meta({
+    id: 'ComplianceDefault',
+    description:
+      'Only defaults are used, one for each type and domain. Setting it replaces the previous default.',
+  })
+  .optional();
 
 const template = z
   .object({

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { EVENT_KINDS, EVENT_TYPES, type EventKind, isMessageEventKind } from '../../events/event-types.ts';
+import {
+  DOMAIN_EVENT_KINDS,
+  DOMAIN_EVENT_SCHEMA,
+  EVENT_KINDS,
+  EVENT_TYPES,
+  MESSAGE_EVENT_KINDS,
+} from '../../events/event-types.ts';
 import type { FeedEvent } from '../../events/feed.ts';
 
 const identity = z
@@ -27,9 +33,11 @@ const messageFields = identity
   })
   .meta({ id: 'EventMessage' });
 
-/** A variant for each kind, with the fields of the kind alone. */
-function variantsOf(kinds: readonly EventKind[]) {
-  const [first, ...others] = kinds.map((kind) =>
+export const eventKind = z.enum(EVENT_KINDS).meta({ id: 'EventType' });
+
+/** A variant for each kind of message event, with the fields of that kind only. */
+function messageEventVariants() {
+  const [first, ...others] = MESSAGE_EVENT_KINDS.map((kind) =>
     z.object({ event: z.literal(kind), ...EVENT_TYPES[kind].fields.shape }),
   );
   if (first === undefined) throw new Error('there are no event types');
@@ -39,8 +47,8 @@ function variantsOf(kinds: readonly EventKind[]) {
 /** The schema of `presentEvent`. */
 export const eventSchema = z
   .union([
-    z.intersection(messageFields, variantsOf(EVENT_KINDS.filter(isMessageEventKind))),
-    z.intersection(identity, variantsOf(EVENT_KINDS.filter((kind) => !isMessageEventKind(kind)))),
+    z.intersection(messageFields, messageEventVariants()),
+    z.intersection(identity, z.object({ event: z.enum(DOMAIN_EVENT_KINDS), ...DOMAIN_EVENT_SCHEMA.shape })),
   ])
   .meta({ id: 'Event' });
 

@@ -1,17 +1,24 @@
 import { z } from 'zod';
 import { textFault } from '../../mail/text-fault.ts';
 
-/** A name or a subject: one line without control characters, trimmed. `max`: characters. */
-export function line(max: number) {
+/** One line without control characters, trimmed. `max`: characters. */
+export function optionalLine(max: number) {
   return withoutFaults(
     z
       .string()
       .trim()
-      .min(1)
       .max(max)
       .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'must be one line without control characters'),
   );
 }
+
+/** The same, not empty: a name or a subject. */
+export function line(max: number) {
+  return optionalLine(max).min(1);
+}
+
+/** The name of a resource. */
+export const resourceName = line(200).meta({ id: 'Name' });
 
 /** Text of any number of lines, unchanged. `max`: characters; without it the limit of the body applies. */
 export function lines(max?: number) {
@@ -25,6 +32,9 @@ function withoutFaults(schema: z.ZodString) {
     if (fault !== null) context.addIssue({ code: 'custom', message: fault });
   });
 }
+
+/** `data` of a response that has only a message. */
+export const messageResult = z.object({ message: z.string() }).meta({ id: 'MessageResult' });
 
 /** A time in a request, with any offset. */
 export const requestTime = z.iso.datetime({

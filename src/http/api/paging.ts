@@ -25,7 +25,7 @@ function pagingBy(rows: number) {
 
 /** The end of a page in the response. */
 export const pageEndFields = {
-  count: z.int().describe('Number of rows in this page.'),
+  count: z.int().meta({ id: 'PageCount', description: 'Number of rows in this page.' }),
   nextKey: z
     .string()
     .meta({ id: 'NextKey', description: 'Key of the next page; absent on the last one.' })

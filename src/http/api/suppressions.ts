@@ -127,7 +127,7 @@ function deleteRoute(suppressions: SuppressionList): Route {
       200: {
         description: 'The suppressions were deleted.',
         data: z.object({ message: z.string(), removed: z.int().describe('Number of deleted suppressions.') }),
-        example: { message: 'Suppressions of ada@example.net have been deleted: 1.', removed: 1 },
+        example: { message: 'Deleted 1 suppression of ada@example.net.', removed: 1 },
       },
     },
     refusals: ['NOT_FOUND'],
@@ -136,8 +136,9 @@ function deleteRoute(suppressions: SuppressionList): Route {
       if (isRefusal(target)) return target;
       const removed = await suppressions.remove(caller.accountId, target);
       if (isRefusal(removed)) return removed;
-      const message = `Suppressions of ${target.email} have been deleted: ${removed.length}.`;
-      return { status: 200, data: { message, removed: removed.length } };
+      const count = removed.length;
+      const message = `Deleted ${count} suppression${count === 1 ? '' : 's'} of ${target.email}.`;
+      return { status: 200, data: { message, removed: count } };
     },
   });
 }

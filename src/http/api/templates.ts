@@ -9,7 +9,7 @@ import {
 } from '../../templates/templates.ts';
 import { successBody } from '../responses.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../route.ts';
-import { definedFields, line, lines } from './fields.ts';
+import { definedFields, line, lines, resourceName } from './fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
 /** `/web-setup/templates`: stored content that a send refers to by id. */
@@ -24,26 +24,37 @@ const fields = {
   type: z
     .enum(['transactional', 'marketing'])
     .nullable()
-    .optional()
-    .describe('The stream that may use it; sends of the other one are refused. `null`: both.'),
+    .meta({
+      id: 'TemplateStream',
+      description: 'The stream that may use it; sends of the other one are refused. `null`: both.',
+    })
+    .optional(),
   subject: line(998)
     .superRefine((subject, context) => {
       const message = subjectTemplateFault(subject);
       if (message !== null) context.addIssue({ code: 'custom', message });
     })
     .nullable()
-    .optional()
-    .describe('May contain `{{name}}`; `null`: every send sets its own.'),
-  text: lines().nullable().optional().describe('Plain text version; derived from the html if absent.'),
+    .meta({
+      id: 'TemplateSubject',
+      description: 'May contain `{{name}}`; `null`: every send sets its own.',
+    })
+    .optional(),
+  text: lines()
+    .nullable()
+    .meta({ id: 'TemplateText', description: 'Plain text version; derived from the html if absent.' })
+    .optional(),
 };
-const name = line(200);
+const name = resourceName;
 const html = lines()
   .min(1)
   .nullable()
-  .optional()
-  .describe(
-    'May contain `{{name}}`, and must contain the compliance variables to be sent. Absent or `null` with a `text`: the mail is text only.',
-  );
+  .meta({
+    id: 'TemplateHtml',
+    description:
+      'May contain `{{name}}`, and must contain the compliance variables to be sent. Absent or `null` with a `text`: the mail is text only.',
+  })
+  .optional();
 
 /** The body that creates a template. */
 export const templateInput = z.object({ name, ...fields, html }).meta({ id: 'TemplateInput' });

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
-import { EVENT_KINDS } from '../../events/event-types.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
+import { eventKind } from './event-schema.ts';
 import { requestTime } from './fields.ts';
 import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
 import { delivery, testResult, WEBHOOK_EXAMPLES } from './webhook-schemas.ts';
@@ -29,10 +29,7 @@ function testRoute(webhooks: Webhooks): Route {
     params,
     body: z
       .object({
-        event: z
-          .enum(EVENT_KINDS)
-          .optional()
-          .describe('Type of the event. Default: the first one that the webhook receives.'),
+        event: eventKind.optional().describe('Default: the first kind to which the webhook subscribes.'),
       })
       .meta({ id: 'WebhookTestInput' })
       .optional(),
@@ -119,7 +116,7 @@ function replayRoute(webhooks: Webhooks): Route {
     operationId: 'replayWebhook',
     summary: 'Replay the events of a period to a webhook',
     description:
-      'Replays events of the types that the webhook receives now, at most 100,000 per request. If more remain, the response has `nextFrom`: send it as `from` of the next request.',
+      'Replays events of the kinds to which the webhook subscribes now, at most 100,000 per request. If more remain, the response has `nextFrom`: send it as `from` of the next request.',
     params,
     body: z
       .object({

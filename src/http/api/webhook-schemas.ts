@@ -9,21 +9,28 @@ import { line, lines } from './fields.ts';
 const eventFilter = z.enum(['*', ...EVENT_KINDS]).meta({ id: 'WebhookEventFilter' });
 
 export const webhookFields = {
-  url: z
-    .string()
-    .max(2048)
-    .describe(
+  url: z.string().max(2048).meta({
+    id: 'WebhookUrl',
+    description:
       'The receiving endpoint: http or https, without user name and password. Its name is looked up in DNS; only `localhost` refers to the machine of this service.',
-    ),
+  }),
   events: z
     .union([eventFilter, z.array(eventFilter).min(1)])
-    .describe('Types of events that are sent to the webhook; `*`: all.'),
-  name: line(100).optional().describe('For display. Default: the description, else the host of the URL.'),
+    .meta({ id: 'WebhookEvents', description: 'Kinds of events that are sent to the webhook; `*`: all.' }),
+  name: line(100)
+    .meta({
+      id: 'WebhookName',
+      description: 'For display. Default: the description, else the host of the URL.',
+    })
+    .optional(),
   description: lines(500).nullable().optional(),
   isActive: z
     .boolean()
-    .optional()
-    .describe('Default: true. Events are not stored for a disabled webhook (`false`).'),
+    .meta({
+      id: 'WebhookIsActive',
+      description: 'Default: true. Events are not stored for a disabled webhook (`false`).',
+    })
+    .optional(),
 };
 
 const webhookShape = {
@@ -47,7 +54,9 @@ export const webhookDetail = z
     offReason: z
       .enum(['gone', 'failing'])
       .optional()
-      .describe('Why the service disabled it: the endpoint answered 410, or every call failed for 5 days.'),
+      .describe(
+        'Why the service disabled it: the endpoint responded with 410, or every call failed for 5 days.',
+      ),
     failingSince: z.iso.datetime().optional().describe('Time since which every call has failed.'),
     updatedAt: z.int().describe('Epoch milliseconds.'),
   })
@@ -75,7 +84,7 @@ export const delivery = z
 export const testResult = z
   .object({
     webhookId: z.string(),
-    delivered: z.boolean().describe('Whether the endpoint answered 2xx in time.'),
+    delivered: z.boolean().describe('Whether the endpoint responded with 2xx in time.'),
     responseCode: z.int().optional(),
     responseBody: z.string().optional().describe('The first 1 KiB of the response body.'),
     error: z.string().optional(),
@@ -121,7 +130,7 @@ export const WEBHOOK_EXAMPLES = {
     attempts: 2,
     responseCode: 503,
     responseBody: 'Service Unavailable',
-    error: 'the endpoint answered 503',
+    error: 'the endpoint responded with 503',
     lastAttemptAt: '2026-02-01T12:00:06.000Z',
     nextAttemptAt: '2026-02-01T12:05:03.000Z',
     createdAt: EVENT_EXAMPLE.timestamp,

@@ -191,7 +191,7 @@ async function* uploaded(
   } finally {
     uploading.delete(socket);
     const ended = chunks.return?.();
-    // Of a stalled upload it would wait for the chunk that has not arrived.
+    // For a stalled upload, `return` waits for the chunk that has not arrived.
     if (!isStalled) await ended;
   }
 }
@@ -254,7 +254,7 @@ function tooSlow(): Refusal {
   return refuse('REQUEST_TIMEOUT', 'The body arrived too slowly: none of it was accepted');
 }
 
-/** Returns the media type of the body; refuses one that is not among `types`, not in UTF-8, or has a content coding. */
+/** Returns the media type of the body; refuses a type that is not in `types`, other charsets than UTF-8, and content codings. */
 function mediaType(req: IncomingMessage, types: readonly string[]): string | Refusal {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';');
   if (!types.includes(type.trim())) {

@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../../core/refusal.ts';
 import { eventLoopTurns, inSlices, type Work } from '../../core/slices.ts';
 import type { Range } from './json-scan.ts';
 
-/** JSON bodies as values: a whole body, or a body whose list is parsed one element at a time. */
+/** Parses JSON bodies: as a whole, or without the elements of a list, which are parsed one at a time. */
 
 /** `value` is undefined when the body is empty. */
 export interface JsonBody {
@@ -120,7 +120,7 @@ function parse(bytes: Buffer, place: string): JsonBody | Refusal {
 
 function positionIn(error: unknown): string {
   const position = error instanceof Error ? /at position (\d+)/.exec(error.message)?.[1] : undefined;
-  return position === undefined ? '' : `, character ${position}`;
+  return position === undefined ? '' : ` at character ${position}`;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -12,13 +12,15 @@ export interface Components {
   examples: Record<string, { value: object }>;
 }
 
-/** Errors of every operation that requires a key, in addition to `COMMON_ERRORS`. */
-export const KEYED_ERRORS: RefusalCode[] = ['KEY_NOT_ALLOWED', 'ACCOUNT_DISABLED', 'INSUFFICIENT_SCOPE'];
-export const BODY_ERRORS: RefusalCode[] = ['INVALID_JSON', 'VALIDATION_ERROR'];
-/** Errors that come before an operation or end any: their response is described once, as `default`. */
+/** Errors of the key. Operations without another 4XX response list them, because linters require one. */
+const FORBIDDEN_ERRORS: RefusalCode[] = ['KEY_NOT_ALLOWED', 'ACCOUNT_DISABLED', 'INSUFFICIENT_SCOPE'];
+/** Errors that come before an operation or end any: the response `default` describes them once. */
 export const COMMON_ERRORS = {
   keyed: [
     'UNAUTHENTICATED',
+    ...FORBIDDEN_ERRORS,
+    'INVALID_JSON',
+    'VALIDATION_ERROR',
     'REQUEST_TIMEOUT',
     'PAYLOAD_TOO_LARGE',
     'UNSUPPORTED_MEDIA_TYPE',
@@ -30,11 +32,7 @@ export const COMMON_ERRORS = {
   open: ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'],
 } satisfies Record<string, RefusalCode[]>;
 
-/** Names of error responses that many operations share; others are named after their codes or an operation. */
-const SHARED_RESPONSES: Record<string, RefusalCode[]> = {
-  InvalidBody: ['INVALID_JSON', 'VALIDATION_ERROR'],
-  Forbidden: ['KEY_NOT_ALLOWED', 'ACCOUNT_DISABLED', 'INSUFFICIENT_SCOPE'],
-};
+/** A response with at most this number of codes is named after them, and its description has their descriptions. */
 const MAX_CODES_IN_NAME = 2;
 
 /** One response for each status, with an example of each code, and `default` for `COMMON_ERRORS`. */
@@ -46,10 +44,12 @@ export function errorResponses(
 ): Record<string, OpenApiReference> {
   const common: readonly RefusalCode[] = COMMON_ERRORS[kind];
   const byStatus = new Map<number, RefusalCode[]>();
-  const statuses = new Set(codes.map((code) => REFUSALS[code]));
+  const listsForbidden = kind === 'keyed' && !codes.some((code) => REFUSALS[code] < 500);
+  const listed = listsForbidden ? [...codes, ...FORBIDDEN_ERRORS] : codes;
+  const statuses = new Set(listed.map((code) => REFUSALS[code]));
   const ofListedStatus = common.filter((code) => statuses.has(REFUSALS[code]));
   for (const code of common) components.examples[code] = { value: errorExample(code) };
-  for (const code of new Set([...codes, ...ofListedStatus])) {
+  for (const code of new Set([...listed, ...ofListedStatus])) {
     components.examples[code] = { value: errorExample(code) };
     const status = REFUSALS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
@@ -96,7 +96,7 @@ function errorResponse(
   const response = {
     description:
       codes.length > MAX_CODES_IN_NAME
-        ? codes.map((code) => `\`${code}\``).join(', ')
+        ? 'One of the codes in the examples.'
         : codes.map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`).join('\n'),
     content: {
       'application/json': {
@@ -106,7 +106,7 @@ function errorResponse(
     },
   };
   const shared =
-    Object.keys(SHARED_RESPONSES).find((key) => SHARED_RESPONSES[key]?.join() === codes.join()) ??
+    (codes.join() === FORBIDDEN_ERRORS.join() ? 'Forbidden' : null) ??
     Object.keys(responses).find((key) => isDeepStrictEqual(responses[key], response)) ??
     (codes.length > MAX_CODES_IN_NAME
       ? name
@@ -122,7 +122,7 @@ function errorExample(code: RefusalCode) {
     error: { code, message },
     message,
     reasonCode: code,
-    requestId: '018f3c1e-7d1a-7c5e-9a55-3a1d5c0f2b11',
+    requestId: 'order-10042',
   };
 }
 

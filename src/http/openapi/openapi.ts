@@ -1,18 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
+import type { RefusalCode } from '../../core/refusal.ts';
 import type { Work } from '../../core/slices.ts';
 import type { JsonSchema } from '../json-schema.ts';
 import { JSON_TYPE } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import {
-  BODY_ERRORS,
-  type Components,
-  errorResponses,
-  KEYED_ERRORS,
-  pascalCase,
-  shareResponses,
-} from './components.ts';
+import { type Components, errorResponses, pascalCase, shareResponses } from './components.ts';
 import { TAG_DESCRIPTIONS } from './descriptions.ts';
 import type {
   OpenApiContent,
@@ -22,7 +16,7 @@ import type {
   OpenApiReference,
   OpenApiResponse,
 } from './document.ts';
-import { createSchemaRegistry, referenceTo, type SchemaRegistry, WARNINGS_SCHEMA } from './schemas.ts';
+import { createSchemaRegistry, referenceTo, type SchemaRegistry } from './schemas.ts';
 
 const DESCRIPTION = `Requests are authenticated with the headers \`X-Api-Key\` and \`X-Id\`. A successful response is \`{ "success": true, "data": … }\`; an error response has a code, a message and the request id. Unknown fields of a request body are ignored and named in \`data.warnings\`, and so are read-only fields whose value differs from that of the resource. Every response has the header \`X-Request-Id\`.`;
 
@@ -102,11 +96,8 @@ export function openApiRoute(document: () => Promise<OpenApiDocument>): OpenRout
 
 function keyedOperation(route: Route, components: Components): OpenApiOperation {
   const { registry } = components;
-  const codes = [...route.refusals, ...KEYED_ERRORS];
-  if (route.narrowBy !== undefined) codes.push('QUERY_TOO_BROAD');
-  if (route.body !== undefined) codes.push(...BODY_ERRORS);
-  if (route.upload !== undefined) codes.push('VALIDATION_ERROR');
-  if (route.params !== undefined || route.query !== undefined) codes.push('VALIDATION_ERROR');
+  const codes: RefusalCode[] =
+    route.narrowBy === undefined ? route.refusals : [...route.refusals, 'QUERY_TOO_BROAD'];
   return {
     operationId: route.operationId,
     tags: [route.tag],
@@ -116,7 +107,9 @@ function keyedOperation(route: Route, components: Components): OpenApiOperation 
     parameters: [
       ...parametersOf(route.params, 'path', components),
       ...parametersOf(route.query, 'query', components),
-      ...Object.entries(route.headers ?? {}).map(([name, description]) => headerParameter(name, description)),
+      ...Object.entries(route.headers ?? {}).map(([name, description]) =>
+        headerParameter(name, description, components),
+      ),
     ],
     ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body, route.example, registry) }),
     ...(route.upload === undefined ? {} : { requestBody: uploadOf(route.upload) }),
@@ -207,12 +200,15 @@ function dataSchema(route: Route, data: z.ZodType, { schemaOf, add }: SchemaRegi
   const hasWarnings = route.body !== undefined || route.upload !== undefined;
   if (typeof schema['$ref'] === 'string')
     return hasWarnings ? { allOf: [schema, referenceTo('Warnings')] } : schema;
-  const properties = schema['properties'];
-  const named =
-    hasWarnings && typeof properties === 'object'
-      ? { ...schema, properties: { ...properties, warnings: WARNINGS_SCHEMA } }
-      : schema;
-  return add(resultName(route), named);
+  return add(resultName(route), hasWarnings ? withWarnings(schema) : schema);
+}
+
+function withWarnings(schema: JsonSchema): JsonSchema {
+  const { allOf, properties } = schema;
+  if (Array.isArray(allOf)) return { ...schema, allOf: [...allOf, referenceTo('Warnings')] };
+  return typeof properties === 'object'
+    ? { ...schema, properties: { ...properties, warnings: referenceTo('WarningList') } }
+    : schema;
 }
 
 function resultName({ operationId }: Route): string {
@@ -273,18 +269,32 @@ function parametersOf(
       ...(typeof description === 'string' ? { description } : {}),
       schema: rest,
     };
-    return { $ref: `#/components/parameters/${shareParameter(parameter, parameters)}` };
+    return parameterReference(parameter, parameters);
   });
 }
 
-/** The name of an equal component. Parameters with the same name and other schemas are numbered: `limit`, `limit2`. */
-function shareParameter(parameter: OpenApiParameter, parameters: Components['parameters']): string {
+/**
+ * A reference to the component that equals the parameter. Parameters with the same name and different schemas are
+ * numbered: `limit`, `limit2`.
+ */
+function parameterReference(
+  parameter: OpenApiParameter,
+  parameters: Components['parameters'],
+): OpenApiReference {
   for (let number = 1; ; number++) {
     const key = number === 1 ? parameter.name : `${parameter.name}${number}`;
-    if (isDeepStrictEqual((parameters[key] ??= parameter), parameter)) return key;
+    if (isDeepStrictEqual((parameters[key] ??= parameter), parameter))
+      return { $ref: `#/components/parameters/${key}` };
   }
 }
 
-function headerParameter(name: string, description: string): OpenApiParameter {
-  return { name, in: 'header', required: false, description, schema: { type: 'string' } };
+function headerParameter(name: string, description: string, { parameters }: Components): OpenApiReference {
+  const parameter: OpenApiParameter = {
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: { type: 'string' },
+  };
+  return parameterReference(parameter, parameters);
 }

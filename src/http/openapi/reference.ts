@@ -95,7 +95,7 @@ function operationOf(
         place,
         required,
         type: typeOf(schema, schemas),
-        description: withDefault(description, schema),
+        description: withDefault(description ?? resolve(schema, schemas)['description'], schema),
       }),
     ),
     body: body === undefined ? [] : fieldsOf(body.schema, '', schemas, 0),
@@ -185,7 +185,7 @@ function typeOf(schema: JsonSchema, schemas: Schemas): string {
     return `array${element}${bounds(undefined, maxItems, 'entries')}`;
   }
   if (Array.isArray(type)) return type.map((one) => typeOf({ ...resolved, type: one }, schemas)).join(' or ');
-  const name = typeof type === 'string' ? type : 'any';
+  const name = typeof type === 'string' ? type : 'allOf' in resolved ? 'object' : 'any';
   const suffix = typeof format === 'string' ? ` (${format})` : '';
   return `${name}${suffix}${bounds(minLength, maxLength, 'characters')}${bounds(minimum, maximum, '')}${bounds(undefined, maxProperties, 'entries')}`;
 }

@@ -49,13 +49,6 @@ function inDocument(schema: JsonSchema): JsonSchema {
   return copy;
 }
 
-/** Warnings of a successful response, with what was ignored of the request. */
-export const WARNINGS_SCHEMA: JsonSchema = {
-  type: 'array',
-  items: { type: 'string' },
-  description: 'What was ignored in the request; absent when nothing was.',
-};
-
 const CODE: JsonSchema = { $ref: '#/components/schemas/ErrorCode' };
 
 /** The error envelope of `responses.ts`, and warnings. */
@@ -98,5 +91,10 @@ const COMMON_SCHEMAS: Record<string, JsonSchema> = {
       },
     },
   },
-  Warnings: { type: 'object', properties: { warnings: WARNINGS_SCHEMA } },
+  WarningList: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'What was ignored in the request; absent when nothing was.',
+  },
+  Warnings: { type: 'object', properties: { warnings: referenceTo('WarningList') } },
 };

@@ -41,7 +41,7 @@ export function tooOftenPage(retryAfterSeconds: number): PublicResponse {
   const page = pageResponse(
     429,
     'Please try again later',
-    html`<p>This was changed many times within an hour. This request changed nothing.</p>`,
+    html`<p>The subscription was changed many times within an hour. This request changed nothing.</p>`,
   );
   return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }

@@ -79,7 +79,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { name, token } = targetOf(req.url ?? '');
     const response = await responseTo(req, name, token).catch((error: unknown) => {
-      logError(storageFailure(error)?.kind ?? null, { err: error, place: name }, 'public page failed');
+      logError(storageFailure(error)?.kind ?? null, { err: error, route: name }, 'public page failed');
       return faultPage();
     });
     // The client has disconnected.

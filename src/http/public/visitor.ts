@@ -14,7 +14,7 @@ export interface Visitor {
   isProxy: boolean;
 }
 
-/** Fetch images when or before a person opens a mail, and hide the person's address and program. */
+/** Programs that fetch images when or before a person opens a mail, and hide the address and program of the person. */
 const PRIVACY_PROXIES = [
   /GoogleImageProxy/i,
   /YahooMailProxy/i,

@@ -396,7 +396,7 @@ describe('pages', () => {
     expect(names).toHaveLength(3);
   });
 
-  it('of subscription groups have 60 rows by default', async () => {
+  it('of 60 subscription groups are one page by default', async () => {
     const { api } = await start();
     for (let n = 0; n < 59; n++) await api.post(GROUPS, { name: `G${n}` });
     expect((await api.get<{ count: number }>(GROUPS)).data.count).toBe(60);

@@ -325,6 +325,9 @@ describe('domain groups', () => {
   it.each<[string, string, object | undefined, number, string]>([
     ['POST', '', {}, 400, 'VALIDATION_ERROR'],
     ['POST', '', { name: '  ' }, 400, 'VALIDATION_ERROR'],
+    ['POST', '', { name: 'a\u001b[31m' }, 400, 'VALIDATION_ERROR'],
+    ['POST', '', { name: 'a', icon: 'b\nc' }, 400, 'VALIDATION_ERROR'],
+    ['POST', '', { name: 'a', description: '\ud800' }, 400, 'VALIDATION_ERROR'],
     ['GET', '/dgroup_acct_two', undefined, 404, 'GROUP_NOT_FOUND'],
     ['PUT', '/dgroup_acct_two', { name: 'x' }, 404, 'GROUP_NOT_FOUND'],
     ['DELETE', '/dgroup_acct_two', undefined, 404, 'GROUP_NOT_FOUND'],

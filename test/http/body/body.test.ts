@@ -53,7 +53,7 @@ describe('what counts as JSON', () => {
 
   it('reports the position of the error, without a quote of the body', async () => {
     const { body } = await post('{"to": "secret"; }');
-    expect(body['message']).toBe('The body is not valid JSON, character 15');
+    expect(body['message']).toBe('The body is not valid JSON at character 15');
   });
 
   it.each([

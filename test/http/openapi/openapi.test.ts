@@ -139,14 +139,15 @@ describe('the OpenAPI document', () => {
         for (const [code, value] of Object.entries(
           content === undefined ? {} : examplesOf(document, content),
         )) {
-          const expected = status === 'default' ? [401, 408, 413, 415, 421, 429, 500, 503] : [Number(status)];
+          const expected =
+            status === 'default' ? [400, 401, 403, 408, 413, 415, 421, 429, 500, 503] : [Number(status)];
           expect(expected, `${operationId} ${code}`).toContain(REFUSALS[code as keyof typeof REFUSALS]);
           expect(value).toMatchObject({ success: false, reasonCode: code, error: { code } });
         }
       }
     }
     const send = document.paths['/transactional/send']?.['post'];
-    expect(Object.keys(send?.responses ?? {})).toEqual(['200', '400', '403', 'default']);
+    expect(Object.keys(send?.responses ?? {})).toEqual(['200', '403', 'default']);
     const forbidden = resolveResponse(document, send?.responses['403'] ?? { description: '' });
     expect(Object.keys(forbidden.content?.['application/json']?.examples ?? {})).toEqual([
       'RECIPIENT_SUPPRESSED',

@@ -35,13 +35,20 @@ function parsedString<Value>(reader: (text: string) => Parsed<Value>, maxLength:
     });
 }
 
-export const email = parsedString(readEmail, 320).describe('An address without a display name.');
-export const phone = parsedString(readPhone, 50).describe('An international number; stored as E.164.');
+export const email = parsedString(readEmail, 320).meta({
+  id: 'ContactEmail',
+  description: 'An address without a display name.',
+});
+export const phone = parsedString(readPhone, 50).meta({
+  id: 'ContactPhone',
+  description: 'An international number; stored as E.164.',
+});
 const name = parsedString(readName, 200);
 export const consentMethod = z.enum(CONSENT_METHODS).meta({ id: 'ConsentMethod' });
-export const consentDetails = parsedString(readDetails, 2000).describe(
-  'A note that is recorded with the consent.',
-);
+export const consentDetails = parsedString(readDetails, 2000).meta({
+  id: 'ConsentDetails',
+  description: 'A note that is recorded with the consent.',
+});
 
 const customFields = z
   .unknown()
@@ -60,9 +67,11 @@ export const identifier = z
   .string()
   .transform((text) => text.toLowerCase())
   .refine((text) => IDENTIFIER.test(text), 'must be email_<md5> or phone_<md5>')
-  .describe(
-    '`email_` and the MD5 of the trimmed, lower-cased address, or `phone_` and the MD5 of the E.164 number.',
-  );
+  .meta({
+    id: 'ContactIdentifier',
+    description:
+      '`email_` and the MD5 of the trimmed, lower-cased address, or `phone_` and the MD5 of the E.164 number.',
+  });
 
 export const globalStatus = z.enum(GLOBAL_STATUSES).meta({ id: 'GlobalStatus' });
 
@@ -90,8 +99,11 @@ const evidence = {
   source: parsedString(readSource, MAX_SOURCE)
     .nullable()
     .transform((value) => value ?? undefined)
-    .optional()
-    .describe('Origin of the contact, such as `checkout`. Default: `api`.'),
+    .meta({
+      id: 'ContactSourceInput',
+      description: 'Origin of the contact, such as `checkout`. Default: `api`.',
+    })
+    .optional(),
 };
 
 export const profileFields = {
@@ -115,17 +127,21 @@ function emptyAsNull<Value>(schema: z.ZodType<Value, string>) {
   return z.union([z.literal('').transform(() => null), schema]).nullable();
 }
 
+const memberName = emptyAsNull(name).meta({ id: 'ContactName', description: 'Name of the contact.' });
+
 /** Fields of a request that writes a subscription. */
 export const membershipFields = {
   consentMethod: consentMethod.optional(),
   consentDetails: emptyAsNull(consentDetails).optional(),
   ...evidence,
-  firstName: emptyAsNull(name).optional().describe('Of the contact.'),
-  lastName: emptyAsNull(name).optional().describe('Of the contact.'),
-  customFields: customFields.optional().describe('Of the contact; merged by field, `null` removes one.'),
+  firstName: memberName.optional(),
+  lastName: memberName.optional(),
+  customFields: customFields
+    .optional()
+    .describe('Custom fields of the contact; merged by field, `null` removes one.'),
 };
 
-export const memberPhone = emptyAsNull(phone).optional().describe('Of the contact.');
+export const memberPhone = emptyAsNull(phone).optional().describe('Phone number of the contact.');
 
 interface ConsentBody {
   consentMethod?: ConsentMethod | null | undefined;
@@ -164,7 +180,9 @@ export function callerOf({ caller, address, headers }: Call<unknown, unknown, un
   };
 }
 
-export const source = z.string().describe('`api`, `import`, or the value that the caller set.');
+export const source = z
+  .string()
+  .meta({ id: 'ContactSource', description: '`api`, `import`, or the value that the caller set.' });
 export const anyFields = z.record(z.string(), z.unknown());
 const time = z.iso.datetime();
 
@@ -223,7 +241,7 @@ const memberFields = {
 };
 
 /** An entry of a list: merged with the profile of the contact. */
-export const member = subscriber.extend(memberFields).meta({ id: 'GroupMember' });
+export const member = z.intersection(subscriber, z.object(memberFields)).meta({ id: 'GroupMember' });
 
 /** Merged with the profile of the contact, without its user id. */
 export const subscription = z.object({ ...subscriberFields, ...memberFields }).meta({ id: 'Subscription' });
@@ -238,7 +256,7 @@ const SUBSCRIBER = {
   joinedAt: TIME,
   source: 'api',
   consentMethod: 'double_opt_in',
-  consentDetails: 'Form of 1 May, confirmed by mail',
+  consentDetails: 'Form of 1 May',
 } as const;
 const PROFILE = {
   firstName: 'Ada',

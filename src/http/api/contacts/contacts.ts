@@ -5,6 +5,7 @@ import { presentConsent, presentContact, presentMembership } from '../../../audi
 import { isRefusal } from '../../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../store/contacts/consent.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
+import { messageResult } from '../fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
   CONTACT_EXAMPLES,
@@ -205,7 +206,7 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       responses: {
         200: {
           description: 'The contact was erased.',
-          data: z.object({ message: z.string() }),
+          data: messageResult,
           example: { message: 'The contact has been erased.' },
         },
       },

@@ -4,7 +4,7 @@ import { presentGroup } from '../../../audience/present.ts';
 import { isRefusal } from '../../../core/refusal.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
-import { definedFields, line, lines } from '../fields.ts';
+import { definedFields, line, lines, messageResult, resourceName } from '../fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
 import { CONTACT_EXAMPLES } from './contact-schemas.ts';
 
@@ -87,7 +87,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       responses: {
         200: {
           description: 'The group was deleted. Its contacts remain.',
-          data: z.object({ message: z.string() }),
+          data: messageResult,
           example: { message: 'The subscription group has been deleted.' },
         },
       },
@@ -134,9 +134,12 @@ const templateId = z
   .string()
   .max(100)
   .nullable()
-  .optional()
-  .describe('Compliance template for mail to this group; overrides the defaults of domain and account.');
-const name = line(200);
+  .meta({
+    id: 'GroupTemplateId',
+    description: 'Compliance template for mail to this group; overrides the defaults of domain and account.',
+  })
+  .optional();
+const name = resourceName;
 const fields = {
   description: lines(1000).nullable().optional(),
   isActive: z.boolean().optional().describe('An inactive group receives no mail.'),

@@ -6,6 +6,7 @@ import { iso } from '../../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import type { Member } from '../../../store/contacts/subscriptions.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
+import { messageResult } from '../fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
   CONTACT_EXAMPLES,
@@ -149,7 +150,7 @@ function memberRoutes(subscriptions: Subscriptions): Route[] {
       responses: {
         200: {
           description: 'The membership was removed. The contact remains, and so does an opt-out.',
-          data: z.object({ message: z.string() }),
+          data: messageResult,
           example: { message: 'The subscription has been removed.' },
         },
       },

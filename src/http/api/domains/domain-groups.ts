@@ -3,7 +3,7 @@ import { isRefusal, refuse } from '../../../core/refusal.ts';
 import { type DomainGroup, presentDomainGroup } from '../../../domains/present.ts';
 import type { Domains } from '../../../domains/service.ts';
 import { type Route, route } from '../../route.ts';
-import { definedFields } from '../fields.ts';
+import { definedFields, line, lines, optionalLine } from '../fields.ts';
 import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 
 /** `/web-setup/domain-groups`: groups that organize the domains of an account. */
@@ -136,11 +136,17 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
 }
 
 const params = z.object({ groupId: z.string() });
-const name = z.string().trim().min(1).max(100);
+const name = line(100);
 const fields = {
-  description: z.string().trim().max(500).nullable().optional(),
-  color: z.string().trim().max(50).nullable().optional().describe('For display, such as `#2563eb`.'),
-  icon: z.string().trim().max(50).nullable().optional().describe('For display, such as an emoji.'),
+  description: lines(500).trim().nullable().optional(),
+  color: optionalLine(50)
+    .nullable()
+    .meta({ id: 'DomainGroupColor', description: 'For display, such as `#2563eb`.' })
+    .optional(),
+  icon: optionalLine(50)
+    .nullable()
+    .meta({ id: 'DomainGroupIcon', description: 'For display, such as an emoji.' })
+    .optional(),
 };
 
 const group = z

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { mapFlags, REPORTED_CHECKS } from '../../../domains/verification/checks.ts';
+import { DOMAIN_STATUS as status } from '../../../events/event-types.ts';
 
 /** Domains and DNS records in responses, and examples for the documentation. */
 const flags = mapFlags('primary', () => z.boolean());
 const altFlags = mapFlags('secondary', () => z.boolean());
-const status = z.enum(['PENDING', 'SUCCESS', 'TEMPORARY_FAILURE', 'FAILED']).meta({ id: 'DomainStatus' });
 const altStatus = z.enum(['PENDING', 'ACTIVE']);
 const altDomainId = z.string().describe('Id of the domain on the secondary lane.');
 const names = { domain: z.string(), domainId: z.string() };
@@ -22,8 +22,10 @@ export const dnsRecord = z
   })
   .meta({ id: 'DnsRecord' });
 const recordSets = {
-  dnsRecords: z.array(dnsRecord).describe('The records to publish.'),
-  recommendedDnsRecords: z.array(dnsRecord).describe('Recommended, not required for SUCCESS.'),
+  dnsRecords: z.array(dnsRecord).meta({ id: 'DnsRecords', description: 'The records to publish.' }),
+  recommendedDnsRecords: z
+    .array(dnsRecord)
+    .meta({ id: 'RecommendedDnsRecords', description: 'Recommended, not required for SUCCESS.' }),
 };
 
 export const domainSchema = z
@@ -71,7 +73,7 @@ const check = z
     passed: z.boolean(),
     result: z
       .enum(['ok', 'missing', 'wrong', 'unknown'])
-      .describe('`unknown`: the DNS server did not answer; `passed` is the last known result.'),
+      .describe('`unknown`: the DNS server did not respond; `passed` is the last known result.'),
     expected: z.string().describe('The record that passes, merged with the published one.'),
     found: z.string().nullable().describe('The published records, one per line.'),
     hint: z.string().describe('What to change; empty if nothing.'),

@@ -142,7 +142,7 @@ function memberRoutes(domains: Domains): Route[] {
       responses: {
         200: {
           description: 'The updated domain.',
-          data: domainSchema.extend({ message: z.string() }),
+          data: z.intersection(domainSchema, z.object({ message: z.string() })),
           example: { message: 'Publish the CNAME eu-t-link.example.com.', ...DOMAIN_EXAMPLES.domain },
         },
       },

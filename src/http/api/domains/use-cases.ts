@@ -34,7 +34,7 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
         const page = pageOfAll('use-cases', useCases, query, ({ id }) => id);
         if (isRefusal(page)) return page;
         const { count: _, ...end } = page.end;
-        const message = `${useCases.length} use cases, ${ready} with a domain that may send.`;
+        const message = `${useCases.length} use cases, ${ready} with a verified domain.`;
         return { status: 200, data: { useCases: page.rows, message, ...end } };
       },
     }),
@@ -66,5 +66,6 @@ const EXAMPLE = {
       canSendEmail: true,
     },
   ],
-  message: '1 use cases, 1 with a domain that may send.',
+  message: '2 use cases, 1 with a verified domain.',
+  nextKey: 'dXNlLWNhc2VzOnR4LWxvY2Fs',
 };

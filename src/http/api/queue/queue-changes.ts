@@ -38,7 +38,10 @@ export function queueChangeRoutes({ bulk, clock, log }: QueueChangeDeps): Route[
     const end = clock.now() + MAX_REQUEST_MS;
     const result = await apply(filter, { after, isOver: () => clock.now() >= end });
     if (isRefusal(result)) return result;
-    log.warn({ action, filter, ...result, by: call.caller.keyId }, 'queued messages changed by the operator');
+    log.warn(
+      { action, filter, ...result, keyId: call.caller.keyId },
+      'queued messages changed by the operator',
+    );
     return { status: 200, data: { matched, ...result } };
   }
 

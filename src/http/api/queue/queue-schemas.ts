@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { MESSAGE_STATUSES } from '../../../store/messages/message-rows.ts';
 import { CONTROL_ACTIONS, CONTROL_SCOPES } from '../../../store/messages/queue-controls.ts';
+import { messageStatus } from '../sending/send-schemas.ts';
 
 /** Schemas of the operations on the queue. */
 
-export const scopeSchema = z
-  .enum(CONTROL_SCOPES)
-  .describe('What the target is: a recipient domain, a site, an account id or an egress pool.');
+export const scopeSchema = z.enum(CONTROL_SCOPES).meta({
+  id: 'QueueScope',
+  description: 'The kind of the target: a recipient domain, a site, an account id or an egress pool.',
+});
 
 export const controlSchema = z
   .object({
@@ -160,7 +161,7 @@ export const messageExplanationSchema = z
     recipient: z.string(),
     destination: z.string(),
     stream: z.enum(['transactional', 'marketing']),
-    status: z.enum(MESSAGE_STATUSES),
+    status: messageStatus,
     lane: lane.describe('Of the next attempt.'),
     attempts: z.int(),
     acceptedAt: z.iso.datetime(),
@@ -207,14 +208,16 @@ export const filterSchema = z
   })
   .describe('At least one field.');
 
-export const bulkSchema = z.object({
-  matched: z.int().describe('Matching messages that were not being sent when the operation began.'),
-  changed: z.int(),
-  skipped: z.int().describe('Sent or changed meanwhile.'),
-  next: z
-    .int()
-    .nullable()
-    .describe(
-      'Not all messages are done: repeat the request with this number in `after`. Null: all are done.',
-    ),
-});
+export const bulkSchema = z
+  .object({
+    matched: z.int().describe('Matching messages that were not being sent when the operation began.'),
+    changed: z.int(),
+    skipped: z.int().describe('Sent or changed meanwhile.'),
+    next: z
+      .int()
+      .nullable()
+      .describe(
+        'Not all messages are done: repeat the request with this number in `after`. Null: all are done.',
+      ),
+  })
+  .meta({ id: 'QueueChangeResult' });

@@ -63,7 +63,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
 const CANCELLED = 'The message has been cancelled.';
 const DUE = 'The message is due now and is tried immediately.';
 
-const updated = messageSchema.extend({ message: z.string() });
+const updated = z.intersection(messageSchema, z.object({ message: z.string() }));
 
 function response(message: string, row: ListedMessage | Refusal): ApiResponse | Refusal {
   return isRefusal(row) ? row : { status: 200, data: { message, ...presentMessage(row) } };

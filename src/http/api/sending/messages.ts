@@ -1,16 +1,15 @@
 import { z } from 'zod';
 import { isRefusal, refuse } from '../../../core/refusal.ts';
-import { EVENT_KINDS } from '../../../events/event-types.ts';
 import { presentEvent } from '../../../events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
 import { recipientIdentifier } from '../../../mail/identifier.ts';
-import { MESSAGE_STATUSES } from '../../../store/messages/messages.ts';
 import { HOLD_REASONS } from '../../../store/messages/queue.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
 import { type Route, route } from '../../route.ts';
-import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from '../event-schema.ts';
+import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventKind, eventSchema } from '../event-schema.ts';
 import { requestTime } from '../fields.ts';
 import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from '../paging.ts';
+import { messageStatus as status } from './send-schemas.ts';
 
 /** `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
 const filters = {
@@ -22,8 +21,6 @@ const filters = {
   to: requestTime.optional().describe('End, exclusive.'),
   ...paging,
 };
-
-const status = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
 
 const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'Why the message is held.' });
 
@@ -52,6 +49,10 @@ export const messageSchema = z
 const timelineEntry = z
   .looseObject({ type: z.enum(['event', 'attempt']), timestamp: z.string() })
   .meta({ id: 'TimelineEntry' });
+
+const messageDetail = z
+  .intersection(messageSchema, z.object({ timeline: z.array(timelineEntry) }))
+  .meta({ id: 'MessageDetail' });
 
 export interface MessageRouteDeps {
   reader: Reader;
@@ -113,7 +114,7 @@ function getMessage({ reader }: MessageRouteDeps): Route {
     responses: {
       200: {
         description: 'The message.',
-        data: messageSchema.extend({ timeline: z.array(timelineEntry) }).meta({ id: 'MessageDetail' }),
+        data: messageDetail,
         example: { ...MESSAGE_EXAMPLE, timeline: [{ type: 'event', ...EVENT_EXAMPLE }] },
       },
     },
@@ -143,7 +144,7 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     query: z.object({
       ...filters,
       status: status.optional().describe('Events of messages whose current status is this one.'),
-      event: z.enum(EVENT_KINDS).meta({ id: 'EventType' }).optional(),
+      event: eventKind.optional(),
       messageId: z.string().max(100).optional(),
     }),
     responses: {

@@ -148,7 +148,7 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
         description: 'The result of each message.',
         data: batchResult,
         example: {
-          message: '1 of 1 accepted',
+          message: '1 of 1 messages accepted',
           accepted: 1,
           refused: 0,
           results: [{ success: true, data: stream.result }],
@@ -201,7 +201,7 @@ function batchResponseBody(results: readonly ItemResult[], warnings: readonly st
   const accepted = results.filter((result) => result.accepted).length;
   const head = successBody(
     {
-      message: `${accepted} of ${results.length} accepted`,
+      message: `${accepted} of ${results.length} messages accepted`,
       accepted,
       refused: results.length - accepted,
       results: [],

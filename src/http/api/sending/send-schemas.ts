@@ -3,9 +3,12 @@ import { MAX_ATTACHMENTS } from '../../../sending/attachments.ts';
 import { CALENDAR_METHODS } from '../../../sending/calendar.ts';
 import { MAX_HEADERS } from '../../../sending/headers.ts';
 import { MAX_RECIPIENTS } from '../../../sending/request.ts';
+import { MESSAGE_STATUSES } from '../../../store/messages/message-rows.ts';
 import { atMost } from '../../validation/entry-counts.ts';
 
 /** Requests and responses of the send operations, with the documentation of each field. */
+export const messageStatus = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
+
 const oneOrMany = z
   .union(
     [z.string(), atMost(z.array(z.string()), MAX_RECIPIENTS)],
@@ -36,7 +39,10 @@ const calendar = z
 
 /** The fields of both streams. */
 export const commonSendFields = {
-  from: z.string().describe('Sender, plain or with display name. Its domain must be verified.'),
+  from: z.string().meta({
+    id: 'Sender',
+    description: 'Sender, plain or with display name. Its domain must be verified.',
+  }),
   subject: z.string().min(1).optional().describe('Required unless the template has one.'),
   html: z
     .string()
@@ -149,9 +155,7 @@ const recipients = <Status extends string>(status: Status) =>
 
 const delivery = z
   .object({
-    status: z
-      .enum(['queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed'])
-      .describe('`queued` or `sending`: no outcome within the requested time.'),
+    status: messageStatus.describe('`queued` or `sending`: no outcome within the requested time.'),
     smtpReply: z.string().optional(),
   })
   .meta({ id: 'DeliveryOutcome' });
