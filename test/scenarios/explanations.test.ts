@@ -18,7 +18,7 @@ const FACTS: MessageFacts = {
   path: { pool: 'default', lane: 'primary', via: null },
   route: { kind: 'hosts', hosts: [], route: null, ttl: 60 },
   site: null,
-  accountPausedMs: 0,
+  accountLimitedMs: 0,
   obstacle: null,
   parked: null,
   exhausted: null,

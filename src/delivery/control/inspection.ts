@@ -29,7 +29,7 @@ export interface MessageFacts {
   route: RouteResult | null;
   site: SiteFacts | null;
   /** Ms for which the site takes no mail of the account, because it asked to send less of it; 0: it does. */
-  accountPausedMs: number;
+  accountLimitedMs: number;
   /** The source address that it waits for; null: it waits for none. */
   obstacle: EgressObstacle | null;
   /** Its domain or account is parked; null: neither is. */
@@ -84,7 +84,7 @@ export function createInspection(deps: InspectionDeps): Inspection {
     site: site.key,
     pool: site.pool,
     suspendedMs: Math.ceil(site.suspendedMs()),
-    limitedMs: Math.ceil(site.pausedMs()),
+    limitedMs: Math.ceil(site.limitedMs()),
     pause: controls.ofSite(site),
     rateWaitMs: Math.ceil(site.rateWaitMs()),
     connections: { ...site.connections(), limit: site.profile.connections },
@@ -106,7 +106,7 @@ export function createInspection(deps: InspectionDeps): Inspection {
         path,
         route,
         site: site === null ? null : factsOf(site),
-        accountPausedMs: site === null ? 0 : Math.ceil(site.accountPausedMs(message.account_id)),
+        accountLimitedMs: site === null ? 0 : Math.ceil(site.accountLimitedMs(message.account_id)),
         obstacle: deps.egressObstacle(message),
         parked:
           domainMs > 0

@@ -155,16 +155,16 @@ function sessionReasons(
 /** What delays the mail of an account at a site, or its source address. */
 function limitReasons(
   { destination }: ListedInQueue,
-  { accountPausedMs, obstacle }: MessageFacts,
+  { accountLimitedMs, obstacle }: MessageFacts,
   until: (ms: number) => string,
 ): WaitReason[] {
   const reasons: WaitReason[] = [];
-  if (accountPausedMs > 0)
+  if (accountLimitedMs > 0)
     reasons.push(
       reason(
         'account_limited',
         `The mail hosts of ${destination} asked to send less mail of this account.`,
-        until(accountPausedMs),
+        until(accountLimitedMs),
         'Read the last replies: complaints or content of this sender are usually the cause.',
       ),
     );

@@ -141,7 +141,7 @@ export function createSite(options: SiteOptions): Site {
     return dropped;
   }
 
-  const isHalted = () => suspension.isSuspended() || limiter.pausedMs() > 0 || isPaused();
+  const isHalted = () => suspension.isSuspended() || limiter.limitedMs() > 0 || isPaused();
 
   /** After the number of connections was lowered, sessions in progress may use slots above it. */
   const hasFreeSlot = () => freeSlots.length > 0 && usedSlots.size < limiter.connections();
@@ -249,7 +249,7 @@ export function createSite(options: SiteOptions): Site {
     hasAnswered: () => suspension.answers() > 0,
     isSuspended: suspension.isSuspended,
     suspendedMs: suspension.suspendedMs,
-    pausedMs: limiter.pausedMs,
+    limitedMs: limiter.limitedMs,
     isHalted,
     isPaused,
     connections: () => ({
@@ -257,13 +257,13 @@ export function createSite(options: SiteOptions): Site {
       allowed: suspension.isSuspended() ? 0 : Math.min(limiter.connections(), suspension.allowed()),
     }),
     rateWaitMs: limiter.waitMs,
-    accountPausedMs: accounts.pausedMs,
+    accountLimitedMs: accounts.limitedMs,
     limits: () => ({
       connections: limiter.connections(),
       perSecond: limiter.perSecond(),
       level: limiter.level(),
       since: limiter.memory()?.since ?? null,
-      pausedMs: limiter.pausedMs(),
+      limitedMs: limiter.limitedMs(),
       suspendedMs: suspension.suspendedMs(),
       accounts: accounts.count(),
       inFlight: usedSlots.size,
@@ -288,7 +288,7 @@ export function createSite(options: SiteOptions): Site {
       backlog.isEmpty() &&
       // A site that the operator has paused is created again, and is paused again, when mail for it is read.
       !suspension.isSuspended() &&
-      limiter.pausedMs() === 0 &&
+      limiter.limitedMs() === 0 &&
       clock.now() - usedAt > OBSOLETE_AFTER_MS,
   };
   return site;

@@ -69,7 +69,7 @@ const READ_BATCH_SIZE = 200;
 /** A key with more claimed messages than this is not read until some of them are finished. */
 const MAX_CLAIMED_OF_KEY = 5000;
 const EXPIRY_BATCH_SIZE = 100;
-/** A key whose account is paused at its site is not read for this time, or until the pause ends. */
+/** A key whose site takes no mail of the account is not read for this time, or until the site takes it. */
 const MAX_SKIP_MS = 5 * SECOND;
 const MAX_SKIPPED = 10_000;
 const FIRST_QUARANTINE_MS = 2 * SECOND;
@@ -83,7 +83,7 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   const blocked = createBlockedKeys(monotonic);
   /** Keys that could not be read. */
   const quarantine = new Map<string, { until: number; waitMs: number }>();
-  /** Keys whose account is paused at the site, with the time until which they are not read. */
+  /** Keys of an account of which the site takes no mail, with the time until which they are not read. */
   const skipped = new Map<string, number>();
 
   function read(key: QueueKey, competing: number, filled: Set<Site>): number {
@@ -115,10 +115,10 @@ export function createQueueReader(deps: QueueReaderDeps): QueueReader {
         continue;
       }
       if (target.kind === 'site') {
-        const pausedMs = target.site.accountPausedMs(key.account_id);
-        if (pausedMs > 0) {
+        const limitedMs = target.site.accountLimitedMs(key.account_id);
+        if (limitedMs > 0) {
           if (skipped.size < MAX_SKIPPED)
-            skipped.set(queueKeyText(key), monotonic.now() + Math.min(pausedMs, MAX_SKIP_MS));
+            skipped.set(queueKeyText(key), monotonic.now() + Math.min(limitedMs, MAX_SKIP_MS));
           return taken;
         }
       }

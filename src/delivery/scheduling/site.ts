@@ -11,7 +11,7 @@ export type { Assignment };
  * one slot for each connection that it may have; a message holds a slot while it is sent, and a worker has at most one
  * connection for each slot.
  *
- * A site whose hosts cannot be reached is suspended (suspension.ts). A site that asks to send less is paused, and then
+ * A site whose hosts cannot be reached is suspended (suspension.ts). A site that asks to send less gets none for a time, and then
  * gets fewer connections and a lower rate until it takes mail again (shaping/limiter.ts); when the request is about one
  * sender, that happens to its account alone.
  *
@@ -84,7 +84,7 @@ export interface Site {
   answered(reservation: SlotReservation, accepted: boolean): void;
   /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: it is not. */
   unreachable(reservation: SlotReservation): number;
-  /** The site asked to send less, see `Limiter.throttled`. Returns the pause in ms; 0: the event was counted already. */
+  /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets none; 0: the event was counted already. */
   throttled(reservation: SlotReservation, waitMs: number | null): number;
   /** The same about the sender: limits the account of the message alone. */
   senderThrottled(reservation: SlotReservation, waitMs: number | null): number;
@@ -98,14 +98,14 @@ export interface Site {
   connections(): { used: number; allowed: number };
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
-  /** Milliseconds until the pause that the site asked for ends; 0: there is none. The operator's pause: `isPaused`. */
-  pausedMs(): number;
-  /** Whether the site is suspended or paused, by its own request or by the operator: no message is sent to it. */
+  /** Milliseconds until the site gets mail again, because it asked to send less; 0: it gets mail. Only the operator pauses it. */
+  limitedMs(): number;
+  /** Whether no message is sent to the site: it is suspended, asked to send less, or is paused by the operator. */
   isHalted(): boolean;
   /** Milliseconds until the rate allows the next message; 0: now. */
   rateWaitMs(): number;
   /** Milliseconds until the site takes mail of the account again; 0: now. */
-  accountPausedMs(accountId: string): number;
+  accountLimitedMs(accountId: string): number;
   /** The limits in force. */
   limits(): SiteLimits;
 

@@ -158,9 +158,9 @@ export function createTargets(deps: TargetsDeps): Targets {
       const { site } = place;
       const at = (ms: number) => `; next attempt at ${iso(clock.now() + ms)}`;
       if (site !== null) {
-        const ms = Math.max(site.suspendedMs(), site.pausedMs());
+        const ms = Math.max(site.suspendedMs(), site.limitedMs());
         if (ms > 0) return `${haltReason(message.destination, site)}${at(ms)}`;
-        const accountMs = site.accountPausedMs(message.account_id);
+        const accountMs = site.accountLimitedMs(message.account_id);
         if (accountMs > 0)
           return `the mail hosts of ${message.destination} asked to send less mail of this account${at(accountMs)}`;
       }

@@ -12,8 +12,8 @@ export interface AccountSiteLimits {
   isLimited(accountId: string): boolean;
   /** Counts a message of the account toward its rate. Returns the era in which it began. */
   start(accountId: string): number;
-  /** Milliseconds until the account's pause ends; 0: there is none. */
-  pausedMs(accountId: string): number;
+  /** Milliseconds until the site takes mail of the account again; 0: now. */
+  limitedMs(accountId: string): number;
   /** See `Limiter.throttled`. */
   throttled(accountId: string, era: number, waitMs: number | null, pace: number): number;
   delivered(accountId: string, era: number): void;
@@ -69,7 +69,7 @@ export function createAccountLimits({
       limiter?.start();
       return limiter?.era() ?? 0;
     },
-    pausedMs: (accountId) => accounts.get(accountId)?.pausedMs() ?? 0,
+    limitedMs: (accountId) => accounts.get(accountId)?.limitedMs() ?? 0,
     throttled: (accountId, era, waitMs, pace) =>
       (accounts.get(accountId) ?? add(accountId, null)).throttled(era, waitMs, pace),
     delivered: (accountId, era) => accounts.get(accountId)?.delivered(era),

@@ -89,7 +89,7 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
       if (waitMs > 0)
         log.warn(
           { site: site.key, waitMs, connections, perSecond, reply },
-          'site asked to send less: paused, then slower',
+          'site asked to send less: no mail for a time, then less',
         );
     }
     if (signal === 'sender-throttled') {
@@ -97,7 +97,7 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
       if (waitMs > 0)
         log.warn(
           { site: site.key, accountId, waitMs, reply },
-          'site asked to send less mail of one sender: its account is paused there, then slower',
+          'site asked to send less mail of one sender: none of its account for a time, then less',
         );
     }
   }

@@ -3,9 +3,9 @@ import { createTokenBucket, type TokenBucket } from '../../core/token-bucket.ts'
 
 /**
  * The limits of connections and rate in force at a site, or of one account at a site. When the receiver asks to send
- * less, the limiter backs off: it pauses for the time that the reply names, else for a minute, twice as long for each
+ * less, the limiter backs off: it allows nothing for the time that the reply names, else for a minute, twice as long for each
  * further step, at most half an hour, and halves connections and rate. Each hundred messages that are accepted after
- * that, or ten minutes after the pause, take back one step. Over a limit, mail is slower; it never stops.
+ * that, or ten minutes after that time, take back one step. Over a limit, mail is slower; it never stops.
  *
  * Replies to sessions that began before the last step belong to the same event and count once.
  */
@@ -16,9 +16,9 @@ export interface Limiter {
   perSecond(): number | null;
   /** Steps below the configured limits; 0: none. */
   level(): number;
-  /** Milliseconds until the pause ends; 0: there is none. */
-  pausedMs(): number;
-  /** Milliseconds until the pause and the rate allow the next message; 0: now. */
+  /** Milliseconds for which nothing is allowed; 0: messages are. */
+  limitedMs(): number;
+  /** Milliseconds until that time and the rate allow the next message; 0: now. */
   waitMs(): number;
   /** Counts a message that begins now toward the rate. */
   start(): void;
@@ -26,7 +26,7 @@ export interface Limiter {
   era(): number;
   /**
    * The receiver asked to send less. `waitMs`: the time that it names; null: none. `pace`: messages per second until now.
-   * Returns the pause in ms; 0: the session began before the last step.
+   * Returns for how many ms nothing is allowed; 0: the session began before the last step.
    */
   throttled(era: number, waitMs: number | null, pace: number): number;
   /** A message was accepted in a session of this era. */
@@ -48,10 +48,10 @@ export interface LimiterMemory {
   level: number;
   /** Messages per second at which the first step halved. */
   pace: number;
-  pausedUntil: number;
+  limitedUntil: number;
   /** When the first step was taken. */
   since: number;
-  /** When the last step was taken or taken back, not before the end of the pause. */
+  /** When the last step was taken or taken back, not before the end of `limitedUntil`. */
   steppedAt: number;
 }
 
@@ -65,7 +65,7 @@ export interface LimiterOptions {
 
 const FIRST_PAUSE_MS = MINUTE;
 const MAX_PAUSE_MS = 30 * MINUTE;
-/** A reply can name a shorter pause, and a longer one up to this. */
+/** A reply can name a shorter time, and a longer one up to this. */
 const MIN_NAMED_PAUSE_MS = SECOND;
 const MAX_NAMED_PAUSE_MS = 4 * HOUR;
 const DELIVERIES_PER_STEP = 100;
@@ -78,7 +78,7 @@ const MIN_RATE = 0.1;
 interface Step {
   level: number;
   pace: number;
-  pausedUntil: number;
+  limitedUntil: number;
   steppedAt: number;
   stored: LimiterMemory;
 }
@@ -136,7 +136,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     return bucket.tokens;
   }
 
-  const pausedMs = () => (step === null ? 0 : Math.max(0, step.pausedUntil - monotonic.now()));
+  const limitedMs = () => (step === null ? 0 : Math.max(0, step.limitedUntil - monotonic.now()));
 
   return {
     connections: () => {
@@ -150,8 +150,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
       settle();
       return step?.level ?? 0;
     },
-    pausedMs,
-    waitMs: () => Math.max(pausedMs(), tokens()?.waitMs(1) ?? 0),
+    limitedMs,
+    waitMs: () => Math.max(limitedMs(), tokens()?.waitMs(1) ?? 0),
     start: () => tokens()?.charge(1),
     era: () => era,
     throttled: (begunIn, waitMs, pace) => {
@@ -167,13 +167,13 @@ export function createLimiter(options: LimiterOptions): Limiter {
       const now = clock.now();
       const measured = step?.pace ?? Math.max(pace, 1);
       const since = step?.stored.since ?? now;
-      const pausedUntil = monotonic.now() + ms;
+      const limitedUntil = monotonic.now() + ms;
       step = {
         level,
         pace: measured,
-        pausedUntil,
-        steppedAt: pausedUntil,
-        stored: { level, pace: measured, pausedUntil: now + ms, since, steppedAt: now + ms },
+        limitedUntil,
+        steppedAt: limitedUntil,
+        stored: { level, pace: measured, limitedUntil: now + ms, since, steppedAt: now + ms },
       };
       return ms;
     },
@@ -192,7 +192,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   };
 }
 
-/** A pause that is longer than any that is set comes from a clock that was changed: it is shortened. */
+/** A time that is longer than any that is set comes from a clock that was changed: it is shortened. */
 function restore({ memory, clock, monotonic }: LimiterOptions): Step | null {
   if (memory === undefined || memory === null) return null;
   const toMonotonic = (at: number) => monotonic.now() + Math.min(at - clock.now(), MAX_NAMED_PAUSE_MS);
@@ -201,7 +201,7 @@ function restore({ memory, clock, monotonic }: LimiterOptions): Step | null {
   return {
     level,
     pace,
-    pausedUntil: toMonotonic(memory.pausedUntil),
+    limitedUntil: toMonotonic(memory.limitedUntil),
     steppedAt: toMonotonic(memory.steppedAt),
     stored: memory,
   };

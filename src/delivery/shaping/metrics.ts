@@ -49,9 +49,9 @@ export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite
     ({ level }) => level,
   );
   gauge(
-    'postrider_site_paused_seconds',
+    'postrider_site_limited_seconds',
     'Time until mail is sent again to a site that asked to send less',
-    ({ pausedMs }) => pausedMs / 1000,
+    ({ limitedMs }) => limitedMs / 1000,
   );
   gauge(
     'postrider_site_limited_accounts',

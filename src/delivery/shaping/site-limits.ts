@@ -11,7 +11,7 @@ export interface SiteLimits {
   level: number;
   /** When the site first asked to send less, epoch ms; null: the limits are the configured ones. */
   since: number | null;
-  pausedMs: number;
+  limitedMs: number;
   suspendedMs: number;
   /** Accounts with limits of their own. */
   accounts: number;

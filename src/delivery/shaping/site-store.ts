@@ -148,7 +148,7 @@ function limitColumns(memory: LimiterMemory | null) {
   return {
     level: memory?.level ?? 0,
     pace: memory?.pace ?? 0,
-    paused_until: Math.round(memory?.pausedUntil ?? 0),
+    paused_until: Math.round(memory?.limitedUntil ?? 0),
     since: Math.round(memory?.since ?? 0),
     stepped_at: Math.round(memory?.steppedAt ?? 0),
   };
@@ -163,8 +163,8 @@ function suspensionColumns(memory: SiteMemory['suspension']) {
 
 function limiterMemory(state: State): LimiterMemory | null {
   if (state.level === 0) return null;
-  const { level, pace, paused_until: pausedUntil, since, stepped_at: steppedAt } = state;
-  return { level, pace, pausedUntil, since, steppedAt };
+  const { level, pace, paused_until: limitedUntil, since, stepped_at: steppedAt } = state;
+  return { level, pace, limitedUntil, since, steppedAt };
 }
 
 function isSame(a: State | null, b: State | null): boolean {

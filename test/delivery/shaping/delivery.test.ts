@@ -33,7 +33,7 @@ describe('a site that replies that mail comes too fast', { timeout: 40_000 }, ()
     // One message for each connection: the others wait in the queue without an attempt.
     expect(attempted.length).toBeLessThanOrEqual(4);
     expect(limitsNow()).toMatchObject({ connections: 2, level: 1 });
-    expect(limitsNow()?.pausedMs).toBeGreaterThan(80 * SECOND);
+    expect(limitsNow()?.limitedMs).toBeGreaterThan(80 * SECOND);
     const waiting = sent.filter((message) => status(message) === 'queued');
     expect(waiting.length).toBeGreaterThanOrEqual(26);
     const [first] = waiting;

@@ -141,9 +141,9 @@ describe('a site that replies that mail comes too fast', () => {
     );
     expect(site.isHalted()).toBe(true);
     expect(site.isSuspended()).toBe(false);
-    expect([site.pausedMs(), site.capacity(0), mayStart('acct_one')]).toEqual([90 * SECOND, 0, false]);
+    expect([site.limitedMs(), site.capacity(0), mayStart('acct_one')]).toEqual([90 * SECOND, 0, false]);
     clock.advance(90 * SECOND);
-    expect(site.limits()).toMatchObject({ connections: 4, level: 1, pausedMs: 0 });
+    expect(site.limits()).toMatchObject({ connections: 4, level: 1, limitedMs: 0 });
     clock.advance(SECOND);
     expect(mayStart('acct_one')).toBe(true);
   });
@@ -152,7 +152,7 @@ describe('a site that replies that mail comes too fast', () => {
     const { clock, site, begin, end } = createTestFeedback();
     for (let n = 0; n < 2; n++) {
       end(begin(), reportOf('450 4.7.1 rate limit exceeded', 'mail'));
-      clock.advance(site.pausedMs() + SECOND);
+      clock.advance(site.limitedMs() + SECOND);
     }
     const steps: number[] = [];
     for (let n = 0; n < 200; n++) {
@@ -170,7 +170,7 @@ describe('a reply about one sender', () => {
     end(begin('acct_bad'), reportOf('421 4.7.28 unusual rate of unsolicited mail', 'dot', 'unreachable'));
     expect(site.isHalted()).toBe(false);
     expect([mayStart('acct_bad'), mayStart('acct_good')]).toEqual([false, true]);
-    expect([site.accountPausedMs('acct_bad'), site.accountPausedMs('acct_good')]).toEqual([MINUTE, 0]);
+    expect([site.accountLimitedMs('acct_bad'), site.accountLimitedMs('acct_good')]).toEqual([MINUTE, 0]);
     expect(site.limits()).toMatchObject({ connections: 8, perSecond: null, accounts: 1 });
     clock.advance(MINUTE + SECOND);
     expect(mayStart('acct_bad')).toBe(true);
@@ -185,7 +185,7 @@ describe('a reply about one sender', () => {
     expect(site.memory().accounts.get('acct_bad')).toBeUndefined();
     for (let n = 0; n < 3; n++) {
       end(begin('acct_bad'), reportOf('421 4.7.28 unusual rate of unsolicited mail', 'dot', 'unreachable'));
-      clock.advance(site.accountPausedMs('acct_bad') + 20 * SECOND);
+      clock.advance(site.accountLimitedMs('acct_bad') + 20 * SECOND);
     }
     begin('acct_bad');
     expect(() => begin('acct_bad')).toThrow('refused');

@@ -47,7 +47,7 @@ describe('a site that asks to send less', () => {
     const { limiter, throttle } = createTestLimiter();
     const pauses = Array.from({ length: 8 }, () => throttle() / MINUTE);
     expect(pauses).toEqual([1, 2, 4, 8, 16, 30, 30, 30]);
-    expect(limiter.pausedMs()).toBe(30 * MINUTE);
+    expect(limiter.limitedMs()).toBe(30 * MINUTE);
   });
 
   it('is paused for the time that it names, within bounds', () => {
@@ -181,7 +181,7 @@ describe('a restart', () => {
   it('continues the pause and the limits', () => {
     const { limiter, memory } = restarted(30 * SECOND);
     expect([limiter.level(), limiter.connections(), limiter.perSecond()]).toEqual([2, 2, 16]);
-    expect(limiter.pausedMs()).toBe(90 * SECOND);
+    expect(limiter.limitedMs()).toBe(90 * SECOND);
     expect(limiter.memory()).toEqual(memory);
   });
 
@@ -191,7 +191,7 @@ describe('a restart', () => {
   });
 
   it('does not prolong the pause when the clock was set back', () => {
-    expect(restarted(-1000 * HOUR).limiter.pausedMs()).toBeLessThanOrEqual(4 * HOUR);
+    expect(restarted(-1000 * HOUR).limiter.limitedMs()).toBeLessThanOrEqual(4 * HOUR);
   });
 });
 

@@ -10,7 +10,7 @@ const LIMITS: SiteLimits = {
   perSecond: null,
   level: 0,
   since: null,
-  pausedMs: 0,
+  limitedMs: 0,
   suspendedMs: 0,
   accounts: 0,
   inFlight: 0,
@@ -39,7 +39,7 @@ it('has metrics of the sites that are slowed most and of the busiest', async () 
   const sites: LimitedSite[] = [
     { ...LIMITS, site: 'idle' },
     { ...LIMITS, site: 'busy', inFlight: 3 },
-    { ...LIMITS, site: 'slow', level: 2, connections: 2, perSecond: 0.5, pausedMs: 1500 },
+    { ...LIMITS, site: 'slow', level: 2, connections: 2, perSecond: 0.5, limitedMs: 1500 },
     ...Array.from({ length: 100 }, (_, n) => ({ ...LIMITS, site: `small ${n}`, inFlight: 1 })),
   ];
   registerSiteMetrics(registry, () => sites);
@@ -47,7 +47,7 @@ it('has metrics of the sites that are slowed most and of the busiest', async () 
   expect(text).toContain('postrider_site_connections_limit{site="slow"} 2');
   expect(text).toContain('postrider_site_messages_per_second_limit{site="slow"} 0.5');
   expect(text).toContain('postrider_site_backoff_steps{site="slow"} 2');
-  expect(text).toContain('postrider_site_paused_seconds{site="slow"} 1.5');
+  expect(text).toContain('postrider_site_limited_seconds{site="slow"} 1.5');
   expect(text).toContain('postrider_site_connections_limit{site="busy"} 10');
   expect(text).not.toContain('site="idle"');
   expect(text).not.toContain('postrider_site_messages_per_second_limit{site="busy"}');

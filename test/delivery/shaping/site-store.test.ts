@@ -69,8 +69,8 @@ describe('the limits of sites', () => {
     const after = restart();
     const again = after.site('a');
     expect(again.limits()).toEqual({ ...before.limits(), inFlight: 0 });
-    expect(again.pausedMs()).toBe(10 * MINUTE - 20_000);
-    expect(again.accountPausedMs('acct_bad')).toBe(MINUTE - 20_000);
+    expect(again.limitedMs()).toBe(10 * MINUTE - 20_000);
+    expect(again.accountLimitedMs('acct_bad')).toBe(MINUTE - 20_000);
     expect(again.greylistMs()).toBe(5 * MINUTE);
     expect(after.site('b').suspendedMs()).toBe(dead.suspendedMs());
     expect(after.site('c').limits()).toMatchObject({ level: 0, accounts: 0, connections: 8 });
@@ -100,7 +100,7 @@ describe('the limits of sites', () => {
     await siteStore.write();
     sites.length = 0;
     await siteStore.write();
-    expect(site('a').pausedMs()).toBe(MINUTE);
+    expect(site('a').limitedMs()).toBe(MINUTE);
   });
 
   it('are at most 10,000 rows: those of sites without mail are deleted first', async () => {

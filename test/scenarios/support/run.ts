@@ -241,7 +241,7 @@ interface OpenMessage {
   row: { due_at: number; lease: number | null } | null;
 }
 
-const SUSPENDED = /^postrider_(?:delivery_site_suspended|site_paused)_seconds\{site="([^"]*)"\} (\S+)$/gm;
+const SUSPENDED = /^postrider_(?:delivery_site_suspended|site_limited)_seconds\{site="([^"]*)"\} (\S+)$/gm;
 
 function hostRecords(hosts: readonly MailHost[]): Zone {
   const addresses = hosts.map(({ label, address }) => [label, { A: [address] }]);
