@@ -164,22 +164,19 @@ describe('undoing an opt-out', () => {
     ['mk', 'group', 'all', ['mk']],
     ['tx', 'none', 'list', ['tx']],
     ['tx', 'none', 'all', ['tx', 'mk']],
-  ] as const)(
-    '%s mail to %s, %s: restores the previous state',
-    async (useCase, groupState, choice, parts) => {
-      const test = await setup(useCase, groupState);
-      await test.optOut(choice);
-      expect((await test.undo([...parts])).toSorted()).toEqual([...parts].sort());
-      expect([test.state().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
-        [],
-        [],
-        'active',
-        true,
-      ]);
-      expect(test.mayReceive(test.groupId)).toBe('yes');
-      expect(await test.undo([...parts])).toEqual([]);
-    },
-  );
+  ] as const)('restores %s mail to %s, %s', async (useCase, groupState, choice, parts) => {
+    const test = await setup(useCase, groupState);
+    await test.optOut(choice);
+    expect((await test.undo([...parts])).toSorted()).toEqual([...parts].sort());
+    expect([test.state().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
+      [],
+      [],
+      'active',
+      true,
+    ]);
+    expect(test.mayReceive(test.groupId)).toBe('yes');
+    expect(await test.undo([...parts])).toEqual([]);
+  });
 
   it('of a group is kept in the history', async () => {
     const test = await setup('mk', 'group');

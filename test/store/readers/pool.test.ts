@@ -291,14 +291,15 @@ describe('reader threads', { timeout: 60_000 }, () => {
       await read.result;
     })();
     // Every page changes, because SQLite writes only changed pages.
-    for (let n = 0; n < 1000; n++)
+    for (let n = 0; n < 2000; n++)
       await writer.run((all) => all.settings.put('row', String(n % 10).repeat(100_000)));
     writing.abort();
     await overlapping;
     await writer.close();
     await log.close();
-    // 1000 units of 100 kB without the relief: 100 MB. A checkpoint is due at 16 MB, and at 32 MB commits wait for it.
-    expect(statSync(`${db.name}-wal`).size).toBeLessThan(80_000_000);
+    // 2000 units of 100 kB without the relief: 200 MB. A checkpoint is due at 16 MB, and at 32 MB commits wait for it.
+    // On a busy machine the relief comes later: 90 MB.
+    expect(statSync(`${db.name}-wal`).size).toBeLessThan(150_000_000);
   });
 
   it('waits for reads in progress and rejects waiting ones when the pool closes', async () => {
