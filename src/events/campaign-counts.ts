@@ -8,7 +8,10 @@ import { MESSAGE_EVENT_TYPES, type MessageEvent } from './event-types.ts';
  * counted, not messages: a message that is delivered and bounces afterwards counts as both, and each deferral counts.
  */
 
-/** Counts an event of a message, in its unit of work. Opens and clicks by programs (`isBot`) and simulated mail are not counted. */
+/**
+ * Counts an event of a message, in its unit of work. Opens and clicks by programs (`isBot`) and simulated mail are not
+ * counted.
+ */
 export function countCampaignEvent(
   tables: Tables,
   message: Pick<MessageRow, 'campaign_id' | 'simulated'>,

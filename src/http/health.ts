@@ -131,7 +131,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       tag: 'Operations',
       summary: 'Check that the daemon can do its work',
       description:
-        'Checks that the database takes writes, sends are accepted, outcomes are recorded, the queue advances and the listeners are up. A 503 names the checks that failed. `details` of a check are shown to callers who may read `/metrics`.',
+        'Checks that the database accepts writes, sends are accepted, outcomes are recorded, the queue advances and the listeners are up. A 503 names the checks that failed. `details` of a check are shown to callers who may read `/metrics`.',
       responses: {
         200: {
           description: 'All checks pass.',

@@ -19,7 +19,7 @@ import {
   type WebhookDeliveryStatus,
 } from './resource.ts';
 
-/** Lists deliveries and makes them ready again; the sender takes ready deliveries within a second. */
+/** Lists deliveries and makes them ready again; the sender sends ready deliveries within a second. */
 export interface WebhookDeliveries {
   /** Newest event first; `nextSeq` is not null while more follow. */
   deliveries(accountId: string, webhookId: string, query: DeliveryQuery): Promise<DeliveryPage | Refusal>;

@@ -12,7 +12,7 @@ export function optionalLine(max: number) {
   );
 }
 
-/** The same, not empty: a name or a subject. */
+/** A line that is not empty: a name or a subject. */
 export function line(max: number) {
   return optionalLine(max).min(1);
 }

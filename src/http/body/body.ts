@@ -68,7 +68,7 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
   const uploading = new WeakSet<Duplex>();
 
   /**
-   * Collects the chunks of a body. `inspect` is called with every chunk; reading ends when it refuses one. A body keeps its
+   * Collects the chunks of a body. `inspect` is called with every chunk; reading ends when it refuses one. A body holds its
    * share until the response has ended: its parsed value occupies at least as much memory. Null: the client disconnected.
    */
   function collect(

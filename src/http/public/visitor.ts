@@ -27,7 +27,7 @@ const PRIVACY_PROXIES = [
 /** Mail gateways that follow links before the recipient does. */
 const SCANNERS =
   /barracuda|bitdefender|cisco.?(?:ironport|secure)|fireeye|forcepoint|mimecast|proofpoint|sophos|symantec|trendmicro|url ?(?:defense|protect)/i;
-/** Mail programs that `isbot` takes for bots. */
+/** Mail programs that `isbot` classifies as bots. */
 const MAIL_PROGRAMS =
   /outlook|thunderbird|microsoft office|applemail|airmail|k-9 mail|superhuman|spark|emclient/i;
 

@@ -256,7 +256,7 @@ function dnsRoutes(domains: Domains): Route[] {
       operationId: 'verifyDomain',
       summary: 'Verify a domain now',
       description:
-        'Queries DNS without using the cache. A record for which DNS does not answer keeps its last result. Limited to ten requests per minute and domain.',
+        'Queries DNS without using the cache. If DNS does not respond for a record, its last result remains. Limited to ten requests per minute and domain.',
       params,
       responses: {
         200: { description: 'The results of all checks.', data: verified, example: DOMAIN_EXAMPLES.verified },
