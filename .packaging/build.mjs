@@ -23,12 +23,12 @@ const OUTPUT = join(ROOT, 'dist');
  */
 const { programs, notBundled } = JSON.parse(readFileSync(new URL('bundle.json', import.meta.url), 'utf8'));
 
-/** Stands for the path from an output file to dist/. */
+/** Placeholder of the path from an output file to dist/. */
 const PLACE = '@dist@';
 /** In each output file. Libraries that are CommonJS modules call `require`; `$dist`: see `ownFiles`. */
 const BANNER = `import { createRequire as $createRequire } from 'node:module'; const require = $createRequire(import.meta.url), $dist = new URL('${PLACE}', import.meta.url);`;
 
-/** A module names files by their place in src/, not by that of the output file that it becomes a part of. */
+/** Resolves the paths of files relative to the module in src/ instead of the output file that contains it. */
 const ownFiles = {
   name: 'files of the program',
   setup: ({ onLoad }) =>
@@ -40,7 +40,7 @@ const ownFiles = {
     }),
 };
 
-/** Node reads the source maps at the start (--enable-source-maps): they describe our own code only. */
+/** Node reads the source maps at the start (--enable-source-maps), so they describe only the code of the project. */
 const NO_MAP = Buffer.from('{"version":3,"sources":[""],"mappings":"A"}').toString('base64');
 const unmappedLibraries = {
   name: 'libraries without source maps',

@@ -157,7 +157,7 @@ function firstLine(text: string): string {
   return text.split('\n')[0] ?? '';
 }
 
-/** A word in single quotes. In fish, sh and zsh a quote inside is written outside of them. */
+/** A word in single quotes. A single quote in it is written in double quotes, which fish, sh and zsh support. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'"'"'`)}'`;
 }

@@ -23,7 +23,7 @@ import {
 import { programPage, settingsPage } from './manual.ts';
 import type { Runtime } from './runtime.ts';
 
-/** What the packages are made of. */
+/** The inputs of the packages. */
 export interface Parts {
   /** The project's directory, built. */
   root: string;
@@ -35,7 +35,7 @@ export interface Parts {
   epoch: number;
 }
 
-/** Writes what belongs below `/usr` or `/usr/local` to `dir`. */
+/** Writes the files that are installed below `/usr` or `/usr/local` to `dir`. */
 export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   const { root, version, runtime } = parts;
   const library = join(dir, 'lib/postrider');

@@ -52,7 +52,7 @@ export function buildDeb(
   normalize(work, epoch);
 
   const file = join(out, `postrider_${version}_${architecture}.deb`);
-  // xz is what all programs for package archives read; zstd they learned after Debian 12.
+  // All programs that read package archives support xz; some of those in Debian 12 do not support zstd.
   const compression = isFast ? ['-Zgzip', '-z1'] : ['-Zxz'];
   execFileSync('dpkg-deb', ['--root-owner-group', ...compression, '--build', work, file], {
     env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch) },

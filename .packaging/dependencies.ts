@@ -17,10 +17,10 @@ interface LockEntry {
   optionalDependencies?: Record<string, string>;
 }
 
-/** Needed to install a package only: downloads a compiled module, which the packages contain. */
+/** Needed only to install a package: downloads a compiled module, which the packages contain. */
 const INSTALL_ONLY = new Set(['prebuild-install']);
 
-/** The libraries that are not a part of the bundled program (bundle.json), with what they need. */
+/** The libraries that are not a part of the bundled program (bundle.json), with their dependencies. */
 export function unbundledDependencies(root: string): Dependency[] {
   const { notBundled }: { notBundled: string[] } = JSON.parse(
     readFileSync(join(root, '.packaging/bundle.json'), 'utf8'),
@@ -70,9 +70,9 @@ function resolveIn(packages: Record<string, LockEntry>, from: string, name: stri
   return places.find((path) => packages[path] !== undefined) ?? null;
 }
 
-/** Types, source maps and the like, which the program does not read. */
+/** Files that the program does not read: types, source maps, documents. */
 const NOT_NEEDED = /(^\.npmignore|\.(d\.[cm]?ts|[cm]?ts|map|flow|md|markdown))$/;
-/** Text that has to accompany a copy. */
+/** Text that must accompany a copy. */
 const LICENSE_FILE = /^(licen[cs]e|copying|notice|copyright)/i;
 
 /** Copies the packages without their nested ones, which are dependencies of their own. */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs Postrider on a Linux distribution without a package of it:
+# Installs Postrider on a Linux distribution for which there is no package:
 #
 #   ./install.sh [--prefix /usr/local]            installs, or upgrades an existing installation
 #   ./install.sh --remove [--purge]               removes the program; with --purge also configuration, data and user
@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
 done
 
 if [ "$(id -u)" != 0 ]; then
-  echo 'install.sh: run it as root' >&2
+  echo 'install.sh: must be run as root' >&2
   exit 1
 fi
 here=$(dirname -- "$(readlink -f -- "$0")")
@@ -54,7 +54,7 @@ fi
 if [ ! -d /etc/postrider ]; then install -d -o root -g postrider -m 0750 /etc/postrider; fi
 if [ ! -d /var/lib/postrider ]; then install -d -o postrider -g postrider -m 0700 /var/lib/postrider; fi
 
-# The new program is complete before it takes the place of the old one.
+# The new program is complete before it replaces the old one.
 install -d "$prefix/bin" "$prefix/lib" "$prefix/share/doc"
 rm -rf "$prefix/lib/postrider.new" "$prefix/lib/postrider.old"
 cp -R "$here/lib/postrider" "$prefix/lib/postrider.new"

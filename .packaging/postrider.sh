@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs Postrider with the Node of its package. root becomes the user postrider, who owns the data: files that another
-# user creates in it could not be opened by the daemon. Only `init` stays root: it writes /etc/postrider, and gives the
-# data to the user. A configuration in the current directory is not used by root: the directory may belong to someone
-# else.
+# Runs Postrider with the Node of its package. When root runs it, it changes to the user postrider, who owns the data: the
+# daemon could not open files that another user creates there. Only `init` continues as root: it writes /etc/postrider, and
+# changes the owner of the data. root does not use a configuration in the current directory, which may belong to another
+# user.
 program=$(readlink -f -- "$0")
 library=${program%/bin/postrider}/lib/postrider
 command=$1

@@ -8,7 +8,7 @@ import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts
 import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
-import { createHeldKeeper } from './backup/held.ts';
+import { createHeldExpiry } from './backup/held.ts';
 import { createBackupSchedule } from './backup/schedule.ts';
 import { createStandby } from './backup/standby.ts';
 import { createCampaignSystem } from './campaigns/system.ts';
@@ -247,7 +247,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       onWebhookDue: webhookSender.due,
     });
 
-    const held = createHeldKeeper({ clock, tables, writer, recorder, log });
+    const held = createHeldExpiry({ clock, tables, writer, recorder, log });
     const gauge = gaugesOf(registry);
     gauge(
       'postrider_restore_held_messages',

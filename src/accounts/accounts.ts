@@ -98,7 +98,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       };
       return writer.run((tables): CreatedAccount | Refusal => {
         if (tables.accounts.get(row.account_id) !== null) {
-          return refuse('INVALID_STATE', `There is an account ${row.account_id} already`);
+          return refuse('INVALID_STATE', `Account ${row.account_id} already exists`);
         }
         tables.accounts.insert(row);
         tables.domainGroups.insert({

@@ -17,7 +17,7 @@ export const SCOPES = ['setup', 'marketing', 'transactional', 'operator'] as con
 
 export type ApiScope = (typeof SCOPES)[number];
 
-/** Scopes of an account. `operator` is about the whole installation, and only the command line creates keys with it. */
+/** Scopes of an account. `operator` concerns the whole installation; only the command line creates keys with it. */
 export type AccountScope = Exclude<ApiScope, 'operator'>;
 
 export interface ApiKey {
@@ -58,11 +58,11 @@ export interface CreatedKey {
 }
 
 export interface Keys {
-  /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`) and a bad scope, network or domain. */
+  /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`) and an invalid scope, network or domain. */
   create(input: ApiKeyInput): Promise<CreatedKey | Refusal>;
   /** All keys or one account's, revoked ones too, oldest first. */
   list(accountId: string | null): ApiKey[];
-  /** Refuses an unknown key (`KEY_NOT_FOUND`) and one that is revoked already (`INVALID_STATE`). */
+  /** Refuses an unknown key (`KEY_NOT_FOUND`) and a key that is already revoked (`INVALID_STATE`). */
   revoke(keyId: string): Promise<ApiKey | Refusal>;
 }
 
@@ -98,7 +98,7 @@ export function createKeys(deps: KeyDeps): Keys {
         const row = tables.apiKeys.get(keyId);
         if (row === null) return refuse('KEY_NOT_FOUND', `There is no key ${keyId}`);
         if (!tables.apiKeys.revoke(keyId, revokedAt)) {
-          return refuse('INVALID_STATE', `Key ${keyId} is revoked already`);
+          return refuse('INVALID_STATE', `Key ${keyId} is already revoked`);
         }
         return { ...apiKeyOf(row), revokedAt };
       }),
@@ -153,9 +153,7 @@ function checkKey(
     'allowIp',
     input.allowIps,
     'an address or network such as 192.0.2.0/24',
-    (text) => {
-      return parseNetwork(text)?.text ?? null;
-    },
+    (text) => parseNetwork(text)?.text ?? null,
   );
   if (isRefusal(allowIps)) return allowIps;
   const allowFrom = readEach('allowFrom', input.allowFrom, 'a domain such as example.com', normalizeDomain);

@@ -37,8 +37,8 @@ const COLUMNS = {
 export const LIMIT_NAMES = Object.keys(COLUMNS) as LimitName[];
 
 const MESSAGE_WINDOWS = [
-  { name: 'messagesPerHour', label: 'messages-per-hour', words: 'messages per hour', ms: HOUR },
-  { name: 'messagesPerDay', label: 'messages-per-day', words: 'messages per day', ms: DAY },
+  { name: 'messagesPerHour', label: 'messages-per-hour', unit: 'messages per hour', ms: HOUR },
+  { name: 'messagesPerDay', label: 'messages-per-day', unit: 'messages per day', ms: DAY },
 ] as const;
 
 /** How many more messages an account may send now, and when the number increases if it is 0. */
@@ -49,7 +49,7 @@ export interface MessageAllowance {
 }
 
 export interface AccountLimits {
-  /** The limits in force. */
+  /** The effective limits. */
   of(accountId: string): AccountLimitValues;
   /** A check for each counted resource, called in the unit of work that inserts one. */
   mayAdd: Record<CountedResource, MayAdd>;
@@ -77,7 +77,7 @@ export type LimitChanges = Partial<Record<LimitName, number | null | 'default'>>
 
 export type AccountLimitDefaults = Partial<Pick<Config['limits']['account'], LimitName>>;
 
-/** How unlimited is stored; NULL is the default. */
+/** Stored for an unlimited value; NULL stands for the configured default. */
 const UNLIMITED = -1;
 
 export function createAccountLimits(deps: { tables: Tables; defaults: AccountLimitDefaults }): AccountLimits {
@@ -150,7 +150,7 @@ export function readLimits(
   }));
 }
 
-/** Changes limits of an account; absent ones stay. Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
+/** Changes limits of an account; absent ones are unchanged. Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
 export function changeLimits(
   deps: { writer: Writer; clock: Clock },
   accountId: string,
@@ -237,7 +237,7 @@ function total(slots: readonly { messages: number }[]): number {
 }
 
 function messagesRefused(
-  { name, label, words, ms }: (typeof MESSAGE_WINDOWS)[number],
+  { name, label, unit, ms }: (typeof MESSAGE_WINDOWS)[number],
   limit: number,
   messages: number,
   waitMs: number,
@@ -245,7 +245,7 @@ function messagesRefused(
   const recipients = messages === 1 ? '1 recipient' : `${messages} recipients`;
   const never = limit > 0 && messages > limit;
   const when = never ? `in one request: send to at most ${limit} at a time` : 'now';
-  const message = `This account's limit of ${limit} ${words} does not allow ${recipients} ${when}`;
+  const message = `This account's limit of ${limit} ${unit} does not allow ${recipients} ${when}`;
   return refuse('RATE_LIMITED', message, {
     details: [{ field: 'to', name, message: `limit ${name} (${limit}) is reached` }],
     retryAfter: Math.max(1, Math.ceil(waitMs / 1000)),

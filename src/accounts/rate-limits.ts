@@ -48,8 +48,8 @@ export function createRateLimits(clock: Clock, options: RateLimitOptions): RateL
 
 export interface FailureLimits {
   /**
-   * Counts one failed authentication from an address. Null: answer it with 401. A number: refuse it with 429, and the
-   * seconds until a failed authentication is answered with 401 again.
+   * Counts one failed authentication from an address. Null: the response is 401. A number: the response is 429, and the number
+   * is the seconds until the response is 401 again.
    * Only failures are counted: clients behind the same address do not delay requests with a valid key.
    */
   count(address: string): number | null;

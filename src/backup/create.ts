@@ -10,6 +10,7 @@ import { databaseFileIn } from '../store/connection.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import {
   copyFile,
+  createDirectory,
   extraFiles,
   flush,
   flushTree,
@@ -64,15 +65,14 @@ const MIN_FREE_SHARE = 0.05;
 
 /**
  * Writes a backup of the data directory into a new directory in `dir`. The daemon may be running. Throws OperatorFault
- * when there is too little space, another backup is being written to `dir`, or the load is too high to copy the database;
- * there is no backup then.
+ * when there is too little space, another backup is being written to `dir`, or the load is too high to copy the database.
+ * After a failure there is no backup.
  */
 export async function createBackup(options: CreateOptions): Promise<CreatedBackup> {
   const { config, clock } = options;
   const dir = resolve(options.dir);
   const file = databaseFileIn(config.data.dir);
-  const created = await mkdir(dir, { recursive: true, mode: 0o700 });
-  if (created !== undefined) await flush(dirname(created));
+  await createDirectory(dir);
   const lock = lockFolder(dir);
   try {
     await removePartials(dir);
@@ -135,23 +135,22 @@ async function copyDatabase(
   options: CreateOptions,
 ): Promise<{ content: DatabaseContent; sha256: string }> {
   const stop = new AbortController();
-  const onAbort = () => stop.abort(options.signal?.reason);
-  options.signal?.addEventListener('abort', onAbort);
+  const signals = options.signal === undefined ? [stop.signal] : [stop.signal, options.signal];
   const source = dirname(file);
-  const enough = MIN_FREE_SHARE * (await sizeOfFileSystem(source));
+  const minFree = MIN_FREE_SHARE * (await sizeOfFileSystem(source));
   const watch = (step: TaskKind, progress: TaskProgress) => {
     options.onProgress?.({ step, done: progress.done, total: progress.total });
     if (step !== 'copy') return;
     if (progress.logGrowth > MAX_LOG_GROWTH_BYTES) {
       stop.abort(
         new OperatorFault(
-          `the write-ahead log has grown by ${formatBytes(progress.logGrowth)} during the copy, which was stopped: create backups at a time with less load, or on a faster disk`,
+          `The write-ahead log has grown by ${formatBytes(progress.logGrowth)} during the copy, which was stopped: create backups at a time with less load, or on a faster disk`,
         ),
       );
       return;
     }
     void freeBytes(source).then((free) => {
-      if (free < enough && progress.logGrowth > SPARE_BYTES)
+      if (free < minFree && progress.logGrowth > SPARE_BYTES)
         stop.abort(
           new OperatorFault(
             `${source} has only ${formatBytes(free)} of free space left, and the write-ahead log grows during the copy, which was stopped: free space, or create backups at a time with less load`,
@@ -162,7 +161,7 @@ async function copyDatabase(
   const copier = createCopier({
     bytesPerSecond: options.config.backup.bytesPerSecond,
     onProgress: watch,
-    signal: stop.signal,
+    signal: AbortSignal.any(signals),
     programs: options.programs,
   });
   try {
@@ -172,7 +171,6 @@ async function copyDatabase(
     return { content, sha256: await copier.hash(to) };
   } finally {
     await copier.close();
-    options.signal?.removeEventListener('abort', onAbort);
   }
 }
 

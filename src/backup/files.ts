@@ -8,7 +8,7 @@ import { LOCATION_FILE } from '../store/backup/identity.ts';
 import { DATABASE_FILE } from '../store/database.ts';
 import { CONFIG_FOLDER, DATA_FOLDER } from './manifest.ts';
 
-/** A file next to the database that belongs into a backup. */
+/** A file next to the database that belongs in a backup. */
 export interface ExtraFile {
   /** Absolute. */
   source: string;
@@ -17,29 +17,34 @@ export interface ExtraFile {
   bytes: number;
 }
 
-/** More files than an operator puts there: something is wrong. */
+/** Files next to the database; more are not those of an operator. */
 const MAX_FILES = 10_000;
+/** Nested directories below data.dir. */
 const MAX_DEPTH = 16;
 const CHUNK_BYTES = 2 ** 20;
 
 /**
  * The files of the data directory except the database, its copies, its locks and the master key; the configuration
- * file and the files that it names. Symbolic links and special files are left out. `except`: directories that are left out,
- * with backups.
+ * file and the files that it names. Symbolic links and special files are omitted, and the directories `except`, which contain
+ * backups. Throws OperatorFault when there are too many files or levels of directories.
  */
 export async function extraFiles(config: Config, except: readonly string[]): Promise<ExtraFile[]> {
   const found: ExtraFile[] = [];
   const add = (source: string, path: string, bytes: number) => {
     if (found.length >= MAX_FILES)
       throw new OperatorFault(
-        `${config.data.dir} has more than ${MAX_FILES} files that do not belong to postrider: move them elsewhere`,
+        `${config.data.dir} contains more than ${MAX_FILES} files that do not belong to postrider: move them elsewhere`,
       );
     found.push({ source, path, bytes });
   };
-  const left = new Set(except.map((dir) => resolve(dir)));
+  const omitted = new Set(except.map((dir) => resolve(dir)));
   const masterKey = resolve(config.data.masterKeyFile);
   const walk = async (dir: string, depth: number): Promise<void> => {
-    if (depth > MAX_DEPTH || left.has(resolve(dir))) return;
+    if (omitted.has(resolve(dir))) return;
+    if (depth > MAX_DEPTH)
+      throw new OperatorFault(
+        `${dir} is more than ${MAX_DEPTH} directories below ${config.data.dir} and would be missing in the backup: move it elsewhere`,
+      );
     for (const entry of await readdir(dir, { withFileTypes: true })) {
       const path = join(dir, entry.name);
       if (entry.isDirectory()) await walk(path, depth + 1);
@@ -99,15 +104,15 @@ function pathInBackup(folder: string, path: string): string {
 }
 
 /**
- * Copies a file that is no database in use, flushes it and returns the SHA-256 of what was written. Rejects when
- * `to` exists. `mode`: permission bits of the copy.
+ * Copies a file, which must not be a database in use, flushes the copy and returns its SHA-256. Rejects when `to` exists.
+ * `mode`: permission bits of the copy.
  */
 export async function copyFile(
   source: string,
   to: string,
   { mode, signal, onBytes }: { mode: number; signal?: AbortSignal; onBytes?(bytes: number): void },
 ): Promise<{ bytes: number; sha256: string }> {
-  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+  await createDirectory(dirname(to));
   const from = await open(source, 'r');
   try {
     const target = await open(to, 'wx', mode);
@@ -135,7 +140,24 @@ export async function copyFile(
   }
 }
 
-/** Null when there is nothing of this name. */
+/**
+ * Creates a directory with its parents, accessible to their owner only, and flushes their names. The `recursive` option of
+ * Node's mkdir never returns in /proc.
+ */
+export async function createDirectory(dir: string): Promise<void> {
+  if ((await statIfExists(dir)) !== null) return;
+  const parent = dirname(dir);
+  await createDirectory(parent);
+  try {
+    await mkdir(dir, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have created it meanwhile.
+    if ((await statIfExists(dir)) === null) throw error;
+  }
+  await flush(parent);
+}
+
+/** Null when the file does not exist. */
 export async function statIfExists(path: string): Promise<Stats | null> {
   try {
     return await stat(path);
@@ -173,7 +195,10 @@ export async function flushTree(dir: string): Promise<void> {
   await flush(dir);
 }
 
-/** Gives everything in a directory to its owner, if the process runs as root: the daemon runs as another user. */
+/**
+ * Changes the owner of everything in a directory to that of the directory, if the process runs as root: the daemon runs as
+ * another user.
+ */
 export async function giveToOwner(dir: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dir);

@@ -1,6 +1,7 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { DAY, iso } from '../core/clock.ts';
+import { errorCode, errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { type DaemonLock, tryLockFile } from '../store/database.ts';
 import { statIfExists } from './files.ts';
@@ -12,22 +13,22 @@ export const PARTIAL = '.partial';
 const REMOVED = '.removed';
 const LOCK_FILE = '.backup.lock';
 
-/** A backup, or a directory with the name of one that is not complete or damaged (`fault`). */
+/** A backup, or a directory with the name of a backup that is incomplete or damaged (`fault`). */
 export interface ListedBackup {
   path: string;
   manifest: Manifest | null;
   fault: string | null;
 }
 
-/** Keeps other processes from writing backups to `dir`. Throws OperatorFault when one does. */
+/** Prevents other processes from writing backups to `dir`. Throws OperatorFault when one is being written. */
 export function lockFolder(dir: string): DaemonLock {
   const lock = tryLockFile(join(dir, LOCK_FILE));
   if (lock === null)
-    throw new OperatorFault(`another backup is being written to ${dir}: try again when it is complete`);
+    throw new OperatorFault(`Another backup is being written to ${dir}: try again when it is complete`);
   return lock;
 }
 
-/** A path that does not exist. */
+/** Returns an unused path in `dir` for a backup of the time `at` (epoch ms). */
 export async function nameOfBackup(dir: string, at: number): Promise<string> {
   const name = join(dir, `postrider-${iso(at).slice(0, 19).replaceAll(/[-:]/g, '')}Z`);
   for (let n = 1; ; n++) {
@@ -36,20 +37,26 @@ export async function nameOfBackup(dir: string, at: number): Promise<string> {
   }
 }
 
-/** Removes what interrupted backups and removals have left. The caller holds the lock of the directory. */
+/** Removes the directories of interrupted backups and removals. The caller holds the lock of `dir`. */
 export async function removePartials(dir: string): Promise<void> {
   for (const name of await readdir(dir)) {
-    const isLeft = name.startsWith('.postrider-') && (name.endsWith(PARTIAL) || name.endsWith(REMOVED));
-    if (isLeft) await rm(join(dir, name), { recursive: true, force: true });
+    const isPartial = name.startsWith('.postrider-') && (name.endsWith(PARTIAL) || name.endsWith(REMOVED));
+    if (isPartial) await rm(join(dir, name), { recursive: true, force: true });
   }
 }
+
+/** Why a directory cannot be read. */
+const PROBLEMS: Readonly<Record<string, string | undefined>> = {
+  ENOENT: 'does not exist: correct the path',
+  ENOTDIR: 'is not a directory: specify the directory of the backups',
+  EACCES: 'cannot be read: permission denied',
+};
 
 /** The backups in a directory, newest first. Throws OperatorFault when it cannot be read. */
 export async function listBackups(dir: string): Promise<ListedBackup[]> {
   const names = await readdir(dir).catch((error: unknown) => {
-    throw new OperatorFault(
-      `${dir} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    const problem = PROBLEMS[errorCode(error)] ?? `cannot be read: ${errorText(error)}`;
+    throw new OperatorFault(`${dir} ${problem}`, { cause: error });
   });
   const found = names.filter((name) => NAME.test(name)).toSorted();
   const listed = found.toReversed().map((name) => describe(join(dir, name)));
@@ -65,7 +72,7 @@ async function describe(path: string): Promise<ListedBackup> {
   }
 }
 
-/** The backup that `path` names: itself, or the newest complete one in it. Throws OperatorFault. */
+/** Returns `path` if it is a backup, otherwise the newest complete backup in it. Throws OperatorFault. */
 export async function findBackup(path: string): Promise<string> {
   const dir = resolve(path);
   if ((await statIfExists(join(dir, MANIFEST_FILE))) !== null) return dir;
@@ -80,15 +87,15 @@ export async function findBackup(path: string): Promise<string> {
 }
 
 export interface BackupRetention {
-  /** Complete backups of the instance that are kept at least. */
+  /** Minimum number of complete backups of the instance that remain. */
   keep: number;
-  /** Older ones are removed; null: by number only. */
+  /** Age in days at which further backups are removed; null: immediately. */
   keepDays: number | null;
 }
 
 /**
- * Removes old complete backups of the instance, and returns their paths. Backups of other instances, and what is
- * incomplete or damaged, neither count nor are removed.
+ * Removes old complete backups of the instance, and returns their paths. Backups of other instances and incomplete or damaged
+ * ones are neither counted nor removed.
  */
 export async function removeOldBackups(
   dir: string,

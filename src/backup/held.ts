@@ -7,7 +7,7 @@ import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
-/** The operator's decisions about what a restore holds, while a daemon may be running. */
+/** Releases or drops what a restore holds; the daemon may be running. */
 export interface HeldMail {
   /** Makes held messages due; the daemon notices within a second. Resolves with their number. */
   release(which: HeldSelection): Promise<number>;
@@ -35,7 +35,7 @@ const BATCH_SIZE = 200;
 export function createHeldMail(deps: HeldMailDeps): HeldMail {
   const { clock, tables, writer } = deps;
 
-  /** Calls `change` for each message, in batches; resolves with the number of those that it changed. */
+  /** Calls `apply` for each message, in batches; resolves with the number of messages for which it returned true. */
   async function change(which: HeldSelection, apply: (all: Tables, seq: number) => boolean): Promise<number> {
     let changed = 0;
     const run = async (seqs: readonly number[]) => {
@@ -90,22 +90,22 @@ export interface HeldCounts {
   webhookDeliveries: number;
 }
 
-/** Expires held messages as if they were waiting for delivery, and counts what is held. */
-export interface HeldKeeper {
+/** Expires held messages at the time at which they would expire in the queue, and counts what is held. */
+export interface HeldExpiry {
   start: Loop['start'];
   stop: Loop['stop'];
-  /** Of the last run. Each is counted up to 100,000. */
+  /** As of the last run. Each is counted up to MAX_COUNTED. */
   counts(): HeldCounts;
 }
 
-export interface HeldKeeperDeps extends HeldMailDeps {
+export interface HeldExpiryDeps extends HeldMailDeps {
   log: Log;
 }
 
-const KEEPER_INTERVAL_MS = MINUTE;
+const EXPIRY_INTERVAL_MS = MINUTE;
 const MAX_COUNTED = 100_000;
 
-export function createHeldKeeper(deps: HeldKeeperDeps): HeldKeeper {
+export function createHeldExpiry(deps: HeldExpiryDeps): HeldExpiry {
   const { clock, tables, writer, recorder, log } = deps;
   let counts: HeldCounts = { messages: 0, webhookDeliveries: 0 };
 
@@ -115,7 +115,7 @@ export function createHeldKeeper(deps: HeldKeeperDeps): HeldKeeper {
       const { seqs, next } = tables.restoreHolds.expired(after, BATCH_SIZE, clock.now());
       if (seqs.length > 0)
         failed += await writer.run((all) => seqs.filter((seq) => isHeld(all, seq) && fail(all, seq)).length);
-      // Others get their turn on the event loop.
+      // Yields to the event loop.
       else await new Promise(setImmediate);
       after = next;
     }
@@ -132,7 +132,7 @@ export function createHeldKeeper(deps: HeldKeeperDeps): HeldKeeper {
 
   const loop = createLoop({
     name: 'restore-holds',
-    intervalMs: KEEPER_INTERVAL_MS,
+    intervalMs: EXPIRY_INTERVAL_MS,
     log,
     run: async () => {
       const expired = await expire();

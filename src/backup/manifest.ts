@@ -48,7 +48,7 @@ const manifestSchema = z.object({
   includesKey: z.boolean(),
   /** Fingerprint of the master key that the secrets need; null: there are none. */
   keyFingerprint: z.string().nullable(),
-  /** Null: the schema was not that of the program. */
+  /** Null: the program that wrote the backup could not read the schema of the database. */
   counts: z
     .object({
       accounts: z.int(),

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { type Clock, iso } from '../core/clock.ts';
+import { errorCode, errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { DatabaseContent } from '../store/backup/content.ts';
 import { type Copier, type CopyPrograms, createCopier } from '../store/backup/copy.ts';
@@ -18,8 +19,8 @@ import { findBackup } from './folder.ts';
 import { DATA_FOLDER, DATABASE_COPY, KEY_COPY, type Manifest, readManifest } from './manifest.ts';
 
 /**
- * Restores never send a message twice: whatever was not finished at the time of the backup is held, because the original
- * may have sent it afterwards. Until that is done the database has the mark of a copy, with which no daemon starts.
+ * A restore never sends a message twice: it holds whatever was not finished at the time of the backup, because the original
+ * may have sent it afterwards. Until everything is held, the database is marked as a copy, and no daemon starts with it.
  */
 export interface RestoreOptions {
   /** Must contain no database. */
@@ -37,7 +38,7 @@ export interface Restored {
   dataDir: string;
   /** Null: restored from a copy of the database. */
   manifest: Manifest | null;
-  /** The master key that the database needs is not at its place. */
+  /** The file `masterKeyFile` does not exist, and the database needs a master key. */
   isKeyMissing: boolean;
   held: Held;
 }
@@ -51,7 +52,7 @@ export interface Held {
   generation: number;
 }
 
-/** The database while it is copied. */
+/** Name of the database until the copy is complete. */
 const RESTORING = `${DATABASE_FILE}.restoring`;
 const SPARE_BYTES = 64 * 2 ** 20;
 /** Rows in one transaction: no daemon is running. */
@@ -62,7 +63,7 @@ const UNLIMITED = Number.POSITIVE_INFINITY;
 export async function restoreBackup(path: string, options: RestoreOptions): Promise<Restored> {
   const backup = await findBackup(path);
   const manifest = await readManifest(backup);
-  requireKnownSchema(manifest, `the backup was written by version ${manifest.version}`);
+  requireKnownSchema(manifest, `The backup was written by version ${manifest.version}`);
   return inEmptyDirectory(options, manifest.bytes, async (dir) => {
     requireRightKey(manifest, options.masterKeyFile);
     let done = 0;
@@ -86,7 +87,7 @@ export async function restoreBackup(path: string, options: RestoreOptions): Prom
       });
       await flush(dirname(to));
     }
-    return manifest;
+    return { manifest, keyFingerprint: manifest.keyFingerprint };
   });
 }
 
@@ -104,16 +105,30 @@ export async function restoreCopy(file: string, options: RestoreOptions): Promis
     const copier = copierOf(options);
     let content: DatabaseContent;
     try {
-      await copier.copy(source, to, { maxLogBytes: UNLIMITED });
+      await copier.copy(source, to, { maxLogBytes: UNLIMITED }).catch((error: unknown) => {
+        throw copyFault(source, error);
+      });
       content = await copier.seal(to);
     } finally {
       await copier.close();
     }
-    requireKnownSchema(content, 'the database was used by a newer version');
+    requireKnownSchema(content, 'The database was used by a newer version');
     requireRightKey(content, options.masterKeyFile);
     await flush(to);
-    return null;
+    return { manifest: null, keyFingerprint: content.keyFingerprint };
   });
+}
+
+/** SQLite reads a database with a write-ahead log only where it can create files next to it. */
+function copyFault(source: string, error: unknown): unknown {
+  if (
+    !['SQLITE_READONLY_DIRECTORY', 'SQLITE_READONLY_CANTINIT', 'SQLITE_CANTOPEN'].includes(errorCode(error))
+  )
+    return error;
+  return new OperatorFault(
+    `${source} cannot be read (${errorText(error)}): make it readable and its directory writable for the user that runs postrider, or copy the file and its -wal file to a directory of this user`,
+    { cause: error },
+  );
 }
 
 /**
@@ -131,11 +146,15 @@ export async function holdUnfinished(options: RestoreOptions): Promise<Held> {
   }
 }
 
-/** `fill` writes the files and the database as RESTORING. */
+interface Copied extends Pick<DatabaseContent, 'keyFingerprint'> {
+  manifest: Manifest | null;
+}
+
+/** `fill` writes the files, and the database as RESTORING. */
 async function inEmptyDirectory(
   options: RestoreOptions,
   bytes: number,
-  fill: (dir: string) => Promise<Manifest | null>,
+  fill: (dir: string) => Promise<Copied>,
 ): Promise<Restored> {
   const dir = resolve(options.dataDir);
   const lock = lockFor(dir);
@@ -143,17 +162,17 @@ async function inEmptyDirectory(
     const file = join(dir, DATABASE_FILE);
     if ((await statIfExists(file)) !== null)
       throw new OperatorFault(
-        `${file} exists: a restore never overwrites a database. Name an empty directory with --data, or move the database away. If a restore was interrupted, complete it with "postrider restore hold"`,
+        `${file} exists: a restore never overwrites a database. Specify an empty directory with --data, or move the database away. If a restore was interrupted, complete it with "postrider restore hold"`,
       );
     const free = await freeBytes(dir);
     if (bytes + SPARE_BYTES > free)
       throw new OperatorFault(
-        `${dir} has ${formatBytes(free)} of free space, and the restore needs about ${formatBytes(bytes + SPARE_BYTES)}: free space or name another directory with --data`,
+        `${dir} has ${formatBytes(free)} of free space, and the restore needs about ${formatBytes(bytes + SPARE_BYTES)}: free space or specify another directory with --data`,
       );
     await removeRestoring(dir);
-    let manifest: Manifest | null;
+    let copied: Copied;
     try {
-      manifest = await fill(dir);
+      copied = await fill(dir);
       await renameDurably(join(dir, RESTORING), file);
     } catch (error) {
       await removeRestoring(dir);
@@ -161,8 +180,9 @@ async function inEmptyDirectory(
     }
     const held = await complete(options, lock);
     await giveToOwner(dir);
-    const key = await statIfExists(options.masterKeyFile);
-    return { dataDir: dir, manifest, isKeyMissing: key === null, held };
+    const isKeyMissing =
+      copied.keyFingerprint !== null && (await statIfExists(options.masterKeyFile)) === null;
+    return { dataDir: dir, manifest: copied.manifest, isKeyMissing, held };
   } finally {
     lock.release();
   }
@@ -172,13 +192,13 @@ async function inEmptyDirectory(
 async function complete(options: RestoreOptions, lock: DaemonLock): Promise<Held> {
   const { dataDir: dir, clock, onMigration } = options;
   const { found, newest } = schemaState(dir);
-  if (found === 0) throw new OperatorFault(`there is no database in ${dir}`);
+  if (found === 0) throw new OperatorFault(`There is no database in ${dir}`);
   if (found < newest) upgradeDatabase(dir, onMigration === undefined ? {} : { onProgress: onMigration });
   const location = ensureLocation(dir);
   const db = openDatabase(dir, { lock });
   const writer = createWriter(db, createTables(db));
   try {
-    // No daemon starts from here on until the last unit of work.
+    // No daemon starts until the last unit of work is committed.
     await writer.run(markAsCopy);
     let messages = 0;
     for (let after: number | null = 0; after !== null; ) {
@@ -206,7 +226,7 @@ async function complete(options: RestoreOptions, lock: DaemonLock): Promise<Held
 
 function lockFor(dir: string): DaemonLock {
   const lock = tryLockDaemon(resolve(dir));
-  if (lock === null) throw new OperatorFault(`a daemon is running on ${dir}: stop it first`);
+  if (lock === null) throw new OperatorFault(`A daemon is running on ${dir}: stop it first`);
   return lock;
 }
 
@@ -218,7 +238,7 @@ function copierOf({ onProgress, programs }: RestoreOptions): Copier {
   });
 }
 
-/** Where a file of a backup belongs; null: the operator installs it. */
+/** The path to which a file of a backup is restored; null: the operator installs it. */
 function targetOf(path: string, dir: string, masterKeyFile: string): string | null {
   if (path === DATABASE_COPY) return join(dir, RESTORING);
   if (path === KEY_COPY) return masterKeyFile;
@@ -226,7 +246,7 @@ function targetOf(path: string, dir: string, masterKeyFile: string): string | nu
   return inData.startsWith('..') ? null : join(dir, inData);
 }
 
-/** Whether the file exists with this content already. Throws OperatorFault when it has another one. */
+/** Whether the file already exists with this content. Throws OperatorFault when its content differs. */
 async function isSame(file: string, sha256: string, options: RestoreOptions): Promise<boolean> {
   if ((await statIfExists(file)) === null) return false;
   const copier = copierOf(options);
@@ -236,7 +256,7 @@ async function isSame(file: string, sha256: string, options: RestoreOptions): Pr
     await copier.close();
   }
   throw new OperatorFault(
-    `${file} exists with another content: a restore never overwrites a file. Move it away`,
+    `${file} exists with different content: a restore never overwrites a file. Move it away`,
   );
 }
 
@@ -263,7 +283,7 @@ function requireKnownSchema({ schema }: { schema: number }, by: string): void {
     );
 }
 
-/** A key file that belongs to another database must not be used, and is never overwritten. */
+/** Throws OperatorFault when the file exists with the key of another database: it is neither used nor overwritten. */
 function requireRightKey(
   { keyFingerprint: needed }: Pick<DatabaseContent, 'keyFingerprint'>,
   file: string,

@@ -11,10 +11,10 @@ import type { Writer } from '../store/writer.ts';
 import { createBackup } from './create.ts';
 import { removeOldBackups } from './folder.ts';
 
-/** Creates backups at the times of `backup.schedule`, and removes old ones. A run that was missed follows after the start. */
+/** Creates backups at the times of `backup.schedule`, and removes old ones. A missed run follows after the start of the daemon. */
 export interface BackupSchedule {
   start(): void;
-  /** Aborts a backup in progress, which leaves nothing. */
+  /** Aborts a backup in progress and removes its files. */
   stop(): Promise<void>;
   status(): BackupStatus;
 }
@@ -24,7 +24,7 @@ export interface BackupStatus {
   /** ISO 8601; null: none. */
   lastSuccessAt: string | null;
   nextAt: string;
-  /** Why the last run failed; null: it did not. */
+  /** Why the last run failed; null: it succeeded, or there was none. */
   error: string | null;
   isRunning: boolean;
 }
@@ -53,7 +53,7 @@ interface ScheduleState {
 }
 
 const STATE = 'backup-schedule';
-/** A changed system clock is noticed within this time. */
+/** Time within which a changed system clock is noticed. */
 const MAX_PAUSE_MS = MINUTE;
 const RETRY_MS = 15 * MINUTE;
 
@@ -68,12 +68,12 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
     labelNames: ['outcome'],
     registers: [deps.registry],
   });
-  let state = storedState(tables, schedule) ?? {
-    schedule,
-    nextAt: nextRun(),
-    lastSuccessAt: null,
-    error: null,
-  };
+  const stored = storedState(tables);
+  // After a change of the schedule the time of the next run is computed again.
+  let state: ScheduleState =
+    stored?.schedule === schedule
+      ? stored
+      : { lastSuccessAt: null, error: null, ...stored, schedule, nextAt: nextRun() };
   let isRunning = false;
   gaugesOf(deps.registry)(
     'postrider_backup_last_success_timestamp_seconds',
@@ -154,10 +154,8 @@ export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
   };
 }
 
-/** Null: there was no run yet, or the schedule was changed since. */
-function storedState({ settings }: Tables, schedule: string): ScheduleState | null {
+/** Null: there was no run yet. */
+function storedState({ settings }: Tables): ScheduleState | null {
   const text = settings.get(STATE);
-  if (text === null) return null;
-  const state: ScheduleState = JSON.parse(text);
-  return state.schedule === schedule ? state : null;
+  return text === null ? null : JSON.parse(text);
 }

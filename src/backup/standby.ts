@@ -7,7 +7,7 @@ import type { Instance } from '../store/backup/identity.ts';
 import { Superseded } from '../store/failure.ts';
 
 /**
- * Keeps two daemons from sending the same mail: an original that comes back after a copy of its database was restored
+ * Prevents two daemons from sending the same mail: an original that starts again after a copy of its database was restored
  * elsewhere. Each asks its peers (`standby.peers`) at `GET /instance` for their instance id and generation. Of the
  * daemons of one instance, all but the one with the highest generation stop. A peer that does not respond does not
  * count: it is down, or cannot be reached.

@@ -75,7 +75,7 @@ export async function verifyBackup(path: string, options: BackupVerifyOptions): 
 interface Examination {
   path: string;
   manifest: Manifest;
-  /** Receives what is wrong. */
+  /** Problems that are found are added. */
   problems: string[];
   copier: Copier;
   masterKeyFile: string;
@@ -86,7 +86,7 @@ async function examine({ path, manifest, problems, copier, masterKeyFile }: Exam
   const newest = newestOf(knownMigrations());
   if (manifest.schema > newest)
     problems.push(
-      `the database has schema ${manifest.schema}, this version knows schemas up to ${newest}: install version ${manifest.version} or newer`,
+      `The database has schema ${manifest.schema}, this version knows schemas up to ${newest}: install version ${manifest.version} or newer`,
     );
   if (!manifest.files.some((file) => file.path === DATABASE_COPY)) {
     problems.push(`${DATABASE_COPY} is not in the manifest`);
@@ -133,7 +133,7 @@ async function testKey(
   return sealed === null || opens(key, sealed) ? 'fits' : 'does not fit';
 }
 
-/** Null when the file does not hold a key. */
+/** Null when the file does not contain a key. */
 function readIfKey(file: string): Buffer | null {
   try {
     return readMasterKey(file);

@@ -1,13 +1,15 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { fileFault } from '../core/operator-fault.ts';
+import { OperatorFault } from '../core/operator-fault.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { type ExportOptions, type ExportResult, exportAccount } from '../transfer/export.ts';
 import { totalOf } from '../transfer/format.ts';
 import { cancelImport, importAccount } from '../transfer/import.ts';
 import type { CliContext } from './context.ts';
+import { readTextFile, requireReadable } from './input-files.ts';
 import { createByteBar, createCountBar } from './output/progress.ts';
+import { counted } from './output/table.ts';
+import { withStopSignal } from './signals.ts';
 
 /** Adds `postrider account export|import`. */
 export function addTransferCommands(account: Command, context: CliContext): void {
@@ -21,9 +23,9 @@ export function addTransferCommands(account: Command, context: CliContext): void
     .addHelpText(
       'after',
       `
-The file has everything but messages and events: settings, API keys (as hashes), domains with their DKIM keys, contacts
+The file contains everything except messages and events: settings, API keys (as hashes), domains with their DKIM keys, contacts
 with consent, groups, templates, suppressions, webhooks, campaigns. Secrets are sealed with the passphrase; contacts are not:
-keep the file as safe as the database. See docs/scaling.md.
+protect the file like the database. See docs/scaling.md.
 
 Examples:
   postrider account export acct_8f3k2m9x0q1z --output shop.account.gz --passphrase-file passphrase
@@ -36,8 +38,8 @@ Examples:
       'Import an account that was exported from another machine; it is disabled until you enable it',
     )
     .option('--passphrase-file <file>', 'file with the passphrase of the export')
-    .option('--dry-run', 'check the file, and import nothing')
-    .option('--cancel <id>', 'remove what an import that was interrupted has imported')
+    .option('--dry-run', 'check the file without importing it')
+    .option('--cancel <id>', 'remove what an interrupted import of this account has imported')
     .option('--json', 'print JSON')
     .action((file: string | undefined, options: ImportFlags) => runImport(context, file, options));
 }
@@ -58,13 +60,14 @@ interface ImportFlags {
 
 async function runExport(context: CliContext, accountId: string, flags: ExportFlags): Promise<void> {
   context.existingData();
+  const toStdout = flags.output === '-';
+  if (toStdout && process.stdout.isTTY) return context.usage('Standard output is a terminal: specify a file');
   const passphrase = readPassphrase(flags.passphraseFile);
   const deps = await context.open();
-  const toStdout = flags.output === '-';
-  if (toStdout && process.stdout.isTTY) return context.usage('Standard output is a terminal: name a file');
   const json = flags.json === true;
   const bar = createCountBar(process.stderr.isTTY && !json);
-  await untilSignal(context, 'Stopped by a signal; nothing was exported', async (signal) => {
+  const stopped = new OperatorFault('Stopped by a signal; nothing was exported');
+  await withStopSignal(stopped, async (signal) => {
     try {
       const options: ExportOptions = {
         accountId,
@@ -98,10 +101,13 @@ function report(
   // Standard output has the file.
   if (toStdout) context.note(text);
   else context.print(text);
-  if (disabled) context.note(`Account ${accountId} is disabled here: "postrider account enable" undoes it`);
+  if (disabled)
+    context.note(
+      `Account ${accountId} is disabled on this machine: "postrider account enable ${accountId}" enables it again`,
+    );
   if (queued > 0)
     context.note(
-      `${queued.toLocaleString('en')} messages of the account are in the queue of this machine, which sends them: disable the account when they are sent`,
+      `This machine still sends ${counted(queued, 'queued message')} of the account: disable the account when the queue has none`,
     );
 }
 
@@ -115,17 +121,21 @@ async function runImport(context: CliContext, file: string | undefined, flags: I
     if (json) return context.printJson({ accountId: flags.cancel, removed });
     return context.print(`Removed account ${flags.cancel} (${removed.toLocaleString('en')} rows)`);
   }
-  if (file === undefined) return context.usage('Name the file of an exported account');
+  if (file === undefined) return context.usage('Specify the file of an exported account');
   if (flags.passphraseFile === undefined)
-    return context.usage('Name the file with the passphrase: --passphrase-file');
+    return context.usage('Specify the file with the passphrase: --passphrase-file');
+  // Before a database is created for it.
+  await requireReadable(null, file);
   const passphrase = readPassphrase(flags.passphraseFile);
   const deps = await context.open({ create: true });
   const bar = createByteBar(process.stderr.isTTY && !json);
   const dryRun = flags.dryRun === true;
-  const stopped = dryRun
-    ? 'Stopped by a signal; nothing was imported'
-    : 'Stopped by a signal: run the command again to continue, or remove what was imported with --cancel';
-  await untilSignal(context, stopped, async (signal) => {
+  const stopped = new OperatorFault(
+    dryRun
+      ? 'Stopped by a signal; nothing was imported'
+      : 'Stopped by a signal: run the command again to continue, or remove what was imported with --cancel',
+  );
+  await withStopSignal(stopped, async (signal) => {
     try {
       const result = await importAccount(
         { ...deps, seal: await deps.seal() },
@@ -164,30 +174,7 @@ async function runImport(context: CliContext, file: string | undefined, flags: I
   });
 }
 
-/** Runs `work` with a signal that SIGINT and SIGTERM abort; then the failure is `message`. */
-async function untilSignal(
-  context: CliContext,
-  message: string,
-  work: (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const stop = new AbortController();
-  const onSignal = () => stop.abort(new Error(message));
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, onSignal);
-  try {
-    await work(stop.signal);
-  } catch (error) {
-    if (!stop.signal.aborted) throw error;
-    context.fail(message);
-  } finally {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, onSignal);
-  }
-}
-
 /** The text of the file without its line end. */
 function readPassphrase(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    throw fileFault('--passphrase-file', file, error);
-  }
+  return readTextFile('--passphrase-file', file).replace(/\r?\n$/, '');
 }

@@ -147,7 +147,7 @@ async function update(context: CliContext, id: string, options: UpdateOptions): 
   };
   if (address === 'bad') context.usage(BAD_ADDRESS);
   else if (Object.values(changes).every((value) => value === undefined)) {
-    context.usage('Nothing to change: name at least one option');
+    context.usage('Nothing to change: specify at least one option');
   } else {
     const patch = parseInput(accountPatchSchema, changes, 'account');
     await change(context, options, (accounts) => (isRefusal(patch) ? patch : accounts.update(id, patch)));

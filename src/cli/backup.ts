@@ -5,9 +5,12 @@ import { findBackup, listBackups } from '../backup/folder.ts';
 import type { Manifest } from '../backup/manifest.ts';
 import { verifyBackup } from '../backup/verify.ts';
 import { systemClock } from '../core/clock.ts';
+import { OperatorFault } from '../core/operator-fault.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import type { CliContext } from './context.ts';
 import { createByteBar } from './output/progress.ts';
+import { counted } from './output/table.ts';
+import { withStopSignal } from './signals.ts';
 
 /** `postrider backup create|list|verify`. */
 export function backupCommand(context: CliContext): Command {
@@ -27,7 +30,7 @@ Examples:
     );
   command
     .command('create <dir>', { isDefault: true })
-    .description('Create a backup in a new directory in <dir>, while the daemon runs or not')
+    .description('Create a backup in a new directory in <dir>; the daemon may be running')
     .option('--include-key', 'include the master key: the backup then reveals all secrets')
     .option('--json', 'print JSON')
     .action((dir: string, options: CreateOptions) => create(context, dir, options));
@@ -53,32 +56,23 @@ async function create(context: CliContext, dir: string, options: CreateOptions):
   context.existingData();
   const json = options.json === true;
   const bar = createByteBar(process.stderr.isTTY && !json);
-  const stop = new AbortController();
-  const onSignal = () => stop.abort(new Error('Stopped by a signal; no backup was created'));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
-  try {
-    const { path, manifest } = await createBackup({
+  const stopped = new OperatorFault('Stopped by a signal; no backup was created');
+  const { path, manifest } = await withStopSignal(stopped, (signal) =>
+    createBackup({
       config: context.config(),
       dir,
       includeKey: options.includeKey === true,
       clock: systemClock,
       onProgress: ({ step, done, total }) => bar.update(step, done, total),
-      signal: stop.signal,
-    });
-    bar.stop();
-    if (json) return context.printJson({ path, ...summary(manifest) });
-    context.print(`Created ${path} (${formatBytes(manifest.bytes)}).`);
-    if (!manifest.includesKey && manifest.keyFingerprint !== null)
-      context.note(
-        'The backup does not include the master key, without which its secrets cannot be read: keep a copy of the key in another place',
-      );
-  } catch (error) {
-    if (!stop.signal.aborted) throw error;
-    context.fail(error instanceof Error ? error.message : String(error));
-  } finally {
-    bar.stop();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, onSignal);
-  }
+      signal,
+    }),
+  ).finally(bar.stop);
+  if (json) return context.printJson({ path, ...summary(manifest) });
+  context.print(`Created ${path} (${formatBytes(manifest.bytes)}).`);
+  if (!manifest.includesKey && manifest.keyFingerprint !== null)
+    context.note(
+      'The backup does not include the master key, without which its secrets cannot be read: keep a copy of the key in another place',
+    );
 }
 
 function summary({ files, ...manifest }: Manifest): Record<string, unknown> {
@@ -133,7 +127,7 @@ function describe(path: string, manifest: Manifest | null, key: string): Record<
     created: createdAt,
     version: `${version}, schema ${schema}`,
     instance: `${instanceId ?? 'none'}, generation ${generation}`,
-    size: `${formatBytes(bytes)} in ${files.length} ${files.length === 1 ? 'file' : 'files'}`,
+    size: `${formatBytes(bytes)} in ${counted(files.length, 'file')}`,
     ...(counts === null
       ? {}
       : {
@@ -143,7 +137,7 @@ function describe(path: string, manifest: Manifest | null, key: string): Record<
           messages: Object.entries(counts.messages)
             .map(([state, number]) => `${number} ${state}`)
             .join(', '),
-          unfinished: `${counts.queued} messages, ${counts.webhookDeliveries} webhook deliveries: a restore holds them`,
+          unfinished: `${counted(counts.queued, 'message')}, ${counted(counts.webhookDeliveries, 'webhook delivery', 'webhook deliveries')}: a restore holds them`,
         }),
     'master key': key,
   };

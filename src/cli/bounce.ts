@@ -1,10 +1,14 @@
 import { createReadStream } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
+import { fileFault } from '../core/operator-fault.ts';
 import { INCOMING_LIMITS } from '../mail/incoming/limits.ts';
 import { type ParsedIncoming, parseFile } from '../mail/incoming/parse.ts';
 
-/** `postrider bounce parse FILE…`: parses raw messages. Needs no configuration and no database. */
+/** Longer messages are cut off, as the parser does. */
+const MAX_BYTES = INCOMING_LIMITS.mailBytes;
+
+/** `postrider bounce parse FILE…`: parses raw messages without a configuration or database. */
 export function bounceCommand(): Command {
   const bounce = new Command('bounce').description('Parse bounce messages');
   bounce
@@ -17,7 +21,7 @@ export function bounceCommand(): Command {
           process.stdout.write(`${JSON.stringify(printed(parseFile(await read(file))))}\n`);
         } catch (error) {
           // The other files are still parsed.
-          process.stderr.write(`${file}: ${error instanceof Error ? error.message : String(error)}\n`);
+          process.stderr.write(`postrider: ${fileFault(null, file, error).message}\n`);
           process.exitCode = 1;
         }
       }
@@ -25,10 +29,17 @@ export function bounceCommand(): Command {
   return bounce;
 }
 
-/** Reads at most as much as is parsed. */
+/** Reads at most MAX_BYTES. */
 async function read(file: string): Promise<Buffer> {
-  const end = INCOMING_LIMITS.mailBytes - 1;
-  return buffer(file === '-' ? process.stdin : createReadStream(file, { end }));
+  if (file !== '-') return buffer(createReadStream(file, { end: MAX_BYTES - 1 }));
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= MAX_BYTES) break;
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_BYTES);
 }
 
 /** The documented fields, and the content of a DMARC or TLS report. */

@@ -11,6 +11,7 @@ import {
 import { configWarnings } from '../config/warnings.ts';
 import { checkHostConfig } from '../domains/platform/host-checks.ts';
 import type { CliContext } from './context.ts';
+import { counted } from './output/table.ts';
 
 /** `postrider config check|show|example`. */
 export function configCommand(context: CliContext, configFile: () => string | undefined): Command {
@@ -26,9 +27,9 @@ export function configCommand(context: CliContext, configFile: () => string | un
     .addHelpText(
       'after',
       `
-Reads the file and the POSTRIDER_ environment variables as "serve" does. Errors are what serve refuses: unknown keys,
-invalid values. Warnings are valid, but probably not meant: missing files, secrets that others can read, the API without
-TLS on a public address. Uses no DNS and no network; "postrider doctor" does.
+Reads the file and the POSTRIDER_ environment variables like "serve". Errors prevent the start: unknown keys, invalid
+values. Warnings concern valid settings that are probably mistakes: missing files, secrets that others can read, the API
+without TLS on a public address. Uses neither DNS nor the network; "postrider doctor" does.
 Exits 0 if the configuration is valid, even with warnings; 3 if it is not.
 
 Examples:
@@ -40,8 +41,8 @@ Examples:
     );
   command
     .command('show')
-    .description('Show the settings in force and where they come from')
-    .option('--defaults', 'also those that have their default')
+    .description('Show the effective settings and their sources')
+    .option('--defaults', 'include settings with their default values')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
@@ -69,7 +70,7 @@ interface ShowOptions {
 /** A line of the report. */
 interface Finding extends ConfigIssue {
   level: 'error' | 'warning';
-  /** Null: not known, or not in the file. */
+  /** Line in the file; null: unknown, or the finding does not concern the file. */
   line: number | null;
 }
 
@@ -85,9 +86,7 @@ function check(context: CliContext, read: () => ConfigSources, json: boolean): v
     }
     const count = findings.filter(({ level }) => level === 'error').length;
     const source = file ?? 'the default configuration';
-    context.print(
-      isValid ? `${source} is valid` : `${source} is invalid: ${count} ${count === 1 ? 'error' : 'errors'}`,
-    );
+    context.print(isValid ? `${source} is valid` : `${source} is invalid: ${counted(count, 'error')}`);
   }
   if (!isValid) context.partial();
 }
@@ -130,13 +129,15 @@ function show(
     ({ origin }) => defaults || (origin.from !== 'default' && origin.from !== 'program'),
   );
   if (json) return context.printJson(shown);
-  // One line for each, complete, so that grep finds it and long values can be read.
+  // One complete line for each setting: grep finds it, and long values are not shortened.
   for (const { name, value, origin, appliedBy } of shown)
     context.print(
       `${name} = ${value === null ? '(not set)' : JSON.stringify(value)}  # ${originText(origin)}; change: ${appliedBy}`,
     );
   if (!defaults)
-    context.note(`${settings.length - shown.length} settings have their default: --defaults shows them`);
+    context.note(
+      `${counted(settings.length - shown.length, 'setting has its default value', 'settings have their default values')}: show them with --defaults`,
+    );
 }
 
 function originText(origin: Origin): string {

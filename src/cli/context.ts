@@ -24,8 +24,8 @@ import {
 } from './output/table.ts';
 
 /**
- * The configuration, the database (opened on first use) and the output of all commands. Data goes to stdout, everything
- * else to stderr. A failure sets the exit status and is one line, or with `--json` one JSON object.
+ * The configuration, the database (opened on first use) and the output of a command. Data is written to stdout, everything
+ * else to stderr. A failure sets the exit status and is reported on one line, or with `--json` as one JSON object.
  */
 export interface CliContext {
   config(): Config;
@@ -33,7 +33,7 @@ export interface CliContext {
   existingData(): Config['data'];
   /**
    * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
-   * is set. `lock`: held by a command that excludes the daemon.
+   * is set. `lock`: that of a command that excludes the daemon.
    */
   open(options?: { create?: boolean; lock?: DaemonLock }): Promise<CliDeps>;
   /** Prints text for a person, with control characters escaped that data from elsewhere may contain. */
@@ -41,9 +41,9 @@ export interface CliContext {
   /** Prints text with styles of the terminal, in which the caller has removed other control characters. */
   printStyled(text: string): void;
   printJson(value: unknown): void;
-  /** Rows as a table, or as a JSON array; `empty` is printed to stderr when there are none. */
+  /** Prints rows as a table, or as a JSON array; without rows prints `empty` to stderr. */
   printRows(rows: readonly Record<string, unknown>[], options: { json: boolean; empty: string }): void;
-  /** One object as lines of name and value, or as JSON. */
+  /** Prints an object as lines of name and value, or as JSON. */
   printRecord(record: Readonly<Record<string, unknown>>, options: { json: boolean }): void;
   /**
    * Asks on the terminal; true if the answer is yes. Without a terminal, reports that `--yes` is required and returns
@@ -56,7 +56,7 @@ export interface CliContext {
   fail(message: string): void;
   /** Reports an error in the command line; the exit status will be 2. */
   usage(message: string): void;
-  /** Reports a refusal: invalid input as a usage error, others as a failure. */
+  /** Reports a refusal: invalid input as a usage error, any other as a failure. */
   refused(refusal: Refusal): void;
   /** Reports a partial success or a failed check, if `message` is given; the exit status will be 3. */
   partial(message?: string): void;
@@ -81,10 +81,10 @@ export interface CliDeps {
 export const FAILED = 1;
 export const USAGE = 2;
 export const PARTIAL = 3;
-/** Another daemon has taken over: a restart would not help. */
+/** Another daemon has taken over: the service must not be restarted. */
 export const SUPERSEDED = 4;
 
-/** One line for a person, or the same as JSON for a program. */
+/** Formats an error as one line of text, or as JSON. */
 export function formatError(message: string, status: number, json: boolean): string {
   if (!json) return `postrider: ${escapeControlsInText(message)}`;
   const code = status === USAGE ? 'USAGE' : status === PARTIAL ? 'PARTIAL' : 'FAILED';
@@ -210,18 +210,18 @@ export function refuseMovedData({ data, file }: Config): void {
   );
 }
 
-/** A command that is run in the wrong directory must not create a second, empty database there. */
+/** Throws StoreFault without a database: a command in the wrong directory must not create a second, empty one. */
 function requireData({ data, file }: Config): void {
   if (existsSync(join(data.dir, DATABASE_FILE))) return;
   const source =
     file === null ? `no configuration file was found in ${CONFIG_FILES.join(' or ')}` : `data.dir of ${file}`;
   throw new StoreFault(
-    `There is no database in ${data.dir} (${source}). Name the configuration with --config FILE, or create the data with "postrider account create" or "postrider serve"`,
+    `There is no database in ${data.dir} (${source}). Specify the configuration with --config FILE, or set up this machine with "postrider init"`,
   );
 }
 
-/** NO_COLOR: https://no-color.org. */
-function tableOptions(): TableOptions {
+/** The width of the terminal, and whether it shows colors (NO_COLOR: https://no-color.org). */
+export function tableOptions(): Pick<TableOptions, 'width' | 'color'> {
   const { isTTY, columns } = process.stdout;
   return {
     width: isTTY && columns > 0 ? columns : DEFAULT_WIDTH,

@@ -2,9 +2,9 @@ import { Command, Option } from 'commander';
 import { iso } from '../core/clock.ts';
 import { BOXES, type Box, type KeptMailHead } from '../store/kept-mail.ts';
 import type { CliContext } from './context.ts';
-import { ROWS, rowLimit } from './output/row-limit.ts';
+import { noteMore, ROWS, rowLimit } from './output/row-limit.ts';
 
-/** `postrider inbox list|show`: received mail for people, and mail that changed nothing. */
+/** `postrider inbox list|show`: mail to people, and mail that could not be processed. */
 export function inboxCommand(context: CliContext): Command {
   const command = new Command('inbox').description('Read received mail').addHelpText(
     'after',
@@ -39,7 +39,9 @@ async function list(
   { box, limit, json }: { box?: Box; limit: number; json?: boolean },
 ): Promise<void> {
   const { tables } = await context.open();
-  const rows = tables.keptMail.list(box ?? null, limit).map((row) => ({
+  const found = tables.keptMail.list(box ?? null, limit + 1);
+  if (found.length > limit) noteMore(context, limit);
+  const rows = found.slice(0, limit).map((row) => ({
     ...shown(row),
     message: row.message_seq === null ? null : (tables.messages.bySeq(row.message_seq)?.message_id ?? null),
   }));
@@ -59,7 +61,7 @@ function shown(row: KeptMailHead) {
   };
 }
 
-/** Replaced without `--raw`: received mail may contain control sequences, which a terminal would interpret. */
+/** Replaced unless `--raw` is given: a terminal would interpret control sequences in received mail. */
 const CONTROLS = /[\p{Cc}\p{Cf}]/gu;
 
 async function show(context: CliContext, number: string, raw: boolean): Promise<void> {

@@ -40,7 +40,7 @@ Examples:
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command
-    .command('revoke <keyId>')
+    .command('revoke <id>')
     .description('Revoke an API key immediately and permanently')
     .option('--json', 'print JSON')
     .action((keyId: string, options: { json?: boolean }) => revoke(context, keyId, options.json === true));
@@ -78,7 +78,7 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
   for (const domain of created.key.allowFrom) {
     if (deps.tables.domains.named(options.account, domain).length > 0) continue;
     context.note(
-      `warning: ${domain} is not registered in account ${options.account}: the key cannot send from it until "postrider domain add" is done`,
+      `warning: ${domain} is not registered in account ${options.account}: add it with "postrider domain add" before you send from it with this key`,
     );
   }
 }
@@ -97,8 +97,8 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
       account: key.accountId,
       name: key.name,
       scopes: key.scopes.join(', '),
-      'restricted to': [...key.allowIps, ...key.allowFrom].join(', '),
-      limits: limitsOf(key).join(', '),
+      allowed: [...key.allowIps, ...key.allowFrom].join(', '),
+      restrictions: restrictionsOf(key).join(', '),
       created: iso(key.createdAt),
       revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
     }));
@@ -114,7 +114,7 @@ async function revoke(context: CliContext, keyId: string, json: boolean): Promis
 }
 
 /** Restrictions of the key, named like its options. */
-function limitsOf({ allowEssential, strictCompliance }: ApiKey): string[] {
+function restrictionsOf({ allowEssential, strictCompliance }: ApiKey): string[] {
   return [...(allowEssential ? [] : ['no-essential']), ...(strictCompliance ? ['strict-compliance'] : [])];
 }
 

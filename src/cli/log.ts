@@ -13,7 +13,7 @@ Examples:
   );
   command
     .command('hash <address>')
-    .description('Print the hash of an address as it is in the log')
+    .description('Print the hash that stands for an address in the log')
     .option('--json', 'print JSON')
     .action((address: string, options: { json?: boolean }) =>
       printHash(context, address, options.json === true),

@@ -1,17 +1,16 @@
 import { basename } from 'node:path';
-import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { lockDaemon } from '../store/database.ts';
-import type { MigrationProgress } from '../store/migrate/migrate.ts';
 import type { MigrationEstimate } from '../store/migrate/migration-estimate.ts';
 import { estimateUpgrade, formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
 import type { CliContext } from './context.ts';
+import { createStepBar } from './output/progress.ts';
 
 /** `postrider migrate`. */
 export function migrateCommand(context: CliContext): Command {
   return new Command('migrate')
     .description('Migrate the database to the schema of this version')
-    .option('--dry-run', 'print what the migration would do and needs, without changing anything')
+    .option('--dry-run', 'print the steps, time and space of the migration without changing anything')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
@@ -43,14 +42,14 @@ function dryRun(context: CliContext, json: boolean): void {
   const estimate = estimateUpgrade(dir);
   if (estimate === null) {
     if (json) context.printJson({ schema: found, newSchema: newest, steps: [] });
-    else context.print(`The database in ${dir} has schema ${found}, that of this version.`);
+    else context.print(`The database in ${dir} already has schema ${found}.`);
     return;
   }
   const fits = estimate.neededBytes <= estimate.freeBytes;
   context.printRecord(json ? jsonOf(estimate, fits) : textOf(estimate), { json });
   if (!fits) {
     const missing = formatBytes(estimate.neededBytes - estimate.freeBytes);
-    context.partial(`${estimate.dir} has too little free space: about ${missing} more are needed`);
+    context.partial(`${estimate.dir} has too little free space: about ${missing} more is needed`);
   }
 }
 
@@ -106,9 +105,11 @@ function migrate(context: CliContext, json: boolean): void {
       else context.print(`The database in ${dir} already has schema ${found}.`);
       return;
     }
-    const bar = createBar(process.stderr.isTTY && !json);
+    const bar = createStepBar(process.stderr.isTTY && !json);
     try {
-      const { from, to, copy, removed } = upgradeDatabase(dir, { onProgress: bar.update });
+      const { from, to, copy, removed } = upgradeDatabase(dir, {
+        onProgress: ({ step, done, total, item }) => bar.update(step, done, total, item),
+      });
       bar.stop();
       if (json) return context.printJson({ schema: to, migratedFrom: from, copy, removed });
       context.print(`Migrated the database in ${dir} from schema ${from} to ${to}.`);
@@ -121,33 +122,4 @@ function migrate(context: CliContext, json: boolean): void {
   } finally {
     lock.release();
   }
-}
-
-/** One bar per step if `shown`. The cursor stays visible, because an interrupt ends the process. */
-function createBar(shown: boolean) {
-  const bar = new SingleBar({
-    format: '{step} {bar} {percentage} %  {item}  {duration_formatted}, {eta_formatted} left',
-    barCompleteChar: '█',
-    barIncompleteChar: '░',
-    hideCursor: false,
-    stream: process.stderr,
-  });
-  let step: MigrationProgress['step'] | null = null;
-  return {
-    update: (progress: MigrationProgress) => {
-      if (!shown || progress.total === 0) return;
-      const { done, total, item } = progress;
-      const payload = { step: progress.step.padEnd(7), item };
-      if (progress.step === step) bar.update(done, payload);
-      else {
-        if (step !== null) bar.stop();
-        step = progress.step;
-        bar.start(total, done, payload);
-      }
-    },
-    stop: () => {
-      if (step !== null) bar.stop();
-      step = null;
-    },
-  };
 }

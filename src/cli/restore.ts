@@ -8,16 +8,17 @@ import {
   restoreBackup,
   restoreCopy,
 } from '../backup/restore.ts';
-import { iso, systemClock } from '../core/clock.ts';
+import { HOUR, iso, systemClock } from '../core/clock.ts';
 import { createRecorder } from '../events/record.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
 import type { CliContext, CliDeps } from './context.ts';
 import { createByteBar } from './output/progress.ts';
+import { capitalized, counted } from './output/table.ts';
 
-/** `postrider restore`, and the commands for what a restore holds. */
+/** `postrider restore`, and the commands for held messages and webhook deliveries. */
 export function restoreCommand(context: CliContext): Command {
   const command = new Command('restore')
-    .description('Restore a backup; release or drop what it holds')
+    .description('Restore a backup; release or drop held messages')
     .addHelpText(
       'after',
       `
@@ -35,24 +36,19 @@ Examples:
     .command('from [dir]', { isDefault: true })
     .description('Restore a backup, or the newest one in [dir], into a data directory without a database')
     .option('--data <dir>', 'data directory (default: data.dir of the configuration)')
-    .option(
-      '--from-copy <file>',
-      'restore a copy of the database that another program made, such as Litestream',
-    )
+    .option('--from-copy <file>', 'restore a copy of the database by another program, such as Litestream')
     .option('--json', 'print JSON')
     .action((dir: string | undefined, options: FromOptions) => restore(context, dir, options));
   command
     .command('hold')
-    .description(
-      'Hold everything unfinished in a data directory that was itself copied, or whose restore was interrupted',
-    )
+    .description('Hold everything unfinished in a copied data directory, or after an interrupted restore')
     .option('--data <dir>', 'data directory (default: data.dir of the configuration)')
     .option('--yes', 'do not ask for confirmation')
     .option('--json', 'print JSON')
     .action((options: HoldOptions) => hold(context, options));
   command
     .command('held')
-    .description('List what is held, by account and domain')
+    .description('List held messages and webhook deliveries, by account and domain')
     .option('--json', 'print JSON')
     .action((options: { json?: boolean }) => listHeld(context, options.json === true));
   for (const action of ACTIONS) {
@@ -95,11 +91,11 @@ interface ActOptions {
 
 async function restore(context: CliContext, dir: string | undefined, options: FromOptions): Promise<void> {
   if ((dir === undefined) === (options.fromCopy === undefined))
-    return context.usage('Name a backup, or a copy of the database with --from-copy');
+    return context.usage('Specify a backup, or a copy of the database with --from-copy');
   const json = options.json === true;
   const bar = createByteBar(process.stderr.isTTY && !json);
   const settings: RestoreOptions = {
-    ...placeOf(context, options.data),
+    ...locationOf(context, options.data),
     onProgress: (done, total) => bar.update('copy', done, total),
     onMigration: ({ step, done, total }) => bar.update(step, done, total),
   };
@@ -116,7 +112,7 @@ async function restore(context: CliContext, dir: string | undefined, options: Fr
 }
 
 /** With `--data`, a master key file that is not configured belongs in that directory. */
-function placeOf(context: CliContext, data: string | undefined): RestoreOptions {
+function locationOf(context: CliContext, data: string | undefined): RestoreOptions {
   const { dir, masterKeyFile } = context.config().data;
   const dataDir = data === undefined ? dir : resolve(data);
   const key = masterKeyFile === join(dir, 'master.key') ? join(dataDir, 'master.key') : masterKeyFile;
@@ -134,7 +130,7 @@ function report(
   else {
     context.print(`Restored ${dataDir}${createdAt === null ? '' : ` from the backup of ${createdAt}`}.`);
     context.print(
-      `Held: ${amount(held.messages, 'message')}, ${amount(held.webhookDeliveries, 'webhook delivery', 'webhook deliveries')}. Paused: ${amount(held.campaigns, 'campaign')}.`,
+      `Held: ${counted(held.messages, 'message')}, ${counted(held.webhookDeliveries, 'webhook delivery', 'webhook deliveries')}. Paused: ${counted(held.campaigns, 'campaign')}.`,
     );
     if (held.messages + held.webhookDeliveries > 0)
       context.print(
@@ -147,11 +143,11 @@ function report(
       `Files outside the data directory were not restored: ${config.map(({ path, source }) => `${path} (was ${source})`).join(', ')}`,
     );
   if (isKeyMissing)
-    context.note(`${masterKeyFile} is missing: put the master key there before you start the daemon`);
+    context.note(`${masterKeyFile} is missing: restore the master key before you start the daemon`);
 }
 
 async function hold(context: CliContext, options: HoldOptions): Promise<void> {
-  const settings = placeOf(context, options.data);
+  const settings = locationOf(context, options.data);
   const question = `Hold all unfinished messages and webhook deliveries in ${settings.dataDir}, and pause its campaigns?`;
   if (options.yes !== true && !(await context.confirm(question))) return;
   const held = await holdUnfinished(settings);
@@ -178,7 +174,7 @@ async function listHeld(context: CliContext, json: boolean): Promise<void> {
     oldestAt: iso(row.oldest),
   }));
   if (json) return context.printJson({ messages: groups, webhooks });
-  const age = (at: string) => `${Math.floor((clock.now() - Date.parse(at)) / 3_600_000)} h`;
+  const age = (at: string) => `${Math.floor((clock.now() - Date.parse(at)) / HOUR)} h`;
   const messages = groups.map(
     ({ accountId, domainId, domain, messages: number, oldestAt, newestAt, firstExpiryAt }) => ({
       account: accountId,
@@ -221,7 +217,7 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
   const { all, account, domain, campaign } = options;
   const filtered = [account, domain, campaign].some((value) => value !== undefined);
   if ([all === true, filtered, ids.length > 0].filter(Boolean).length !== 1)
-    return context.usage('Name message ids, a filter (--account, --domain, --campaign), or --all');
+    return context.usage('Specify message ids, a filter (--account, --domain, --campaign), or --all');
   const deps = await context.open();
   const held = createHeldMail({ ...deps, recorder: createRecorder(deps) });
   if (account !== undefined && deps.tables.accounts.get(account) === null)
@@ -239,7 +235,7 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
   };
   const count = deps.tables.restoreHolds.countMatching(filter);
   if (count === 0) return done(context, action, 0, 'message', options);
-  const question = `${capitalized(action.verb)} ${amount(count, 'held message')}?`;
+  const question = `${capitalized(action.verb)} ${counted(count, 'held message')}?`;
   if (options.yes !== true && !(await context.confirm(question))) return;
   done(context, action, await action.messages(held, { filter }), 'message', options);
 }
@@ -259,7 +255,7 @@ async function actOnIds(
   const changed = await action.messages(held, { seqs });
   done(context, action, changed, 'message', options);
   if (changed < seqs.length)
-    context.fail(`Not held since a restore: ${amount(seqs.length - changed, 'message')}`);
+    context.fail(`Not held since a restore: ${counted(seqs.length - changed, 'message')}`);
 }
 
 async function actOnWebhooks(
@@ -273,7 +269,7 @@ async function actOnWebhooks(
     .webhooks()
     .filter((row) => accountId === null || row.account_id === accountId)
     .reduce((sum, { deliveries }) => sum + deliveries, 0);
-  const question = `${capitalized(action.verb)} ${amount(count, 'held webhook delivery', 'held webhook deliveries')}?`;
+  const question = `${capitalized(action.verb)} ${counted(count, 'held webhook delivery', 'held webhook deliveries')}?`;
   if (count > 0 && options.yes !== true && !(await context.confirm(question))) return;
   done(context, action, count === 0 ? 0 : await action.webhooks(held, accountId), 'webhook', options);
 }
@@ -288,15 +284,7 @@ function done(
   if (json === true) return context.printJson({ [action.done]: changed });
   const text =
     what === 'message'
-      ? amount(changed, 'message')
-      : amount(changed, 'webhook delivery', 'webhook deliveries');
+      ? counted(changed, 'message')
+      : counted(changed, 'webhook delivery', 'webhook deliveries');
   context.print(`${text} ${action.done}`);
-}
-
-function amount(number: number, noun: string, plural = `${noun}s`): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`;
-}
-
-function capitalized(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }

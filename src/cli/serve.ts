@@ -15,7 +15,7 @@ import { createServiceReports } from '../supervision/service.ts';
 import { refuseMovedData, SUPERSEDED } from './context.ts';
 import { stopSignal } from './signals.ts';
 
-/** How long the checks of the host that need DNS may take. */
+/** Timeout of the checks of the host that need DNS. */
 const MAX_CHECK_MS = 15 * SECOND;
 
 /** `postrider serve`: runs the daemon until a signal ends it. */
@@ -57,13 +57,13 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
   if (config.file === null) {
     log.warn(
       { searched: CONFIG_FILES },
-      'no configuration file found: using built-in defaults and POSTRIDER_ variables. Name the file with --config',
+      'no configuration file found: using built-in defaults and POSTRIDER_ variables. Specify the file with --config',
     );
   }
   for (const { key, message } of secretWarnings(sources)) log.warn({ key }, `${key} ${message}`);
   const service = createServiceReports({ env: process.env, log });
   service.starting();
-  // Before the start, which takes a while: signals that arrive during it are handled afterwards.
+  // Installed before the start: signals that arrive during it are handled afterwards.
   let announce: (daemon: Daemon) => void = () => {};
   const started = new Promise<Daemon>((resolve) => {
     announce = resolve;

@@ -1,8 +1,28 @@
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+
 /** Resolves to the first signal that ends the process: SIGTERM or SIGINT. */
 export function stopSignal(): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+    for (const signal of STOP_SIGNALS) process.once(signal, () => resolve(signal));
   });
+}
+
+/** Runs `work` with a signal that SIGTERM and SIGINT abort. Rejects with `reason` when `work` ends because of it. */
+export async function withStopSignal<Result>(
+  reason: Error,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const stop = new AbortController();
+  const onSignal = () => stop.abort(reason);
+  for (const name of STOP_SIGNALS) process.on(name, onSignal);
+  try {
+    return await work(stop.signal);
+  } catch (error) {
+    const isAbort = error === reason || (error instanceof Error && error.name === 'AbortError');
+    throw stop.signal.aborted && isAbort ? reason : error;
+  } finally {
+    for (const name of STOP_SIGNALS) process.off(name, onSignal);
+  }
 }
 
 /**

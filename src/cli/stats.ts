@@ -18,11 +18,11 @@ import { alignedTable } from './output/table.ts';
 export function statsCommand(context: CliContext): Command {
   return new Command('stats')
     .description('Show volume and outcomes of messages')
-    .addOption(new Option('--by <group>', 'one row for each').choices(STATS_GROUPS).default('hour'))
-    .option('--from <time>', 'from this time on (default: 24 hours ago; with --by day, 30 days ago)')
-    .option('--to <time>', 'before this time (default: now)')
+    .addOption(new Option('--by <group>', 'group by').choices(STATS_GROUPS).default('hour'))
+    .option('--from <time>', 'start of the period (default: 24 hours ago; with --by day, 30 days ago)')
+    .option('--to <time>', 'end of the period (default: now)')
     .option('--account <id>', 'only of this account')
-    .option('--limit <n>', 'providers, domains or accounts at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of providers, domains or accounts', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .addHelpText(
       'after',

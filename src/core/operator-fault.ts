@@ -46,9 +46,12 @@ export function isPortInUse(error: unknown): boolean {
   return errorCode(error) === 'EADDRINUSE' || (error instanceof OperatorFault && isPortInUse(error.cause));
 }
 
-/** The error of reading the file of a setting as an OperatorFault. `alternative`: what to do without the file. */
+/**
+ * The error of reading a file as an OperatorFault. `setting`: the setting or option that names the file; null: an argument of
+ * the command. `alternative`: what to do without the file.
+ */
 export function fileFault(
-  setting: string,
+  setting: string | null,
   file: string,
   error: unknown,
   alternative?: string,
@@ -56,7 +59,8 @@ export function fileFault(
   const fault = FILE_FAULTS[errorCode(error)];
   const [problem, remedy] = fault ?? [`cannot be read: ${errorText(error)}`, 'Correct the path'];
   const or = alternative === undefined ? '' : `, or ${alternative}`;
-  return new OperatorFault(`${setting}: ${file} ${problem}. ${remedy}${or}`, { cause: error });
+  const source = setting === null ? '' : `${setting}: `;
+  return new OperatorFault(`${source}${file} ${problem}. ${remedy}${or}`, { cause: error });
 }
 
 const FILE_FAULTS: Readonly<Record<string, readonly [problem: string, remedy: string] | undefined>> = {

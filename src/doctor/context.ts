@@ -100,17 +100,17 @@ export interface DoctorDeps {
 }
 
 export interface DoctorOptions {
-  /** Only this domain; null: the worst ones. */
+  /** Only this domain; null: those with the most severe problems. */
   domain: string | null;
-  /** Domains that are examined. */
+  /** Maximum number of domains that are examined. */
   maxDomains: number;
-  /** Limit of the integrity check. */
+  /** Time limit of the integrity check. */
   integrityMs: number;
   /** The program of the integrity check; default: the compiled one. */
   integrityScript?: URL | undefined;
 }
 
-/** What the checks of one run share; each part is determined once. */
+/** Shared by the checks of one run; each part is determined once. */
 export interface DoctorContext extends Omit<DoctorDeps, 'daemon' | 'database'>, DoctorOptions {
   /** Of the check: aborts at its time limit. */
   signal: AbortSignal;

@@ -4,7 +4,7 @@ import { SECOND } from '../core/clock.ts';
 import { daemonProcess } from '../store/daemon-process.ts';
 import type { DaemonReport, DaemonState } from './context.ts';
 
-/** What a daemon in another process reports over its API on this machine. */
+/** How to reach the API of a daemon in another process on this machine. */
 export interface DaemonReportOptions {
   /** `api.listen` */
   listen: string;
@@ -32,7 +32,7 @@ export async function findDaemon(options: DaemonReportOptions, signal: AbortSign
     if (pid === null)
       return {
         kind: 'unknown',
-        reason: `Whether the daemon runs is not known (${process.reason}), and its API does not answer: ${reason}.`,
+        reason: `It is unknown whether the daemon is running (${process.reason}); its API does not respond: ${reason}.`,
       };
     return { kind: 'unreachable', pid, reason: `${options.listen}: ${reason}` };
   }
@@ -46,7 +46,7 @@ async function processOf(dataDir: string): Promise<{ pid: number | null; reason:
   }
 }
 
-/** The address at which a listener on all addresses answers on this machine. */
+/** The address under which this machine reaches a listener; loopback for a listener on all addresses. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   return host === '::' ? '::1' : host;

@@ -7,11 +7,11 @@ export type FindingStatus = 'ok' | 'warning' | 'failure' | 'unknown';
 /** Worst first. */
 export const FINDING_STATUSES: readonly FindingStatus[] = ['failure', 'warning', 'unknown', 'ok'];
 
-/** What a check found about one subject. */
+/** A result of a check for one subject. */
 export interface Finding {
   /** Id of the check. */
   check: string;
-  /** What the finding is about: an address, a DNS name, a file, a setting. */
+  /** An address, a DNS name, a file or a setting. */
   subject: string;
   status: FindingStatus;
   /** A sentence. */
@@ -48,13 +48,13 @@ export function zoneLines(records: readonly ZoneRecord[]): string {
   return toZoneFile(records).trimEnd().replaceAll('\t', ' ');
 }
 
-/** The fix of findings that another user than that of the daemon cannot make. */
+/** The fix of checks that need the permissions of the daemon's user. */
 export const AS_DAEMON = 'Run doctor as the user of the daemon: sudo -u postrider postrider doctor';
 
 /** TTL of the records in fixes, in seconds. */
 export const FIX_TTL = 3600;
 
-/** Text that others wrote (a greeting, a TXT record), for quoting: without control characters, at most `max` characters. */
+/** Untrusted text (a greeting, a TXT record) for quoting: without control characters, at most `max` characters. */
 export function quoted(text: string, max = 200): string {
   const clean = text.replaceAll(/\p{Cc}+/gu, ' ').trim();
   return clean.length > max ? `${clean.slice(0, max).toWellFormed()}…` : clean;

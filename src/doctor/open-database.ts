@@ -9,20 +9,13 @@ import { createTables, prepareTables } from '../store/tables.ts';
 import type { DatabaseState } from './context.ts';
 import { AS_DAEMON, failure, type Result, unknown, warning } from './finding.ts';
 
-/** Opens the database of `dir` for the checks of a command: for reading only, whatever state it is in. Never throws. */
+/** Opens the database of `dir` read-only for the checks of a command. Never throws: `closed` states why it cannot be opened. */
 export function openForDoctor(dir: string): { database: DatabaseState; close(): void } {
   const closed = (finding: Result) => ({ database: { kind: 'closed' as const, finding }, close: () => {} });
   let file = dir;
   try {
     file = databaseFileIn(dir);
-    if (!existsSync(file))
-      return closed(
-        warning(
-          file,
-          'There is no database yet.',
-          'postrider account create --name NAME, or: postrider serve',
-        ),
-      );
+    if (!existsSync(file)) return closed(warning(file, 'There is no database yet.', 'postrider init'));
     const db = openForReading(file);
     const found = readNumber(db, 'PRAGMA user_version');
     const newest = newestOf(knownMigrations());

@@ -80,7 +80,7 @@ function isDenied(error: unknown): error is Error {
 
 const MAX_TEXT = 2000;
 
-/** Without control characters, which a terminal would interpret: findings quote DNS records and replies of others. */
+/** Removes control characters, which a terminal would interpret: findings quote DNS records and replies of other servers. */
 function printable(finding: Finding): Finding {
   const clean = (text: string) =>
     text
@@ -100,7 +100,7 @@ async function missingPart({ needs = [] }: Check, context: DoctorContext): Promi
   if (needs.includes('database') && context.database.kind === 'closed')
     return 'Not checked: the database is not open.';
   if (needs.includes('daemon') && (await context.daemon()).kind !== 'running')
-    return 'Not checked: the daemon does not run or does not answer.';
+    return 'Not checked: the daemon is not running or does not respond.';
   return null;
 }
 

@@ -4,7 +4,7 @@ import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * What the checks read from the database, in one read with bounded lists. Rows contain no secrets.
+ * The data of the checks from the database, from one read with bounded lists. Rows contain no secrets.
  */
 export interface DoctorState {
   /** Worst first, or the registrations of the named domain. */

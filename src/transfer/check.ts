@@ -15,14 +15,14 @@ import type { Records, TypedRecord } from './records.ts';
 
 /** The digest of a valid file, and its conflicts with this installation. */
 export interface FileCheckResult extends FileDigest {
-  /** What this installation has already, at most `MAX_CONFLICTS`; empty: the file can be imported. */
+  /** Objects that already exist in this installation, at most `MAX_CONFLICTS`; empty: the file can be imported. */
   conflicts: string[];
 }
 
 export interface CheckOptions {
   /** `webhooks.allowPrivateNetworks`. */
   allowPrivateNetworks: boolean;
-  /** An import of this account has begun: its own rows are no conflict. */
+  /** An import of this account is in progress: its own rows do not conflict. */
   resumes: boolean;
   onProgress?(done: number, total: number): void;
   signal?: AbortSignal;
@@ -34,7 +34,7 @@ const MAX_IDS = 1_000_000;
 
 /**
  * Reads the whole file before anything is imported, and checks references, values that must be unique, secrets, and
- * conflicts with what this installation has. Memory does not depend on the number of records, except for the ids of small
+ * conflicts with this installation. Memory does not depend on the number of records, except for the ids of small
  * resources. Throws FileFault when the file is damaged or invalid.
  */
 export async function checkFile(
@@ -80,22 +80,22 @@ function accountConflicts(tables: Tables, accountId: string): string[] {
 function conflictOf(tables: Tables, accountId: string, typed: TypedRecord): string | null {
   const { type, record } = typed;
   const column = tables.importedRecords.conflict(type, record, accountId);
-  if (type === 'account') return column === null ? null : `account ${accountId} exists already`;
+  if (type === 'account') return column === null ? null : `account ${accountId} already exists`;
   if (type === 'domain') {
     const [other] = tables.domains.ofName(record.name, 1);
     if (other !== undefined) return `domain ${record.name} is registered by account ${other.account_id}`;
   }
   if (type === 'campaign') {
     const job = record.sends.find(({ job_id: id }) => tables.importedRecords.hasJob(id));
-    if (job !== undefined) return `job ${job.job_id} exists already`;
+    if (job !== undefined) return `job ${job.job_id} already exists`;
   }
   if (type === 'moved_message') {
     const { message_id: id } = record;
     const known = tables.messages.byId(id) ?? tables.movedMessages.byId(id);
-    return known === null ? null : `message ${id} exists already`;
+    return known === null ? null : `message ${id} already exists`;
   }
   if (column === null) return null;
-  return `${type.replaceAll('_', ' ')} ${nameOf(typed)} exists already (${column})`;
+  return `${type.replaceAll('_', ' ')} ${nameOf(typed)} already exists (${column})`;
 }
 
 function nameOf({ record }: TypedRecord): string {
@@ -126,7 +126,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
   const once = (what: string, ...values: readonly (string | number)[]): void => {
     if (!unique.add(JSON.stringify([what, ...values]))) fail(`${what} ${values.join(' ')} occurs twice`);
   };
-  const remember = (set: Set<string>, what: string, id: string): void => {
+  const addId = (set: Set<string>, what: string, id: string): void => {
     once(what, id);
     if (set.size >= MAX_IDS) fail(`it has more than ${MAX_IDS} records of type ${what}`);
     set.add(id);
@@ -164,11 +164,12 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
     const { email, phone } = record;
     const name = record.user_id;
     once('contact', name);
-    if (email === null && phone === null) fail(`contact ${name} has neither address nor number`);
+    if (email === null && phone === null)
+      fail(`contact ${name} has neither an email address nor a phone number`);
     if (record.email_hash !== (email === null ? null : emailIdentifier(email)))
-      fail(`the hash of contact ${name} is not that of its address`);
+      fail(`the hash of contact ${name} does not match its email address`);
     if (record.phone_hash !== (phone === null ? null : phoneIdentifier(phone)))
-      fail(`the hash of contact ${name} is not that of its number`);
+      fail(`the hash of contact ${name} does not match its phone number`);
     for (const hash of [record.email_hash, record.phone_hash]) if (hash !== null) once('identifier', hash);
     for (const { group_seq: group } of record.subscriptions)
       requireKnown(ids.subscriptionGroup, 'subscription group', group);
@@ -187,7 +188,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
     if (isRefusal(url)) fail(`webhook ${record.webhook_id}: ${url.message}`);
     for (const { secret } of record.secrets)
       if (secretOf(secret, webhookSealContext(record.webhook_id)).length !== 32)
-        fail(`a secret of webhook ${record.webhook_id} does not have 32 octets`);
+        fail(`a secret of webhook ${record.webhook_id} does not have 32 bytes`);
   }
 
   function check(typed: TypedRecord): void {
@@ -200,7 +201,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
         return once('hash of an API key', typed.record.hash);
       case 'domain_group':
         defaultGroups += typed.record.is_default;
-        return remember(ids.domainGroup, 'domain group', typed.record.group_id);
+        return addId(ids.domainGroup, 'domain group', typed.record.group_id);
       case 'domain':
         return domain(typed.record);
       case 'template':
@@ -208,7 +209,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
       case 'compliance_template': {
         const { template_id: id, is_default: isDefault, domain: name, type } = typed.record;
         if (isDefault === 1) once('default compliance template', type, name ?? '');
-        return remember(ids.complianceTemplate, 'compliance template', id);
+        return addId(ids.complianceTemplate, 'compliance template', id);
       }
       case 'subscription_group': {
         const group = typed.record;
@@ -218,7 +219,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
           group.company_address_template_id,
         ])
           requireKnown(ids.complianceTemplate, 'compliance template', id);
-        return remember(ids.subscriptionGroup, 'subscription group', group.subscription_group_id);
+        return addId(ids.subscriptionGroup, 'subscription group', group.subscription_group_id);
       }
       case 'webhook':
         return webhook(typed.record);
@@ -232,7 +233,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
       case 'suppression': {
         const { recipient_hash: hash, stream, reason, email } = typed.record;
         if (email !== null && emailIdentifier(email) !== hash)
-          fail(`the hash of suppression ${hash} is wrong`);
+          fail(`the hash of suppression ${hash} does not match its email address`);
         return once('suppression', hash, stream, reason);
       }
       case 'strike':

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { type FileHandle, link, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { PassThrough, Readable, type Writable } from 'node:stream';
@@ -42,7 +43,7 @@ export interface ExportDeps extends FileSealDeps {
   writer: Writer;
   clock: Clock;
   ids: Ids;
-  /** Of the installation. */
+  /** Seals secrets in the database. */
   seal: Seal;
 }
 
@@ -71,19 +72,19 @@ export interface ExportResult {
   disabled: boolean;
 }
 
-/** How long bounces and complaints about a message are expected. */
+/** Time for which bounces and complaints about a message are expected. */
 export const REPORTS_EXPECTED_MS = 30 * DAY;
 /** The write-ahead log may grow by this much: it cannot restart before the export ends. */
 const MAX_LOG_GROWTH_BYTES = 4 * 2 ** 30;
-/** Octets of lines that are compressed together. */
+/** Bytes of lines that are compressed together. */
 const CHUNK_BYTES = 64 * 1024;
 const PROGRESS_RECORDS = 1000;
 
 /**
- * Writes an account to a file while the daemon runs: the state at one moment. Without `withoutQueue` the account is
- * disabled before, so that afterwards only recipients change its data. Refuses (`INVALID_STATE`) while messages,
- * campaigns or erasures of the account are unfinished. Throws OperatorFault when the file cannot be written; then there
- * is no file, and the account is enabled as before.
+ * Writes the state of an account at one moment to a file; the daemon may be running. Without `withoutQueue` the account is
+ * disabled first, so that only recipients change its data afterwards. Refuses (`INVALID_STATE`) while messages,
+ * campaigns or erasures of the account are unfinished. Throws OperatorFault when the file cannot be written: then no file
+ * remains, and the account has its previous status.
  */
 export async function exportAccount(
   deps: ExportDeps,
@@ -94,6 +95,7 @@ export async function exportAccount(
   const seal = await fileSeal(passphrase, kdf, deps);
   const refusal = refusalOf(deps.tables, options);
   if (refusal !== null) return refusal;
+  if (typeof options.output === 'string') requireNew(options.output);
   const accounts = createAccounts(deps);
   const disables = !withoutQueue && accounts.get(accountId)?.status === 'active';
   const enableAgain = async () => {
@@ -120,7 +122,10 @@ function refusalOf(tables: Tables, { accountId, withoutQueue }: ExportOptions): 
   if (tables.accounts.get(accountId) === null)
     return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
   if (tables.accountImports.get(accountId) !== null)
-    return refuse('INVALID_STATE', `The import of account ${accountId} is not complete`);
+    return refuse(
+      'INVALID_STATE',
+      `The import of account ${accountId} is not complete: run "postrider account import" with its file again`,
+    );
   const open = tables.campaignSends
     .open()
     .flatMap((seq) => tables.campaignSends.get(seq) ?? [])
@@ -192,12 +197,19 @@ async function writeFile(
   }
 }
 
-/** The key of the account's tokens: the one that it brought, or the one of this installation. */
+/** The key of the account's tokens: the key that was imported with it, or that of this installation. */
 function tokenKeyOf({ tables, seal }: ExportDeps, accountId: string): Buffer {
-  const brought = tables.tokenKeys.of(accountId);
-  return brought === null
+  const imported = tables.tokenKeys.of(accountId);
+  return imported === null
     ? ownTokenKey(seal, accountId)
-    : seal.open(brought.key, tokenKeySealContext(accountId));
+    : seal.open(imported.key, tokenKeySealContext(accountId));
+}
+
+/** Throws OperatorFault when the file or its partial file exists. */
+function requireNew(name: string): void {
+  const existing = [name, `${name}.partial`].find((file) => existsSync(file));
+  if (existing !== undefined)
+    throw new OperatorFault(`${existing} already exists: specify another file or remove it`);
 }
 
 /** Writes `<name>.partial`, and links it to `name` when it is on disk. */
@@ -216,8 +228,8 @@ async function toFile(name: string, write: (file: FileHandle) => Promise<void>):
     }
     await flush(dirname(name));
   } catch (error) {
-    if (errorCode(error) === 'EEXIST')
-      throw new OperatorFault(`${name} or ${partial} exists already: choose another name or remove it`);
+    // Created by another process meanwhile.
+    if (errorCode(error) === 'EEXIST') requireNew(name);
     if (!(error instanceof Error && 'syscall' in error)) throw error;
     throw new OperatorFault(`${name} cannot be written: ${error.message}`, { cause: error });
   }

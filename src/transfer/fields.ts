@@ -21,10 +21,11 @@ export const domainName = z
   .string()
   .max(253)
   .regex(/^[a-z0-9_-]+(?:\.[a-z0-9_-]+)+$/, 'is not a domain name');
-export const octets = (length: number) =>
-  z.base64().refine((value) => Buffer.from(value, 'base64').length === length, `must have ${length} octets`);
+/** Bytes as base64. */
+export const bytes = (length: number) =>
+  z.base64().refine((value) => Buffer.from(value, 'base64').length === length, `must have ${length} bytes`);
 
-/** Text that is JSON of this form. */
+/** JSON text that matches `schema`. */
 export function json(schema: z.ZodType, max = MAX_TEXT) {
   return z
     .string()
@@ -49,5 +50,5 @@ export const companyAddress = z.strictObject({
   country: z.string(),
 });
 
-/** A key for the whole installation is refused. */
+/** Without `operator`: an imported key must not have access to the whole installation. */
 export const accountScope = z.enum(SCOPES.filter((scope) => scope !== 'operator'));

@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { z } from 'zod';
-import { OperatorFault } from '../core/operator-fault.ts';
+import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { mac } from '../core/seal.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
@@ -30,8 +30,8 @@ export interface AccountFile {
   /** The key of the account's tokens. */
   tokenKey: Buffer;
   /**
-   * Reads all records in portions. Each is valid by itself; that the file is complete and unchanged is certain at the end.
-   * Throws OperatorFault. `onProgress`: bytes of the file.
+   * Reads all records in portions. Each record has been validated; whether the file is complete and unchanged is known after
+   * the last one. Throws OperatorFault. `onProgress`: bytes of the file.
    */
   records(onProgress?: (done: number, total: number) => void): AsyncGenerator<TypedRecord[], FileDigest>;
   close(): Promise<void>;
@@ -41,10 +41,10 @@ export interface FileDigest {
   sha256: string;
 }
 
-/** The file is not what it should be: nothing was imported from it. */
+/** The file is damaged, invalid or not an exported account; nothing was imported from it. */
 export class FileFault extends OperatorFault {}
 
-/** gzip compresses records to about a twentieth; a file that is compressed more than this was made to exhaust the disk. */
+/** gzip compresses records to about a twentieth; a higher ratio than this indicates an attempt to exhaust the disk. */
 const MAX_RATIO = 250;
 /** Below this size the ratio does not matter. */
 const MIN_RATIO_BYTES = 64 * 2 ** 20;
@@ -84,9 +84,7 @@ async function openRegular(name: string): Promise<FileHandle> {
   try {
     handle = await open(name, 'r');
   } catch (error) {
-    throw new OperatorFault(`${name} cannot be read: ${error instanceof Error ? error.message : ''}`, {
-      cause: error,
-    });
+    throw fileFault(null, name, error);
   }
   if ((await handle.stat()).isFile()) return handle;
   await handle.close();
@@ -108,9 +106,9 @@ function openTokenKey(name: string, header: Header, seal: FileSeal): Buffer {
     key = seal.open(Buffer.from(header.tokenKey, 'base64'), tokenKeySealContext(header.accountId));
   } catch {
     // The key of the seal differs: the tag of AES-GCM does not match.
-    throw new FileFault(`The passphrase is not that of ${name}`);
+    throw new FileFault(`The passphrase does not match ${name}`);
   }
-  if (key.length !== 32) throw new FileFault(`${name} is damaged: the key of the tokens must have 32 octets`);
+  if (key.length !== 32) throw new FileFault(`${name} is damaged: the key of the tokens must have 32 bytes`);
   return key;
 }
 
@@ -127,7 +125,7 @@ async function* records(
   onProgress?: (done: number, total: number) => void,
 ): AsyncGenerator<TypedRecord[], FileDigest> {
   const digest = createHash('sha256');
-  const left = new Map<TransferType, number>(TRANSFER_TYPES.map((type) => [type, header.counts[type]]));
+  const remaining = new Map<TransferType, number>(TRANSFER_TYPES.map((type) => [type, header.counts[type]]));
   let position = 0;
   let number = 0;
   let end: FileDigest | null = null;
@@ -142,7 +140,7 @@ async function* records(
         if (JSON.stringify(value) !== JSON.stringify(header))
           throw new FileFault(`${name} was changed while it was read`);
       } else if ('end' in value) {
-        const missing = TRANSFER_TYPES.find((type) => left.get(type) !== 0);
+        const missing = TRANSFER_TYPES.find((type) => remaining.get(type) !== 0);
         if (missing !== undefined)
           throw new FileFault(
             `${name} is damaged: it has fewer records of type ${missing} than its header states`,
@@ -153,12 +151,12 @@ async function* records(
         const at = TRANSFER_TYPES.indexOf(record.type);
         if (at < position) throw new FileFault(`${name}: line ${number}: ${record.type} is out of order`);
         position = at;
-        const rest = (left.get(record.type) ?? 0) - 1;
+        const rest = (remaining.get(record.type) ?? 0) - 1;
         if (rest < 0)
           throw new FileFault(
             `${name}: line ${number}: there are more records of type ${record.type} than the header states`,
           );
-        left.set(record.type, rest);
+        remaining.set(record.type, rest);
         found.push(record);
       }
       digest.update(line);
@@ -217,8 +215,8 @@ function parseJson(name: string, line: Buffer, number: number): object {
   throw new FileFault(`${name} is damaged: line ${number} is not a JSON object`);
 }
 
-/** Reads the file from its beginning, whatever was read before. */
-async function* octets(handle: FileHandle, progress: { bytesRead: number }): AsyncGenerator<Buffer> {
+/** Reads the file from its beginning. */
+async function* chunks(handle: FileHandle, progress: { bytesRead: number }): AsyncGenerator<Buffer> {
   for (;;) {
     const { buffer, bytesRead } = await handle.read(
       Buffer.allocUnsafe(CHUNK_BYTES),
@@ -241,7 +239,7 @@ async function* lines(
 ): AsyncGenerator<Buffer[]> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
   const progress = { bytesRead: 0 };
-  const file = Readable.from(octets(handle, progress), { objectMode: false });
+  const file = Readable.from(chunks(handle, progress), { objectMode: false });
   file.on('error', (error) => gunzip.destroy(error));
   file.pipe(gunzip);
   let rest: Buffer[] = [];
@@ -252,7 +250,7 @@ async function* lines(
       total += chunk.length;
       if (total > MIN_RATIO_BYTES && total > MAX_RATIO * Math.max(1, progress.bytesRead))
         throw new FileFault(
-          `${name} is compressed more than ${MAX_RATIO} times, which no exported account is`,
+          `${name} is compressed more than ${MAX_RATIO} times: it is not an exported account`,
         );
       onProgress?.(progress.bytesRead, size);
       const complete: Buffer[] = [];

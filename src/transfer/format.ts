@@ -11,7 +11,7 @@ import { TRANSFER_TYPES, type TransferType } from '../store/transfer/kinds.ts';
  *
  *     {"format":"postrider-account","version":1, …}     header: what the file contains
  *     {"type":"contact","record":{"email":…}}           records, in the order of store/transfer/kinds
- *     {"end":true,"records":…,"sha256":…,"mac":…}       over all lines before
+ *     {"end":true,"records":…,"sha256":…,"mac":…}       over all preceding lines
  *
  * Secrets (DKIM keys, secrets of webhooks, the key of the account's tokens) are sealed with a key that scrypt derives from
  * a passphrase; the MAC proves that the writer of the file knew the passphrase. All other data is readable without it.
@@ -25,7 +25,7 @@ export const MAX_LINE_BYTES = 32 * 2 ** 20;
 /** Records of one file. */
 const MAX_RECORDS = 2_000_000_000;
 
-/** scrypt (RFC 7914): 128 MiB and some tenths of a second for each attempt. */
+/** scrypt (RFC 7914): 128 MiB of memory and some tenths of a second for each attempt. */
 const KDF = { name: 'scrypt', n: 131_072, r: 8, p: 1 } as const;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
@@ -67,7 +67,7 @@ export type Header = z.output<typeof headerSchema>;
 export const endSchema = z.strictObject({
   end: z.literal(true),
   records: count,
-  /** Of all lines before, with their ends; hexadecimal. */
+  /** Of all preceding lines with their line ends; hexadecimal. */
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   mac: z.string().regex(/^[0-9a-f]{64}$/),
 });

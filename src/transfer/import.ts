@@ -14,7 +14,7 @@ import { webhookSealContext } from '../webhooks/secrets.ts';
 import { checkFile } from './check.ts';
 import { type AccountFile, openAccountFile } from './file.ts';
 import type { FileSealDeps, Header } from './format.ts';
-import { OCTET_COLUMNS, type Records, type TypedRecord } from './records.ts';
+import { BYTE_COLUMNS, type Records, type TypedRecord } from './records.ts';
 import { tokenKeySealContext } from './token-accounts.ts';
 
 export interface ImportDeps extends FileSealDeps {
@@ -28,7 +28,7 @@ export interface ImportDeps extends FileSealDeps {
 export interface ImportOptions {
   file: string;
   passphrase: string;
-  /** Checks the file, and imports nothing. */
+  /** Checks the file without importing it. */
   dryRun: boolean;
   /** `webhooks.allowPrivateNetworks`. */
   allowPrivateNetworks: boolean;
@@ -46,15 +46,15 @@ export interface AccountImportResult {
   resumed: boolean;
 }
 
-/** How long a portion may hold the event loop and the write lock. */
+/** Time for which a portion may block the event loop and hold the write lock. */
 const PORTION_MS = 5;
 const PORTION_RECORDS = 500;
 const MAX_PAUSE_MS = 1000;
 
 /**
- * Imports an account while the daemon runs. The whole file is checked first: one that is damaged, invalid or in conflict
- * with this installation changes nothing. Then records are imported in portions, each with the position in the file, and an
- * import that was interrupted continues there. The account is disabled until an operator enables it, which is refused
+ * Imports an account; the daemon may be running. The whole file is checked first: a file that is damaged, invalid or in conflict
+ * with this installation changes nothing. Then records are imported in portions, each with the position in the file; an
+ * interrupted import continues there. The account is disabled until an operator enables it, which is refused
  * before the import is complete.
  */
 export async function importAccount(
@@ -87,7 +87,7 @@ export async function importAccount(
 }
 
 /**
- * Removes what an import that was not completed has imported. Refuses (`INVALID_STATE`) an account that is complete.
+ * Removes the rows of an incomplete import. Refuses (`INVALID_STATE`) an account that is complete.
  * Returns the number of rows.
  */
 export async function cancelImport(
@@ -121,7 +121,7 @@ async function importRecords(
   const portionRecords = options.portionRecords ?? PORTION_RECORDS;
   const startedAt = clock.now();
   const insert = createInserter(deps, file);
-  /** Number of records in the portions of the file that were read before. */
+  /** Number of records in the preceding portions of the file. */
   let position = 0;
   let imported = done;
 
@@ -166,7 +166,7 @@ async function importRecords(
       }
       at += count;
       imported += count;
-      // Other processes write in between, and more where the disk is slow.
+      // Leaves the write lock to other processes for as long as the portion took.
       await sleep(Math.min(MAX_PAUSE_MS, performance.now() - requested));
     }
     position += value.length;
@@ -207,7 +207,7 @@ function createInserter(
     }
   }
 
-  /** The record as it is stored: octets, and secrets sealed with the key of this installation. */
+  /** The record as it is stored: bytes instead of base64, and secrets sealed with the key of this installation. */
   function stored({ type, record }: TypedRecord): TransferRecord {
     if (type === 'domain')
       return {
@@ -227,7 +227,7 @@ function createInserter(
       };
     const entries = Object.entries(record).map(([column, value]) => [
       column,
-      OCTET_COLUMNS.has(column) && typeof value === 'string' ? Buffer.from(value, 'base64') : value,
+      BYTE_COLUMNS.has(column) && typeof value === 'string' ? Buffer.from(value, 'base64') : value,
     ]);
     return Object.fromEntries(entries);
   }

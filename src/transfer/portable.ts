@@ -4,7 +4,7 @@ import type { TransferRecord, TransferType, TransferValue } from '../store/trans
 import { webhookSealContext } from '../webhooks/secrets.ts';
 import type { FileSeal } from './format.ts';
 
-/* Records as they are in the file of an exported account: secrets sealed for the file, octets as base64. */
+/* Records as they are in the file of an exported account: secrets sealed for the file, bytes as base64. */
 
 /** Opens the secrets of a record and seals them for the file. */
 export function withSecrets(
@@ -44,7 +44,7 @@ function childrenOf(record: TransferRecord, field: string): TransferRecord[] {
   return Array.isArray(rows) ? rows : [];
 }
 
-/** Octets as base64. */
+/** Converts bytes to base64. */
 export function portable(record: TransferRecord): object {
   const entries = Object.entries(record).map(([field, value]): [string, TransferValue | object[]] => {
     if (Array.isArray(value)) return [field, value.map(portable)];

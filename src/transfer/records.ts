@@ -6,13 +6,13 @@ import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.
 import type { TransferType } from '../store/transfer/kinds.ts';
 import {
   accountScope,
+  bytes,
   companyAddress,
   count,
   domainName,
   flag,
   id,
   json,
-  octets,
   recipientHash,
   short,
   text,
@@ -21,8 +21,8 @@ import {
 } from './fields.ts';
 
 /*
- * The schema of each record of an exported account: the columns of store/transfer/kinds with their values. A file is input
- * from elsewhere: what other parts rely on when they read a column is checked here.
+ * The schema of each record of an exported account: the columns of store/transfer/kinds with their values. A file is untrusted
+ * input: the schema checks everything that other modules assume when they read a column.
  */
 
 const limit = z.int().min(-1).nullable();
@@ -123,7 +123,7 @@ export const RECORD_SCHEMAS = {
   api_key: z.strictObject({
     key_id: id,
     name: short,
-    hash: octets(32),
+    hash: bytes(32),
     scopes: json(z.array(accountScope).min(1), 1000),
     allow_ips: json(z.array(z.string())),
     allow_from: json(z.array(z.string())),
@@ -222,7 +222,7 @@ export const RECORD_SCHEMAS = {
       counts: z.array(campaignCount).max(1_000_000),
       links: z.array(z.strictObject({ url: text, clicks: count })).max(1000),
     })
-    .refine(({ sends, mails }) => sends.length === mails.length, 'has a send without its mail'),
+    .refine(({ sends, mails }) => sends.length === mails.length, 'has a send without its content'),
   contact: z
     .strictObject({
       user_id: id,
@@ -248,12 +248,12 @@ export const RECORD_SCHEMAS = {
     )
     .refine(
       ({ consents }) => new Set(consents.map(({ n }) => n)).size === consents.length,
-      'has two entries of its history with one number',
+      'has two entries with the same number in its history',
     )
     .refine(
       ({ subscriptions }) =>
         new Set(subscriptions.map(({ group_seq: group }) => group)).size === subscriptions.length,
-      'is twice in one group',
+      'is in one group twice',
     ),
   group_opt_out: z.strictObject({
     group_seq: id,
@@ -296,5 +296,5 @@ export type Records = { [Type in TransferType]: z.output<(typeof RECORD_SCHEMAS)
 /** A record with its type. */
 export type TypedRecord = { [Type in TransferType]: { type: Type; record: Records[Type] } }[TransferType];
 
-/** Columns whose octets are base64 in the file. */
-export const OCTET_COLUMNS: ReadonlySet<string> = new Set(['hash', 'fingerprint', 'private_key', 'secret']);
+/** Columns with bytes, which are base64 in the file. */
+export const BYTE_COLUMNS: ReadonlySet<string> = new Set(['hash', 'fingerprint', 'private_key', 'secret']);

@@ -12,7 +12,7 @@ export interface TokenAccountsDeps {
 const MAX_OPENED_KEYS = 2000;
 
 /**
- * The keys that accounts brought from other installations. The table is read at every call, because another process may
+ * The keys of accounts that were imported from other installations. The table is read at every call, because another process may
  * import an account; it has at most one row for each account.
  */
 export function createTokenAccounts({ tables, seal }: TokenAccountsDeps): TokenAccounts {

@@ -31,7 +31,7 @@ describe('a new account', () => {
     for (const secret of Object.values(keys)) expect(rows).not.toContain(secret);
   });
 
-  it('can have a given id; one that exists is refused without a change', async () => {
+  it('can have a given id; an existing id is refused without a change', async () => {
     const accounts = createAccounts(store);
     granted(await accounts.create({ name: 'Shop', accountId: 'shop' }));
     const again = await accounts.create({ name: 'Other', accountId: 'shop' });
@@ -43,7 +43,7 @@ describe('a new account', () => {
 });
 
 describe('updating an account', () => {
-  it('replaces given fields, keeps the others, and removes those that are null', async () => {
+  it('replaces given fields, removes those that are null, and does not change the others', async () => {
     const accounts = createAccounts(store);
     const { account } = granted(
       await accounts.create({ name: 'Shop', companyName: 'Shop Ltd.', companyAddress: ADDRESS }),

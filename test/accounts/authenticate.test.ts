@@ -21,12 +21,12 @@ function authenticator() {
   return createAuthenticator({ tables: store.tables, failures: createFailureLimits(store.clock) });
 }
 
-function showing(more: Partial<Credentials> = {}): Credentials {
+function credentials(more: Partial<Credentials> = {}): Credentials {
   return { secret: secrets.setup, accountId: account.accountId, from: HERE, ...more };
 }
 
-/** A key with an allow-list, and what it takes to show it. */
-async function tiedKey(allowIps: string[]): Promise<string> {
+/** Creates a key with an allow-list; returns its secret. */
+async function restrictedKey(allowIps: string[]): Promise<string> {
   const input = { accountId: account.accountId, name: '', scopes: ['setup'], allowIps };
   return granted(await createKeys(store).create(input)).secret;
 }
@@ -42,7 +42,7 @@ describe('a valid key', () => {
       strictCompliance: true,
     };
     const { key, secret } = granted(await createKeys(store).create(input));
-    expect(authenticator().authenticate(showing({ secret }), 'transactional')).toEqual({
+    expect(authenticator().authenticate(credentials({ secret }), 'transactional')).toEqual({
       accountId: account.accountId,
       keyId: key.keyId,
       allowFrom: ['example.com'],
@@ -60,7 +60,7 @@ describe('a valid key', () => {
     ['transactional', 'transactional', null],
     ['transactional', 'setup', 'INSUFFICIENT_SCOPE'],
   ])('of scope %s on an operation of %s', (has, wants, code) => {
-    expect(codeOf(authenticator().authenticate(showing({ secret: secrets[has] }), wants))).toBe(code);
+    expect(codeOf(authenticator().authenticate(credentials({ secret: secrets[has] }), wants))).toBe(code);
   });
 });
 
@@ -80,7 +80,7 @@ describe('a caller without a valid key', () => {
       { accountId: '' },
       { accountId: 'acct_nobody' },
       { accountId: other.account.accountId },
-    ].map((wrong) => guard.authenticate(showing(wrong), 'setup'));
+    ].map((wrong) => guard.authenticate(credentials(wrong), 'setup'));
 
     for (const answer of answers) {
       expect(answer).toEqual(answers[0]);
@@ -90,15 +90,15 @@ describe('a caller without a valid key', () => {
 
   it('is limited after 100 failures in a minute, and a valid key from the same address is not', () => {
     const guard = authenticator();
-    const wrong = showing({ secret: 'pr_wrong' });
+    const wrong = credentials({ secret: 'pr_wrong' });
     const codes = Array.from({ length: 101 }, () => codeOf(guard.authenticate(wrong, 'setup')));
 
     expect(codes.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => 'UNAUTHENTICATED'));
     const slowed = guard.authenticate(wrong, 'setup');
     expect(codes[100]).toBe('RATE_LIMITED');
     expect(isRefusal(slowed) && slowed.extras.retryAfter).toBe(1);
-    expect(codeOf(guard.authenticate(showing(), 'setup'))).toBeNull();
-    const elsewhere = showing({ secret: 'pr_wrong', from: { address: '192.0.2.2', forwarded: false } });
+    expect(codeOf(guard.authenticate(credentials(), 'setup'))).toBeNull();
+    const elsewhere = credentials({ secret: 'pr_wrong', from: { address: '192.0.2.2', forwarded: false } });
     expect(codeOf(guard.authenticate(elsewhere, 'setup'))).toBe('UNAUTHENTICATED');
     store.clock.time += 60_000;
     expect(codeOf(guard.authenticate(wrong, 'setup'))).toBe('UNAUTHENTICATED');
@@ -113,27 +113,30 @@ describe('a key with allowed networks', () => {
     ['198.51.101.0', false, 'KEY_NOT_ALLOWED'],
     ['2001:db8::77', false, null],
     ['2001:db9::77', false, 'KEY_NOT_ALLOWED'],
-    // The right address, as a named proxy reports it.
+    // An allowed address that a configured proxy reports.
     ['192.0.2.1', true, null],
     // A caller on this host, and one behind an unconfigured proxy on this host.
     ['127.0.0.1', false, null],
     ['127.0.0.1', true, 'KEY_NOT_ALLOWED'],
     ['', false, 'KEY_NOT_ALLOWED'],
   ])('from %s, forwarded %s', async (address, forwarded, code) => {
-    const secret = await tiedKey(['192.0.2.1', '198.51.100.0/24', '2001:db8::/32', '127.0.0.0/8']);
-    const answer = authenticator().authenticate(showing({ secret, from: { address, forwarded } }), 'setup');
+    const secret = await restrictedKey(['192.0.2.1', '198.51.100.0/24', '2001:db8::/32', '127.0.0.0/8']);
+    const answer = authenticator().authenticate(
+      credentials({ secret, from: { address, forwarded } }),
+      'setup',
+    );
     expect(codeOf(answer)).toBe(code);
   });
 });
 
 describe('the order of refusals', () => {
   it('is key, address, account, scope', async () => {
-    const secret = await tiedKey(['192.0.2.1']);
+    const secret = await restrictedKey(['192.0.2.1']);
     granted(await createAccounts(store).setStatus(account.accountId, 'disabled'));
     const elsewhere = { address: '192.0.2.2', forwarded: false };
     const guard = authenticator();
     const code = (more: Partial<Credentials>, scope: AccountScope) =>
-      codeOf(guard.authenticate(showing({ secret, ...more }), scope));
+      codeOf(guard.authenticate(credentials({ secret, ...more }), scope));
 
     expect(code({ secret: 'pr_wrong', from: elsewhere }, 'marketing')).toBe('UNAUTHENTICATED');
     expect(code({ from: elsewhere }, 'marketing')).toBe('KEY_NOT_ALLOWED');

@@ -13,7 +13,7 @@ describe('the canonical spelling of an address', () => {
     ['::FFFF:C000:0201', '192.0.2.1'],
     ['2001:DB8:0:0::1', '2001:db8::1'],
     ['fe80::1%eth0', 'fe80::1'],
-    // Forms that other readers take for addresses.
+    // Forms that other parsers accept.
     ['127.1', null],
     ['0x7f.0.0.1', null],
     ['2130706433', null],
@@ -58,7 +58,7 @@ describe('a network', () => {
   });
 
   it.each(['192.0.2.0/', '192.0.2.0/33', '192.0.2/24', '/24', '2001:db8::/129', 'any', ''])(
-    '%j is none',
+    'rejects %j',
     (text) => expect(parseNetwork(text)).toBeNull(),
   );
 });

@@ -60,7 +60,7 @@ describe('a new key', () => {
 });
 
 describe('revoking a key', () => {
-  it('keeps it in the list with the time, and is refused the second time', async () => {
+  it('sets the time in the list, and is refused the second time', async () => {
     const keys = createKeys(store);
     const { key } = granted(await keys.create(input({})));
     store.clock.time += 1000;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parsePostalAddress } from '../../src/accounts/postal-address.ts';
 
-/** The part is not there. */
+/** An absent part. */
 const none = undefined;
 
 describe('a postal address on one line', () => {
@@ -57,7 +57,7 @@ describe('a postal address on one line', () => {
   });
 
   it.each(['', 'Main St 1', 'Main St 1, Springfield', 'Main St 1, 10115, DE', ',,,'])(
-    'is refused when it is too little: %j',
+    'is rejected when it is incomplete: %j',
     (line) => {
       expect(parsePostalAddress(line)).toBeNull();
     },

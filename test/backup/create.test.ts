@@ -101,7 +101,7 @@ describe('createBackup', () => {
     const results = await Promise.allSettled([backup(), backup()]);
     expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     const [refused] = results.filter((result) => result.status === 'rejected');
-    expect(String(refused?.reason)).toContain('another backup is being written');
+    expect(String(refused?.reason)).toContain('Another backup is being written');
   });
 
   it('does not put the backups of a directory below data.dir into a backup', async () => {
@@ -179,7 +179,7 @@ describe('verifyBackup', () => {
 });
 
 describe('removeOldBackups', () => {
-  it('keeps the newest complete ones of the instance, and leaves everything else alone', async () => {
+  it('keeps the newest complete ones of the instance, and does not remove anything else', async () => {
     const { backup, backups, clock, writer } = await startInstallation();
     await writer.run((all) => all.settings.put('instance-id', 'one'));
     const created: string[] = [];

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createHeldKeeper, createHeldMail } from '../../src/backup/held.ts';
+import { createHeldExpiry, createHeldMail } from '../../src/backup/held.ts';
 import { formatManifest, readManifest } from '../../src/backup/manifest.ts';
 import { holdUnfinished, restoreBackup, restoreCopy } from '../../src/backup/restore.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -122,7 +122,7 @@ describe('restoreBackup', () => {
     const { path, manifest } = await installation.backup();
     const target = installation.target();
     const lock = lockDaemon(target.dataDir);
-    await expect(restoreBackup(path, target)).rejects.toThrow('a daemon is running');
+    await expect(restoreBackup(path, target)).rejects.toThrow('A daemon is running');
     lock.release();
 
     const file = join(path, 'manifest.json');
@@ -322,11 +322,11 @@ describe('held mail', () => {
 
   it('expires at the time of the message, with an event', async () => {
     const { deps, messages, tables, clock } = await startHeld();
-    const keeper = createHeldKeeper({ ...deps, log: createLog({ level: 'silent', hashAddresses: true }) });
-    onTestFinished(keeper.stop);
+    const expiry = createHeldExpiry({ ...deps, log: createLog({ level: 'silent', hashAddresses: true }) });
+    onTestFinished(expiry.stop);
     clock.advance(2 * 86_400_000);
-    keeper.start();
-    await expect.poll(() => keeper.counts().messages === 0 && tables.queue.count()).toBe(0);
+    expiry.start();
+    await expect.poll(() => expiry.counts().messages === 0 && tables.queue.count()).toBe(0);
     const [event] = tables.events.ofMessage(first(messages));
     expect(event).toMatchObject({ kind: 'email_failed' });
     expect(JSON.parse(event?.data ?? '')).toMatchObject({

@@ -53,12 +53,12 @@ describe('account create', () => {
     ['no name', ['account', 'create'], "required option '--name <name>' not specified"],
     ['an empty name', ['account', 'create', '--name', ''], 'name: must not be empty'],
     [
-      'half an address',
+      'an incomplete address',
       ['account', 'create', '--name', 'x', '--address', 'Main St 1'],
       '--address must be: street',
     ],
     [
-      'an id that is none',
+      'an invalid id',
       ['account', 'create', '--name', 'x', '--id', 'a b'],
       'accountId: must be 1 to 64 letters',
     ],
@@ -74,7 +74,7 @@ describe('account create', () => {
     await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
     const { status, err } = await shell.run('account', 'create', '--name', 'Other', '--id', 'shop');
     expect(status).toBe(1);
-    expect(err).toBe('postrider: There is an account shop already');
+    expect(err).toBe('postrider: Account shop already exists');
   });
 });
 

@@ -81,7 +81,7 @@ describe('postrider warmup', () => {
     expect((await shell.run('warmup', 'show')).out).toContain('Google');
   });
 
-  it('begins again at one provider or at all', async () => {
+  it('restarts at one provider or at all', async () => {
     const { out } = await shell.run('warmup', 'reset', 'new', '--provider', 'Google');
     expect(out).toBe('new at Google: day 1, 50 messages a day');
     expect(await show('new')).toMatchObject([

@@ -56,7 +56,7 @@ describe('the configuration file', () => {
     expect(load(planWith({ dataDir })).data.dir).toBe(dataDir);
   });
 
-  it('has paths relative to its directory where they were given relative', () => {
+  it('contains relative paths as paths relative to its directory', () => {
     const text = configToml(planWith({ dataDir: 'data' }), join(process.cwd(), 'config/postrider.toml'));
     expect(text).toContain('dir = "../data"');
   });
@@ -65,7 +65,7 @@ describe('the configuration file', () => {
 describe('without a terminal', () => {
   const question = { option: '--x', text: 'X', reason: 'Because.' };
 
-  it('takes defaults only with --yes, and collects the options that are missing', async () => {
+  it('accepts defaults only with --yes, and collects the missing options', async () => {
     const [strict, lenient] = [silentPrompt(false), silentPrompt(true)];
     for (const prompt of [strict, lenient]) {
       await prompt.ask({ ...question, fallback: 'a' });

@@ -24,7 +24,7 @@ describe('parseExposition', () => {
 });
 
 describe('readings', () => {
-  it('sum the rates of series, also of one that began again', () => {
+  it('sum the rates of series, including a counter that was reset', () => {
     const { rate } = readings('m{a="1"} 10\nm{a="2"} 100\n', 'm{a="1"} 14\nm{a="2"} 6\n');
     expect(rate('m')).toBe((4 + 6) / 2);
     expect(rate('m', { a: '1' })).toBe(2);
@@ -75,7 +75,7 @@ describe('a frame', () => {
     expect(renderFrame(readings(evil, evil), OPTIONS).join('\n')).toContain('a\\x1b[2Jb');
   });
 
-  it('uses colors only if they are wanted', () => {
+  it('uses colors only if they are enabled', () => {
     const colored = renderFrame(readings(text, text), { ...OPTIONS, color: true }).join('\n');
     expect(colored).toContain('\x1b[1m');
     expect(renderFrame(readings(text, text), OPTIONS).join('\n')).not.toContain('\x1b');

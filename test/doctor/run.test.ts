@@ -107,7 +107,7 @@ describe('runChecks', () => {
     ]);
     expect(findings).toMatchObject([
       { check: 'needs-database', status: 'unknown', reason: 'Not checked: the database is not open.' },
-      { check: 'needs-daemon', status: 'unknown', reason: expect.stringContaining('daemon does not run') },
+      { check: 'needs-daemon', status: 'unknown', reason: expect.stringContaining('daemon is not running') },
     ]);
   });
 

@@ -122,13 +122,13 @@ describe('GET /web-setup/doctor', () => {
 });
 
 describe('without the daemon', () => {
-  it('reports that it does not run and skips what needs it', async () => {
+  it('reports that it is not running, and skips the checks that need it', async () => {
     await daemon.kill('SIGKILL');
     const { code, all } = await findings();
     expect(code).toBe(3);
     expect(all.find(({ check }) => check === 'daemon')).toMatchObject({
       status: 'warning',
-      reason: expect.stringContaining('does not run'),
+      reason: expect.stringContaining('is not running'),
     });
     for (const check of ['listeners', 'background-work']) expect(statusOf(all, check)).toEqual(['unknown']);
     expect(statusOf(all, 'queue')).toEqual(['ok']);

@@ -113,7 +113,7 @@ describe('a pause', () => {
     expect(await queue('explain', waiting)).toMatchObject({
       reasons: [{ code: 'paused', text: expect.stringContaining('maintenance') }],
       route: null,
-      unknown: [expect.stringContaining('it does not run')],
+      unknown: [expect.stringContaining('it is not running')],
     });
     await daemon.restart();
     await untilIdle();

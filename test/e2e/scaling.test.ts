@@ -296,7 +296,7 @@ describe.skipIf(required.missing)(`two machines behind HAProxy${required.reason}
     expect(imported).toMatch(/^Imported account .+ 2 contacts, 1 domains\.$/m);
     expect(imported).toContain(`"linkPrefix": "${prefix}"`);
     const again = await two.tryCli('account', 'import', file, '--passphrase-file', passphrase);
-    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('exists already')]);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('already exists')]);
     await publishPlatform(two, dns);
     await follow('set map /etc/haproxy/accounts.map');
     expect(await readFile(join(proxy.dir, 'accounts.map'), 'utf8')).toMatch(

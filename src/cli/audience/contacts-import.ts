@@ -1,22 +1,29 @@
-import { access } from 'node:fs/promises';
 import { SingleBar } from 'cli-progress';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type FileImportResult, importFile } from '../../audience/import/file.ts';
 import type { ImportCounts } from '../../audience/import/import.ts';
 import { fieldNamed } from '../../audience/import/rows.ts';
 import { type ImportFormat, importFormatOf } from '../../audience/import/source.ts';
+import { OperatorFault } from '../../core/operator-fault.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import type { CliContext } from '../context.ts';
+import { requireReadable } from '../input-files.ts';
+import { withStopSignal } from '../signals.ts';
 import { withAudience } from './with-audience.ts';
 
-/** `postrider contacts import FILE`: files of any length; can be interrupted at any time. */
+/** `postrider contacts import FILE`: imports files of any length, and can be interrupted at any time. */
 export function contactsImportCommand(context: CliContext): Command {
   return new Command('import')
     .description('Import contacts from a CSV or NDJSON file; the same command resumes after an interruption')
     .argument('<file>', 'CSV with a header line, or NDJSON (one JSON object per line)')
     .requiredOption('--account <id>', 'the account')
     .option('--group <id>', 'subscribe every contact to this subscription group')
-    .addOption(new Option('--format <format>', 'default: by the file extension').choices(['csv', 'ndjson']))
+    .addOption(
+      new Option('--format <format>', 'format of the file (default: by its extension)').choices([
+        'csv',
+        'ndjson',
+      ]),
+    )
     .option('--map <column=field>', 'read a column as this field; may be repeated', addMapping, [])
     .option('--ignore-unknown', 'ignore unknown columns instead of stopping before the first row')
     .option('--allow-phone-only', 'accept rows with a phone and no email')
@@ -28,9 +35,9 @@ export function contactsImportCommand(context: CliContext): Command {
       `
 Fields: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
 consentUserAgent, consentTimestamp and customFields.<name>. Separators are comma, semicolon or tab.
-A row of an existing contact updates the fields that it has. An import never removes an opt-out or
-a suppression. --dry-run counts a contact that the file repeats much later as created again, and
-does not add up new contacts against the account's limit.
+A row of an existing contact updates the fields that the row contains. An import never removes an
+opt-out or a suppression. --dry-run may count a contact as created more than once if its rows are far
+apart, and does not check the account's limit of contacts.
 
 Examples:
   postrider contacts import people.csv --account acct_8f3k2m9x0q1z --dry-run
@@ -70,31 +77,33 @@ function addMapping(text: string, before: Mapping[]): Mapping[] {
 async function run(context: CliContext, file: string, options: ImportOptions): Promise<void> {
   const format = options.format ?? importFormatOf(file);
   if (format === null)
-    return context.usage('The format does not follow from the file extension: use --format');
-  if (!(await isReadable(file))) return context.fail(`${file} cannot be read`);
+    return context.usage(`The extension of ${file} is neither .csv nor .ndjson: use --format`);
+  await requireReadable(null, file);
   const reportFile = options.report ?? `${file}.rejected.csv`;
   await withAudience(context, options.account, async ({ importer }, deps) => {
-    const interruption = onInterruption();
     const bar = createBar(process.stderr.isTTY && options.json !== true);
     try {
-      const result = await importFile(
-        { ...deps, importer, now: deps.clock.now },
-        {
-          file,
-          format,
-          accountId: options.account,
-          groupId: options.group ?? null,
-          rows: {
-            columns: new Map(options.map),
-            rejectUnknown: options.ignoreUnknown !== true,
-            requireEmail: options.allowPhoneOnly !== true,
+      // The first signal ends the import after the current batch.
+      const result = await withStopSignal(new OperatorFault('Interrupted'), (signal) =>
+        importFile(
+          { ...deps, importer, now: deps.clock.now },
+          {
+            file,
+            format,
+            accountId: options.account,
+            groupId: options.group ?? null,
+            rows: {
+              columns: new Map(options.map),
+              rejectUnknown: options.ignoreUnknown !== true,
+              requireEmail: options.allowPhoneOnly !== true,
+            },
+            dryRun: options.dryRun === true,
+            reportFile,
+            signal,
+            onStart: ({ size, position, counts }) => bar.start(size, position.byte, counts.rows),
+            onProgress: ({ position, counts }) => bar.update(position.byte, counts.rows),
           },
-          dryRun: options.dryRun === true,
-          reportFile,
-          signal: interruption.signal,
-          onStart: ({ size, position, counts }) => bar.start(size, position.byte, counts.rows),
-          onProgress: ({ position, counts }) => bar.update(position.byte, counts.rows),
-        },
+        ),
       );
       bar.stop();
       if (isRefusal(result)) {
@@ -109,36 +118,11 @@ async function run(context: CliContext, file: string, options: ImportOptions): P
       );
     } finally {
       bar.stop();
-      interruption.dispose();
     }
   });
 }
 
-async function isReadable(file: string): Promise<boolean> {
-  try {
-    await access(file);
-    return true;
-  } catch {
-    // The message names the file for both causes, missing and unreadable.
-    return false;
-  }
-}
-
-/** The first signal ends the import after the current batch. */
-function onInterruption(): { signal: AbortSignal; dispose(): void } {
-  const controller = new AbortController();
-  const stop = () => controller.abort();
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  for (const name of signals) process.on(name, stop);
-  return {
-    signal: controller.signal,
-    dispose: () => {
-      for (const name of signals) process.removeListener(name, stop);
-    },
-  };
-}
-
-/** A bar on a terminal, nothing elsewhere. */
+/** A bar on stderr if `shown`. */
 function createBar(shown: boolean) {
   const bar = new SingleBar({
     format: '{bar} {percentage} %  {rows} rows  {duration_formatted}, {eta_formatted} left',
@@ -165,7 +149,7 @@ function createBar(shown: boolean) {
 }
 
 const HINT =
-  'Nothing was imported: name the fields with --map "Email Address=email", or use --ignore-unknown or --allow-phone-only';
+  'Nothing was imported: assign the fields with --map "Email Address=email", or use --ignore-unknown or --allow-phone-only';
 
 function printResult(
   context: CliContext,

@@ -20,7 +20,7 @@ export function contactsCommand(context: CliContext): Command {
   const command = new Command('contacts').description('Manage contacts').addHelpText(
     'after',
     `
-A person is given as address, phone number (+442079460000) or identifier (email_<md5>, phone_<md5>).
+<person> is an email address, a phone number (+442079460000) or an identifier (email_<md5>, phone_<md5>).
 
 Examples:
   postrider contacts import people.csv --account acct_8f3k2m9x0q1z
@@ -70,12 +70,12 @@ interface ListOptions extends PersonOptions {
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
   await withAudience(context, options.account, async ({ contacts }) => {
-    const { account: accountId, search, status, limit, json } = options;
+    const { account: accountId, search: text, status, limit, json } = options;
     const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
     const { rows, more } =
-      search === undefined
+      text === undefined
         ? await contacts.list({ ...filter, beforeSeq: null })
-        : await found(contacts, { ...filter, text: search });
+        : await search(contacts, { ...filter, text });
     const shown = rows.map(presentContact);
     if (more) noteMore(context, limit);
     if (json === true) return context.printJson(shown);
@@ -92,7 +92,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
 }
 
 /** Reads as many pages as needed: pages of a search may be short. */
-async function found(
+async function search(
   contacts: Audience['contacts'],
   filter: { accountId: string; text: string; limit: number; status?: GlobalStatus },
 ): Promise<{ rows: KnownContact[]; more: boolean }> {
@@ -114,7 +114,7 @@ async function show(context: CliContext, person: string, { account, json }: Pers
     if (isRefusal(contact)) return context.fail(contact.message);
     const shown = presentContact(contact);
     const memberships = (await contacts.memberships(contact)).map(presentMembership);
-    const consents = contacts.history(contact, null, HISTORY).map(presentConsent);
+    const consents = contacts.history(contact, null, MAX_CONSENTS).map(presentConsent);
     if (json === true) return context.printJson({ ...shown, memberships, consents });
     context.print(
       [
@@ -139,7 +139,8 @@ async function show(context: CliContext, person: string, { account, json }: Pers
   });
 }
 
-const HISTORY = 1000;
+/** The newest entries of the consent history that are shown. */
+const MAX_CONSENTS = 1000;
 
 async function erase(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
   const identifier = identifierOf(person);
@@ -173,12 +174,12 @@ async function compact(context: CliContext): Promise<void> {
     const { bavail, bsize } = await statfs(dir);
     if (bavail * bsize < needed)
       return context.fail(
-        `contacts compact needs ${mebibytes(needed)} MiB of free disk space in ${dir}, which has ${mebibytes(bavail * bsize)}`,
+        `contacts compact needs ${mebibytes(needed)} MiB of free disk space in ${dir}, which has ${mebibytes(bavail * bsize)} MiB`,
       );
     tables.erasures.rewrite();
     if (!tables.erasures.emptyLog())
       return context.fail(
-        'The database has been rewritten, but another process is reading it: run this again when it has ended',
+        'The database has been rewritten, but another process is reading it: run the command again when that process has ended',
       );
   } finally {
     lock.release();

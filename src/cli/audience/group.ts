@@ -5,7 +5,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
 import type { CliContext } from '../context.ts';
-import { ROWS, rowLimit } from '../output/row-limit.ts';
+import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
 import { withAudience } from './with-audience.ts';
 
 /** `postrider group create|list`: subscription groups. */
@@ -72,6 +72,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
   await withAudience(context, account, async ({ groups }) => {
     const page = await groups.list({ accountId: account, beforeSeq: null, limit });
     const rows = page.rows.map(presentGroup);
+    if (page.more) noteMore(context, limit);
     if (json === true) return context.printJson(rows);
     const columns = rows.map(
       ({ subscriptionGroupId, name, isActive, activeSubscribers, totalSubscribers }) => ({

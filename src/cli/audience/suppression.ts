@@ -41,7 +41,7 @@ Examples:
     .command('add <email>')
     .description('Add a suppression')
     .requiredOption('--account <id>', 'the account')
-    .addOption(streamOption('stream that it applies to').default('all'))
+    .addOption(streamOption('stream to which it applies').default('all'))
     .addOption(reasonOption('reason').default('manual'))
     .option('--json', 'print JSON')
     .action((email: string, options: AddOptions) => add(context, email, options));
@@ -131,12 +131,12 @@ async function remove(context: CliContext, email: string, options: RemoveOptions
     });
     if (isRefusal(removed)) return removed;
     if (options.json === true) context.printJson(removed.map(presentSuppression));
-    else context.print(removed.map((row) => `removed for ${email}: ${row.stream}, ${row.reason}`).join('\n'));
+    else context.print(removed.map((row) => `Removed for ${email}: ${row.stream}, ${row.reason}`).join('\n'));
     return null;
   });
 }
 
-/** Runs `work` with the suppression list of an account; reports a refusal. */
+/** Runs `work` with the suppression list of an account, and reports the refusal that it returns. */
 async function withList(
   context: CliContext,
   accountId: string,

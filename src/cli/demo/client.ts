@@ -70,7 +70,7 @@ export function createClient({ apiUrl, accountId, keys, output }: ApiClientOptio
     output.request(method, path, response.status);
     assertStep(
       response.status === status,
-      `${method} ${path} answered ${response.status} ${result.message ?? ''}`,
+      `${method} ${path} returned status ${response.status} ${result.message ?? ''}`,
     );
     return result.data ?? result;
   };
@@ -99,7 +99,7 @@ export async function visit(
     ...(body === undefined ? {} : { body }),
   });
   output.line(`${method} ${address.slice(0, MAX_PRINTED_URL)}… -> ${response.status}`);
-  assertStep(response.status === status, `${address} answered ${response.status}`);
+  assertStep(response.status === status, `${address} returned status ${response.status}`);
   return response.headers.get('location') ?? '';
 }
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { loadConfig } from '../../config/load.ts';
 import { systemClock } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
@@ -25,20 +25,28 @@ export function demoCommand(print: (text: string) => void): Command {
     .description(
       'Run the whole product on this machine, with a private DNS server and a receiving mail server',
     )
-    .option('--port <port>', 'port of the API', '8080')
+    .option('--port <port>', 'port of the API; another one if it is in use', parsePort, 8080)
     .option('--exit', 'exit after the last step instead of running on')
     .addHelpText(
       'after',
       '\nNothing leaves the machine. The data directory is temporary and removed at the end.',
     )
-    .action((options: { port: string; exit?: boolean }) => runDemo(options, print));
+    .action((options: { port: number; exit?: boolean }) => runDemo(options, print));
+}
+
+/** Throws InvalidArgumentError. */
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new InvalidArgumentError('Must be a port number from 0 to 65535');
+  return port;
 }
 
 async function runDemo(
-  options: { port: string; exit?: boolean },
+  options: { port: number; exit?: boolean },
   print: (text: string) => void,
 ): Promise<void> {
-  /** Undoes each start, in reverse order. */
+  /** Called in reverse order. */
   const cleanup: (() => Promise<unknown> | void)[] = [];
   try {
     const dataDir = mkdtempSync(join(tmpdir(), 'postrider-demo-'));
@@ -88,7 +96,7 @@ async function runDemo(
 }
 
 /** Starts the daemon on `port`, or on any free port if that is in use. Reads no configuration file. */
-async function startOnAnyPort(port: string, env: Record<string, string>): Promise<Daemon> {
+async function startOnAnyPort(port: number, env: Record<string, string>): Promise<Daemon> {
   const log = createLog({ level: 'warn', hashAddresses: false });
   const start = (listen: string) =>
     startDaemon(loadConfig({ file: null, env: { ...env, POSTRIDER_API__LISTEN: listen } }), {
@@ -107,7 +115,7 @@ async function startOnAnyPort(port: string, env: Record<string, string>): Promis
 function commands(apiUrl: string, { accountId, keys, webhookId, subscriptionGroupId }: DemoResult): string {
   return `
 The daemon keeps running at ${apiUrl}; its documentation is at ${apiUrl}/docs.
-Paste these commands into another terminal, and see here what arrives:
+Paste these commands into another terminal; messages and webhook calls that arrive are printed here:
 
   export BASE=${apiUrl} ID=${accountId}
   export SETUP_KEY=${keys.setup}

@@ -9,7 +9,7 @@ import { openForDoctor } from '../../doctor/open-database.ts';
 import { runChecks } from '../../doctor/run.ts';
 import { countsOf } from '../../doctor/service.ts';
 import { normalizeDomain } from '../../mail/address.ts';
-import type { CliContext } from '../context.ts';
+import { type CliContext, tableOptions } from '../context.ts';
 import { createProgressLine } from './progress.ts';
 import { formatFindings } from './report.ts';
 
@@ -17,16 +17,16 @@ import { formatFindings } from './report.ts';
 export function doctorCommand(context: CliContext): Command {
   return new Command('doctor')
     .description('Check the whole installation: machine, DNS, network, domains, database and work')
-    .option('--domain <name>', 'examine this sending domain (default: the worst ones of all)')
-    .option('--all', 'list every finding, also those without a problem')
+    .option('--domain <name>', 'examine this sending domain (default: those with the most severe problems)')
+    .option('--all', 'list every finding, including those without a problem')
     .option('--integrity-timeout <seconds>', 'time for the check of the database file', seconds, 60)
     .option('--json', 'print the findings as a JSON array')
     .addHelpText(
       'after',
       `
 Changes nothing and sends no mail. Findings are ok, warning, failure or unknown; each problem has a reason and the
-command, setting or DNS record that repairs it. docs/troubleshooting.md describes every check. Works while the daemon
-runs; without it, what only the daemon knows is not checked.
+command, setting or DNS record that repairs it. docs/troubleshooting.md describes every check. Checks that need a running
+daemon are skipped while it is stopped.
 Exits 0 without failures (warnings are possible), 3 with failures.
 
 Examples:
@@ -91,7 +91,7 @@ async function examine(context: CliContext, options: DoctorCommandOptions): Prom
     else
       context.printStyled(
         formatFindings(findings, {
-          ...terminal(),
+          ...tableOptions(),
           all: options.all === true,
           ms: monotonicClock.now() - began,
         }),
@@ -102,15 +102,4 @@ async function examine(context: CliContext, options: DoctorCommandOptions): Prom
     resolver.close();
     close();
   }
-}
-
-const DEFAULT_COLUMNS = 100;
-
-/** NO_COLOR: https://no-color.org. */
-function terminal(): { width: number; color: boolean } {
-  const { isTTY, columns } = process.stdout;
-  return {
-    width: isTTY && columns > 0 ? columns : DEFAULT_COLUMNS,
-    color: isTTY && (process.env['NO_COLOR'] ?? '') === '',
-  };
 }

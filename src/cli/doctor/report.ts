@@ -4,13 +4,14 @@ import { CHECKS } from '../../doctor/checks.ts';
 import { CHECK_GROUPS, type Check } from '../../doctor/context.ts';
 import { FINDING_STATUSES, type Finding, type FindingStatus } from '../../doctor/finding.ts';
 import { countsOf } from '../../doctor/service.ts';
+import { counted } from '../output/table.ts';
 
 /** Findings as text for a person, by group, the worst first. */
 export interface ReportOptions {
   /** Columns of the terminal. */
   width: number;
   color: boolean;
-  /** Also lists what has no problem one by one. */
+  /** Lists findings without a problem individually, too. */
   all: boolean;
   /** Duration of the run. */
   ms: number;
@@ -30,7 +31,7 @@ const COLORS: Record<FindingStatus, 'red' | 'yellow' | 'cyan' | 'green'> = {
 };
 const LABEL_WIDTH = 9;
 const INDENT = ' '.repeat(LABEL_WIDTH + 2);
-/** Fixes are not wrapped: they are copied. */
+/** Fixes are not wrapped, so that they can be copied. */
 const FIX = 'fix: ';
 const MIN_WIDTH = 60;
 
@@ -70,7 +71,7 @@ interface MergedFinding extends Omit<Finding, 'check' | 'subject'> {
   subjects: string[];
 }
 
-/** One entry for findings that differ in their subject only, such as ten records that DNS did not answer. */
+/** Merges findings that differ only in their subject, such as ten records for which DNS did not respond. */
 function mergeEqual(findings: readonly Finding[]): MergedFinding[] {
   const merged: MergedFinding[] = [];
   for (const { status, subject, reason, fix } of findings) {
@@ -118,17 +119,13 @@ function fixLines(fix: string, options: ReportOptions): string[] {
 function summary(findings: readonly Finding[], options: ReportOptions): string {
   const counts = countsOf(findings);
   const parts = [
-    plural(counts.failure, 'failure'),
-    plural(counts.warning, 'warning'),
+    counted(counts.failure, 'failure'),
+    counted(counts.warning, 'warning'),
     `${counts.unknown} unknown`,
     `${counts.ok} ok`,
   ];
   const worst = FINDING_STATUSES.find((status) => counts[status] > 0) ?? 'ok';
   return `${paint(COLORS[worst], parts.join(', '), options)} (${(options.ms / SECOND).toFixed(1)} s)`;
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function paint(

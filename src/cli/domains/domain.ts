@@ -1,5 +1,4 @@
 import { Command } from 'commander';
-
 import { isRefusal } from '../../core/refusal.ts';
 import { altDkimHost, platformOf } from '../../domains/platform/platform.ts';
 import {
@@ -17,7 +16,6 @@ import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { CliContext } from '../context.ts';
 import { fieldLines } from '../output/table.ts';
-
 import {
   domainRecordTable,
   domainZoneFile,
@@ -133,7 +131,10 @@ async function addDomain(context: CliContext, name: string, options: AddOptions)
 
 async function listDomains(context: CliContext, options: ListOptions): Promise<void> {
   const { tables } = await context.open();
-  const rows = tables.domains.list(options.account ?? null);
+  const { account } = options;
+  if (account !== undefined && tables.accounts.get(account) === null)
+    return context.fail(`There is no account ${account}`);
+  const rows = tables.domains.list(account ?? null);
   if (options.json) return context.printJson(rows.map(detailsOf));
   context.printRows(
     rows.map((row) => ({
@@ -200,7 +201,7 @@ async function deleteDomain(context: CliContext, text: string, options: DeleteOp
   });
 }
 
-/** Queued messages of a domain are counted up to this. */
+/** Queued messages of a domain are counted up to this number. */
 const MAX_COUNTED = 10_000;
 
 async function rotateDkim(context: CliContext, text: string, options: ShowOptions): Promise<void> {
@@ -229,6 +230,10 @@ function findDomain(
   text: string,
   account: string | undefined,
 ): DomainRow | null {
+  if (account !== undefined && tables.accounts.get(account) === null) {
+    context.fail(`There is no account ${account}`);
+    return null;
+  }
   const name = normalizeDomain(text);
   const found = tables.domains
     .list(account ?? null)
@@ -240,7 +245,7 @@ function findDomain(
     const ids = found.map(
       (row) => `  ${row.domain_id}  ${useCaseId(row.use_case, row.region)}  ${row.account_id}`,
     );
-    context.usage(`${text} is registered ${found.length} times; name one by its id:\n${ids.join('\n')}`);
+    context.usage(`${text} is registered ${found.length} times; specify one by its id:\n${ids.join('\n')}`);
   }
   return null;
 }

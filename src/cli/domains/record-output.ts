@@ -20,8 +20,8 @@ export interface FormatOptions {
   json?: boolean;
 }
 
-export function outputFormat({ format, json }: FormatOptions, otherwise: RecordFormat): RecordFormat {
-  return format ?? (json === true ? 'json' : otherwise);
+export function outputFormat({ format, json }: FormatOptions, defaultFormat: RecordFormat): RecordFormat {
+  return format ?? (json === true ? 'json' : defaultFormat);
 }
 
 const DEFAULT_TTL = 3600;
@@ -42,7 +42,7 @@ interface RecordSets {
   recommendedDnsRecords: readonly DnsRecord[];
 }
 
-/** Records of a domain as a zone file. Records that need a decision or are not ready yet are comments. */
+/** Records of a domain as a zone file. Records that need a decision or have no value yet are comments. */
 export function domainZoneFile({ dnsRecords, recommendedDnsRecords }: RecordSets): string {
   const lines = [comment('Required')];
   for (const record of dnsRecords) {

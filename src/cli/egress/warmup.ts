@@ -12,9 +12,9 @@ export function warmupCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Each mailbox provider receives a limited number of messages a day (UTC) from an address with warmup in delivery.egress. The
-row "${OTHER_PROVIDERS}" is that of each provider without a row. "reason" states why the day is not that of the calendar. A running daemon
-applies changes within seconds.
+Each mailbox provider receives a limited number of messages a day (UTC) from an address with warmup in delivery.egress.
+The row "${OTHER_PROVIDERS}" applies to each provider without a separate row. "reason" states why the day differs from that of the
+calendar. A running daemon applies changes within seconds.
 
 Examples:
   postrider warmup show
@@ -30,7 +30,7 @@ Examples:
     .action((entry: string | undefined, options: ShowOptions) => show(context, entry, options));
   command
     .command('reset <entry>')
-    .description('Begin again with day 1 today, at all providers or at one')
+    .description('Restart the warm-up with day 1 today, at all providers or at one')
     .option('--provider <name>', 'only at this provider')
     .action((entry: string, options: { provider?: string }) =>
       change(context, entry, { provider: options.provider ?? '', toDay: 1, reason: 'reset' }),
@@ -56,7 +56,7 @@ interface ShowOptions {
 }
 
 interface Change {
-  /** '': all. */
+  /** '': all providers. */
   provider: string;
   /** Null: the warm-up ends. */
   toDay: number | null;
@@ -112,7 +112,7 @@ async function change(
       `The warm-up of ${entry} begins on ${setting.started}: change warmup.started of the entry to begin earlier`,
     );
   await writer.run((all) => {
-    // A row of one provider counts in addition to that of all.
+    // The shift of a provider is added to that of all providers.
     const forAll = all.egressWarmup
       .all()
       .find((row) => row.entry === entry && row.provider === '' && row.started === setting.started);
@@ -139,7 +139,7 @@ async function change(
   );
 }
 
-/** Null: there is no such entry, or it has no warm-up. */
+/** Null: the entry does not exist or has no warm-up. */
 function settingOf({ config }: Pick<CliDeps, 'config'>, entry: string): WarmupSetting | null {
   const found = createEgressPools(config)
     .all()

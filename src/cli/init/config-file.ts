@@ -2,13 +2,13 @@ import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { stringify } from 'smol-toml';
 import type { InitPlan } from './plan.ts';
 
-/** The configuration file: what was chosen, and where to find the rest. `file`: its absolute path. */
+/** The configuration file with the chosen settings. `file`: its absolute path. */
 export function configToml(plan: InitPlan, file: string): string {
   const path = (name: string) => (isAbsolute(name) ? name : relative(dirname(file), resolve(name)));
   const { tls } = plan;
   const lines = [
-    '# Postrider. What is not here has its default: "postrider config example" lists all settings.',
-    '# After a change: "postrider config check", then reload the daemon (SIGHUP); its log names what needs a restart.',
+    '# Postrider. Settings that are not listed have their defaults: "postrider config example" lists all settings.',
+    '# After a change: "postrider config check", then reload the daemon (SIGHUP); its log lists the settings that need a restart.',
     '',
     `hostname = ${text(plan.hostname)}  # EHLO name and MX target`,
     '',
@@ -58,7 +58,7 @@ export function configToml(plan: InitPlan, file: string): string {
   return `${lines.join('\n').trimEnd()}\n`;
 }
 
-/** Without TLS the host name itself, whose port a proxy or redirect leads to the listener. */
+/** Without TLS an http URL: a proxy or a redirection forwards port 80 to the listener. */
 function publicUrl({ hostname, tls }: InitPlan): string {
   return tls.kind === 'none' ? `http://track.${hostname}` : `https://track.${hostname}`;
 }

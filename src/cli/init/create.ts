@@ -17,7 +17,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { accountInputSchema } from '../../accounts/account-form.ts';
 import { createAccounts } from '../../accounts/accounts.ts';
 import { parsePostalAddress } from '../../accounts/postal-address.ts';
-import { errorText } from '../../core/errors.ts';
+import { errorCode, errorText } from '../../core/errors.ts';
 import { OperatorFault } from '../../core/operator-fault.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import type { DomainRecords } from '../../domains/records.ts';
@@ -49,23 +49,34 @@ export interface InstallationOptions {
   signal: AbortSignal;
 }
 
-/** Throws OperatorFault when something that `init` would create exists. */
+/** Throws OperatorFault when the configuration file or the content of the data directory exists. */
 export function refuseExisting(configFile: string, dataDir: string): void {
   if (existsSync(configFile))
     throw new OperatorFault(
       `${configFile} exists: nothing was changed. Use another file (--output FILE), or edit it and run "postrider config check"`,
     );
-  // The source tree has the directory with an empty .gitkeep.
-  if (existsSync(dataDir) && readdirSync(dataDir).some((name) => name !== '.gitkeep'))
+  if (existsSync(dataDir) && !isEmpty(dataDir))
     throw new OperatorFault(
       `${dataDir} is not empty: nothing was changed. Use another directory (--data DIR)`,
     );
 }
 
+/** Throws OperatorFault when the path is not a directory that this user may read. */
+function isEmpty(dir: string): boolean {
+  try {
+    // The source tree contains the directory with an empty .gitkeep.
+    return readdirSync(dir).every((name) => name === '.gitkeep');
+  } catch (error) {
+    const problem =
+      errorCode(error) === 'ENOTDIR' ? 'is not a directory' : `cannot be read (${errorText(error)})`;
+    throw new OperatorFault(`${dir} ${problem}: use another directory (--data DIR)`, { cause: error });
+  }
+}
+
 /**
  * Creates the file, the data directory, the account and the domain, all or nothing: after a failure everything that was
- * created is removed again, and the error names it. The file gets its name last, so that a daemon never starts with a
- * part of an installation.
+ * created is removed again, and the error lists it. The file gets its name last, so that a daemon never starts with an
+ * incomplete installation.
  */
 export async function createInstallation(plan: InitPlan, options: InstallationOptions): Promise<Created> {
   const { configFile, owner, signal } = options;
@@ -91,9 +102,9 @@ export async function createInstallation(plan: InitPlan, options: InstallationOp
     undo.push(() => rmSync(draft, { force: true }));
     writeConfig(draft, configToml(plan, configFile), owner);
     const context = createContext(() => draft);
-    let made: Pick<Created, 'account' | 'domain'>;
+    let content: Pick<Created, 'account' | 'domain'>;
     try {
-      made = await fill(context, plan, signal);
+      content = await fillDatabase(context, plan, signal);
     } finally {
       await context.close();
     }
@@ -105,30 +116,35 @@ export async function createInstallation(plan: InitPlan, options: InstallationOp
     rmSync(draft);
     syncDir(dirname(configFile));
     const hasFooter = typeof plan.account?.company === 'string' && plan.account.address !== null;
-    return { configFile, dataDir, apiListen: plan.apiListen, hasFooter, ...made };
+    return { configFile, dataDir, apiListen: plan.apiListen, hasFooter, ...content };
   } catch (error) {
-    const left = undoAll(undo);
-    const what = left.length === 0 ? 'Everything that was created was removed again' : left.join('; ');
+    const isNothingCreated = undo.length === 0;
+    const failures = undoAll(undo);
     const list = removed.length === 0 ? '' : ` (${removed.join(', ')})`;
-    const why = signal.aborted ? 'interrupted' : errorText(error);
-    throw new OperatorFault(`init failed: ${why}. ${what}${list}`, { cause: error });
+    const cleanup = isNothingCreated
+      ? 'Nothing was created'
+      : failures.length === 0
+        ? `Everything that was created was removed again${list}`
+        : `${failures.join('; ')}${list}`;
+    const reason = signal.aborted ? 'interrupted' : errorText(error);
+    throw new OperatorFault(`init failed: ${reason}. ${cleanup}`, { cause: error });
   }
 }
 
-/** Returns what could not be removed. */
+/** Calls the functions in reverse order; returns the failures. */
 function undoAll(undo: (() => void)[]): string[] {
   return undo.toReversed().flatMap((step) => {
     try {
       step();
       return [];
     } catch (error) {
-      return [`could not be removed: ${errorText(error)}`];
+      return [`Cleanup failed: ${errorText(error)}`];
     }
   });
 }
 
-/** The database, the account and the domain. */
-async function fill(
+/** Creates the database, the account and the domain. */
+async function fillDatabase(
   context: CliContext,
   { account, domain }: InitPlan,
   signal: AbortSignal,

@@ -6,7 +6,7 @@ import { addressKind } from '../../dns/address-kinds.ts';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 
-/** What the system, its interfaces and DNS show; no other service is queried. */
+/** Values from the system, its interfaces and DNS; no other service is queried. */
 export interface Detected {
   /** The fully qualified host name, from the system or from reverse DNS; null: neither has one. */
   hostname: string | null;
@@ -50,10 +50,10 @@ export async function publicAddressOf(
   return candidates.find((address) => !address.includes(':')) ?? candidates[0] ?? null;
 }
 
-/** free: a listener can be bound; used: another program has the port; denied: this user may not bind it. */
+/** free: a listener can be bound; used: another program uses the port; denied: this user may not bind it. */
 export type PortState = 'free' | 'used' | 'denied';
 
-/** Binds the port for a moment. Other errors, such as an address that this machine does not have, count as used. */
+/** Binds the port briefly. Other errors, such as for an address that this machine does not have, count as used. */
 export function portState(host: string, port: number): Promise<PortState> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -62,13 +62,15 @@ export function portState(host: string, port: number): Promise<PortState> {
   });
 }
 
-/** The first free port from `first` on, at most 20 tries; `first` when none is free. */
+const MAX_TRIED_PORTS = 20;
+
+/** The first free port of the MAX_TRIED_PORTS from `first` on; `first` when none is free. */
 export async function freePortFrom(
   host: string,
   first: number,
   taken: readonly number[] = [],
 ): Promise<number> {
-  for (let port = first; port < first + 20; port++)
+  for (let port = first; port < first + MAX_TRIED_PORTS; port++)
     if (!taken.includes(port) && (await portState(host, port)) === 'free') return port;
   return first;
 }
@@ -85,7 +87,7 @@ export function findUser(name: string, passwd = '/etc/passwd'): ServiceUser | nu
   try {
     text = readFileSync(passwd, 'utf8');
   } catch {
-    // Users of another source are not needed: the package creates a local one.
+    // Other sources of users are irrelevant: the package creates a local user.
     return null;
   }
   const fields = text

@@ -77,8 +77,8 @@ export function initCommand(
     .addHelpText(
       'after',
       `
-Asks for what the options do not answer. Never overwrites a file or a data directory; a failure or Ctrl-C leaves nothing
-behind. The keys of the account are printed once. As root, on a machine with the package, it writes
+Asks for values that no option provides. Never overwrites a file or a data directory; after a failure or Ctrl-C everything
+is removed again. The keys of the account are printed once. As root, on a machine with the package, it writes
 /etc/postrider/postrider.toml and /var/lib/postrider for the user postrider.
 Detection uses the interfaces of this machine and DNS only.
 
@@ -95,7 +95,7 @@ function zoneFormat(text: string): 'bind' | 'table' {
   return text;
 }
 
-/** For all lookups of the detection. */
+/** Timeout of all lookups of the detection together. */
 const DETECTION_MS = 10 * SECOND;
 
 async function init(
@@ -144,8 +144,8 @@ async function init(
 function missingText(missing: readonly string[], acceptsDefaults: boolean): string {
   const list = missing.join(', ');
   return acceptsDefaults
-    ? `There is no default for ${list}: give ${missing.length === 1 ? 'it' : 'them'} on the command line`
-    : `There is no terminal to ask on. Give ${list}, or --yes to accept the defaults where there are any`;
+    ? `There is no default for ${list}: specify ${missing.length === 1 ? 'it' : 'them'} on the command line`
+    : `Standard input is not a terminal: specify ${list}, or --yes to accept defaults`;
 }
 
 /** The user of the package, if this process is root and the package's directory exists. */
@@ -154,7 +154,7 @@ function packageOwner(): ServiceUser | null {
   return findUser('postrider');
 }
 
-/** Environment variables may name the resolvers. */
+/** Uses the resolvers of the environment variables, otherwise those of the system. */
 async function withDetection<Result>(
   work: (
     view: ReturnType<typeof createDnsView>,
@@ -218,7 +218,7 @@ async function report(
     context.print(`  ${index + 1}. ${command}${note === null ? '' : `\n     (${note})`}`);
 }
 
-/** Its findings are about what is still to be done: they are no failure of `init`. */
+/** Its findings describe the remaining steps: they do not change the exit status of `init`. */
 async function runDoctor(context: CliContext, configFile: string, runCommand: RunCommand): Promise<void> {
   const status = process.exitCode;
   context.print('\nChecks (records that are not published yet are reported as missing):\n');

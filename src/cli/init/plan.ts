@@ -29,7 +29,7 @@ export interface InitAnswers {
   useCase: string;
 }
 
-/** acme: certificates for the public pages are obtained; files: for SMTP, the pages behind a proxy; none: no TLS. */
+/** acme: obtains certificates for the public pages; files: a certificate for SMTP, the pages behind an HTTPS proxy; none: no TLS. */
 export type TlsChoice =
   | { kind: 'acme'; email: string | null }
   | { kind: 'files'; certificateFile: string; keyFile: string }
@@ -38,13 +38,13 @@ export type TlsChoice =
 /** What `init` creates. */
 export interface InitPlan {
   hostname: string;
-  /** As the user wrote it: relative paths start from the working directory. */
+  /** As entered: relative paths start from the working directory. */
   dataDir: string;
   apiListen: string;
   publicListen: string;
   mxListen: string;
   submissionListen: string;
-  /** Null: the system's address is not known outside of it. */
+  /** Null: unknown. */
   publicAddress: string | null;
   tls: TlsChoice;
   /** Null: none is created. */
@@ -64,7 +64,7 @@ export class InvalidOption extends Error {
   override readonly name = 'InvalidOption';
 }
 
-/** Asks what the options do not answer. Rejects with InvalidOption for the first invalid one. */
+/** Asks for the values that no option provides. Rejects with InvalidOption for the first invalid option. */
 export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<InitPlan> {
   const { prompt, view, detected } = deps;
   const answer = async (given: string | undefined, question: InitQuestion): Promise<string> => {
@@ -154,7 +154,7 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
 
 const PORT_STATES = { free: 'free', used: 'in use', denied: 'not permitted for this user' } as const;
 
-/** Port 80 where no proxy is planned: the authority checks there, and links lead there. */
+/** Port 80 unless a proxy is planned: links use it, and the certificate authority validates the host there. */
 async function defaultPublicListen({ kind }: TlsChoice, apiListen: string): Promise<string> {
   if (kind === 'acme') return '0.0.0.0:80';
   if (kind === 'none' && (await portState('0.0.0.0', 80)) === 'free') return '0.0.0.0:80';
@@ -171,7 +171,7 @@ async function chooseTls(answer: Answer, options: InitAnswers): Promise<TlsChoic
     option: '--tls',
     text: 'TLS: acme, files or none',
     reason: `HTTPS of tracking and unsubscribe links. acme: certificates of Let's Encrypt (ports 80 and 443 are ${isFree ? 'free' : 'not available'}); files: a certificate for SMTP, and your own HTTPS proxy; none.`,
-    // Without a dialog nobody agrees to terms by default.
+    // Agreement to the terms is never a default.
     fallback: isFree && agreed ? 'acme' : 'none',
     check: (text) => (TLS_KINDS.includes(text) ? null : 'must be acme, files or none'),
   });
@@ -223,7 +223,7 @@ async function chooseAccount(answer: Answer, options: InitAnswers): Promise<Init
   const company = await answer(options.company, {
     option: '--company',
     text: 'Company name',
-    reason: 'Part of the footer that laws such as CAN-SPAM require; sends need it.',
+    reason: 'Part of the footer that laws such as CAN-SPAM require; messages cannot be sent without it.',
     fallback: '',
   });
   const address = await answer(options.address, {

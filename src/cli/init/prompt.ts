@@ -2,14 +2,14 @@ import { createInterface } from 'node:readline/promises';
 
 /** A question of `init`. */
 export interface InitQuestion {
-  /** The option of the command line that answers it. */
+  /** The option of the command line with the same value. */
   option: string;
   text: string;
-  /** Why it is asked, one line. */
+  /** Printed before the question: what the value is used for, one line. */
   reason: string;
-  /** Null: there is no default. '' is the default of a question that may stay unanswered. */
+  /** Null: an answer is required. '': the question is optional. */
   fallback: string | null;
-  /** What is wrong with an answer; null: nothing. */
+  /** What is wrong with an answer; null: it is valid. */
   check?(answer: string): string | null;
 }
 
@@ -61,13 +61,13 @@ export function terminalPrompt(input: NodeJS.ReadStream, output: NodeJS.WriteStr
   };
 }
 
-/** Answers without a terminal. */
+/** A prompt without a terminal, which answers with defaults. */
 export interface SilentPrompt extends Prompt {
-  /** Options that are missing: questions without an answer. */
+  /** Options of the questions that have no answer. */
   missing(): string[];
 }
 
-/** `acceptDefaults`: --yes. Otherwise, and for questions without a default, the option is missing. */
+/** `acceptDefaults`: --yes. Without it only optional questions have an answer. */
 export function silentPrompt(acceptDefaults: boolean): SilentPrompt {
   const missing: string[] = [];
   return {

@@ -1,20 +1,23 @@
 import { SingleBar } from 'cli-progress';
 import { formatBytes } from '../../store/migrate/upgrade.ts';
 
-/** A bar for work on bytes that has several steps. */
-export interface ByteBar {
+/** A bar for each step of long work, on stderr. */
+export interface StepBar {
+  /** `item`: shown next to the bar. Nothing is drawn while `total` is 0. */
+  update(step: string, done: number, total: number, item: string): void;
+  stop(): void;
+}
+
+/** A bar that shows how much of the work is done. */
+export interface AmountBar {
   update(step: string, done: number, total: number): void;
   stop(): void;
 }
 
-/** One bar per step, on stderr if `shown`. The cursor stays visible, because an interrupt ends the process. */
-export function createByteBar(shown: boolean): ByteBar {
-  return createBar(shown, (done, total) => `${formatBytes(done)} of ${formatBytes(total)}`);
-}
-
-function createBar(shown: boolean, amount: (done: number, total: number) => string): ByteBar {
+/** Draws only if `shown`. The cursor stays visible, because an interrupt ends the process. */
+export function createStepBar(shown: boolean): StepBar {
   const bar = new SingleBar({
-    format: '{step} {bar} {percentage} %  {bytes}  {duration_formatted}, {eta_formatted} left',
+    format: '{step} {bar} {percentage} %  {item}  {duration_formatted}, {eta_formatted} left',
     barCompleteChar: '█',
     barIncompleteChar: '░',
     hideCursor: false,
@@ -22,9 +25,9 @@ function createBar(shown: boolean, amount: (done: number, total: number) => stri
   });
   let current: string | null = null;
   return {
-    update: (step, done, total) => {
+    update: (step, done, total, item) => {
       if (!shown || total === 0) return;
-      const payload = { step: step.padEnd(7), bytes: amount(done, total) };
+      const payload = { step: step.padEnd(7), item };
       if (step === current) return bar.update(done, payload);
       if (current !== null) bar.stop();
       current = step;
@@ -37,7 +40,20 @@ function createBar(shown: boolean, amount: (done: number, total: number) => stri
   };
 }
 
-/** The same for work on a number of records. */
-export function createCountBar(shown: boolean): ByteBar {
-  return createBar(shown, (done, total) => `${done.toLocaleString('en')} of ${total.toLocaleString('en')}`);
+/** For work on bytes. */
+export function createByteBar(shown: boolean): AmountBar {
+  return createAmountBar(shown, formatBytes);
+}
+
+/** For work on a number of records. */
+export function createCountBar(shown: boolean): AmountBar {
+  return createAmountBar(shown, (count) => count.toLocaleString('en'));
+}
+
+function createAmountBar(shown: boolean, format: (amount: number) => string): AmountBar {
+  const bar = createStepBar(shown);
+  return {
+    update: (step, done, total) => bar.update(step, done, total, `${format(done)} of ${format(total)}`),
+    stop: bar.stop,
+  };
 }

@@ -13,7 +13,7 @@ export interface TableOptions {
   timeZone?: string;
 }
 
-/** Used without a terminal (a pipe or a log). */
+/** Used without a terminal, such as for a pipe or a log. */
 export const DEFAULT_WIDTH = 80;
 /** Minimum characters of a shortened column. */
 const MIN_COLUMN = 8;
@@ -78,8 +78,8 @@ function record(names: readonly string[], values: readonly string[], options: Ta
 }
 
 /**
- * Widths of the columns, the widest ones shortened until the table fits; null if that is not possible. Ids are never
- * shortened, because they are copied into the next command.
+ * Widths of the columns, the widest ones shortened until the table fits; null if that is not possible. Ids and names of
+ * backups are never shortened, because they are copied into the next command.
  */
 function fitted(
   names: readonly string[],
@@ -104,7 +104,9 @@ function fitted(
 }
 
 function isId(text: string): boolean {
-  return /^(?:[a-z]+_\d{13}_[0-9a-z]{12}|acct_[0-9a-z]+|(?:email|phone)_[0-9a-f]{32}|key_\S+)$/.test(text);
+  return /^(?:[a-z]+_\d{13}_[0-9a-z]{12}|acct_[0-9a-z]+|(?:email|phone)_[0-9a-f]{32}|key_\S+|postrider-\d{8}T\d{6}Z(?:-\d+)?)$/.test(
+    text,
+  );
 }
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
@@ -114,13 +116,23 @@ export function escapeControls(text: string): string {
   return escaped(text, /\p{Cc}/gu);
 }
 
-/** As `escapeControls`, but keeps line breaks and tabs. */
+/** As `escapeControls`, except for line breaks and tabs. */
 export function escapeControlsInText(text: string): string {
   return escaped(text, /[^\P{Cc}\n\t]/gu);
 }
 
 function escaped(text: string, characters: RegExp): string {
   return text.replaceAll(characters, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+/** `1 message`, `1,200 messages`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
+}
+
+/** With an upper-case first letter. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** A value as text, with control characters escaped. */

@@ -10,6 +10,7 @@ import { createRecorder } from '../../events/record.ts';
 import type { Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { CliContext } from '../context.ts';
+import { counted } from '../output/table.ts';
 import { type FilterOptions, filterOf } from './filter.ts';
 
 interface ChangeOptions extends FilterOptions {
@@ -24,7 +25,7 @@ type RerouteOptions = ChangeOptions & { via?: string; tls?: string; pool?: strin
 export function changeCommands(context: CliContext): Command[] {
   const purge = withOptions(new Command('purge'))
     .description('Cancel all waiting messages that match a filter')
-    .requiredOption('--reason <text>', 'why; in the events of the messages')
+    .requiredOption('--reason <text>', 'reason, recorded in the events of the messages')
     .addHelpText(
       'after',
       `
@@ -42,11 +43,11 @@ Examples:
       }),
     );
   const reroute = withOptions(new Command('reroute'))
-    .description('Send all waiting messages that match a filter by another next hop or egress pool')
+    .description('Send all waiting messages that match a filter through another next hop or egress pool')
     .option('--via <host:port>', 'next hop instead of the MX hosts; port 25 by default')
-    .option('--tls <mode>', 'of --via: none, opportunistic (default), required, verified')
+    .option('--tls <mode>', 'TLS with the next hop: none, opportunistic (default), required, verified')
     .option('--pool <name>', 'egress pool instead of that of the domain')
-    .option('--reset', 'send them normally again')
+    .option('--reset', 'restore the normal route')
     .addHelpText(
       'after',
       `
@@ -108,9 +109,9 @@ async function change(
   });
   const matched = await bulk.count(filter);
   if (isRefusal(matched))
-    return context.usage('Name a filter: --account, --destination, --campaign or --domain');
+    return context.usage('Specify a filter: --account, --destination, --campaign or --domain');
   const json = options.json === true;
-  const amount = `${matched.toLocaleString('en')} waiting ${matched === 1 ? 'message' : 'messages'}`;
+  const amount = counted(matched, 'waiting message');
   if (options.dryRun === true)
     return json
       ? context.printJson({ matched, changed: 0, skipped: 0 })
@@ -120,14 +121,14 @@ async function change(
   if (isRefusal(result)) return context.refused(result);
   const { changed, skipped } = result;
   if (json) context.printJson({ matched, changed, skipped });
-  else context.print(`${changed.toLocaleString('en')} ${changed === 1 ? 'message' : 'messages'} ${done}`);
+  else context.print(`${counted(changed, 'message')} ${done}`);
   if (skipped > 0)
-    context.partial(`${skipped.toLocaleString('en')} were taken for delivery or changed meanwhile`);
+    context.partial(`${counted(skipped, 'message')} skipped: in delivery or changed in the meantime`);
 }
 
 const TLS_MODES = ['none', 'opportunistic', 'required', 'verified'];
 
-/** Null: normally again. Undefined: the options are wrong, which is reported. */
+/** Null: the normal route. Undefined: the options are invalid, which has been reported. */
 function rerouteOf(
   context: CliContext,
   { via, tls, pool, reset }: RerouteOptions,
@@ -142,7 +143,7 @@ function rerouteOf(
     return report(`--tls must be one of ${TLS_MODES.join(', ')}`);
   if (via === undefined)
     return pool === undefined
-      ? report('Name --via, --pool or --reset')
+      ? report('Specify --via, --pool or --reset')
       : { host: null, port: null, tls: null, pool };
   const hop = parseNextHop(via);
   return hop === null

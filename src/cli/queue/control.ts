@@ -10,15 +10,15 @@ import {
 } from '../../store/messages/queue-controls.ts';
 import type { CliContext } from '../context.ts';
 
-/** Who created a control, as it is stored. */
+/** Stored as the creator of a control. */
 const BY = 'command line';
 
 /** `postrider queue pause|resume|pauses|bounce`. A running daemon applies changes within a second. */
 export function controlCommands(context: CliContext): Command[] {
   const pause = withTargets(new Command('pause'))
     .description('Pause the delivery to a destination or site, of an account, or from an egress pool')
-    .requiredOption('--reason <text>', 'why; shown wherever the delay is')
-    .option('--until <time>', 'when it ends by itself: an ISO 8601 time, or 30m, 2h, 1d. Default: never')
+    .requiredOption('--reason <text>', 'reason, shown with the delayed messages')
+    .option('--until <time>', 'end of the pause: an ISO 8601 time, or 30m, 2h, 1d (default: none)')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
@@ -49,14 +49,14 @@ Examples:
   const bounce = new Command('bounce')
     .description('Reject the mail to a destination, now and until "queue resume"')
     .requiredOption('--destination <domain>', 'recipient domain')
-    .requiredOption('--reason <text>', 'why; it is in the bounces')
-    .option('--until <time>', 'when it ends by itself: an ISO 8601 time, or 30m, 2h, 1d. Default: never')
+    .requiredOption('--reason <text>', 'reason, included in the bounces')
+    .option('--until <time>', 'end of the rejection: an ISO 8601 time, or 30m, 2h, 1d (default: none)')
     .option('--yes', 'do not ask for confirmation')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Queued and later messages to the destination bounce (550 5.7.1) when they are due; nobody is suppressed because of it.
+Queued and later messages to the destination bounce (550 5.7.1) when they are due. Their recipients are not suppressed.
 
 Example:
   postrider queue bounce --destination example.net --reason "domain closed" --yes`,
@@ -118,7 +118,7 @@ async function remove(context: CliContext, options: TargetOptions): Promise<void
   else context.print(`Resumed: ${control.scope} ${control.target}`);
 }
 
-/** Exactly one target; null if not, which is reported. */
+/** The target, if the options specify exactly one; otherwise null, which has been reported. */
 function targetOf(
   context: CliContext,
   options: TargetOptions,
@@ -129,11 +129,11 @@ function targetOf(
   });
   const [only] = named;
   if (only !== undefined && named.length === 1) return only;
-  context.usage('Name exactly one of --destination, --site, --account and --pool');
+  context.usage('Specify exactly one of --destination, --site, --account and --pool');
   return null;
 }
 
-/** Epoch ms; NaN: it is no time. */
+/** Epoch ms; NaN: the text is not a time. */
 function timeOf(text: string, now: number): number {
   const [, amount, unit] = /^(\d{1,6})(m|h|d)$/.exec(text) ?? [];
   const ms = { m: MINUTE, h: HOUR, d: DAY };

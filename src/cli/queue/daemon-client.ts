@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { SECOND } from '../../core/clock.ts';
 import { OPERATOR_SOCKET } from '../../http/operator-socket.ts';
 
-/** What the daemon answered to an operation of the operator. */
+/** The response of the daemon to an operation of the operator. */
 export type DaemonAnswer =
   | { kind: 'ok'; data: unknown }
   /** The daemon refused the operation: `message` is a sentence. */
   | { kind: 'refused'; code: string; message: string }
-  /** There is no daemon that answers; `reason`: a clause. */
+  /** No daemon responds; `reason`: a clause. */
   | { kind: 'absent'; reason: string };
 
 const TIMEOUT_MS = 10 * SECOND;
@@ -22,7 +22,7 @@ export async function askDaemon(dataDir: string, path: string): Promise<DaemonAn
   } catch (error) {
     return { kind: 'absent', reason: reasonOf(error) };
   }
-  if (!isRecord(answer)) return { kind: 'absent', reason: 'the answer of the daemon is not an object' };
+  if (!isRecord(answer)) return { kind: 'absent', reason: 'the response of the daemon is not an object' };
   if (answer['success'] === true) return { kind: 'ok', data: answer['data'] };
   const error = isRecord(answer['error']) ? answer['error'] : {};
   return { kind: 'refused', code: String(error['code']), message: String(error['message']) };
@@ -40,7 +40,7 @@ function get(socketPath: string, path: string): Promise<string> {
         res.on('data', (part: Buffer) => {
           bytes += part.length;
           if (bytes > MAX_RESPONSE_BYTES)
-            res.destroy(new Error(`the answer of the daemon exceeds ${MAX_RESPONSE_BYTES} bytes`));
+            res.destroy(new Error(`the response of the daemon exceeds ${MAX_RESPONSE_BYTES} bytes`));
           else parts.push(part);
         });
         res.on('end', () => resolve(Buffer.concat(parts).toString()));
@@ -54,11 +54,11 @@ function get(socketPath: string, path: string): Promise<string> {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = 'code' in error ? error.code : undefined;
-  if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'it does not run';
+  if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'it is not running';
   if (code === 'EACCES')
     return 'this user may not open its operator socket; run the command as the user of the service, or as root';
   if (error.name === 'AbortError' || error.name === 'TimeoutError')
-    return `it did not answer in ${TIMEOUT_MS / SECOND} s`;
+    return `it did not respond within ${TIMEOUT_MS / SECOND} s`;
   return error.message;
 }
 

@@ -16,7 +16,7 @@ import {
 import type { CliContext } from '../context.ts';
 import { askDaemon, type DaemonAnswer } from './daemon-client.ts';
 
-/** `postrider queue explain`: asks the running daemon, or reads the database and states what it cannot know. */
+/** `postrider queue explain`: queries the running daemon, or reads the database and states what that does not contain. */
 export function explainCommand(context: CliContext): Command {
   return new Command('explain')
     .argument('<target>', 'message id, recipient domain, or (part of) the name of a site')
@@ -27,7 +27,7 @@ export function explainCommand(context: CliContext): Command {
       'after',
       `
 A site is the set of MX hosts, or the shaping profile, behind destinations: its name contains a host name or a pattern. Only
-the running daemon knows sites, routes and connections; it is asked over operator.sock in data.dir.
+the running daemon knows sites, routes and connections; it is queried over operator.sock in data.dir.
 
 Examples:
   postrider queue explain msg_1769860800000_4kx0m2p9q8zt
@@ -76,13 +76,13 @@ async function explainDomain(context: CliContext, name: string, json: boolean): 
 async function explainSites(context: CliContext, name: string, json: boolean): Promise<void> {
   const answer = await ask(context, `/web-setup/queue/sites?name=${encodeURIComponent(name)}`);
   if (answer.kind === 'absent')
-    return context.fail(`Only the running daemon knows its sites: ${answer.reason}`);
+    return context.fail(`Only the running daemon knows its sites, and ${answer.reason}`);
   if (answer.kind === 'refused') return context.fail(answer.message);
   const { sites } = z.object({ sites: z.array(siteSchema) }).parse(answer.data);
   if (json) return context.printJson(sites);
   if (sites.length === 0)
     return context.fail(
-      `The daemon has no site whose name contains "${name}": it had no mail for ten minutes`,
+      `The daemon has no site whose name contains "${name}": sites without mail for ten minutes are removed`,
     );
   context.print(sites.flatMap((site) => siteLines(site)).join('\n'));
 }

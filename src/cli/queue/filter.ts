@@ -12,16 +12,17 @@ export interface FilterOptions {
   domain?: string;
 }
 
-/** The rest of a sentence: ` to example.net of account acct_…`. */
-export function describe({ accountId, destination, campaignId }: QueueFilter): string {
+/** The filter as a part of a sentence: ` to example.net of account acct_…`. */
+export function describe({ accountId, destination, campaignId, domainId }: QueueFilter): string {
   return [
     destination === undefined ? '' : ` to ${destination}`,
     accountId === undefined ? '' : ` of account ${accountId}`,
     campaignId === undefined ? '' : ` of campaign ${campaignId}`,
+    domainId === undefined ? '' : ` from domain ${domainId}`,
   ].join('');
 }
 
-/** The filter that options name. Null if a named object does not exist, which is reported. */
+/** The filter of the options. Null if an object does not exist, which has been reported. */
 export function filterOf(
   context: CliContext,
   tables: Tables,

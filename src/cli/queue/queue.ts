@@ -7,21 +7,22 @@ import type { QueueCounts, QueueFilter } from '../../store/messages/queue-list.t
 import type { Tables } from '../../store/tables.ts';
 import type { CliContext, CliDeps } from '../context.ts';
 import { ROWS, rowLimit } from '../output/row-limit.ts';
+import { capitalized, counted } from '../output/table.ts';
 import { changeCommands } from './change.ts';
 import { controlCommands } from './control.ts';
 import { explainCommand } from './explain.ts';
 import { describe, type FilterOptions, filterOf } from './filter.ts';
 import { type ListOptions, listQueue, showQueued } from './list.ts';
 
-/** `postrider queue`: its commands `retry` and `cancel` are here, the others in the files of this folder. */
+/** `postrider queue`: this file has the commands `retry` and `cancel`, the other files of the folder the rest. */
 export function queueCommand(context: CliContext): Command {
   const command = new Command('queue').description('Manage the delivery queue').addHelpText(
     'after',
     `
-States: queued, sending, deferred, paused (held with its campaign, or paused by the operator), held (its account is disabled, the verification of its
-domain has failed, or it was restored), scheduled (not due yet and never attempted). Messages of a disabled account or a failed
-domain are sent when the account is enabled or the domain verified again, unless they expire before. Totals by
-destination count them as paused.
+States: queued, sending, deferred, scheduled (not due yet and never attempted), paused (held with its campaign, or paused
+by the operator), held (its account is disabled, the verification of its domain has failed, or it was restored). Messages
+of a disabled account or a failed domain are sent when the account is enabled or the domain verified again, unless they
+expire before. Totals by destination count held messages as paused.
 
 Examples:
   postrider queue list
@@ -71,7 +72,7 @@ interface Action {
   /** Result of a run with filters, printed after the number of messages. */
   done: string;
   apply(mail: QueuedMail, id: string): Promise<RetryResult | Refusal>;
-  /** Number and name of the messages that a run with filters concerns, for the question before it. */
+  /** Number of matching messages and their state, for the question before a run with filters. */
   question(counts: QueueCounts): { count: number; noun: string };
 }
 
@@ -101,7 +102,7 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
   );
   if (filtered === ids.length > 0)
     return context.usage(
-      `Name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
+      `Specify message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
     );
   const deps = await context.open();
   const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
@@ -127,7 +128,7 @@ async function actOnIds(
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
 
-/** Refusals of messages that are held: their texts state what releases them. */
+/** Matches the refusal of a held message, which states what releases it. */
 const HELD = /^The message is held /;
 const CHANGED = 'changed in the meantime and were skipped';
 
@@ -149,7 +150,7 @@ async function actOnMatching(
 
   let changed = 0;
   let skipped = 0;
-  /** Refusals that say why, such as that the account is disabled, with the number of messages. */
+  /** Refusals that state why, such as that the account is disabled, with the number of messages. */
   const refusals = new Map<string, number>();
   const deferred = action.verb === 'retry';
   for (let afterSeq = 0; changed + skipped < count; ) {
@@ -169,12 +170,14 @@ async function actOnMatching(
   }
 
   if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
-  else if (count > 0) context.print(`${amount(changed)} ${action.done}`);
+  else if (count > 0) context.print(`${counted(changed, 'message')} ${action.done}`);
   else if (held === 0) context.note(`No ${noun} message${describe(filter)}`);
   const notes = [
-    ...(held === 0 ? [] : [`${amount(held)} still held: ${releaseHint(tables, held)}`]),
+    ...(held === 0 ? [] : [`${counted(held, 'message')} still held: ${releaseHint(tables, held)}`]),
     ...Array.from(refusals, ([reason, messages]) =>
-      reason === CHANGED ? `${amount(messages)} ${CHANGED}` : `${amount(messages)} not retried: ${reason}`,
+      reason === CHANGED
+        ? `${counted(messages, 'message')} ${CHANGED}`
+        : `${counted(messages, 'message')} not retried: ${reason}`,
     ),
   ];
   if (notes.length === 0) return;
@@ -186,12 +189,4 @@ function releaseHint({ restoreHolds }: Tables, held: number): string {
   return restoreHolds.count(1) === 0
     ? `resume the campaign, enable the account or verify the domain to send ${held === 1 ? 'it' : 'them'}`
     : 'see "heldBecause" of "postrider queue show", and "postrider restore held"';
-}
-
-function amount(messages: number): string {
-  return `${messages.toLocaleString('en')} ${messages === 1 ? 'message' : 'messages'}`;
-}
-
-function capitalized(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { presentCampaign } from '../../campaigns/campaigns.ts';
 import { type CampaignSending, createCampaignSending } from '../../campaigns/send.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import type { CliContext, CliDeps } from '../context.ts';
+import { readTextFile } from '../input-files.ts';
 
 /** `postrider campaign send|pause|resume|cancel`. The daemon sees the change within a second. */
 export function sendCampaignCommand(context: CliContext, command: Command): void {
@@ -44,9 +44,8 @@ export function sendCampaignCommand(context: CliContext, command: Command): void
   }
 }
 
-/** Sending of campaigns for a command. */
+/** The sending of campaigns without the checks of disk and queue, which the daemon makes. */
 export function campaignSending(deps: CliDeps): CampaignSending {
-  // The daemon checks disk and queue, and notices the changes.
   const publicUrl = deps.config.public.url;
   return createCampaignSending({
     ...deps,
@@ -91,22 +90,13 @@ async function send(context: CliContext, id: string, options: SendOptions): Prom
   const account = deps.tables.accounts.get(options.account);
   if (account === null) return context.fail(`There is no account ${options.account}`);
   const sending = campaignSending(deps);
-  const content = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
-  let html: string | undefined;
-  let text: string | undefined;
-  try {
-    html = content(options.html);
-    text = content(options.text);
-  } catch (error) {
-    return context.fail(error instanceof Error ? error.message : String(error));
-  }
   const sent = await sending.send({ account, useCase: 'mk', allowFrom: [], allowEssential: false }, id, {
     subscriptionGroupId: options.group,
     from: options.from,
     replyTo: options.replyTo,
     subject: options.subject,
-    html,
-    text,
+    html: options.html === undefined ? undefined : readTextFile('--html', options.html),
+    text: options.text === undefined ? undefined : readTextFile('--text', options.text),
     templateId: options.template,
     templateVariables: options.var,
     enableClickTracking: options.trackClicks,

@@ -5,7 +5,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import { line, lines } from '../../http/api/fields.ts';
 import { parseInput } from '../../http/validation/parse.ts';
 import type { CliContext } from '../context.ts';
-import { ROWS, rowLimit } from '../output/row-limit.ts';
+import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
 import { fieldLines } from '../output/table.ts';
 import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 
@@ -77,7 +77,8 @@ async function create(context: CliContext, { account, json, ...options }: Create
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
   const deps = await context.open();
   if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
-  const { rows } = await createCampaigns(deps).list({ accountId: account, beforeSeq: null, limit });
+  const { rows, more } = await createCampaigns(deps).list({ accountId: account, beforeSeq: null, limit });
+  if (more) noteMore(context, limit);
   context.printRows(
     rows.map((row) => ({ ...presentCampaign(row) })),
     {

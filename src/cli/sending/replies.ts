@@ -20,31 +20,34 @@ const PHASES = [
 /** `postrider replies unclassified|classify`. */
 export function repliesCommand(context: CliContext): Command {
   const command = new Command('replies').description(
-    'Examine how replies of receiving servers are understood',
+    'Examine how replies of receiving servers are classified',
   );
   command
     .command('unclassified')
-    .description('List replies that no rule knows, the most frequent first')
+    .description('List replies that no rule matches, the most frequent first')
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Addresses and words with digits are replaced by @ and #. Such a reply is deferred (4xx) or a hard bounce that suppresses
-only when it is repeated on another day (5xx). To give it a meaning, add a rule to the configuration:
+Addresses and words with digits are replaced by @ and #. After such a reply a message is deferred (4xx) or bounces hard,
+which suppresses the recipient only if it is repeated on another day (5xx). To define its meaning, add a rule to the
+configuration:
 
   [[delivery.replies]]
   text = "mailbox * under maintenance"
   meaning = "server error"
 
-"postrider replies classify" shows what a rule does; docs/delivery.md lists the meanings.`,
+"postrider replies classify" shows the effect of a rule; docs/delivery.md lists the meanings.`,
     )
     .action((options: ListOptions) => unclassified(context, options));
   command
     .command('classify')
-    .description('Show what a reply means, with the rules of the configuration')
+    .description('Classify a reply with the rules of the configuration and the built-in ones')
     .argument('<reply>', 'as the server sends it', parseReply)
-    .addOption(new Option('--phase <phase>', 'command that was answered').choices(PHASES).default('rcpt'))
+    .addOption(
+      new Option('--phase <phase>', 'command to which the server replied').choices(PHASES).default('rcpt'),
+    )
     .option('--host <name>', 'MX host that sent it')
     .option('--json', 'print JSON')
     .addHelpText(

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { definedFields } from '../../http/api/fields.ts';
@@ -13,7 +12,8 @@ import {
   templateWarnings,
 } from '../../templates/templates.ts';
 import type { CliContext } from '../context.ts';
-import { ROWS, rowLimit } from '../output/row-limit.ts';
+import { readTextFile } from '../input-files.ts';
+import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
 
 /** `postrider template list|show|create|update|delete`. */
 export function templateCommand(context: CliContext): Command {
@@ -83,6 +83,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
   if (templates === null) return;
   const page = await templates.list({ accountId: account, beforeSeq: null, limit });
   const rows = page.rows.map(presentTemplate);
+  if (page.more) noteMore(context, limit);
   if (json === true) return context.printJson(rows);
   const columns = rows.map(({ templateId, name, type, subject, updatedAt }) => ({
     template: templateId,
@@ -97,7 +98,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
 async function create(context: CliContext, options: ContentOptions): Promise<void> {
   if (options.name === undefined || (options.html ?? options.text) === undefined)
     return context.usage('--name and --html or --text are required');
-  const input = parseInput(templateInput, await contentOf(options), 'template');
+  const input = parseInput(templateInput, contentOf(options), 'template');
   if (isRefusal(input)) return context.usage(input.message);
   const { type = null, subject = null, text = null, name } = input;
   const html = input.html ?? '';
@@ -109,8 +110,9 @@ async function create(context: CliContext, options: ContentOptions): Promise<voi
 }
 
 async function update(context: CliContext, id: string, options: ContentOptions): Promise<void> {
-  const content = await contentOf(options);
-  if (Object.keys(content).length === 0) return context.usage('Nothing to change: name at least one option');
+  const content = contentOf(options);
+  if (Object.keys(content).length === 0)
+    return context.usage('Nothing to change: specify at least one option');
   const input = parseInput(templateInput.partial(), content, 'template');
   if (isRefusal(input)) return context.usage(input.message);
   await one(context, options, (templates) =>
@@ -119,19 +121,13 @@ async function update(context: CliContext, id: string, options: ContentOptions):
 }
 
 /** The fields given as options, with the content of the files. */
-async function contentOf({
-  name,
-  subject,
-  html,
-  text,
-  type,
-}: ContentOptions): Promise<Record<string, unknown>> {
+function contentOf({ name, subject, html, text, type }: ContentOptions): Record<string, unknown> {
   return definedFields({
     name,
     subject,
     type,
-    html: html === undefined ? undefined : await readFile(html, 'utf8'),
-    text: text === undefined ? undefined : await readFile(text, 'utf8'),
+    html: html === undefined ? undefined : readTextFile('--html', html),
+    text: text === undefined ? undefined : readTextFile('--text', text),
   });
 }
 
@@ -145,7 +141,7 @@ async function templatesOf(context: CliContext, account: string): Promise<Templa
   return createTemplates({ tables, ...rest, mayAdd: limits.mayAdd.templates });
 }
 
-/** Prints the template that `work` returns, and to stderr why a send with it would be refused. */
+/** Prints the template that `work` returns, with warnings why a send with it would be refused. */
 async function one(
   context: CliContext,
   { account, json }: Options,

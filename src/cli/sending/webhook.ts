@@ -1,6 +1,6 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { programVersion } from '../../config/version.ts';
-import { iso } from '../../core/clock.ts';
+import { iso, parseMoment } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { isEventKind } from '../../events/event-types.ts';
@@ -12,7 +12,7 @@ import { createWebhooks, type Webhooks } from '../../webhooks/service.ts';
 import type { CliContext } from '../context.ts';
 import { withResolver } from '../domains/with-domains.ts';
 import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
-import { fieldLines } from '../output/table.ts';
+import { counted, fieldLines } from '../output/table.ts';
 
 /** `postrider webhook …`. */
 export function webhookCommand(context: CliContext): Command {
@@ -61,14 +61,14 @@ Examples:
     .option('--event <kind>', 'event type (default: the first of the webhook)')
     .action((id: string, options: TestOptions) => test(context, id, options));
   add('deliveries <id>', 'List the deliveries of a webhook, newest event first')
-    .option('--status <status>', DELIVERY_STATUSES.join(', '))
+    .addOption(new Option('--status <status>', 'only with this status').choices(DELIVERY_STATUSES))
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .action((id: string, options: DeliveryOptions) => deliveries(context, id, options));
   add('retry <id> <deliveryId>', 'Retry a delivery; the daemon does so within a second').action(
     (id: string, deliveryId: string, options: Options) => retry(context, id, deliveryId, options),
   );
   add('replay <id>', 'Repeat undelivered events; the daemon does so within a second')
-    .requiredOption('--from <time>', 'events at or after this time, ISO 8601')
+    .requiredOption('--from <time>', 'events at or after this date or ISO 8601 time')
     .option('--to <time>', 'events before this time (default: now)')
     .option('--all', 'also repeat delivered events')
     .action((id: string, options: ReplayOptions) => replay(context, id, options));
@@ -91,7 +91,7 @@ interface TestOptions extends Options {
 }
 
 interface DeliveryOptions extends Options {
-  status?: string;
+  status?: (typeof DELIVERY_STATUSES)[number];
   limit: number;
 }
 
@@ -183,7 +183,7 @@ async function remove(context: CliContext, id: string, options: Options): Promis
 
 async function test(context: CliContext, id: string, options: TestOptions): Promise<void> {
   const { event } = options;
-  if (event !== undefined && !isEventKind(event)) return context.usage(`There is no event ${event}`);
+  if (event !== undefined && !isEventKind(event)) return context.usage(`There is no event type ${event}`);
   await withWebhooks(context, options, async (webhooks) => {
     const result = await webhooks.test(options.account, id, event, new AbortController().signal);
     if (isRefusal(result)) return context.refused(result);
@@ -195,16 +195,13 @@ async function test(context: CliContext, id: string, options: TestOptions): Prom
 }
 
 async function deliveries(context: CliContext, id: string, options: DeliveryOptions): Promise<void> {
-  const status = DELIVERY_STATUSES.find((known) => known === options.status);
-  if (options.status !== undefined && status === undefined)
-    return context.usage(`--status must be one of ${DELIVERY_STATUSES.join(', ')}`);
   await withWebhooks(context, options, async (webhooks) => {
     const rows: WebhookDelivery[] = [];
     let beforeSeq: number | null = null;
     // Pages of a list with a filter may be short.
     do {
       const page: DeliveryPage | Refusal = await webhooks.deliveries(options.account, id, {
-        status,
+        status: options.status,
         beforeSeq,
         limit: options.limit - rows.length,
       });
@@ -242,10 +239,12 @@ async function retry(context: CliContext, id: string, deliveryId: string, option
 
 async function replay(context: CliContext, id: string, options: ReplayOptions): Promise<void> {
   const { clock } = await context.open();
-  const from = Date.parse(options.from);
-  const to = options.to === undefined ? clock.now() : Date.parse(options.to);
-  if (Number.isNaN(from) || Number.isNaN(to))
-    return context.usage('--from and --to must be times such as 2026-01-31T12:00:00Z');
+  const from = parseMoment(options.from);
+  const to = options.to === undefined ? clock.now() : parseMoment(options.to);
+  if (from === null || to === null)
+    return context.usage(
+      `--${from === null ? 'from' : 'to'} must be a date such as 2026-02-01 or a time with zone such as 2026-02-01T12:00:00Z`,
+    );
   await withWebhooks(context, options, async (webhooks) => {
     const which = options.all === true ? 'all' : 'undelivered';
     let replayed = 0;
@@ -260,6 +259,6 @@ async function replay(context: CliContext, id: string, options: ReplayOptions): 
       next = result.nextFrom;
     }
     if (options.json === true) context.printJson({ webhookId: id, replayed });
-    else context.print(`${replayed} event${replayed === 1 ? '' : 's'} will be sent now`);
+    else context.print(`${counted(replayed, 'event')} will be sent now`);
   });
 }

@@ -11,11 +11,11 @@ export interface FrameOptions {
   source: string;
   /** Epoch ms. */
   now: number;
-  /** Why the readings are not current; null: they are. */
+  /** Why the readings are out of date; null: they are current. */
   problem: string | null;
 }
 
-/** Rows of each table at most. */
+/** Maximum number of rows of each table. */
 const MAX_ROWS = 10;
 /** Lines above the tables. */
 const HEAD_LINES = 8;
@@ -23,7 +23,7 @@ const TABLES = 4;
 /** Title, heading and the empty line of a table. */
 const TABLE_OVERHEAD = 3;
 
-/** One screen: lines that are at most `width` wide, at most `height`. `readings` null: nothing was read yet. */
+/** Renders a screen of at most `height` lines, at most `width` wide. `readings` null: nothing was read yet. */
 export function renderFrame(readings: Readings | null, options: FrameOptions): string[] {
   const { width, height, source, now, problem } = options;
   const bold = (text: string) => style('bold', text, options);
@@ -32,7 +32,7 @@ export function renderFrame(readings: Readings | null, options: FrameOptions): s
   const lines = [bold(fit(`postrider top - ${source} - ${clockTime(now)}${up}`, width))];
   if (problem !== null) lines.push(style('red', fit(escapeControls(problem), width), options));
   if (readings !== null) {
-    lines.push('', ...summary(readings, options).map((line) => line));
+    lines.push('', ...summary(readings, options));
     const rows = Math.max(1, Math.min(MAX_ROWS, Math.floor((height - HEAD_LINES) / TABLES) - TABLE_OVERHEAD));
     for (const { title, table } of tables(readings, rows)) {
       if (table.length <= 1) continue;
@@ -115,7 +115,7 @@ function summary(readings: Readings, options: FrameOptions): string[] {
   });
 }
 
-/** Each with its heading as the first row. */
+/** The tables; the first row of each is its heading. */
 function tables(readings: Readings, rows: number): { title: string; table: string[][] }[] {
   const { value, largest } = readings;
   const destinations = largest('postrider_queue_destination_messages', 'destination', rows).map(
@@ -156,7 +156,7 @@ function tables(readings: Readings, rows: number): { title: string; table: strin
   ];
 }
 
-/** The names with the highest sum of rates; those without any rate are left out. */
+/** The names with the highest sum of rates, without those whose sum is 0. */
 function rates(
   names: readonly string[],
   heading: string,

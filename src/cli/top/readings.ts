@@ -1,6 +1,6 @@
 import type { Sample, Samples } from './exposition.ts';
 
-/** The metrics of two scrapes of a daemon, and what happened between them. */
+/** The metrics of two scrapes of a daemon, and the changes between them. */
 export interface Readings {
   /** The sum of a metric's samples with these labels; null: there is none. */
   value(name: string, labels?: Labels): number | null;
@@ -33,7 +33,7 @@ export function createReadings(now: Scrape, before: Scrape | null): Readings {
     return found.length === 0 ? null : found.reduce((total, { value }) => total + value, 0);
   }
 
-  /** Of each series: one that began again, with its daemon, counts from 0. */
+  /** Increase of each series. A counter that was reset by a restart of the daemon counts from 0. */
   function increase(name: string, labels: Labels): number {
     const earlier = new Map((before?.samples.get(name) ?? []).map((sample) => [keyOf(sample), sample.value]));
     return (now.samples.get(name) ?? [])

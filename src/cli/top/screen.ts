@@ -8,7 +8,7 @@ export interface Screen {
   /** Replaces the content. Lines must not be wider than the screen. */
   draw(lines: readonly string[]): void;
   onResize(callback: () => void): void;
-  /** Aborts when the person quits, or a signal ends the process. */
+  /** Aborts when the user quits or a signal ends the process. */
   closed: AbortSignal;
   /** Restores the terminal. May be called more than once. */
   close(): void;

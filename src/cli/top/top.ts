@@ -11,8 +11,8 @@ import { createReadings, type Scrape } from './readings.ts';
 import { openScreen } from './screen.ts';
 
 /**
- * `postrider top`: the state of a running daemon, live in the terminal. It reads nothing but `/metrics`, as monitoring
- * does, and so needs no other permission than monitoring has.
+ * `postrider top`: the state of a running daemon, live in the terminal. It reads only `/metrics`, and needs the same
+ * permission as monitoring.
  */
 export function topCommand(context: CliContext): Command {
   return new Command('top')
@@ -25,8 +25,8 @@ export function topCommand(context: CliContext): Command {
       `
 Keys: q or Ctrl-C quits.
 
-Reads /metrics with the key of api.metricsKeyFile in the configuration. Without a key the daemon answers clients on its own machine only.
-NO_COLOR turns colors off.
+Reads /metrics with the key of api.metricsKeyFile in the configuration. Without a key the daemon responds only to clients on
+its machine. NO_COLOR turns colors off.
 
 Examples:
   postrider top
@@ -46,7 +46,7 @@ const MIN_INTERVAL_S = 1;
 const MAX_INTERVAL_S = 60;
 /** Timeout of one reading. */
 const READ_TIMEOUT_MS = 10_000;
-/** A response of `/metrics` at most; one with all bounded labels in use has about 300 KB. */
+/** Maximum size of a response of `/metrics`; with all bounded labels in use it has about 300 KB. */
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Size of a frame without a terminal. */
 const DEFAULT_SIZE = { width: 120, height: 60 };
@@ -151,9 +151,9 @@ async function readMetrics(url: URL, key: string | undefined, closed?: AbortSign
   }
   if (response.status === 401)
     throw new OperatorFault(
-      `${url.href} requires the key of api.metricsKeyFile: name the daemon's configuration with --config, or run this command on its machine`,
+      `${url.href} requires the key of api.metricsKeyFile: specify the daemon's configuration with --config, or run this command on its machine`,
     );
-  if (!response.ok) throw new OperatorFault(`${url.href} answered ${response.status}`);
+  if (!response.ok) throw new OperatorFault(`${url.href} returned status ${response.status}`);
   return { samples: parseExposition(text), at: performance.now() };
 }
 

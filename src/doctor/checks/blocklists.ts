@@ -12,7 +12,7 @@ type Blocklist = Config['doctor']['blocklists'][number];
 
 interface ListFacts {
   zone: string;
-  /** The entry that every list has, and the one that none has (RFC 5782 §5). */
+  /** The test entries that every list contains and does not contain (RFC 5782 §5). */
   listedEntry: LookupResult<string>;
   unlistedEntry: LookupResult<string>;
   /** `text`: the list's explanation, '' without one. */
@@ -68,7 +68,7 @@ function entryName(address: string, zone: string): string {
   return `${reverseName(address).replace(/\.(?:in-addr|ip6)\.arpa$/, '')}.${zone}`;
 }
 
-/** Answers with which lists refuse a query: of public resolvers, of too many queries (spamhaus.org, uribl.com). */
+/** Answers by which lists refuse queries from public resolvers or too many queries (spamhaus.org, uribl.com). */
 const REFUSED = /^127\.255\.255\.\d+$/;
 /** RFC 5782 §2.1: entries have addresses in 127/8. */
 const LISTED = /^127\./;
@@ -81,7 +81,7 @@ export function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListF
     return [
       warning(
         zone,
-        `The list refuses queries of this DNS resolver (${refusal}), as lists do for public resolvers: whether addresses are listed is not known.`,
+        `The list refuses queries of this DNS resolver (${refusal}), as lists do for public resolvers: it is unknown whether addresses are listed.`,
         OWN_RESOLVER,
       ),
     ];
@@ -91,7 +91,7 @@ export function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListF
     return [
       unknown(
         zone,
-        `Its answers are not those of a list (${answers.join(', ')}): the resolver or the zone is rewritten.`,
+        `Its answers are not those of a list (${answers.join(', ')}): the resolver rewrites answers, or the zone no longer belongs to the list.`,
         OWN_RESOLVER,
       ),
     ];
@@ -100,7 +100,7 @@ export function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListF
     return [
       unknown(
         zone,
-        'The list has every address, also its test entry for unlisted ones: it is out of service.',
+        'The list contains every address, including the test entry that must not be listed: it is out of service.',
         remove,
       ),
     ];
@@ -127,6 +127,6 @@ function judgeAddress(zone: string, address: string, found: LookupResult<string>
   return failure(
     subject,
     `The address is listed (${found.records.join(', ')})${explanation}. Receivers that use the list reject its mail.`,
-    `Find and end the cause, then request the removal: ${quoted(link)}`,
+    `Find and stop the cause, then request the removal: ${quoted(link)}`,
   );
 }

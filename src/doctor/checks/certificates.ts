@@ -16,7 +16,7 @@ interface FileCertificate {
     notAfter: number;
     matchesHost: boolean;
     isSelfSigned: boolean;
-    /** The file also has the certificate of the issuer. */
+    /** The file also contains the certificate of the issuer. */
     hasIssuer: boolean;
     matchesKey: boolean;
   } | null;
@@ -26,7 +26,7 @@ interface CertificateFacts {
   hostname: string;
   now: number;
   files: FileCertificate[];
-  /** Whether clients submit mail with a generated certificate, which they do not trust. */
+  /** Whether the submission listener uses a generated certificate, which clients do not trust. */
   submissionWithoutFiles: boolean;
   /** Certificates of the public pages, the next renewal first. */
   obtained: DoctorState['certificates'];

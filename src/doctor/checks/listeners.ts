@@ -9,19 +9,21 @@ import { failure, ok, quoted, type Result, unknown, warning } from '../finding.t
 import { type PageAnswer, requestPage, type ServedCertificate } from '../probes/https.ts';
 import { connectionProblem, type Greeting, readGreeting } from '../probes/smtp.ts';
 
-/** Whether others reach the listeners under their public names. */
+/** Checks whether other machines can reach the listeners under their public names. */
+
 const TIMEOUT_MS = 5 * SECOND;
-/** Addresses of a name that are tried. */
+/** Maximum number of addresses of a name. */
 const MAX_ADDRESSES = 4;
-/** Answered with an image, whatever its token. */
+/** The response is an image for any token. */
 const PAGE_PATH = '/o/probe.gif';
 
 interface Attempt<Answer> {
   address: string;
   port: number;
   /**
-   * Whether a failure proves that others fail, too: a network interface has the address, so that no NAT is passed, and our
-   * listener has the port, so that no redirection is needed, which often does not apply to connections of this machine.
+   * Whether a failure proves that connections from other machines fail, too: a network interface has the address, so that no
+   * NAT is involved, and our listener uses the port, so that no redirection is needed. Both often do not apply to connections
+   * from this machine.
    */
   isDecisive: boolean;
   answer: Answer;
@@ -129,7 +131,7 @@ export function judgeListeners(facts: ListenerFacts): Result[] {
   ];
 }
 
-/** A listener on loopback is the cause when others do not reach it; a proxy or a redirection may lead to it. */
+/** Reports a listener on loopback as the cause, unless connections reach it through a proxy or a redirection. */
 function unlessLocal(section: 'mx' | 'public', results: Result[], { local }: ListenerFacts): Result[] {
   const own = local.filter(({ key }) => key.startsWith(`${section}.`));
   const isReached = results.some(({ status }) => status === 'ok');
@@ -162,16 +164,16 @@ function judgeSmtp(what: string, hostname: string, attempts: readonly Attempt<Gr
     // RFC 5321 §4.2: the greeting begins with the name of the server.
     const isOurs = answer.text.toLowerCase().includes(hostname);
     return isOurs
-      ? ok(subject, 'Our listener answers connections from this machine.')
+      ? ok(subject, 'The listener accepts connections from this machine.')
       : failure(
           subject,
-          `Another mail server answers, so bounces do not reach us: ${quoted(answer.text)}`,
+          `Another mail server answers, so bounces do not reach Postrider: ${quoted(answer.text)}`,
           `ss -ltnp 'sport = :${port}'; stop the other mail server or change mx.listen`,
         );
   });
 }
 
-/** From behind a NAT a machine often cannot connect to its own public address. */
+/** A machine behind NAT often cannot connect to its own public address. */
 function unreachable(
   subject: string,
   address: string,
@@ -189,7 +191,7 @@ function unreachable(
       )
     : unknown(
         subject,
-        `Not reachable from this machine (${problem}), which can be the NAT or a redirection of the port: test from another machine.`,
+        `Not reachable from this machine (${problem}), possibly because of NAT or a redirection of the port: test from another machine.`,
         test,
       );
 }
@@ -236,7 +238,7 @@ function judgeApi({ listen, isLoopback, attempts }: ListenerFacts['api']): Resul
   if (reached.length > 0)
     return warning(
       subject,
-      `The API listens at ${reached.join(', ')} without encryption: unless a firewall blocks the port, keys can be read on the way.`,
+      `The API listens at ${reached.join(', ')} without encryption: unless a firewall blocks the port, API keys can be intercepted.`,
       '[api]\nlisten = "127.0.0.1:8080"   # and a reverse proxy with TLS in front of it',
     );
   return ok(subject, 'The API listens on the network, but not at the public address.');

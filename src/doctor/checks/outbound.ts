@@ -13,7 +13,7 @@ interface OutboundFacts {
   /** An address of `delivery.egress`; null: the system chooses. */
   source: string | null;
   port: number;
-  /** Hosts that could not be resolved are left out. */
+  /** Without hosts that could not be resolved. */
   attempts: { host: string; greeting: Greeting }[];
   /** Hosts without an address of the family, or without an answer from DNS. */
   unresolved: string[];
@@ -132,7 +132,7 @@ interface InterfaceFacts {
   known: string[];
 }
 
-/** Whether the machine has the addresses that mail is configured to leave from. */
+/** Checks that the machine has the configured source addresses. */
 export const sourcesCheck = check<InterfaceFacts>({
   id: 'source-addresses',
   title: 'Source addresses',
@@ -166,11 +166,11 @@ export function judgeSources({ configured, own, known }: InterfaceFacts): Result
     results.push(
       warning(
         address,
-        `Mail leaves from the private address ${address}, behind NAT; receivers see another one, which is not checked.`,
+        `Mail leaves from the private address ${address}, behind NAT; receivers see another address, which is not checked.`,
         'Set publicAddress in the entry of delivery.egress',
       ),
     );
-  // Without configured addresses the system chooses: a local public address that is not in DNS is a second sender.
+  // Without configured addresses the system chooses: it may also send from a public address that DNS does not contain.
   if (configured.length === 0 && known.length > 0) {
     const stray = own.filter((address) => !isLocalNetwork(address) && !known.includes(address));
     for (const address of stray)

@@ -22,7 +22,7 @@ interface ZoneFacts {
   omittedKeys: number;
 }
 
-/** Stands for the wildcard of a name, which is not looked up itself. */
+/** Replaces the wildcard of a name in lookups. */
 const SAMPLE_LABEL = 'doctor-example.com';
 
 export const platformZoneCheck = check<ZoneFacts>({
@@ -115,7 +115,7 @@ function judgeSet(set: RecordSet, hostname: string): Result {
   );
   const values = found.kind === 'records' ? found.records : [];
   const shown = values.map((value) => quoted(value)).join(' | ');
-  if (type === 'CNAME' && leadsToTarget) return ok(subject, 'Leads to the expected host.');
+  if (type === 'CNAME' && leadsToTarget) return ok(subject, 'Resolves to the expected host.');
   if (found.kind === 'absent') {
     const reason = `There is no ${type} record; expected: ${wanted.map((value) => quoted(value)).join(' | ')}`;
     return (name.startsWith('*') ? warning : failure)(subject, reason, fix);
@@ -137,7 +137,7 @@ function kindOf({ type, expected }: RecordSet): Kind {
   return first?.value.startsWith('v=DKIM1') === true ? 'dkim' : 'text';
 }
 
-/** Null: the records found fulfill what is wanted. */
+/** Null: the records found match the expected ones. */
 type Judge = (
   found: readonly string[],
   wanted: readonly string[],
@@ -149,7 +149,7 @@ const JUDGES: Record<Kind, Judge> = {
     const addresses = found.map(normalizeAddress);
     if (!wanted.every((address) => addresses.includes(normalizeAddress(address))))
       return { problem: 'An address is missing.' };
-    return found.length > wanted.length ? { problem: 'It has further addresses.', isWarning: true } : null;
+    return found.length > wanted.length ? { problem: 'It has additional addresses.', isWarning: true } : null;
   },
   alias: (found, wanted) =>
     wanted.every((target) => found.includes(target)) ? null : { problem: 'It leads elsewhere.' },

@@ -9,8 +9,8 @@ import { failure, ok, type Result, unknown, warning } from '../finding.ts';
 /** How one configured DNS server answers. */
 interface ServerFacts {
   server: string;
-  /** Lookups of names that cannot exist: the addresses that it invented; null: it did not answer. */
-  invented: string[] | null;
+  /** Addresses in answers for names that cannot exist; null: it did not answer. */
+  forged: string[] | null;
   /** Whether it validated a signed name; null: it did not answer. */
   validates: boolean | null;
   /** Whether its validation is trusted (`dns.trustAd`). */
@@ -74,7 +74,7 @@ async function examine(
     const answered = answers.some((answer) => !(answer instanceof DnsError) || answer.absent);
     return {
       server,
-      invented: answered
+      forged: answered
         ? answers.flatMap((answer) => (answer instanceof DnsError ? [] : answer.records))
         : null,
       validates: root instanceof DnsError ? null : root.authenticated,
@@ -88,17 +88,17 @@ async function examine(
 
 export const OWN_RESOLVER = 'apt install unbound, then set dns.resolvers = ["127.0.0.1"]';
 
-export function judgeServer({ server, invented, validates, isTrusted, latencyMs }: ServerFacts): Result[] {
+export function judgeServer({ server, forged, validates, isTrusted, latencyMs }: ServerFacts): Result[] {
   if (latencyMs === null)
     return [failure(server, 'The DNS server does not answer, or cannot resolve anything.', OWN_RESOLVER)];
   const results: Result[] = [];
-  if (invented === null)
+  if (forged === null)
     results.push(unknown(server, 'It gave no answer for names that do not exist.', OWN_RESOLVER));
-  else if (invented.length > 0)
+  else if (forged.length > 0)
     results.push(
       failure(
         server,
-        `It answers ${[...new Set(invented)].join(', ')} for names that do not exist, so mail to misspelled domains never bounces and blocklists list every address.`,
+        `It answers ${[...new Set(forged)].join(', ')} for names that do not exist, so mail to misspelled domains never bounces and blocklists list every address.`,
         OWN_RESOLVER,
       ),
     );

@@ -70,25 +70,25 @@ export function judgePointers({ address, name, pointers, forward }: PointerFacts
   if (pointers.records.length > 1)
     return warning(
       address,
-      `It has ${pointers.records.length} PTR records (${names}), of which receivers use any one. Keep one.`,
+      `It has ${pointers.records.length} PTR records (${names}), and each receiver uses any of them. Remove all but one.`,
       pointer,
     );
   if (!confirmed.includes(name)) {
-    const generic = isGeneric(names, address) ? ', which looks like a customer line,' : '';
+    const generic = isGeneric(names, address) ? ', which looks like the name of a dial-up line,' : '';
     return warning(
       address,
       `Its PTR record names ${names}${generic} but its mail is sent with the EHLO name ${name}. They should be the same.`,
       pointer,
     );
   }
-  return ok(address, `${name} leads there and back.`);
+  return ok(address, `The PTR record and the address of ${name} match.`);
 }
 
 function includes(found: LookupResult<string>, address: string): boolean {
   return found.kind === 'records' && found.records.map(normalizeAddress).includes(address);
 }
 
-/** Names that providers generate from the address, which filters treat as those of dial-up lines. */
+/** Whether a provider generated the name from the address: filters treat such names as those of dial-up lines. */
 function isGeneric(name: string, address: string): boolean {
   if (/\b(?:dyn|dynamic|dhcp|dialup|dsl|pool|client|customer)\b/.test(name)) return true;
   const bytes = address.split('.');

@@ -23,7 +23,7 @@ export function judgeDaemon(state: DaemonState): Result[] {
     return [
       warning(
         'daemon',
-        'The daemon does not run: nothing is sent or received. Checks that need it were skipped.',
+        'The daemon is not running: nothing is sent or received. Checks that need it were skipped.',
         'systemctl start postrider, or: postrider serve',
       ),
     ];
@@ -122,7 +122,7 @@ export function judgeQueue({
     results.push(
       (waited >= VERY_OLD_MS ? failure : warning)(
         'oldest message',
-        `A message has been ready for ${duration(waited)}${daemon === 'running' ? ' and was not sent' : '; the daemon does not run'}.`,
+        `A message has been ready for ${duration(waited)}${daemon === 'running' ? ' and was not sent' : '; the daemon is not running'}.`,
         list,
       ),
     );
@@ -220,7 +220,7 @@ export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFac
     }
     return warning(
       webhookId,
-      `Calls to ${where} have failed${failingSince === null ? '' : ` since ${iso(failingSince)}`}; they are repeated for three days.`,
+      `Calls to ${where} have failed${failingSince === null ? '' : ` since ${iso(failingSince)}`}; they are retried for three days.`,
       show,
     );
   });
@@ -228,7 +228,7 @@ export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFac
     results.push(
       failure(
         'webhook calls',
-        `A call has been due for ${duration(now - nextCall)} and was not made.`,
+        `A call has been due for ${duration(now - nextCall)} and was not sent.`,
         RESTART,
       ),
     );

@@ -28,25 +28,33 @@ export function readGreeting(options: GreetingOptions): Promise<Greeting> {
   return new Promise((resolve) => {
     const socket = connect({ host: address, port, ...(localAddress === undefined ? {} : { localAddress }) });
     let isConnected = false;
+    let isFinished = false;
     let received = '';
     const finish = (greeting: Greeting) => {
+      if (isFinished) return;
+      isFinished = true;
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);
       resolve(greeting);
-      if (greeting.kind === 'greeting') socket.end('QUIT\r\n');
-      else socket.destroy();
+      if (greeting.kind !== 'greeting') {
+        socket.destroy();
+        return;
+      }
+      socket.end('QUIT\r\n');
+      // The server may not close the connection after QUIT.
+      timer = setTimeout(() => socket.destroy(), timeoutMs);
     };
-    const expired = () => finish(isConnected ? { kind: 'silent' } : { kind: 'failed', code: 'ETIMEDOUT' });
-    const stop = () => expired();
-    let timer = setTimeout(expired, timeoutMs);
+    const stop = () => finish(isConnected ? { kind: 'silent' } : { kind: 'failed', code: 'ETIMEDOUT' });
+    let timer = setTimeout(stop, timeoutMs);
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
     socket.on('connect', () => {
       isConnected = true;
       clearTimeout(timer);
-      timer = setTimeout(expired, timeoutMs);
+      timer = setTimeout(stop, timeoutMs);
     });
     socket.on('data', (bytes) => {
+      if (isFinished) return;
       received += bytes.toString('latin1');
       const code = LAST_LINE.exec(received)?.[1];
       if (code !== undefined) finish({ kind: 'greeting', code: Number(code), text: received.trim() });
@@ -55,7 +63,10 @@ export function readGreeting(options: GreetingOptions): Promise<Greeting> {
     socket.on('error', (error: NodeJS.ErrnoException) =>
       finish(isConnected ? { kind: 'silent' } : { kind: 'failed', code: error.code ?? 'unknown' }),
     );
-    socket.on('close', () => finish({ kind: 'silent' }));
+    socket.on('close', () => {
+      clearTimeout(timer);
+      finish({ kind: 'silent' });
+    });
   });
 }
 

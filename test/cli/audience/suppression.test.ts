@@ -35,7 +35,7 @@ describe('suppression', () => {
     expect(await shell.json('suppression', 'list', '--account', 'shop', '--json')).toEqual([added]);
     expect(await suppression('remove', 'ada@example.net')).toMatchObject({
       status: 0,
-      out: 'removed for ada@example.net: all, manual',
+      out: 'Removed for ada@example.net: all, manual',
     });
     expect(await suppression('list')).toMatchObject({ status: 0, err: 'No suppression matches' });
   });

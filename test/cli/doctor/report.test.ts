@@ -45,7 +45,7 @@ describe('formatFindings', () => {
     expect(text).toContain('Node.js runtime: Node.js 24  Supported');
   });
 
-  it('uses colors only when asked', () => {
+  it('uses colors only if they are enabled', () => {
     expect(formatFindings(FINDINGS, PLAIN)).not.toContain('\u001b');
     expect(formatFindings(FINDINGS, { ...PLAIN, color: true })).toContain('\u001b[31mFAILURE');
   });

@@ -10,7 +10,7 @@ import { type DnsServer, type PublishedRecord, startDnsServer } from '../../supp
 import { fixedKeys } from '../../support/rsa-keys.ts';
 import { temporaryDir } from '../../support/store.ts';
 
-/** Commands over a data directory of their own, a platform mail.example.net that sends from 192.0.2.25. */
+/** Commands with a new data directory, for the platform mail.example.net that sends from 192.0.2.25. */
 interface Shell {
   dns: DnsServer;
   domain(...args: string[]): Promise<Outcome>;
@@ -165,7 +165,9 @@ describe('postrider domain', () => {
     await add('example.org', 'two');
     const { status, err } = await shell.domain('show', 'example.org', '--account', 'one');
     expect(status).toBe(2);
-    expect(err).toMatch(/registered 2 times; name one by its id:\n {2}domain_\S+ {2}(tx|mk)-local {2}one\n/);
+    expect(err).toMatch(
+      /registered 2 times; specify one by its id:\n {2}domain_\S+ {2}(tx|mk)-local {2}one\n/,
+    );
     expect((await shell.domain('show', 'example.org', '--account', 'two')).status).toBe(0);
     expect(await shell.domain('show', 'example.net')).toMatchObject({
       status: 1,

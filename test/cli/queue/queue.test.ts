@@ -170,7 +170,7 @@ describe('queue retry and cancel by filter', () => {
   }, 30_000);
 
   it.each([
-    ['neither ids nor a filter', ['retry'], 2, 'Name message ids, or a filter'],
+    ['neither ids nor a filter', ['retry'], 2, 'Specify message ids, or a filter'],
     ['both', ['cancel', 'msg_one', '--account', 'acct_one'], 2, 'not both'],
     ['an unknown account', ['cancel', '--account', 'acct_none', '--yes'], 1, 'There is no account acct_none'],
     ['an invalid domain name', ['retry', '--destination', 'a b', '--yes'], 2, 'a b is not a domain name'],
@@ -268,7 +268,7 @@ describe('queue pause, explain and purge without a daemon', () => {
     expect(text).toContain('Mail to example.net is paused by the operator until');
     expect(text).toContain('"postrider queue resume --destination example.net"');
     expect(text).toContain('Not known:');
-    expect(text).toContain('it does not run');
+    expect(text).toContain('it is not running');
     expect((await shell.run('queue', 'explain', 'example.net')).out).toContain(
       '1 × Mail to example.net is paused',
     );

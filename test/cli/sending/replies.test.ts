@@ -65,7 +65,7 @@ describe('replies classify', () => {
     expect(await classified('451 mumble')).toMatchObject({ decidedBy: 'no rule' });
   });
 
-  it('refuses what is no reply', async () => {
+  it('rejects text that is not a reply', async () => {
     expect(await shell.run('replies', 'classify', 'mumble')).toMatchObject({
       status: 2,
       err: expect.stringContaining('Must begin with the reply code'),

@@ -105,7 +105,7 @@ describeBroken(
       check: 'daemon',
       break: ({ setDaemon }) => setDaemon({ kind: 'stopped' }),
       status: 'warning',
-      reason: /does not run: nothing is sent/,
+      reason: /is not running: nothing is sent/,
       fix: /systemctl start postrider/,
     },
     {
@@ -204,7 +204,7 @@ describeBroken(
         setDaemon({ kind: 'stopped' });
       },
       status: 'warning',
-      reason: /20 minutes; the daemon does not run/,
+      reason: /20 minutes; the daemon is not running/,
     },
     {
       title: 'deferred message that is not attempted',

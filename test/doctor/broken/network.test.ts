@@ -245,7 +245,7 @@ describeBroken(
         setup.machine.mxPort = await freePort();
       },
       status: 'unknown',
-      reason: /can be the NAT or a redirection of the port: test from another machine/,
+      reason: /because of NAT or a redirection of the port: test from another machine/,
       fix: /^nc -vz/,
     },
     {
@@ -313,11 +313,11 @@ describeBroken(
       fix: /listen = "127\.0\.0\.1:8080"/,
     },
     {
-      title: 'daemon that does not run',
+      title: 'stopped daemon',
       check: 'listeners',
       break: ({ setDaemon }) => setDaemon({ kind: 'stopped' }),
       status: 'unknown',
-      reason: /Not checked: the daemon does not run/,
+      reason: /Not checked: the daemon is not running/,
     },
   ],
 );

@@ -89,14 +89,15 @@ describeBroken(
       reason: /2 PTR records \(mail\.example\.net, old\.example\.net\)/,
     },
     {
-      title: 'PTR record that differs from EHLO and looks like a customer line',
+      title: 'PTR record that differs from EHLO and looks like the name of a dial-up line',
       check: 'reverse-dns',
       break: ({ dns }) => {
         dns.set(POINTER, 'PTR', ['static-192-0-2-25.provider.test']);
         dns.set('static-192-0-2-25.provider.test', 'A', [ADDRESS]);
       },
       status: 'warning',
-      reason: /looks like a customer line, but its mail is sent with the EHLO name mail\.example\.net/,
+      reason:
+        /looks like the name of a dial-up line, but its mail is sent with the EHLO name mail\.example\.net/,
     },
     {
       title: 'PTR record whose lookup fails',
@@ -163,7 +164,7 @@ describeBroken(
       reason: /does not answer/,
     },
     {
-      title: 'name server that has not the zone',
+      title: 'name server that does not serve the zone',
       check: 'delegation',
       options: SERVED,
       status: 'failure',

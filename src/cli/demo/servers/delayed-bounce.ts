@@ -1,7 +1,7 @@
 import { createTransport } from 'nodemailer';
 import { LOOPBACK, NAMES } from './names.ts';
 
-/** A message that was accepted and could not be delivered. */
+/** A message that the receiving server accepted but cannot deliver. */
 export interface Undeliverable {
   /** Envelope sender. */
   from: string;
@@ -15,7 +15,7 @@ export async function sendDelayedBounce(undeliverable: Undeliverable, port: numb
     host: LOOPBACK,
     port,
     name: NAMES.receiver,
-    // As between mail servers: encrypted, with any certificate.
+    // Opportunistic TLS, as between mail servers.
     tls: { rejectUnauthorized: false },
   });
   await transport.sendMail({

@@ -1,7 +1,7 @@
 import { assertStep, type DemoEnv, visit } from '../client.ts';
 import { NAMES } from '../servers/names.ts';
 
-/** A marketing message: requires consent, and one click ends it. */
+/** A marketing message, which requires consent; the recipient withdraws it with one click. */
 const NEWSLETTER = {
   from: `Shop of Wonders <news@${NAMES.sender}>`,
   to: 'zoe@inbox.test',
