@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs';
 import { lchown, mkdir, open, readdir, realpath, rename, stat, statfs } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { Config } from '../config/schema.ts';
+import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { LOCATION_FILE } from '../store/backup/identity.ts';
 import { DATABASE_FILE } from '../store/database.ts';
@@ -152,7 +153,8 @@ export async function createDirectory(dir: string): Promise<void> {
     await mkdir(dir, { mode: 0o700 });
   } catch (error) {
     // Another process may have created it meanwhile.
-    if ((await statIfExists(dir)) === null) throw error;
+    if ((await statIfExists(dir)) === null)
+      throw new OperatorFault(`${dir} cannot be created: ${errorText(error)}`, { cause: error });
   }
   await flush(parent);
 }

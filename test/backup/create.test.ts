@@ -96,6 +96,36 @@ describe('createBackup', () => {
     expect(readdirSync(backups).toSorted()).toEqual(['.backup.lock', path.slice(backups.length + 1)]);
   });
 
+  it('copies nothing when it is stopped before the copy', async () => {
+    const { backup, backups } = await startInstallation();
+    const steps: string[] = [];
+    const stopped = backup({
+      signal: AbortSignal.abort(new Error('stopped')),
+      onProgress: ({ step }) => void steps.push(step),
+    });
+    await expect(stopped).rejects.toThrow('stopped');
+    expect(steps).toEqual([]);
+    expect(readdirSync(backups)).toEqual(['.backup.lock']);
+  });
+
+  it.skipIf(!existsSync('/proc/self'))(
+    `rejects a directory that cannot be created${existsSync('/proc/self') ? '' : ' [skipped: needs /proc]'}`,
+    async () => {
+      const { backup } = await startInstallation();
+      await expect(backup({ dir: '/proc/postrider/backups' })).rejects.toThrow(
+        '/proc/postrider cannot be created: ',
+      );
+    },
+  );
+
+  it('rejects files so deep below data.dir that they would be missing in the backup', async () => {
+    const { backup, dir } = await startInstallation();
+    const deep = join(dir, ...Array.from({ length: 17 }, () => 'd'));
+    mkdirSync(deep, { recursive: true });
+    writeFileSync(join(deep, 'file'), 'x');
+    await expect(backup()).rejects.toThrow('would be missing in the backup');
+  });
+
   it('refuses to run twice in one directory', async () => {
     const { backup } = await startInstallation();
     const results = await Promise.allSettled([backup(), backup()]);

@@ -16,6 +16,7 @@ import { holdUnfinished, restoreBackup, restoreCopy } from '../../src/backup/res
 import { createLog } from '../../src/core/log.ts';
 import { ensureLocation, markAsCopy, requireOriginal, settle } from '../../src/store/backup/identity.ts';
 import { lockDaemon } from '../../src/store/database.ts';
+import { FINGERPRINT } from '../../src/store/master-key.ts';
 import { HELD, HELD_BY_RESTORE } from '../../src/store/messages/queue.ts';
 import type { Tables } from '../../src/store/tables.ts';
 import type { NewWebhook } from '../../src/store/webhooks.ts';
@@ -115,6 +116,15 @@ describe('restoreBackup', () => {
     const wrong = { ...installation.target(), masterKeyFile: installation.otherKey() };
     await expect(restoreBackup(path, wrong)).rejects.toThrow('is not the master key of this backup');
     expect(existsSync(join(wrong.dataDir, 'postrider.db'))).toBe(false);
+  });
+
+  it('needs no master key for a database without secrets', async () => {
+    const installation = await startInstallation();
+    await installation.writer.run((all) => all.settings.remove(FINGERPRINT));
+    const { path, manifest } = await installation.backup();
+    expect(manifest.keyFingerprint).toBeNull();
+    const target = installation.target({ withKey: false });
+    expect(await restoreBackup(path, target)).toMatchObject({ isKeyMissing: false });
   });
 
   it('refuses to overwrite, a running daemon, a newer schema and a damaged backup', async () => {
@@ -246,6 +256,18 @@ describe('a copy of the database', () => {
     const restored = await restoreCopy(join(elsewhere, 'replica.db'), target);
     expect(restored).toMatchObject({ manifest: null, held: { messages: 1 } });
     expect(openStore(target.dataDir).tables.queue.get(message.seq)?.due_at).toBe(HELD_BY_RESTORE);
+  });
+
+  it('is named when it cannot be read', async () => {
+    const installation = await startInstallation();
+    const elsewhere = installation.target().dataDir;
+    const replica = join(elsewhere, 'replica.db');
+    writeFileSync(replica, readFileSync(join(installation.dir, 'postrider.db')));
+    // SQLite cannot create the index of the write-ahead log.
+    mkdirSync(`${replica}-shm`);
+    const target = installation.target();
+    await expect(restoreCopy(replica, target)).rejects.toThrow(`${replica} cannot be read (`);
+    expect(existsSync(join(target.dataDir, 'postrider.db'))).toBe(false);
   });
 
   it('is refused by a daemon until it was restored or its messages are held', async () => {

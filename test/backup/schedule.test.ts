@@ -62,6 +62,19 @@ describe('the schedule of backups', () => {
     expect(await second.metric()).toContainEqual('postrider_backups_total{outcome="succeeded"} 1');
   });
 
+  it('computes the next time again when it is changed, and reports the last success', async () => {
+    const installation = await startInstallation();
+    await installation.writer.run((all) =>
+      all.settings.put(
+        'backup-schedule',
+        JSON.stringify({ schedule: '0 1 * * *', nextAt: 0, lastSuccessAt: 5000, error: null }),
+      ),
+    );
+    const { status } = start(installation, installation.backups);
+    expect(status().lastSuccessAt).toBe('1970-01-01T00:00:05.000Z');
+    expect(Date.parse(status().nextAt)).toBeGreaterThan(Date.now());
+  });
+
   it('shows a failure and tries again', async () => {
     const installation = await startInstallation();
     const blocked = join(installation.backups, 'file');

@@ -1,10 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { createBackup } from '../../src/backup/create.ts';
+import { type CreateOptions, createBackup } from '../../src/backup/create.ts';
 import type { RestoreOptions } from '../../src/backup/restore.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Config } from '../../src/config/schema.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { loadMasterKey, openSeal } from '../../src/store/master-key.ts';
@@ -18,7 +17,7 @@ export const PROGRAMS = {
   check: builtThread('store/backup/check-thread.ts'),
 };
 
-/** A data directory in use, with a master key and a configuration file, and what creates and restores backups of it. */
+/** A data directory in use, with a master key and a configuration file, and functions that create backups of it. */
 export async function startInstallation() {
   const store = startStore();
   const { dir, tables, writer, clock } = store;
@@ -32,7 +31,7 @@ export async function startInstallation() {
     config,
     seal,
     backups,
-    backup: (options: { includeKey?: boolean; signal?: AbortSignal; config?: Config } = {}) =>
+    backup: (options: Partial<CreateOptions> = {}) =>
       createBackup({ config, dir: backups, includeKey: false, clock, programs: PROGRAMS, ...options }),
     /** Options of a restore into a new directory that has the master key. */
     target: ({ withKey = true } = {}): RestoreOptions => {

@@ -48,6 +48,15 @@ describe('postrider inbox', () => {
     ]);
   });
 
+  it('notes that a list is not complete', async () => {
+    await keep('postmaster', 'Subject: one\r\n\r\nx');
+    await keep('abuse', 'Subject: two\r\n\r\nx');
+    const { err } = await shell.run('inbox', 'list', '--limit', '1');
+    expect(err).toBe('postrider: There are more than 1: --limit shows up to 1000');
+    expect(await shell.json('inbox', 'list', '--limit', '1', '--json')).toMatchObject([{ number: 2 }]);
+    expect((await shell.run('inbox', 'list', '--limit', '2')).err).toBe('');
+  });
+
   it('shows a message without control characters', async () => {
     await keep('postmaster', 'Subject: hi\r\n\r\nbye\u001b]0;owned\u0007\u202e!');
     expect((await shell.run('inbox', 'show', '1')).out).toBe('Subject: hi\n\nbye␣]0;owned␣␣!');

@@ -35,6 +35,15 @@ it('creates no data directory in another working directory', async () => {
   expect(existsSync(join(wrong, 'data'))).toBe(false);
 });
 
+it('creates no data directory for an import of a file that does not exist', async () => {
+  const wrong = temporary();
+  writeFileSync(join(wrong, 'passphrase'), 'correct horse battery staple');
+  const args = ['account', 'import', 'shop.gz', '--passphrase-file', 'passphrase'];
+  const { status, err } = await runProgram(args, {}, wrong);
+  expect([status, err]).toEqual([FAILED, expect.stringContaining('shop.gz does not exist')]);
+  expect(existsSync(join(wrong, 'data'))).toBe(false);
+});
+
 it('uses the file in the working directory', async () => {
   const checkout = temporary();
   mkdirSync(join(checkout, 'config'));
@@ -55,9 +64,24 @@ it('refuses to create a second database if an earlier version has one elsewhere'
   expect(existsSync(join(checkout, 'config/data'))).toBe(false);
 });
 
+it.each([
+  ['a file', 'file', /file is not a directory: use another directory/],
+  ['a directory with files', '.', /is not empty/],
+])('init refuses %s as the data directory', async (_, data, message) => {
+  const dir = temporary();
+  writeFileSync(join(dir, 'file'), '');
+  const { status, err } = await runProgram(['init', '--yes', '--data', data], {}, dir);
+  expect([status, err]).toEqual([FAILED, expect.stringMatching(message)]);
+});
+
+it('demo rejects an invalid port', async () => {
+  const { status, err } = await runProgram(['demo', '--port', 'abc'], {}, temporary());
+  expect([status, err]).toEqual([USAGE, expect.stringContaining('Must be a port number')]);
+});
+
 it.each<[string, string[], number, RegExp]>([
   ['a failure', ['queue', 'list', '--json'], FAILED, /^There is no database in /],
-  ['bad usage', ['account', 'list', '--nonsense', '--json'], USAGE, /^unknown option '--nonsense'/],
+  ['an unknown option', ['account', 'list', '--nonsense', '--json'], USAGE, /^unknown option '--nonsense'/],
   ['a refused value', ['account', 'create', '--name', '', '--json'], USAGE, /^name: /],
 ])('writes %s as JSON to stderr', async (_, args, status, message) => {
   const outcome = await runProgram(args, {}, temporary());

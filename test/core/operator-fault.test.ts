@@ -35,3 +35,9 @@ it.each([
 ])('names the file and its setting (%s)', (code, message) => {
   expect(fileFault('a.key', '/x.pem', systemError(code), 'do without').message).toBe(message);
 });
+
+it('names the file alone when no setting has it', () => {
+  expect(fileFault(null, 'x.csv', systemError('ENOENT')).message).toBe(
+    'x.csv does not exist. Create the file or correct the path',
+  );
+});

@@ -156,7 +156,7 @@ describe('init', () => {
   it('names the options that are missing without a terminal', async () => {
     const { status, err } = await run('init', '--hostname', HOST);
     expect(status).toBe(2);
-    expect(err).toMatch(/no terminal to ask on\. Give --data, .*--account, or --yes/);
+    expect(err).toMatch(/is not a terminal: specify --data, .*--account, or --yes/);
     expect(readdirSync(dir)).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -173,7 +173,6 @@ all rejected rows with reasons: ${file}.rejected.csv`,
   });
 
   it.each([
-    ['a missing file', ['nowhere.csv', '--account', 'shop'], 1, 'nowhere.csv cannot be read'],
     ['a name without an extension', ['people', '--account', 'shop'], 2, 'use --format'],
     ['no account', ['people.csv'], 2, "required option '--account <id>'"],
     ['an unknown account', ['people.csv', '--account', 'nobody'], 1, 'There is no account nobody'],
@@ -197,6 +196,14 @@ all rejected rows with reasons: ${file}.rejected.csv`,
     const outcome = await shell.run('contacts', 'import', inDir(name), ...args);
     expect(outcome.status).toBe(status);
     expect(outcome.err).toContain(message);
+  });
+
+  it.each([
+    ['a missing file', 'nowhere.csv', /nowhere\.csv does not exist/],
+    ['a directory', 'directory.csv', /directory\.csv is a directory/],
+  ])('rejects %s', async (_, name, message) => {
+    mkdirSync(inDir('directory.csv'));
+    await expect(contacts('import', inDir(name))).rejects.toThrow(message);
   });
 
   it('resumes after a kill -9 of its process', async () => {

@@ -159,6 +159,14 @@ describe('postrider domain', () => {
     expect((await shell.domain('show', 'example.org')).out).toMatch(/status +PENDING/);
   });
 
+  it.each([[['list']], [['show', 'example.org']]])('fails for an unknown account: %j', async (args) => {
+    expect(await shell.domain(...args, '--account', 'nobody')).toEqual({
+      status: 1,
+      out: '',
+      err: 'postrider: There is no account nobody',
+    });
+  });
+
   it('asks for the id if a name is registered several times', async () => {
     await add('example.org');
     await add('example.org', 'one', 'mk-local');

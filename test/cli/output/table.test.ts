@@ -14,6 +14,13 @@ describe('a table', () => {
     expect(lines.join('')).toContain('…');
   });
 
+  it('does not shorten names of backups', () => {
+    const rows = [
+      { backup: 'postrider-20260131T033000Z', created: '2026-01-31T03:30:00.000Z', version: 'x'.repeat(60) },
+    ];
+    expect(formatTable(rows, PLAIN)).toContain('postrider-20260131T033000Z');
+  });
+
   it('becomes a list of values if it cannot fit', () => {
     const text = formatTable([{ id: ID, account: 'acct_8f3k2m9x0q1z', domain: 'd' }], {
       ...PLAIN,

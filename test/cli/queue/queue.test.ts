@@ -112,6 +112,16 @@ describe('queue list', () => {
   });
 });
 
+it('queue list names the sending domain without queued messages', async () => {
+  store((tables) =>
+    insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'shop.example' }, 0),
+  );
+  expect(await shell.run('queue', 'list', '--domain', 'domain_one')).toMatchObject({
+    status: 0,
+    err: 'No queued message from domain domain_one',
+  });
+});
+
 describe('queue retry and cancel by filter', () => {
   it('ask for confirmation, and change nothing without terminal and --yes', async () => {
     const { seq } = deferred();

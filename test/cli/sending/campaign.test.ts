@@ -146,8 +146,16 @@ it('campaign send, pause, resume and cancel', async () => {
   });
 });
 
+it('names a file that does not exist, and its option', async () => {
+  await mayMarket();
+  await expect(shell.run(...SEND, ...MAIL, '--html', '/nowhere.html')).rejects.toThrow(
+    '--html: /nowhere.html does not exist',
+  );
+  const create = ['template', 'create', '--account', 'shop', '--name', 'x', '--text', '/nowhere.txt'];
+  await expect(shell.run(...create)).rejects.toThrow('--text: /nowhere.txt does not exist');
+});
+
 it.each<[why: string, args: string[], status: number, err: RegExp]>([
-  ['a missing file', ['--html', '/nowhere.html'], 1, /no such file.*nowhere\.html/],
   ['neither html nor template', [], 1, /html: is required/],
   ['a variable without a value', ['--var', 'offer'], 2, /Must be NAME=VALUE/],
   ['a fraction of a message per hour', ['--per-hour', '0.5'], 2, /Must be a whole number/],

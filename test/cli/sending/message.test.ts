@@ -93,6 +93,20 @@ describe('group, template and campaign', () => {
     expect(await shell.json('template', 'list', ...on)).toEqual([]);
   });
 
+  it('note that a list is not complete', async () => {
+    const on = ['--account', 'acct_one'];
+    for (const name of ['One', 'Two']) {
+      await shell.json('group', 'create', '--name', name, ...on, '--json');
+      await shell.json('campaign', 'create', '--name', name, ...on, '--json');
+      await shell.json('template', 'create', '--name', name, '--html', shell.file, ...on, '--json');
+    }
+    for (const kind of ['group', 'campaign', 'template']) {
+      const { err } = await shell.run(kind, 'list', '--limit', '1', ...on);
+      expect(err).toBe('postrider: There are more than 1: --limit shows up to 1000');
+      expect((await shell.run(kind, 'list', '--limit', '2', ...on)).err).toBe('');
+    }
+  });
+
   it('warns why a send with the template would be refused', async () => {
     const { err } = await shell.run(
       'template',

@@ -64,10 +64,16 @@ describe('webhook create, list, show', () => {
     ],
     ['an invalid time', ['replay', 'webhook_1_2', '--account', 'shop', '--from', 'once'], 2, '--from'],
     [
+      'a time without a zone',
+      ['replay', 'webhook_1_2', '--account', 'shop', '--from', '2026-02-01T12:00'],
+      2,
+      '--from must be a date',
+    ],
+    [
       'a test of an unknown event type',
       ['test', 'webhook_1_2', '--account', 'shop', '--event', 'mail'],
       2,
-      'no event',
+      'no event type',
     ],
   ])('rejects %s', async (_, args, status, why) => {
     const outcome = await shell.run('webhook', ...args);
