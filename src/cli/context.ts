@@ -198,8 +198,8 @@ export function createContext(
 }
 
 /**
- * Until version 0.2 data.dir was relative to the working directory. Throws StoreFault when a database would be
- * created although one exists there.
+ * In earlier versions data.dir was relative to the working directory. Throws StoreFault when a database would be created
+ * although one exists there.
  */
 export function refuseMovedData({ data, file }: Config): void {
   const earlier = resolve('data');

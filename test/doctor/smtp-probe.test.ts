@@ -1,0 +1,26 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { readGreeting } from '../../src/doctor/probes/smtp.ts';
+
+it('closes the connection to a server that does not close it after QUIT', async () => {
+  const server = createServer({ allowHalfOpen: true });
+  const connected = new Promise<Socket>((resolve) => server.once('connection', resolve));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo; // a TCP server that listens
+  const { signal } = new AbortController();
+  const greeting = readGreeting({ address: '127.0.0.1', port, timeoutMs: 100, signal });
+  const socket = await connected;
+  // A write to a connection that the client has closed is answered with a reset.
+  socket.on('error', () => {});
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const writes = setInterval(() => socket.write('220 mx.big.test ESMTP\r\n'), 20);
+  onTestFinished(() => {
+    clearInterval(writes);
+    socket.destroy();
+  });
+  expect(await greeting).toMatchObject({ kind: 'greeting', code: 220 });
+  await closed;
+});
