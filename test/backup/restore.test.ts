@@ -263,8 +263,8 @@ describe('a copy of the database', () => {
     const elsewhere = installation.target().dataDir;
     const replica = join(elsewhere, 'replica.db');
     writeFileSync(replica, readFileSync(join(installation.dir, 'postrider.db')));
-    // SQLite cannot create the index of the write-ahead log.
-    mkdirSync(`${replica}-shm`);
+    // SQLite cannot open the write-ahead log.
+    mkdirSync(`${replica}-wal`);
     const target = installation.target();
     await expect(restoreCopy(replica, target)).rejects.toThrow(`${replica} cannot be read (`);
     expect(existsSync(join(target.dataDir, 'postrider.db'))).toBe(false);
