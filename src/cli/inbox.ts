@@ -23,7 +23,7 @@ Examples:
     .command('list')
     .description('List received mail, newest first')
     .addOption(new Option('--box <name>', 'only this box').choices(BOXES))
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: { box?: Box; limit: number; json?: boolean }) => list(context, options));
   command

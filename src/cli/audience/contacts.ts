@@ -34,7 +34,7 @@ Examples:
     .requiredOption('--account <id>', 'the account')
     .option('--search <text>', 'only with this text in address, name, phone number or identifier')
     .addOption(new Option('--status <status>', 'only with this status').choices(GLOBAL_STATUSES))
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command

@@ -34,7 +34,7 @@ Examples:
     .option('--email <address>', 'only this address (or its identifier, email_<md5>)')
     .addOption(streamOption('only this stream'))
     .addOption(reasonOption('only this reason'))
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command

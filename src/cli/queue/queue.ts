@@ -34,7 +34,7 @@ Examples:
   withFilters(command.command('list'))
     .description('List queued messages by destination; with a filter, one by one')
     .option('--domain <id>', 'only from this sending domain (its id)')
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => listQueue(context, options));
   command

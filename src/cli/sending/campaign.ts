@@ -35,7 +35,7 @@ Examples:
     .command('list')
     .description('List the campaigns of an account, newest first')
     .requiredOption('--account <id>', 'the account')
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command

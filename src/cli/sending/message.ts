@@ -33,7 +33,7 @@ Examples:
     .option('--domain <domain>', 'only from this sending domain (name or id)')
     .option('--from <time>', 'accepted at or after: a date or an ISO 8601 time')
     .option('--to <time>', 'accepted before')
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => listMessages(context, options));
   command

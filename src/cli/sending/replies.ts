@@ -25,7 +25,7 @@ export function repliesCommand(context: CliContext): Command {
   command
     .command('unclassified')
     .description('List replies that no rule matches, the most frequent first')
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .addHelpText(
       'after',

@@ -44,7 +44,7 @@ Examples:
       );
 
   add('list', 'List the templates of an account, newest first')
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .action((options: ListOptions) => list(context, options));
   add('show <id>', 'Show a template with its content').action((id: string, options: Options) =>
     one(context, options, (templates) => templates.get(options.account, id)),

@@ -62,7 +62,7 @@ Examples:
     .action((id: string, options: TestOptions) => test(context, id, options));
   add('deliveries <id>', 'List the deliveries of a webhook, newest event first')
     .addOption(new Option('--status <status>', 'only with this status').choices(DELIVERY_STATUSES))
-    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .action((id: string, options: DeliveryOptions) => deliveries(context, id, options));
   add('retry <id> <deliveryId>', 'Retry a delivery; the daemon does so within a second').action(
     (id: string, deliveryId: string, options: Options) => retry(context, id, deliveryId, options),
