@@ -109,6 +109,8 @@ const PHRASES = [
   /\bin good order\b/gi,
   /\bby now\b/gi,
   /\bleft alone\b/gi,
+  /\bexists? already\b/gi,
+  /\bbelongs? into\b/gi,
   /\blook-ups?\b/gi,
   /\bfor ever\b/gi,
   /\ban own\b/gi,

@@ -90,7 +90,7 @@ export function buildHistory(
       copyFileSync(join(preparedDir, name), join(dataDir, name));
   writeInstallation(dataDir, { ...installation, history: { messages: options.messages, now: options.now } });
   const file = join(dataDir, DATABASE_FILE);
-  if (existsSync(file)) throw new Error(`${file} exists already`);
+  if (existsSync(file)) throw new Error(`${file} already exists`);
   const db = new Sqlite(file);
   try {
     db.exec('PRAGMA journal_mode = OFF');
