@@ -80,8 +80,9 @@ function isOwn(name: string): boolean {
 }
 
 /** The configuration file first, then the files that it names. */
-function configFiles({ file, mx, submission, public: pages, delivery, secondary }: Config): string[] {
+function configFiles({ file, api, mx, submission, public: pages, delivery, secondary }: Config): string[] {
   const named = [
+    api.metricsKeyFile,
     mx.tls.certificateFile,
     mx.tls.keyFile,
     submission.tls.certificateFile,
@@ -89,6 +90,7 @@ function configFiles({ file, mx, submission, public: pages, delivery, secondary 
     pages.tls.directoryCaFile,
     delivery.tls.caFile,
     ...delivery.routes.map(({ passwordFile }) => passwordFile),
+    ...delivery.egress.map(({ proxyPasswordFile }) => proxyPasswordFile),
     secondary.type === 'relay' ? secondary.passwordFile : undefined,
   ];
   const others = new Set(named.filter((name) => name !== undefined));

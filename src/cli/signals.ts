@@ -7,14 +7,17 @@ export function stopSignal(): Promise<string> {
   });
 }
 
-/** Runs `work` with a signal that SIGTERM and SIGINT abort. Rejects with `reason` when `work` ends because of it. */
+/**
+ * Runs `work` with a signal that SIGTERM and SIGINT abort. Rejects with `reason` when `work` ends because of it. The same
+ * signal again ends the process.
+ */
 export async function withStopSignal<Result>(
   reason: Error,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const stop = new AbortController();
   const onSignal = () => stop.abort(reason);
-  for (const name of STOP_SIGNALS) process.on(name, onSignal);
+  for (const name of STOP_SIGNALS) process.once(name, onSignal);
   try {
     return await work(stop.signal);
   } catch (error) {

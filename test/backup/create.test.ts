@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { listBackups, removeOldBackups } from '../../src/backup/folder.ts';
 import { verifyBackup } from '../../src/backup/verify.ts';
 import { RSA_KEY } from '../support/rsa-keys.ts';
-import { enqueue, insertDomain } from '../support/store.ts';
+import { enqueue, insertDomain, temporaryDir } from '../support/store.ts';
 import { PROGRAMS, startInstallation } from './setup.ts';
 
 const filesOf = (backup: string) =>
@@ -37,6 +37,33 @@ describe('createBackup', () => {
     );
     expect(statSync(join(path, 'data/tls/mx.pem')).mode & 0o777).toBe(0o640);
     expect(statSync(path).mode & 0o777).toBe(0o700);
+  });
+
+  it('contains the files that the configuration names', async () => {
+    const { backup, config } = await startInstallation();
+    const folder = temporaryDir();
+    const named = (name: string) => {
+      writeFileSync(join(folder, name), name);
+      return join(folder, name);
+    };
+    const { api, delivery } = config;
+    const { path } = await backup({
+      config: {
+        ...config,
+        api: { ...api, metricsKeyFile: named('metrics.key') },
+        delivery: {
+          ...delivery,
+          egress: [{ name: 'far', pools: ['default'], proxyPasswordFile: named('proxy.password') }],
+        },
+      },
+    });
+    expect(filesOf(path)).toEqual([
+      'config/1-metrics.key',
+      'config/2-proxy.password',
+      'config/postrider.toml',
+      'manifest.json',
+      'postrider.db',
+    ]);
   });
 
   it('is consistent and complete while units of work are committed', async () => {
