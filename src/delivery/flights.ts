@@ -302,8 +302,12 @@ export function createFlights(deps: FlightsDeps): Flights {
 
   return {
     admits: (site, message) => {
-      const { session, unanswered, bytes } = sharesOf(site, message);
-      return sessionBudget.admits(session) && unansweredBudget.admits(unanswered) && byteBudget.admits(bytes);
+      // Most refusals are for want of a session: nothing else is computed then.
+      const { account_id: account, priority } = message;
+      const session = { account, site: site.key, priority, size: 1 };
+      if (!sessionBudget.admits(session)) return false;
+      const { unanswered, bytes } = sharesOf(site, message);
+      return unansweredBudget.admits(unanswered) && byteBudget.admits(bytes);
     },
     exhausted: (site, message) => {
       const { session, unanswered } = sharesOf(site, { ...message, content_bytes: 0 });

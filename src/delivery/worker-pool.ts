@@ -42,6 +42,11 @@ export interface WorkerPoolOptions {
   onUnsendable(id: number, error: unknown): void;
 }
 
+/**
+ * The default of 48 MB for new objects would be used up by each thread; messages that were composed are garbage soon. The
+ * limit must not stop a thread that holds large messages, so the heap is not limited otherwise.
+ */
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 24 };
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 30 * SECOND;
 /** A worker itself ends each message after 15 minutes. */
@@ -96,7 +101,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       authorities: [...(options.authorities ?? [])],
       idleConnections: Math.max(1, Math.floor(options.idleConnections / options.workers)),
     };
-    const worker = new Worker(options.script, { workerData });
+    const worker = new Worker(options.script, { workerData, resourceLimits: THREAD_LIMITS });
     const thread: Thread = {
       worker,
       begun: new Int32Array(begun),

@@ -108,7 +108,8 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
 export function openForReading(file: string): Database {
   const db = openConnection(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
   db.exec('PRAGMA temp_store = MEMORY');
-  db.exec('PRAGMA cache_size = -16384');
+  // 4 MiB: there are several, and the system caches the file anyway.
+  db.exec('PRAGMA cache_size = -4096');
   return db;
 }
 

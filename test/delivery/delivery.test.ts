@@ -257,6 +257,32 @@ describe('the budgets', { timeout: 60_000 }, () => {
     expect(most).toBeLessThanOrEqual(6);
     expect(most).toBeGreaterThan(1);
   });
+
+  it('leave half of the sessions to sites that have answered', async () => {
+    const { delivery, put, sink, dns } = await createTestDelivery({ config: { 'delivery.connections': 8 } });
+    const silent: Awaited<ReturnType<typeof newSink>>[] = [];
+    for (let n = 1; n <= 6; n++) {
+      const host = `127.0.3.${n}`;
+      const other = await newSink({ host, port: sink.port, script: { greeting: 'silent' } });
+      publishMailHost(dns, `silent${n}.example`, host);
+      put(users(4, `silent${n}.example`));
+      silent.push(other);
+    }
+    let most = 0;
+    const watch = setInterval(() => {
+      most = Math.max(most, delivery.inFlight());
+    }, 2);
+    delivery.start();
+    // Each would have two sessions: twelve.
+    await expect.poll(() => silent.reduce((sum, { open }) => sum + open, 0), WAIT).toBe(4);
+    put(users(30));
+    delivery.announce({ priority: 0, account_id: 'acct_one', destination: GOOD });
+    await expect.poll(() => sink.count, WAIT).toBe(30);
+    clearInterval(watch);
+    expect(silent.reduce((sum, { peak }) => sum + peak, 0)).toBe(4);
+    expect(most).toBeGreaterThan(4);
+    expect(most).toBeLessThanOrEqual(8);
+  });
 });
 
 describe('a short outage', { timeout: 60_000 }, () => {

@@ -70,6 +70,8 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   /** The search for expired messages in progress. */
   let expiry: Generator<void, void> | null = null;
   let failedRuns = 0;
+  /** When the sites are advanced next: not in each of many runs in a row. */
+  let sweepAt = Number.NEGATIVE_INFINITY;
   /** Waiting keys that this run may still read again. */
   let rechecks = 0;
 
@@ -154,11 +156,14 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
         await promote();
         return true;
       });
-      claims.sweep();
-      sites.sweep();
-      reader.sweep();
+      if (monotonic.now() >= sweepAt) {
+        sweepAt = monotonic.now() + SCAN_INTERVAL_MS;
+        claims.sweep();
+        sites.sweep();
+        reader.sweep();
+        for (const site of sites.all()) await attempt('advance', () => scheduler.advance(site));
+      }
       await attempt('expire', expireWaiting);
-      for (const site of sites.all()) await attempt('advance', () => scheduler.advance(site));
       rechecks = RECHECK_BATCH_SIZE;
       const parts = [
         await attempt('transactional', () => requestKeys(0)),
