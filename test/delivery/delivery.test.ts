@@ -260,6 +260,9 @@ describe('the budgets', { timeout: 60_000 }, () => {
 
   it('leave half of the sessions to sites that have answered', async () => {
     const { delivery, put, sink, dns } = await createTestDelivery({ config: { 'delivery.connections': 8 } });
+    put(users(1));
+    delivery.start();
+    await expect.poll(() => sink.count, WAIT).toBe(1);
     const silent: Awaited<ReturnType<typeof newSink>>[] = [];
     for (let n = 1; n <= 6; n++) {
       const host = `127.0.3.${n}`;
@@ -272,12 +275,11 @@ describe('the budgets', { timeout: 60_000 }, () => {
     const watch = setInterval(() => {
       most = Math.max(most, delivery.inFlight());
     }, 2);
-    delivery.start();
-    // Each would have two sessions: twelve.
+    // The scan finds them. Each would have two sessions: twelve.
     await expect.poll(() => silent.reduce((sum, { open }) => sum + open, 0), WAIT).toBe(4);
     put(users(30));
     delivery.announce({ priority: 0, account_id: 'acct_one', destination: GOOD });
-    await expect.poll(() => sink.count, WAIT).toBe(30);
+    await expect.poll(() => sink.count, WAIT).toBe(31);
     clearInterval(watch);
     expect(silent.reduce((sum, { peak }) => sum + peak, 0)).toBe(4);
     expect(most).toBeGreaterThan(4);
