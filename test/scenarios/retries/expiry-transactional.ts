@@ -1,8 +1,9 @@
+import { expect } from 'vitest';
 import { deferred } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'fails a transactional message after two days, with the last reply',
+  title: 'fails a transactional message after two days, with the last reply, and marks the last attempt',
   settings: () => ({ 'delivery.retry.first': '20h', 'delivery.retry.max': '20h' }),
   hosts: { mx: { script: { rcpt: '452 4.2.2 Mailbox full' } } },
   messages: {
@@ -18,5 +19,10 @@ export default {
         lastDiagnostic: 'Mailbox full',
       },
     },
+  },
+  verify: async (run) => {
+    const { timeline } = await run.message('ada');
+    const attempts = timeline.filter(({ type }) => type === 'attempt');
+    expect(attempts.map(({ lastAttempt }) => lastAttempt)).toEqual([undefined, undefined, true]);
   },
 } satisfies Scenario;
