@@ -8,7 +8,7 @@ export class LeftOutTests implements Reporter {
   onInit(vitest: Vitest): void {
     const filters = vitest.config.project;
     this.#runsAllOthers =
-      filters.length === 2 && filters.every((name) => ['!long', '!serial'].includes(name));
+      filters.length > 1 && ['unit', 'component', 'scenarios', 'e2e'].every((name) => filters.includes(name));
   }
 
   onTestRunEnd(): void {
