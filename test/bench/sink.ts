@@ -44,7 +44,7 @@ const SIGNATURE = Buffer.from('DKIM-Signature:');
 const HEADER_END = Buffer.from('\r\n\r\n');
 /** Replies to commands. */
 const REPLIES: Record<string, string> = {
-  EHLO: '250-sink greets you\r\n250-PIPELINING\r\n250-SIZE 52428800\r\n250-8BITMIME\r\n250 ENHANCEDSTATUSCODES\r\n',
+  EHLO: '250-PIPELINING\r\n250-SIZE 52428800\r\n250-8BITMIME\r\n250 ENHANCEDSTATUSCODES\r\n',
   HELO: '250 sink\r\n',
   MAIL: '250 2.1.0 sender ok\r\n',
   RCPT: '250 2.1.5 recipient ok\r\n',
@@ -148,7 +148,9 @@ function serve(plain: Socket): void {
         return replies;
       }
       const offersTls = secureContext !== null && socket === plain;
-      replies += `${verb === 'EHLO' && offersTls ? '250-STARTTLS\r\n' : ''}${REPLIES[verb] ?? '500 5.5.2 unknown command\r\n'}`;
+      // The first line is the greeting (RFC 5321 §4.1.1.1); the keywords follow it.
+      if (verb === 'EHLO') replies += `250-sink greets you\r\n${offersTls ? '250-STARTTLS\r\n' : ''}`;
+      replies += REPLIES[verb] ?? '500 5.5.2 unknown command\r\n';
     }
     return replies;
   };
