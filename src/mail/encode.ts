@@ -23,7 +23,6 @@ const TAB = 9;
 const LF = 10;
 const CR = 13;
 const SPACE = 32;
-const DASH = 45;
 const EQUALS = 61;
 const F = 70;
 
@@ -40,12 +39,12 @@ const LITERAL = Uint8Array.from({ length: 256 }, (_, octet) =>
  */
 export function encodeText(text: string): EncodedBody {
   const bytes = Buffer.from(withCrlf(text));
-  if (isSafe(text, bytes)) return { encoding: '7bit', body: bytes };
+  if (isSafe(bytes)) return { encoding: '7bit', body: bytes };
   const escapes = countEscapes(bytes);
   if (escapes * BASE64_SHARE > bytes.length) {
     return { encoding: 'base64', body: wrapBase64(bytes.toString('base64')) };
   }
-  return { encoding: 'quoted-printable', body: quotedPrintable(bytes) };
+  return { encoding: 'quoted-printable', body: quotedPrintable(bytes, escapes) };
 }
 
 /** Splits base64 text without line breaks into lines joined by CRLF (RFC 2045 §6.8), without decoding it. */
@@ -62,27 +61,61 @@ export function wrapBase64(base64: string): Buffer {
   return body;
 }
 
-/** The text with CRLF line ends. Without CR in it, one character is replaced, which V8 does without a regular expression. */
+/** The text with CRLF line ends. Only plain strings are replaced, which V8 does without a regular expression. */
 function withCrlf(text: string): string {
-  return text.includes('\r') ? text.replace(/\r\n?|\n/g, '\r\n') : text.replaceAll('\n', '\r\n');
+  const lines = text.includes('\r') ? text.replaceAll('\r\n', '\n').replaceAll('\r', '\n') : text;
+  return lines.replaceAll('\n', '\r\n');
 }
 
-/** All but printable ASCII, tabs and line ends. */
-const UNSAFE = /[^\t\r\n -~]/;
+const UNSAFE_LINES = ['From ', '--=_'];
 
 /**
- * Whether a text can be sent as 7bit. `bytes`: the text in UTF-8 with CRLF line ends. Not safe: non-ASCII octets, control
+ * Whether octets with CRLF line ends can be sent as 7bit. Not safe: non-ASCII octets, control
  * characters, overlong lines, lines that mbox storage would change (`From `), and lines that could be mistaken for a
- * boundary (`--=_`). Only searches that native code does: most bodies are safe, and long.
+ * boundary (`--=_`). No search for each line: most bodies are safe, and long.
  */
-function isSafe(text: string, bytes: Buffer): boolean {
-  if (UNSAFE.test(text)) return false;
+function isSafe(bytes: Buffer): boolean {
+  if (hasUnsafeOctet(bytes)) return false;
+  for (const start of UNSAFE_LINES)
+    if (bytes.toString('latin1', 0, start.length) === start || bytes.includes(`\n${start}`)) return false;
+  return !hasOverlongLine(bytes);
+}
+
+/** In each octet of a word: its highest bit, and what is subtracted and added so that only safe octets do not set it. */
+const HIGH_BITS = 0x80808080;
+const BELOW_SPACE = 0x20202020;
+const ABOVE_TILDE = 0x01010101;
+
+/**
+ * Whether there is an octet that is not printable ASCII, a tab or a line end. Reads four octets at a time: borrows and
+ * carries only come from octets that have set their bit already.
+ */
+function hasUnsafeOctet(bytes: Buffer): boolean {
+  const { buffer, byteOffset, length } = bytes;
+  const isAligned = byteOffset % 4 === 0;
+  const words = isAligned ? new Int32Array(buffer, byteOffset, length >> 2) : new Int32Array(0);
+  for (let n = 0; n < words.length; n++) {
+    const word = words[n] ?? 0;
+    if (((word | (word - BELOW_SPACE) | (word + ABOVE_TILDE)) & HIGH_BITS) === 0) continue;
+    for (let at = 4 * n; at < 4 * n + 4; at++) if (isUnsafe(bytes[at] ?? 0)) return true;
+  }
+  for (let at = 4 * words.length; at < length; at++) if (isUnsafe(bytes[at] ?? 0)) return true;
+  return false;
+}
+
+function isUnsafe(octet: number): boolean {
+  return (octet < SPACE && octet !== LF && octet !== CR && octet !== TAB) || octet > 126;
+}
+
+/** Looks for a line end in each range that a line may have at most, from its end backwards. */
+function hasOverlongLine(bytes: Buffer): boolean {
   let lineStart = 0;
-  for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, lineStart)) {
-    if (end - lineStart > MAX_LINE + 1 || isUnsafeLine(bytes, lineStart)) return false;
+  while (bytes.length - lineStart > MAX_LINE) {
+    const end = bytes.lastIndexOf(LF, lineStart + MAX_LINE + 1);
+    if (end < lineStart) return true;
     lineStart = end + 1;
   }
-  return bytes.length - lineStart <= MAX_LINE && !isUnsafeLine(bytes, lineStart);
+  return false;
 }
 
 /** Octets that quoted-printable must escape, except at line ends. */
@@ -96,19 +129,13 @@ function countEscapes(bytes: Buffer): number {
   return escapes;
 }
 
-/** Whether a line at this offset begins with `From ` or `--=_`. */
-function isUnsafeLine(bytes: Buffer, at: number): boolean {
-  return isFrom(bytes, at) || (bytes[at] === DASH && bytes.toString('latin1', at, at + 4) === '--=_');
-}
-
 function isFrom(bytes: Buffer, at: number): boolean {
   return bytes[at] === F && bytes.toString('latin1', at, at + 5) === 'From ';
 }
 
 /** Encodes octets with CRLF line ends as quoted-printable (RFC 2045 §6.7). */
-function quotedPrintable(bytes: Buffer): Buffer {
-  // Three octets for an escaped octet, and three for a soft line break after every 73 octets.
-  const body = Buffer.allocUnsafe(4 * bytes.length);
+function quotedPrintable(bytes: Buffer, escapes: number): Buffer {
+  const body = Buffer.allocUnsafe(maxQuotedPrintable(bytes, escapes));
   let at = 0;
   let column = 0;
   for (let from = 0; from < bytes.length; from++) {
@@ -145,4 +172,10 @@ function quotedPrintable(bytes: Buffer): Buffer {
     column += width;
   }
   return body.subarray(0, at);
+}
+
+/** Two more octets for each escape, for each blank at a line end and for each `From `, and three after every 73 octets. */
+function maxQuotedPrintable({ length }: Buffer, escapes: number): number {
+  const encoded = length + 2 * escapes + 2 * Math.ceil(length / 3) + 2;
+  return encoded + 3 * Math.ceil(encoded / 73);
 }

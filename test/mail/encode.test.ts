@@ -120,3 +120,14 @@ describe('any text', () => {
     );
   });
 });
+
+it('finds each octet that is not safe in 7bit, wherever it is in a text', () => {
+  const safe = /^[\t\r\n -~]$/;
+  for (let octet = 0; octet < 128; octet++) {
+    const character = String.fromCharCode(octet);
+    for (let before = 0; before < 8; before++) {
+      const { encoding } = encodeText(`${'x'.repeat(before)}${character}${'y'.repeat(40)}`);
+      expect(encoding === '7bit', `octet ${octet} after ${before}`).toBe(safe.test(character));
+    }
+  }
+});
