@@ -84,7 +84,7 @@ export function dmarcReportTable(db: Database) {
     SELECT coalesce(sum(messages), 0) AS messages,
       coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to`);
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to AND @limit > 0`);
   const history = db.prepare<[string], { firstAt: number | null; lastFailureAt: number | null }>(`
     SELECT min(begin_at) AS firstAt, max(iif(EXISTS (
       SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
@@ -106,7 +106,7 @@ export function dmarcReportTable(db: Database) {
       list.all({ domain, ...period }),
     /** The source with the most messages first. */
     sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
-    /** Sums of all sources, whatever the limit. */
+    /** Sums of all sources, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
       total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },
     /** Epoch ms of the first report and of the last one with failures; null: there is none. */

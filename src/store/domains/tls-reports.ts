@@ -58,7 +58,7 @@ export function tlsReportTable(db: Database) {
     GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT +@limit`);
   const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
-    WHERE host = @host AND end_at >= @from AND end_at < @to`);
+    WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
   return {
     /** Adds up failures with the same type, host and reason. Returns false when the report is stored already. */
     insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
@@ -74,7 +74,7 @@ export function tlsReportTable(db: Database) {
     list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
     /** The failure with the most sessions first. */
     failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
-    /** Sums of all reports, whatever the limit. */
+    /** Sums of all reports, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
       total.get({ host, ...period }) ?? { successful: 0, failed: 0 },
   };
