@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * Schemas of the fields of an account, for the API and the command line. The values are inserted into mail: one line

@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import { z } from 'zod';
+import * as z from 'zod';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';

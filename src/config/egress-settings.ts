@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { count, hostName, name } from './setting-types.ts';
 
 /** The types of `delivery.egress` and of the warm-up of its addresses. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { closest } from '../core/closest.ts';
 import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { duration, HOST_PATTERN } from './setting-types.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { availableParallelism, hostname as machineName } from 'node:os';
 import { validate } from 'node-cron';
-import { z } from 'zod';
+import * as z from 'zod';
 import { dnsServer, domainSettings } from './dns-settings.ts';
 import { DEFAULT_WARMUP_SCHEDULE, egressEntry, warmupSchedule } from './egress-settings.ts';
 import { replyRules } from './reply-rules.ts';

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /* The types of settings: primitive values, and the entries of lists and tables. `schema.ts` lists the settings. */
 

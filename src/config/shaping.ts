@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parse as parseToml } from 'smol-toml';
-import { z } from 'zod';
+import * as z from 'zod';
 import { errorText } from '../core/errors.ts';
 import { count, HOST_PATTERN, tlsMode } from './setting-types.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Classification } from '../mail/classify/classify.ts';
 import { BOUNCE_CLASSES } from '../mail/classify/rules.ts';
 import type { CampaignCount } from '../store/campaigns/campaign-counts.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** JSON Schema 2020-12 of the schemas that validate: the documentation and the checks of the API read this form. */
 export type JsonSchema = { [keyword: string]: unknown };

@@ -96,6 +96,11 @@ export interface CommitTimes {
 /** Units of work in one commit: bounds how long a unit waits for others. */
 const MAX_GROUP_UNITS = 64;
 /**
+ * The same while several shares wait. Units of the delivery cost several times those that accept a message when the
+ * database is large: in a smaller group, fewer of them run before the senders that wait for the commit can go on.
+ */
+const MAX_SHARED_GROUP_UNITS = 32;
+/**
  * After this time no further unit of a commit begins, because some units write megabytes. Where many units wait, time in
  * which the process did not run is not counted: groups shortened by it would cost many more commits.
  */
@@ -209,11 +214,12 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Runs units in the open transaction and commits it. The caller calls `settle` of each once it is on disk. */
   function commitGroup(): Group {
     const units: RunUnit[] = [];
+    const maxUnits = waiting.size > 1 ? MAX_SHARED_GROUP_UNITS : MAX_GROUP_UNITS;
     const began = performance.now();
     const isOver = stopwatch(isCrowded());
     let current: Waiting | undefined;
     try {
-      while (units.length < MAX_GROUP_UNITS && !isOver()) {
+      while (units.length < maxUnits && !isOver()) {
         current = nextUnit();
         if (current === undefined) break;
         units.push({ entry: current, settle: runUnit(current) });

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { SCOPES } from '../accounts/keys.ts';
 
 /* Schemas of single values in the records of an exported account. */

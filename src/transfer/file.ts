@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { mac } from '../core/seal.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';

@@ -1,6 +1,6 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { Random } from '../core/random.ts';
 import { createSeal, type Seal } from '../core/seal.ts';

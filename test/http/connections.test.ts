@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { route } from '../../src/http/route.ts';
 import { type Api, exchange, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';

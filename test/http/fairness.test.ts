@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createBodyReader } from '../../src/http/body/body.ts';
 import { route } from '../../src/http/route.ts';

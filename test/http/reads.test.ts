@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type OpenApiDocument, resolveResponse } from '../../src/http/openapi/document.ts';
 import { type Route, route } from '../../src/http/route.ts';
 import { ReadRejected } from '../../src/store/failure.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { refuse } from '../../src/core/refusal.ts';
 import { type Route, route } from '../../src/http/route.ts';
 

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { connect, Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { route } from '../../src/http/route.ts';
 import { staticPage } from '../../src/http/static-page.ts';
 import { type Api, exchange, startApi } from './harness.ts';

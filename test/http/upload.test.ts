@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { refuse } from '../../src/core/refusal.ts';
 import { createBodyReader, UploadAborted } from '../../src/http/body/body.ts';
 import { route } from '../../src/http/route.ts';

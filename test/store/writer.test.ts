@@ -533,6 +533,18 @@ it('runs shares in turns when more units wait than fit into a group, each in ord
   );
 });
 
+it('commits smaller groups while units of several shares wait', async () => {
+  const { dir, writer } = startStore();
+  const run = (share: string, n: number) =>
+    writer.run((tables) => tables.settings.put(`name ${share}${n}`, String(n)), share);
+  const before = commitsInWal(dir);
+  await Promise.all(Array.from({ length: 64 }, (_, n) => run(n % 2 === 0 ? 'one' : 'two', n)));
+  const shared = commitsInWal(dir) - before;
+  await Promise.all(Array.from({ length: 64 }, (_, n) => run('one', n)));
+  expect(shared).toBe(2);
+  expect(commitsInWal(dir) - before - shared).toBe(1);
+});
+
 it('flushes the log of a database behind a symbolic link', async () => {
   const { dir, db } = startStore();
   db.close();

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { presentGroup } from '../../audience/present.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { line, lines } from '../../http/api/fields.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { parsePostalAddress } from '../../accounts/postal-address.ts';
 import { hostName, listen, listenOrOff } from '../../config/setting-types.ts';
 import type { DnsView } from '../../dns/dns-view.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Clock } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { explainMessage, type MessageExplanation } from '../../delivery/control/explain.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { accountPatchSchema } from '../../accounts/account-form.ts';
 import type { Account, Accounts } from '../../accounts/accounts.ts';
 import { iso } from '../../core/clock.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { presentCampaign } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';

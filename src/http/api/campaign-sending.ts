@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { isRefusal, refuse } from '../../core/refusal.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ANALYTICS_INTERVALS, type Campaigns, presentAnalytics } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { registrableDomain } from '../../domains/names.ts';
 import { COMPLIANCE_KINDS } from '../../mail/compliance.ts';

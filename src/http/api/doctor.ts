@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { FINDING_STATUSES } from '../../doctor/finding.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   DOMAIN_EVENT_KINDS,
   DOMAIN_EVENT_SCHEMA,

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { textFault } from '../../mail/text-fault.ts';
 
 /** One line without control characters, trimmed. `max`: characters. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { invalid, type Refusal } from '../../core/refusal.ts';
 import type { Page } from '../../store/rows/page.ts';
 

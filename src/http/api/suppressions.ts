@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';

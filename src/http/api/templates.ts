@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { TemplateRow } from '../../store/templates.ts';
 import {

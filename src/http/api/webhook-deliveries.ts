@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { DAY } from '../../core/clock.ts';
 import { EVENT_KINDS } from '../../events/event-types.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { RefusalCode } from '../../core/refusal.ts';
 import type { Work } from '../../core/slices.ts';
 import type { JsonSchema } from '../json-schema.ts';

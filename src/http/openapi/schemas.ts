@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { REFUSALS } from '../../core/refusal.ts';
 import { type Direction, type JsonSchema, jsonSchemaOf } from '../json-schema.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { invalid, isRefusalCode, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import { alternativesOf, compileInput, isRecord, type JsonSchema } from '../json-schema.ts';
 import { fieldPath } from './known-fields.ts';

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { shortened } from '../../core/refusal.ts';
 import { alternativesOf, compileInput, isRecord, type JsonSchema } from '../json-schema.ts';
 

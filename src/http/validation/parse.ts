@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { Refusal, type RefusalDetail, shortened } from '../../core/refusal.ts';
 import { countCheck } from './entry-counts.ts';
 import { fieldPath } from './known-fields.ts';

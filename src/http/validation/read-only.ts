@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { isRecord } from '../json-schema.ts';
 import type { ApiResponse, Call, Route } from '../route.ts';

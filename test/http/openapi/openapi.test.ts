@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Accounts } from '../../../src/accounts/accounts.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
 import { withoutPause } from '../../../src/core/slices.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal } from '../../../src/core/refusal.ts';
 import { atMost } from '../../../src/http/validation/entry-counts.ts';
 import { unknownFields } from '../../../src/http/validation/known-fields.ts';

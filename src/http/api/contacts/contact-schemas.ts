@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Actor } from '../../../audience/contacts.ts';
 import { customFieldsFault } from '../../../audience/custom-fields.ts';
 import {

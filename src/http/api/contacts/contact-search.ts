@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { SearchPosition } from '../../../audience/search.ts';
 import type { Refusal } from '../../../core/refusal.ts';
 import { SEARCH_KEYS } from '../../../store/contacts/contacts.ts';

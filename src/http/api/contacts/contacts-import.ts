@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { findSubscriptionGroup } from '../../../audience/groups.ts';
 import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
 import { importFormatOf, openSource } from '../../../audience/import/source.ts';

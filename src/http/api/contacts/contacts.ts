@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Contacts } from '../../../audience/contacts.ts';
 import type { Erasure } from '../../../audience/erasure/erase.ts';
 import { presentConsent, presentContact, presentMembership } from '../../../audience/present.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { MembershipInput } from '../../../audience/membership.ts';
 import { presentMember, presentSubscriber, presentSubscription } from '../../../audience/present.ts';
 import type { MembershipResult, Subscriptions } from '../../../audience/subscriptions.ts';

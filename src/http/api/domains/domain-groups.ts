@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal, refuse } from '../../../core/refusal.ts';
 import { type DomainGroup, presentDomainGroup } from '../../../domains/present.ts';
 import type { Domains } from '../../../domains/service.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Clock, DAY, iso } from '../../../core/clock.ts';
 import { invalid, isRefusal } from '../../../core/refusal.ts';
 import { type DomainReports, domainReports } from '../../../domains/reports.ts';

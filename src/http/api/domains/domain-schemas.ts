@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { mapFlags, REPORTED_CHECKS } from '../../../domains/verification/checks.ts';
 import { DOMAIN_STATUS as status } from '../../../events/event-types.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Clock, SECOND } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { invalid, isRefusal, type Refusal } from '../../../core/refusal.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal } from '../../../core/refusal.ts';
 import type { ControlOrders } from '../../../delivery/control/orders.ts';
 import { type Route, route } from '../../route.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { CONTROL_ACTIONS, CONTROL_SCOPES } from '../../../store/messages/queue-controls.ts';
 import { messageStatus } from '../sending/send-schemas.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Clock, iso } from '../../../core/clock.ts';
 import { isRefusal } from '../../../core/refusal.ts';
 import { explainMessage, presentSite } from '../../../delivery/control/explain.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal, type Refusal } from '../../../core/refusal.ts';
 import { presentMessage } from '../../../events/message-view.ts';
 import type { QueuedMail } from '../../../sending/queued-mail.ts';

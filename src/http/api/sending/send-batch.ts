@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
 import type { UseCase } from '../../../store/domains/domains.ts';
 import { JsonElement } from '../../body/json-parse.ts';

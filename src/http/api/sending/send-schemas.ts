@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { MAX_ATTACHMENTS } from '../../../sending/attachments.ts';
 import { CALENDAR_METHODS } from '../../../sending/calendar.ts';
 import { MAX_HEADERS } from '../../../sending/headers.ts';

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
 import type { DeliveryOutcome } from '../../../delivery/attempt-result.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
