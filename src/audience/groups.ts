@@ -1,5 +1,7 @@
-import type { Clock } from '../core/clock.ts';
+import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
@@ -8,8 +10,8 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /*
- * Subscription groups. An inactive group has members and receives no mail. Deleting a group deletes its memberships in
- * portions: a group may have a million of them.
+ * Subscription groups. An inactive group has members and receives no mail. A deleted group is invisible immediately; its
+ * memberships are deleted in the background, because it may have a million of them.
  */
 
 export interface SubscriptionGroupFields {
@@ -35,12 +37,18 @@ export interface SubscriptionGroups {
   ): Promise<SubscriptionGroupRow | Refusal>;
   /** Deletes the group; its contacts and their consent history stay. */
   remove(accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal>;
-  /** Completes deletions and ends imports that an earlier daemon did not finish. */
-  recover(): Promise<void>;
+  /** Ends imports that an earlier daemon did not finish, and deletes the memberships of deleted groups. */
+  background: { start(): void; stop(): Promise<void> };
 }
 
-/** Memberships that one unit of work deletes. */
-const REMOVAL_BATCH_SIZE = 1000;
+/** Memberships that one unit of work deletes: few enough for a unit of a few milliseconds. */
+const REMOVAL_BATCH_SIZE = 200;
+/** Each deleted group wakes the loop. */
+const REMOVAL_INTERVAL_MS = HOUR;
+/** Pause after a failure. */
+const REMOVAL_RETRY_MS = MINUTE;
+/** The writer's share of deletions, so that they take turns with requests. */
+const REMOVAL_SHARE = 'deleted-groups';
 
 export function createSubscriptionGroups(deps: {
   tables: Tables;
@@ -49,20 +57,38 @@ export function createSubscriptionGroups(deps: {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  log: Log;
 }): SubscriptionGroups {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
 
-  async function removeMembers(groupSeq: number): Promise<void> {
-    for (let removed = REMOVAL_BATCH_SIZE; removed > 0; ) {
-      removed = await writer.run(
-        (all) =>
-          all.subscriptions.removeOfGroup(groupSeq, REMOVAL_BATCH_SIZE) ||
-          all.groupOptOuts.removeOfGroup(groupSeq, REMOVAL_BATCH_SIZE),
-      );
+  let stopped = false;
+  let isFirstRun = true;
+
+  async function removeDeleted(): Promise<void> {
+    if (isFirstRun) await writer.run((all) => all.subscriptionGroups.interruptImports());
+    isFirstRun = false;
+    for (const seq of tables.subscriptionGroups.deleted()) {
+      for (let removed = REMOVAL_BATCH_SIZE; removed > 0; ) {
+        if (stopped) return;
+        removed = await writer.run(
+          (all) =>
+            all.subscriptions.removeOfGroup(seq, REMOVAL_BATCH_SIZE) ||
+            all.groupOptOuts.removeOfGroup(seq, REMOVAL_BATCH_SIZE),
+          REMOVAL_SHARE,
+        );
+      }
+      await writer.run((all) => all.subscriptionGroups.remove(seq));
     }
-    await writer.run((all) => all.subscriptionGroups.remove(groupSeq));
   }
+
+  const loop = createLoop({
+    name: 'deleted-groups',
+    run: removeDeleted,
+    intervalMs: REMOVAL_INTERVAL_MS,
+    retryMs: REMOVAL_RETRY_MS,
+    log: deps.log,
+  });
 
   return {
     list: (filter) => reader.table(filter.accountId, 'subscriptionGroups', 'list', filter),
@@ -105,12 +131,15 @@ export function createSubscriptionGroups(deps: {
         if (!isRefusal(found)) all.subscriptionGroups.markDeleted(found.seq, clock.now());
         return found;
       });
-      if (!isRefusal(group)) await removeMembers(group.seq);
+      if (!isRefusal(group)) loop.wake();
       return group;
     },
-    recover: async () => {
-      await writer.run((all) => all.subscriptionGroups.interruptImports());
-      for (const seq of tables.subscriptionGroups.deleted()) await removeMembers(seq);
+    background: {
+      start: loop.start,
+      stop: () => {
+        stopped = true;
+        return loop.stop();
+      },
     },
   };
 }

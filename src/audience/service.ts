@@ -48,7 +48,6 @@ export function createAudience(deps: AudienceDeps): Audience {
   const erasers = createErasers(deps);
   const groups = createSubscriptionGroups(deps);
   const erasure = createErasure({ ...deps, erasers, waitMs: deps.erasureWaitMs });
-  let recovered: Promise<void> = Promise.resolve();
   return {
     contacts: createContacts(deps),
     groups,
@@ -57,16 +56,11 @@ export function createAudience(deps: AudienceDeps): Audience {
     erasure,
     background: {
       start: () => {
-        recovered = groups.recover().catch((error: unknown) => {
-          deps.log.error(
-            { err: error },
-            'deleted subscription groups could not be removed; trying again at the next start',
-          );
-        });
+        groups.background.start();
         erasure.start();
       },
       stop: async () => {
-        await recovered;
+        await groups.background.stop();
         await erasure.stop();
       },
     },
