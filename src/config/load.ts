@@ -70,7 +70,7 @@ export interface ConfigSources {
 }
 
 /**
- * Loads the configuration: `file`, else `$POSTRIDER_CONFIG`, else the first of `CONFIG_FILES` that exists, else the
+ * Loads the configuration: `file`, else `$POSTRIDER_CONFIG` unless it is empty, else the first of `CONFIG_FILES` that exists, else the
  * defaults. Environment variables `POSTRIDER_<PATH>`, with dots as `__`, override single settings. Relative paths start
  * from the file's directory, without a file from the working directory. Throws ConfigFault.
  */
@@ -126,7 +126,7 @@ function shapingOf(raw: z.output<typeof configSchema>, file: string | null): Sha
 function locateFile(options: LoadOptions, env: Environment, cwd: string): string | null {
   if (options.file === null) return null;
   const named = options.file ?? env['POSTRIDER_CONFIG'];
-  if (named !== undefined) return resolve(cwd, named);
+  if (named !== undefined && named !== '') return resolve(cwd, named);
   const found = (options.files ?? CONFIG_FILES).find((file) => existsSync(resolve(cwd, file)));
   return found === undefined ? null : resolve(cwd, found);
 }

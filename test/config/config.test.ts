@@ -53,6 +53,11 @@ describe('configuration', () => {
     expect(loadConfig({ env: { POSTRIDER_CONFIG: file } }).hostname).toBe('a.example');
   });
 
+  it('takes an empty name in the environment for none', () => {
+    const files = [fileWith('hostname = "system.example"')];
+    expect(loadConfig({ env: { POSTRIDER_CONFIG: '' }, files }).hostname).toBe('system.example');
+  });
+
   it('searches the working directory, then the system directory', () => {
     const cwd = mkdtempSync(join(tmpdir(), 'postrider-cwd-'));
     const system = fileWith('hostname = "system.example"');

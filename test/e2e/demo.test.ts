@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Child, startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { requirePrograms } from '../support/required-programs.ts';
@@ -25,12 +25,16 @@ const KEYS = new Set(['messageId', 'jobId', 'domains', 'messages', 'events', 'de
 let folder: string;
 let demo: Child;
 
+function startDemo(): Child {
+  return startChild(process.execPath, ['--enable-source-maps', PROGRAM, 'demo', '--port', '0'], {
+    env: { PATH: process.env['PATH'], TMPDIR: folder },
+  });
+}
+
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'postrider-e2e-demo-'));
   // Any free port; a temporary directory in which this test can find the data directory.
-  demo = startChild(process.execPath, ['--enable-source-maps', PROGRAM, 'demo', '--port', '0'], {
-    env: { PATH: process.env['PATH'], TMPDIR: folder },
-  });
+  demo = startDemo();
   await eventually('the steps to run', () => {
     if (!demo.running) throw new Error(`the demo ended: ${demo.output}`);
     return demo.output.includes('Press Ctrl-C to end the demo');
@@ -128,6 +132,21 @@ describe('the demo', () => {
   it('ends with Ctrl-C and removes its files', async () => {
     expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null });
     expect(demo.output.trimEnd()).toMatch(/Stopped\.$/);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('ends with Ctrl-C between its steps, too', async () => {
+    const interrupted = startDemo();
+    onTestFinished(async () => {
+      if (interrupted.running) await interrupted.kill('SIGKILL');
+    });
+    await eventually('the first step', () => {
+      if (!interrupted.running) throw new Error(`the demo ended: ${interrupted.output}`);
+      return interrupted.output.includes('\n1. ');
+    });
+    expect(await interrupted.kill('SIGINT')).toEqual({ code: 0, signal: null });
+    expect(interrupted.output).not.toContain('All steps succeeded');
+    expect(interrupted.output.trimEnd()).toMatch(/Stopped\.$/);
     expect(await readdir(folder)).toEqual([]);
   });
 });

@@ -48,6 +48,7 @@ async function runDemo(
 ): Promise<void> {
   /** Called in reverse order. */
   const cleanup: (() => Promise<unknown> | void)[] = [];
+  const stopped = stopSignal();
   try {
     const dataDir = mkdtempSync(join(tmpdir(), 'postrider-demo-'));
     cleanup.push(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -78,7 +79,19 @@ async function runDemo(
     cleanup.push(daemon.stop);
     mxPort = daemon.mxPort ?? 0;
     print('Postrider: the main flow from end to end, on this machine only.');
-    const result = await runSteps({ daemon, dns, receiver, webhooks, print });
+    let isStopped = false;
+    const printStep = (text: string) => {
+      if (!isStopped) print(text);
+    };
+    const steps = runSteps({ daemon, dns, receiver, webhooks, print: printStep });
+    const result = await Promise.race([steps, stopped]);
+    if (typeof result === 'string') {
+      isStopped = true;
+      // The step in progress fails when the servers close.
+      steps.catch(() => {});
+      print('\nStopped.');
+      return;
+    }
     print('\nAll steps succeeded.');
     if (options.exit === true) return;
     print(commands(daemon.apiUrl, result));
@@ -88,7 +101,7 @@ async function runDemo(
       output.mail(mail);
     });
     webhooks.onCall((call) => output.webhook([call]));
-    await stopSignal();
+    await stopped;
     print('\nStopped.');
   } finally {
     for (const close of cleanup.toReversed()) await close();

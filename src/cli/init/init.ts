@@ -109,7 +109,7 @@ async function init(
   const output =
     options.output ??
     named ??
-    process.env['POSTRIDER_CONFIG'] ??
+    (process.env['POSTRIDER_CONFIG'] || undefined) ??
     (service === null ? CONFIG_FILES[0] : CONFIG_FILES[1]);
   const configFile = resolve(output);
   const owner = dirname(configFile) === dirname(CONFIG_FILES[1]) ? service : null;

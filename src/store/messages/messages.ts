@@ -84,6 +84,9 @@ export const ATTEMPT_POLICY = {
   retention: { until: 'the message is deleted' },
 } as const satisfies DataPolicy;
 
+/** Newest messages to one recipient among which its last delivery is searched: bounds a query of the writer. */
+const MAX_RECENT_MESSAGES = 1000;
+
 export function messageTable(db: Database) {
   const { account } = idNumbers(db);
   const { toRow, toStored } = messageRows(db);
@@ -114,9 +117,10 @@ export function messageTable(db: Database) {
       final_time = iif(final_time < 0, coalesce(?, final_time), final_time)
     WHERE seq = ?`);
   const lastDelivery = db.prepare<[BoundId, StoredKey], { final_at: number | null }>(`
-    SELECT ${FINAL_AT} FROM messages INDEXED BY messages_by_recipient
-    WHERE account = ? AND recipient_key = ?
-      AND status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
+    SELECT ${FINAL_AT} FROM (
+      SELECT * FROM messages INDEXED BY messages_by_recipient
+      WHERE account = ? AND recipient_key = ? ORDER BY seq DESC LIMIT ${MAX_RECENT_MESSAGES})
+    WHERE status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
     ORDER BY seq DESC LIMIT 1`);
   const countAttempt = db.prepare<[number], { attempts: number }>(
     'UPDATE messages SET attempts = attempts + 1 WHERE seq = ? RETURNING attempts',
@@ -160,7 +164,7 @@ export function messageTable(db: Database) {
     },
     /**
      * When the newest message to this recipient that is delivered, and did not bounce later, was delivered; null: there is
-     * none.
+     * none among the newest MAX_RECENT_MESSAGES.
      */
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
       lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,

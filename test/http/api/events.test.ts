@@ -113,6 +113,7 @@ describe('GET /web-setup/events', () => {
     ['status=gone', 'status'],
     ['lastKey=x', 'lastKey'],
     ['from=yesterday', 'from'],
+    ['from=2026-02-01T00:00:00Z&to=2026-01-31T23:59:59Z', 'from'],
   ])('refuses %s', async (query, field) => {
     const { status, text } = await client.call('GET', `/web-setup/events?${query}`);
     expect(status).toBe(400);

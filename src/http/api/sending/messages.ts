@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isRefusal, refuse } from '../../../core/refusal.ts';
+import { invalid, isRefusal, refuse } from '../../../core/refusal.ts';
 import { presentEvent } from '../../../events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
 import { recipientIdentifier } from '../../../mail/identifier.ts';
@@ -84,8 +84,10 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     handle: async ({ caller, query }) => {
       const before = readPageKey('messages', query.lastKey);
       if (isRefusal(before)) return before;
+      const filter = commonFilter(caller.accountId, query);
+      if (isRefusal(filter)) return filter;
       const { rows, nextSeq } = await reader.table(caller.accountId, 'messages', 'list', {
-        ...commonFilter(caller.accountId, query),
+        ...filter,
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(before === null ? {} : { beforeSeq: before }),
         limit: query.limit,
@@ -159,8 +161,10 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     handle: async ({ caller, query }) => {
       const after = readPageKey('events', query.lastKey);
       if (isRefusal(after)) return after;
+      const filter = commonFilter(caller.accountId, query);
+      if (isRefusal(filter)) return filter;
       const { rows, nextSeq } = await reader.table(caller.accountId, 'events', 'feed', {
-        ...commonFilter(caller.accountId, query),
+        ...filter,
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.event === undefined ? {} : { kind: query.event }),
         ...(query.messageId === undefined ? {} : { messageId: query.messageId }),
@@ -189,14 +193,17 @@ interface CommonQuery {
 }
 
 function commonFilter(accountId: string, query: CommonQuery) {
+  const from = query.from === undefined ? undefined : Date.parse(query.from);
+  const to = query.to === undefined ? undefined : Date.parse(query.to);
+  if (from !== undefined && to !== undefined && from > to) return invalid('from', 'must not be after `to`');
   return {
     accountId,
     ...(query.recipient === undefined ? {} : { recipientHash: recipientIdentifier(query.recipient) }),
     ...(query.domainId === undefined ? {} : { domainId: query.domainId }),
     ...(query.campaignId === undefined ? {} : { campaignId: query.campaignId }),
     ...(query.jobId === undefined ? {} : { jobId: query.jobId }),
-    ...(query.from === undefined ? {} : { from: Date.parse(query.from) }),
-    ...(query.to === undefined ? {} : { to: Date.parse(query.to) }),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
   };
 }
 
