@@ -36,7 +36,7 @@ describe('the built program', () => {
 
   it('contains its libraries, except those with a compiled module', () => {
     const imported = filesIn('dist', '.js').flatMap((file) =>
-      [...readFileSync(file, 'utf8').matchAll(/^(?:import|\} from) .*?"([^."][^"]*)";$/gm)].map(
+      [...readFileSync(file, 'utf8').matchAll(/\bimport(?:[^"'`();]*?\bfrom)?"([^."][^"]*)";/g)].map(
         ([, name]) => name ?? '',
       ),
     );
