@@ -13,7 +13,7 @@ const shared = {
   // One process runs many files: loading the modules again for each would take longer than the tests.
   isolate: false,
   // The projects share one pool. More than the cores of a small machine: tests wait for servers, sockets and timers.
-  maxWorkers: 6,
+  maxWorkers: 4,
   setupFiles: ['support/cost.ts'],
 } satisfies UserWorkspaceConfig['test'];
 

@@ -4,8 +4,9 @@
  */
 
 /**
- * System tests whose subject is a load, a series of kills, a large database or another operating system: half a minute to
- * several minutes each, with the reason. Vitest's project `long`.
+ * System tests whose subject is a load, kills and failures of the daemon, a large database, several installations or
+ * another operating system: they start many processes or take up to several minutes, with the reason. Vitest's project
+ * `long`.
  */
 export const LONG: Readonly<Record<string, string>> = {
   'e2e/package.test.ts': 'compiles the packages and installs them on a Debian system that it boots',
@@ -16,6 +17,17 @@ export const LONG: Readonly<Record<string, string>> = {
   'e2e/damaged-data.test.ts': 'waits for the grace period of a stop whose results cannot be recorded',
   'e2e/power-loss.test.ts': 'checks the database after a power failure at 140 moments of a run',
   'e2e/restore-campaign.test.ts': 'restores a backup of a campaign to thousands of recipients',
+  'e2e/kill.test.ts': 'kills the daemon while 16 senders repeat their requests',
+  'e2e/kill-at-outcome.test.ts': 'kills the daemon at chosen moments of a delivery',
+  'e2e/incoming-bounces-kill.test.ts': 'kills the daemon while it receives a stream of bounces',
+  'e2e/held-messages.test.ts': 'kills the daemon while an account with a full queue is disabled and enabled',
+  'e2e/stop.test.ts': 'stops the daemon under load, with deliveries that do not end',
+  'e2e/storage-errors.test.ts': 'locks the database and fills the disk of running daemons',
+  'e2e/force-generation.test.ts': 'starts two daemons with copies of one database in turns',
+  'e2e/scaling.test.ts': 'runs two daemons behind a load balancer and moves an account between them',
+  'e2e/certificates.test.ts': 'orders and renews certificates across restarts and an outage of the authority',
+  'e2e/retry.test.ts': 'waits for the intervals between attempts',
+  'e2e/queue-control.test.ts': 'runs every command of the queue while mail is delivered, across kills',
   'e2e/campaign-kill.test.ts': 'kills the daemon several times during a campaign to thousands of recipients',
   'e2e/backup.test.ts': 'backs up, restores and takes over while mail is sent',
   'e2e/docs.test.ts': 'runs the commands of documents, with clients in eight languages',
