@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Worker } from 'node:worker_threads';
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
@@ -46,6 +47,7 @@ import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
+import { createConsole } from './http/console/console.ts';
 import { createProbe, failedChecks, instanceRoute, readiness, readinessChecks } from './http/health.ts';
 import { createOperatorSocket, OPERATOR_SOCKET } from './http/operator-socket.ts';
 import { createPublicPages } from './http/public/public.ts';
@@ -106,6 +108,8 @@ export interface DaemonEnv {
   startParserThread?: () => Worker;
   /** The programs of the threads of a backup; default: the compiled ones. */
   copyPrograms?: CopyPrograms;
+  /** The directory with the files of the console; default: of the compiled program. */
+  consoleDirectory?: string;
   /** Aborts a migration at the start. */
   startSignal?: AbortSignal;
   /** Whether this daemon takes over from daemons with copies of its database that were restored before. */
@@ -119,6 +123,8 @@ export interface Daemon {
   apiUrl: string;
   /** Base URL of the public pages: `public.url`, or the bound address if the port is 0. */
   publicUrl: string;
+  /** Base URL of the console; null: it is off. */
+  consoleUrl: string | null;
   /** Port of the MX listener; null: it is off. */
   mxPort: number | null;
   /** For `demo`, which also performs the steps of an operator. */
@@ -601,7 +607,27 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     await socket.listen();
     undo.push(() => socket.close(SECOND));
-    // Runs before the step above, which would otherwise wait for a run of the checks.
+    const webConsole =
+      config.console.listen === 'off'
+        ? null
+        : createConsole({
+            config,
+            log,
+            clock,
+            ids,
+            tables,
+            writer,
+            routes,
+            concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
+            directory: env.consoleDirectory ?? fileURLToPath(new URL('./console/', import.meta.url)),
+            version: programVersion(),
+          });
+    if (webConsole !== null) {
+      await webConsole.listen();
+      undo.push(() => webConsole.close(GRACE_MS));
+      logListener(log, 'console', webConsole.address());
+    }
+    // Runs before the steps above, which would otherwise wait for a run of the checks.
     undo.push(() => doctor.stop());
     logListener(log, 'api', http.address());
     await mx?.listen();
@@ -657,7 +683,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       ],
     });
     const reload = createReload({ config, log, resolver: ownResolver, delivery, rateLimits });
-    return { apiUrl, publicUrl: publicPages.url(), mxPort, accounts, domains, vitals, reload, stop };
+    const consoleUrl = webConsole?.url() ?? null;
+    return { apiUrl, publicUrl: publicPages.url(), consoleUrl, mxPort, accounts, domains, vitals, reload, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -48,6 +48,7 @@ async function run(
   const proxyPasswords = readProxyPasswords(result.delivery.egress);
   parseTrust(result.api.trustedProxies, 'api.trustedProxies');
   parseTrust(result.public.trustedProxies, 'public.trustedProxies');
+  parseTrust(result.console.trustedProxies, 'console.trustedProxies');
   for (const section of ['mx', 'submission'] as const) {
     const files = filesOf(`${section}.tls`, result[section].tls);
     if (files !== null && result[section].listen !== 'off') await verifyCertificateFiles(files);

@@ -12,6 +12,7 @@ const COMMANDS: Record<
     (await import('./init/init.ts')).initCommand(context, configFile, runWithConfig),
   account: async (context) => (await import('./account.ts')).accountCommand(context),
   key: async (context) => (await import('./key.ts')).keyCommand(context),
+  operator: async (context) => (await import('./operator.ts')).operatorCommand(context),
   domain: async (context) => (await import('./domains/domain.ts')).domainCommand(context),
   zone: async (context) => (await import('./domains/zone.ts')).zoneCommand(context),
   config: async (context, configFile) => (await import('./config.ts')).configCommand(context, configFile),

@@ -7,6 +7,7 @@ import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
 import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
+import { parseListen } from './setting-types.ts';
 import { shapeOf } from './settings.ts';
 import { readProgramShaping, resolveShaping, type ShapingEntry, type ShapingProfile } from './shaping.ts';
 
@@ -159,6 +160,7 @@ function complete(
       ...located.public,
       url: (raw.public.url ?? `http://${raw.public.listen}`).replace(/\/+$/, ''),
     },
+    console: { ...located.console, url: consoleUrl(raw.console, file) },
     delivery: { ...located.delivery, shaping, workers: raw.delivery.workers ?? defaultWorkers() },
     file,
   };
@@ -177,6 +179,29 @@ function requireServedAddress(
   if (server.listen === 'off' || server.addresses.length > 0 || isKnown) return;
   const message = `must have the addresses of ${hostname}, which dns.server.listen serves: set them here, or in an entry of delivery.egress`;
   throw new ConfigFault(source, [{ key: 'dns.server.addresses', message }]);
+}
+
+/** The origin of the console. Its cookie is sent over HTTPS or within this machine only. */
+function consoleUrl(
+  { listen, url }: z.output<typeof configSchema>['console'],
+  source: string | null,
+): string {
+  const fault = (message: string) => new ConfigFault(source, [{ key: 'console.url', message }]);
+  const address = listen === 'off' ? null : parseListen(listen);
+  if (url === undefined) {
+    if (address !== null && !isLoopbackHost(address.host))
+      throw fault(`must have the address of the console in browsers: ${listen} is not only on this machine`);
+    return `http://localhost:${address?.port ?? 0}`;
+  }
+  const { protocol, hostname, origin, pathname } = new URL(url);
+  if (pathname !== '/') throw fault('must be an address without a path: the console is at /console/');
+  if (protocol === 'http:' && !isLoopbackHost(hostname))
+    throw fault('must begin with https://: the session would be readable on the way');
+  return origin;
+}
+
+function isLoopbackHost(host: string): boolean {
+  return /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|(?:.+\.)?localhost)$/i.test(host);
 }
 
 /** The metrics key, from its file if that is configured. */

@@ -112,7 +112,7 @@ function nameServerWarnings({ dns: { server } }: Config): ConfigIssue[] {
     }));
 }
 
-function listenerWarnings({ api, public: pages, mx, submission }: Config): ConfigIssue[] {
+function listenerWarnings({ api, public: pages, console: webConsole, mx, submission }: Config): ConfigIssue[] {
   const warnings: ConfigIssue[] = [];
   if (isPublicListener(api.listen))
     warnings.push({
@@ -131,6 +131,7 @@ function listenerWarnings({ api, public: pages, mx, submission }: Config): Confi
     ['api.listen', api.listen],
     ['public.listen', pages.listen],
     ['public.tls.listen', pages.tls.listen],
+    ['console.listen', webConsole.listen],
     ['mx.listen', mx.listen],
     ['submission.listen', submission.listen],
   ] as const;

@@ -17,7 +17,9 @@ export type IdKind =
   | 'evt'
   | 'whd'
   | 'key'
-  | 'alt';
+  | 'alt'
+  | 'person'
+  | 'session';
 
 /**
  * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.
@@ -28,6 +30,8 @@ export interface Ids {
   account(): string;
   /** `pr_` and 43 base-62 characters (256 bits). A secret: shown once. */
   apiKey(): string;
+  /** 43 base-62 characters (256 bits): the token of a link or a session. */
+  token(): string;
   /** A short lower-case label, for example the end of a DKIM selector. */
   label(length: number): string;
   /** UUID version 7 (RFC 9562 §5.7). */
@@ -40,6 +44,7 @@ export function createIds(clock: Clock, random: Random): Ids {
     make: (kind) => `${kind}_${clock.now()}_${suffix()}`,
     account: () => `acct_${suffix()}`,
     apiKey: () => `pr_${randomText(random, BASE62, 43)}`,
+    token: () => randomText(random, BASE62, 43),
     label: (length) => randomText(random, BASE36, length),
     uuid: () => {
       const bytes = random.bytes(16);

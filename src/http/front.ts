@@ -24,6 +24,8 @@ export interface FrontDeps {
   isHostAllowed(host: string): boolean;
   /** Whether the address is one of `api.trustedProxies`. */
   isTrustedProxy(address: string): boolean;
+  /** What a client is told whose `Host` is not allowed; default: the settings of the API. */
+  hostAdvice?(host: string): string;
   /** True once the server is closing. */
   isStopping(): boolean;
 }
@@ -123,12 +125,13 @@ function earlyRefusal(
   const host = hostNotAllowed(req, deps);
   if (host !== null) {
     warnHost(host);
-    return refuse(
-      'HOST_NOT_ALLOWED',
-      `The API is not served under the host name "${host}": add it to api.hosts, or the proxy that forwards it to api.trustedProxies, in the configuration`,
-    );
+    return refuse('HOST_NOT_ALLOWED', deps.hostAdvice?.(host) ?? apiHostAdvice(host));
   }
   return toOriginForm(req) ? null : invalid('path', 'must begin with "/"');
+}
+
+function apiHostAdvice(host: string): string {
+  return `The API is not served under the host name "${host}": add it to api.hosts, or the proxy that forwards it to api.trustedProxies, in the configuration`;
 }
 
 const MAX_HOST_WARNINGS = 100;

@@ -19,7 +19,7 @@ import type { ReadOnlyCheck } from './validation/read-only.ts';
  * body is not read before the key is verified. Parsing and everything after it wait for the turn of the account.
  */
 export interface GuardDeps {
-  authenticator: Authenticator;
+  authenticate: Authenticate;
   rateLimits: RateLimits;
   /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
@@ -32,6 +32,9 @@ export interface GuardDeps {
   /** Limits of request bodies, in bytes. */
   limits: { readonly setup: number; readonly send: number };
 }
+
+/** Identifies the caller of a request and checks that the caller may use the route. */
+export type Authenticate = (incoming: RoutedRequest, route: Route) => Caller | Refusal;
 
 /** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
 export function guardedHandler(
@@ -49,7 +52,7 @@ export function guardedHandler(
 
   return async (incoming) => {
     const { requestId } = incoming;
-    const caller = authenticate(incoming, route, deps);
+    const caller = deps.authenticate(incoming, route);
     if (isRefusal(caller)) return refusalResponse(caller, requestId);
     const reading = deps.rateLimits.take(caller.keyId, rateClass);
     const headers = reading === null ? {} : rateHeaders(rateClass, reading);
@@ -137,12 +140,13 @@ function rateRefusal(
   });
 }
 
-function authenticate(incoming: RoutedRequest, route: Route, deps: GuardDeps): Caller | Refusal {
-  const { headers } = incoming.req;
-  return deps.authenticator.authenticate(
-    { secret: text(headers['x-api-key']), accountId: text(headers['x-id']), from: incoming.from() },
-    route.scope,
-  );
+/** Authentication by the key in `X-Api-Key` and the account in `X-Id`. */
+export function byKey(authenticator: Authenticator): Authenticate {
+  return ({ req: { headers }, from }, route) =>
+    authenticator.authenticate(
+      { secret: text(headers['x-api-key']), accountId: text(headers['x-id']), from: from() },
+      route.scope,
+    );
 }
 
 /** A header that was sent twice is invalid: Node joins both values, and no key has that form. */

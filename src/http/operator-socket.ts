@@ -74,7 +74,7 @@ export function createOperatorSocket({
     }),
   );
   const guard = {
-    authenticator: { authenticate: () => CALLER },
+    authenticate: () => CALLER,
     rateLimits: { take: () => null, takeOfAccount: () => null, configure: () => {} },
     concurrencyOf: () => MAX_CONNECTIONS,
     inFlight: createInFlight(),

@@ -16,7 +16,7 @@ import { type BodyReader, createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
 import { createFront, respond } from './front.ts';
-import { type GuardDeps, guardedHandler } from './guard.ts';
+import { byKey, type GuardDeps, guardedHandler } from './guard.ts';
 import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createInFlight } from './in-flight.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
@@ -165,7 +165,7 @@ function operationsOf(
 ): Operation[] {
   const { config, routes, registry } = options;
   const guard: GuardDeps = {
-    authenticator: options.authenticator,
+    authenticate: byKey(options.authenticator),
     rateLimits: options.rateLimits,
     concurrencyOf: options.concurrencyOf,
     inFlight: createInFlight(),

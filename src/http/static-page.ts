@@ -25,9 +25,9 @@ export function staticPage(
   return async ({ headers: request }) => {
     forms ??= write().then(formsOf);
     const { plain, gzip } = await forms;
-    const { body, etag, encoding } = acceptsGzip(request['accept-encoding']) ? gzip : plain;
+    const { body, etag, encoding } = acceptsCoding(request['accept-encoding'], 'gzip') ? gzip : plain;
     const common = { ...headers, ETag: etag, Vary: 'Accept-Encoding', 'Cache-Control': 'no-cache' };
-    if (matches(request['if-none-match'], etag)) {
+    if (matchesTag(request['if-none-match'], etag)) {
       return { status: 304, contentType: '', body: '', headers: common };
     }
     return { status: 200, contentType, body, headers: { ...common, ...encoding } };
@@ -47,16 +47,21 @@ async function formsOf(text: string): Promise<{ plain: PageForm; gzip: PageForm 
   };
 }
 
-/** RFC 9110 §12.5.3; no other part of the field makes gzip unacceptable. */
-function acceptsGzip(field: string | string[] | undefined): boolean {
+const CODINGS = {
+  gzip: /^\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*$).*)?$/,
+  br: /^\s*br\s*(?:;\s*q=(?!0(?:\.0*)?\s*$).*)?$/,
+};
+
+/** Whether a client accepts a content coding: RFC 9110 §12.5.3; no other part of the field makes it unacceptable. */
+export function acceptsCoding(field: string | string[] | undefined, coding: keyof typeof CODINGS): boolean {
   return String(field ?? '')
     .toLowerCase()
     .split(',')
-    .some((coding) => /^\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*$).*)?$/.test(coding));
+    .some((entry) => CODINGS[coding].test(entry));
 }
 
-/** RFC 9110 §13.1.2, by weak comparison. */
-function matches(field: string | undefined, etag: string): boolean {
+/** Whether `If-None-Match` has the entity tag: RFC 9110 §13.1.2, by weak comparison. */
+export function matchesTag(field: string | undefined, etag: string): boolean {
   if (field === undefined) return false;
   return field
     .split(',')

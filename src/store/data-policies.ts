@@ -18,6 +18,10 @@ import { HOURLY_COUNT_POLICY } from './messages/hourly-counts.ts';
 import { ATTEMPT_POLICY, CONTENT_POLICY, MESSAGE_POLICY } from './messages/messages.ts';
 import { QUEUE_POLICY } from './messages/queue.ts';
 import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
+import { AUDIT_POLICY } from './people/audit.ts';
+import { IDENTITY_POLICY, PASSKEY_POLICY } from './people/credentials.ts';
+import { MEMBERSHIP_POLICY, PEOPLE_POLICY } from './people/people.ts';
+import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from './people/sessions.ts';
 import { STRIKE_POLICY, SUPPRESSION_POLICY } from './suppressions.ts';
 import { STS_POLICY_POLICY } from './tls/sts-policies.ts';
 import { TLS_SESSION_POLICY } from './tls/tls-sessions.ts';
@@ -57,6 +61,13 @@ export const DATA_POLICIES = [
   ERASURE_POLICY,
   STS_POLICY_POLICY,
   TLS_SESSION_POLICY,
+  SIGN_IN_LINK_POLICY,
+  SESSION_POLICY,
+  AUDIT_POLICY,
+  PEOPLE_POLICY,
+  MEMBERSHIP_POLICY,
+  PASSKEY_POLICY,
+  IDENTITY_POLICY,
 ] as const satisfies DataPolicy[];
 
 type DeclaredRetention = (typeof DATA_POLICIES)[number]['retention'];

@@ -40,6 +40,10 @@ import { queueControlTable, queueRerouteTable } from './messages/queue-controls.
 import { queueList } from './messages/queue-list.ts';
 import { sharedContentTable } from './messages/shared-contents.ts';
 import { backlogTable } from './monitoring/backlog.ts';
+import { auditTable } from './people/audit.ts';
+import { identityTable, passkeyTable } from './people/credentials.ts';
+import { membershipTable, peopleTable } from './people/people.ts';
+import { sessionTable, signInLinkTable } from './people/sessions.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
@@ -104,6 +108,13 @@ export function createTables(db: Database) {
     tlsSessions: () => tlsSessionTable(db),
     webhooks: () => webhookTable(db),
     webhookDeliveries: () => webhookDeliveryTable(db),
+    people: () => peopleTable(db),
+    memberships: () => membershipTable(db),
+    signInLinks: () => signInLinkTable(db),
+    consoleSessions: () => sessionTable(db),
+    passkeys: () => passkeyTable(db),
+    identities: () => identityTable(db),
+    auditRecords: () => auditTable(db),
     tokenKeys: () => tokenKeyTable(db),
     movedMessages: () => movedMessageTable(db),
     accountImports: () => accountImportTable(db),

@@ -99,6 +99,7 @@ export async function startDaemon(context: ScenarioContext, options: DaemonOptio
       data: { dir: dataDir },
       api: { listen: `127.0.0.1:${ports.api}` },
       public: { listen: `127.0.0.1:${ports.public}` },
+      console: { listen: 'off' },
       mx: { listen: `127.0.0.1:${ports.mx}` },
       submission: { listen: `127.0.0.1:${ports.submission}` },
       delivery: {

@@ -77,6 +77,7 @@ export async function startDaemon(
       'data.dir': dataDir,
       'api.listen': listen,
       'public.listen': `127.0.0.1:${await freePort()}`,
+      'console.listen': 'off',
       'mx.listen': `127.0.0.1:${await freePort()}`,
       'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }],
       'log.level': 'debug',

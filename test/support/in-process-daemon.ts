@@ -50,6 +50,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     'api.trustedProxies': ['127.0.0.1'],
     'public.listen': '127.0.0.1:0',
     'public.url': `http://track.${PLATFORM}`,
+    'console.listen': 'off',
     'mx.listen': 'off',
     'dns.resolvers': [dns.address],
     'delivery.workers': 1,

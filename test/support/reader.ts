@@ -145,6 +145,7 @@ export async function startReader(options: ReaderOptions = {}): Promise<Reader> 
     ...environment({
       'api.listen': replace['127.0.0.1:8080'] ?? '',
       'public.listen': replace['127.0.0.1:8081'] ?? '',
+      'console.listen': '127.0.0.1:0',
       'mx.listen': `127.0.0.1:${await freePort()}`,
       'dns.resolvers': [dns.address],
       'delivery.port': sink.port,

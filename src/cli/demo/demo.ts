@@ -70,6 +70,7 @@ async function runDemo(
       POSTRIDER_HOSTNAME: NAMES.platform,
       POSTRIDER_DATA__DIR: dataDir,
       POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0',
+      POSTRIDER_CONSOLE__LISTEN: '127.0.0.1:0',
       POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
       POSTRIDER_MX__LISTEN: '127.0.0.1:0',
       POSTRIDER_DELIVERY__PORT: String(receiver.port),

@@ -11,6 +11,8 @@ import { EVENT_POLICY } from '../messages/events.ts';
 import { HOURLY_COUNT_POLICY } from '../messages/hourly-counts.ts';
 import { FINAL_AT } from '../messages/message-rows.ts';
 import { MESSAGE_POLICY } from '../messages/messages.ts';
+import { AUDIT_POLICY } from '../people/audit.ts';
+import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from '../people/sessions.ts';
 import { STRIKE_POLICY } from '../suppressions.ts';
 import { MOVED_MESSAGE_POLICY } from '../transfer/moved-messages.ts';
 import { agedRows } from './aged-rows.ts';
@@ -68,6 +70,7 @@ export function retentionTable(db: Database) {
     keptMail: agedRows(db, tableOf(KEPT_MAIL_POLICY)),
     dmarcReports: agedRows(db, tableOf(DMARC_REPORT_POLICY)),
     tlsReports: agedRows(db, tableOf(TLS_REPORT_POLICY)),
+    auditRecords: agedRows(db, tableOf(AUDIT_POLICY)),
     contents: contentRetention(db),
     webhookDeliveries: deliveryRetention(db),
     strikes: timedRows(db, tableOf(STRIKE_POLICY)),
@@ -78,6 +81,8 @@ export function retentionTable(db: Database) {
     unclassifiedReplies: timedRows(db, tableOf(UNCLASSIFIED_REPLY_POLICY)),
     egressCounts: timedRows(db, tableOf(EGRESS_COUNT_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
+    signInLinks: timedRows(db, tableOf(SIGN_IN_LINK_POLICY)),
+    consoleSessions: timedRows(db, tableOf(SESSION_POLICY)),
   };
 }
 

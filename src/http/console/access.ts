@@ -1,0 +1,132 @@
+import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../../accounts/authenticate.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import type { People } from '../../people/people.ts';
+import { type Permission, permissionsOf, rolesWith, type Standing } from '../../people/roles.ts';
+import type { Session, Sessions } from '../../people/sessions.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { RoutedRequest } from '../router.ts';
+import type { SessionCookie } from './cookies.ts';
+
+/**
+ * Who calls the console, and whether they may. A request without a session, of a person who is not a member of the
+ * account, or of a member without the permission is refused before its body is read.
+ */
+export interface Identity {
+  /** Null: an operation that requires no session. */
+  session: Session | null;
+  /** Null: the operation concerns the installation or the person. */
+  accountId: string | null;
+  standing: Standing | null;
+}
+
+/** What an operation requires. `anyone`: no session; `person`: a session; else a permission. */
+export type Access = 'anyone' | 'person' | Permission;
+
+export interface AccessRule {
+  access: Access;
+  /** Whether the person must have proved recently who they are. */
+  confirmed: boolean;
+  /** Whether operators may name no account: the operation then concerns the installation. */
+  accountOptional?: boolean;
+}
+
+export interface ConsoleAccess {
+  /** The caller of a request. The identity is stored even if the request is refused, for the audit log. */
+  authenticate(incoming: RoutedRequest, rule: AccessRule): Caller | Refusal;
+  identityOfRequest(req: IncomingMessage): Identity | null;
+  /** The identity of a caller that `authenticate` returned. */
+  identityOf(caller: Caller): Identity;
+}
+
+export interface ConsoleAccessDeps {
+  tables: Tables;
+  people: People;
+  sessions: Sessions;
+  cookie(): SessionCookie;
+}
+
+export function createConsoleAccess({ tables, people, sessions, cookie }: ConsoleAccessDeps): ConsoleAccess {
+  const ofRequest = new WeakMap<IncomingMessage, Identity>();
+  const ofCaller = new WeakMap<Caller, Identity>();
+
+  function identify({ req }: RoutedRequest, { access, accountOptional }: AccessRule): Identity | Refusal {
+    const token = cookie().read(req.headers);
+    const session = token === null ? null : sessions.find(token);
+    if (access === 'anyone') return { session, accountId: null, standing: null };
+    if (session === null) return refuse('UNAUTHENTICATED', 'Sign in to the console: there is no valid session');
+    const { operator } = session.person;
+    if (access === 'person' || access === 'operator')
+      return { session, accountId: null, standing: operator ? 'operator' : null };
+    const header = req.headers['x-id'];
+    const accountId = typeof header === 'string' ? header : '';
+    if (accountId === '') {
+      if (accountOptional === true && operator) return { session, accountId: null, standing: 'operator' };
+      return invalid('X-Id', 'must have the id of an account');
+    }
+    return { session, accountId, standing: people.standing(session.person, accountId) };
+  }
+
+  function refusalOf(identity: Identity, { access, confirmed }: AccessRule, isRead: boolean): Refusal | null {
+    const { session, standing, accountId } = identity;
+    if (session === null || access === 'anyone') return null;
+    if (access === 'operator' && standing !== 'operator')
+      return refuse('INSUFFICIENT_SCOPE', 'Only operators of the installation may do this');
+    if (access !== 'person' && access !== 'operator') {
+      if (standing === null) return refuse('INSUFFICIENT_SCOPE', `You are not a member of account ${accountId}`);
+      if (!permissionsOf(standing).includes(access)) return noPermission(standing, access);
+      const isActive = accountId === null || tables.accounts.get(accountId)?.status === 'active';
+      if (!isActive && (standing !== 'operator' || !isRead))
+        return refuse('ACCOUNT_DISABLED', 'This account is disabled: an operator can enable it');
+    }
+    return confirmed && !sessions.isConfirmed(session) ? notConfirmed() : null;
+  }
+
+  return {
+    authenticate: (incoming, rule) => {
+      const identity = identify(incoming, rule);
+      if (isRefusal(identity)) return identity;
+      ofRequest.set(incoming.req, identity);
+      const { method } = incoming.req;
+      const refusal = refusalOf(identity, rule, method === 'GET' || method === 'HEAD');
+      if (refusal !== null) return refusal;
+      const caller: Caller = {
+        accountId: identity.accountId ?? '',
+        keyId:
+          identity.session === null ? `console ${incoming.from().address}` : identity.session.person.id,
+        allowFrom: [],
+        allowEssential: true,
+        strictCompliance: false,
+      };
+      ofCaller.set(caller, identity);
+      return caller;
+    },
+    identityOfRequest: (req) => ofRequest.get(req) ?? null,
+    identityOf: (caller) => {
+      const identity = ofCaller.get(caller);
+      if (identity === undefined) throw new Error('the caller is not one of the console');
+      return identity;
+    },
+  };
+}
+
+function noPermission(standing: Standing, permission: Permission): Refusal {
+  const roles = rolesWith(permission);
+  const needed = roles.length === 0 ? 'an operator' : roles.join(' or ');
+  return refuse(
+    'INSUFFICIENT_SCOPE',
+    `Your role in this account is ${standing}; this needs ${needed} (permission "${permission}")`,
+    { details: [{ field: 'X-Id', name: permission, reason: 'PERMISSION', message: `requires ${needed}` }] },
+  );
+}
+
+/** The reason in the details of the refusal, for the application: it shows the dialog and repeats the request. */
+export const REAUTHENTICATION = 'REAUTHENTICATION';
+
+function notConfirmed(): Refusal {
+  return refuse(
+    'INSUFFICIENT_SCOPE',
+    'Confirm with your passkey or password that it is you; without either, sign in again with a new link',
+    { details: [{ field: 'session', reason: REAUTHENTICATION, message: 'must be confirmed' }] },
+  );
+}

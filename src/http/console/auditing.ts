@@ -1,0 +1,111 @@
+import { LRUCache } from 'lru-cache';
+import { type Clock, MINUTE } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { emailIdentifier } from '../../mail/identifier.ts';
+import type { Audit, AuditInput } from '../../people/audit.ts';
+import type { HttpResponse } from '../responses.ts';
+import type { Handler, RoutedRequest } from '../router.ts';
+import type { ConsoleAccess } from './access.ts';
+
+/** Writes the audit records of requests. */
+export interface Auditing {
+  /**
+   * The handler with a record of each request that changes something or was denied; `reads`: of every request. Repeated
+   * failures are recorded once a minute.
+   */
+  wrap(operation: string, method: string, handler: Handler, reads?: boolean): Handler;
+  /** A record without a request of an operation. A failure is logged. */
+  record(input: AuditInput): Promise<void>;
+}
+
+export interface AuditingDeps {
+  audit: Audit;
+  access: Pick<ConsoleAccess, 'identityOfRequest'>;
+  clock: Clock;
+  log: Log;
+}
+
+const REPEATED_MS = MINUTE;
+const MAX_REPEATED = 5000;
+
+export function createAuditing({ audit, access, clock, log }: AuditingDeps): Auditing {
+  const lastFailure = new LRUCache<string, number>({ max: MAX_REPEATED });
+
+  /** Whether the same failure of the same person was recorded within the last minute. */
+  function isRepeated({ outcome, personId, address, operation, accountId }: AuditInput): boolean {
+    if (outcome === 'done') return false;
+    const key = JSON.stringify([outcome, personId ?? address, operation, accountId]);
+    const now = clock.now();
+    const last = lastFailure.get(key);
+    if (last !== undefined && now - last < REPEATED_MS) return true;
+    lastFailure.set(key, now);
+    return false;
+  }
+
+  async function record(input: AuditInput): Promise<void> {
+    if (isRepeated(input)) return;
+    try {
+      await audit.record(input);
+    } catch (error) {
+      // The operation has been performed: its response must say so.
+      log.error({ err: error, operation: input.operation }, 'audit record not written');
+    }
+  }
+
+  function inputOf(incoming: RoutedRequest, operation: string, reply: HttpResponse | null): AuditInput {
+    const identity = access.identityOfRequest(incoming.req);
+    return {
+      personId: identity?.session?.person.id ?? null,
+      email: identity?.session?.person.email ?? '',
+      accountId: identity?.accountId ?? null,
+      operation,
+      target: targetOf(incoming.params),
+      outcome: outcomeOf(reply),
+      detail: reply === null ? 'the client disconnected' : codeOf(reply),
+      address: incoming.from().address,
+    };
+  }
+
+  return {
+    record,
+    wrap: (operation, method, handler, reads = false) => {
+      const isChange = method !== 'GET';
+      return async (incoming) => {
+        let reply: HttpResponse | null = null;
+        try {
+          reply = await handler(incoming);
+        } catch (error) {
+          if (isChange || reads)
+            await record({ ...inputOf(incoming, operation, null), outcome: 'failed', detail: 'INTERNAL_ERROR' });
+          throw error;
+        }
+        const isKnown = access.identityOfRequest(incoming.req)?.session != null;
+        if (isKnown && (isChange || reads || reply?.status === 403))
+          await record(inputOf(incoming, operation, reply));
+        return reply;
+      };
+    },
+  };
+}
+
+/** Path parameters; addresses are replaced by their identifiers, which erasure does not need to clear. */
+function targetOf(params: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(params).map(([name, value]) => [
+      name,
+      value.includes('@') ? emailIdentifier(value) : value,
+    ]),
+  );
+}
+
+function outcomeOf(reply: HttpResponse | null): AuditInput['outcome'] {
+  if (reply === null || reply.status >= 500) return 'failed';
+  if (reply.status === 401 || reply.status === 403) return 'denied';
+  return reply.status >= 400 ? 'refused' : 'done';
+}
+
+/** The code of a refusal: messages can contain addresses of recipients. */
+function codeOf({ status, body }: HttpResponse): string {
+  if (status < 400 || typeof body !== 'string') return '';
+  return /"reasonCode":"([A-Z_]+)"/.exec(body)?.[1] ?? '';
+}

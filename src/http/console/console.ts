@@ -1,0 +1,259 @@
+import { METHODS } from 'node:http';
+import Koa, { type Context, type Middleware } from 'koa';
+import { isLoopback } from '../../accounts/caller-addresses.ts';
+import { createFailureLimits, createRateLimits } from '../../accounts/rate-limits.ts';
+import type { Config } from '../../config/schema.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { Ids } from '../../core/ids.ts';
+import type { Log } from '../../core/log.ts';
+import { refuse } from '../../core/refusal.ts';
+import { eventLoopTurns } from '../../core/slices.ts';
+import { createAudit } from '../../people/audit.ts';
+import { createPeople } from '../../people/people.ts';
+import { createSessions } from '../../people/sessions.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import { createHostCheck } from '../allowed-hosts.ts';
+import { type BodyReader, createBodyReader } from '../body/body.ts';
+import { createCallSignals } from '../call-signals.ts';
+import { createCallerAddresses, createTrust } from '../caller-address.ts';
+import { createFront, respond } from '../front.ts';
+import { type GuardDeps, guardedHandler } from '../guard.ts';
+import { createInFlight } from '../in-flight.ts';
+import { createListener, type HttpConnectionLimits } from '../listener.ts';
+import { oneAtATime } from '../pipelining.ts';
+import { refusalResponse } from '../responses.ts';
+import type { Route } from '../route.ts';
+import { createRouter, type Operation, type RequestState } from '../router.ts';
+import { readOnlyCheck } from '../validation/read-only.ts';
+import { type ConsoleAccess, createConsoleAccess } from './access.ts';
+import { type Auditing, createAuditing } from './auditing.ts';
+import type { ConsoleRoute } from './console-route.ts';
+import { type SessionCookie, sessionCookie } from './cookies.ts';
+import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
+import { AUDITED_READS, permissionOf, REAUTHENTICATED } from './permissions.ts';
+import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
+import { createStaticFiles } from './static-files.ts';
+
+/**
+ * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
+ * for the person who is signed in.
+ */
+export interface Console {
+  /** Binds `console.listen`; rejects when the address is not available. */
+  listen(): Promise<void>;
+  /** The bound address, with port 0 resolved; null before `listen`. */
+  address(): { host: string; port: number } | null;
+  /** `console.url`, with port 0 resolved. */
+  url(): string;
+  close(graceMs: number): Promise<void>;
+}
+
+export interface ConsoleDeps {
+  config: { console: Config['console']; limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
+  log: Log;
+  clock: Clock;
+  ids: Ids;
+  tables: Tables;
+  writer: Writer;
+  /** All routes of the API. */
+  routes: readonly Route[];
+  /** Maximum number of concurrent requests of an account; null: unlimited. */
+  concurrencyOf(accountId: string): number | null;
+  /** The directory with the files of the application. */
+  directory: string;
+  /** Version of the program. */
+  version: string;
+}
+
+const LIMITS: Omit<HttpConnectionLimits, 'ofOneCaller'> = {
+  headersMs: 15_000,
+  requestMs: 120_000,
+  keepAliveMs: 65_000,
+  checkMs: 2000,
+  connections: 2048,
+  headerBytes: 32 * 1024,
+  writeStallMs: 30_000,
+};
+const CONNECTIONS_PER_CLIENT = 64;
+/** Requests of a person, or of an address without a session. */
+const RATE = { burst: 300, perSecond: 50 };
+
+export function createConsole(deps: ConsoleDeps): Console {
+  const { config, log, ids, clock } = deps;
+  const settings = config.console;
+  const signals = createCallSignals();
+  const bodies = createBodyReader();
+  let stopping = false;
+  const isTrustedProxy = createTrust(() => settings.trustedProxies, 'console.trustedProxies');
+  const listener = createListener(settings.listen, 'console.listen', {
+    ...LIMITS,
+    ofOneCaller: (address) =>
+      isTrustedProxy(address) || isLoopback(address) ? Number.POSITIVE_INFINITY : CONNECTIONS_PER_CLIENT,
+  });
+  const url = () => {
+    const bound = listener.address();
+    return settings.url.endsWith(':0') && bound !== null
+      ? settings.url.replace(/:0$/, `:${bound.port}`)
+      : settings.url;
+  };
+  const cookie = sessionCookie(settings.url);
+  const isHostAllowed = createHostCheck({ hostname: new URL(settings.url).hostname, hosts: [] });
+
+  const app = new Koa();
+  app.on('error', (error) => log.debug({ err: error }, 'connection to the console failed'));
+  app.use(
+    createFront({
+      log,
+      metrics: { observe: () => {} },
+      callerAddressOf: createCallerAddresses(() => settings.trustedProxies, 'console.trustedProxies'),
+      isHostAllowed,
+      isTrustedProxy,
+      hostAdvice: (host) =>
+        `The console is not served under the host name "${host}": set console.url in the configuration`,
+      createRequestId: () => ids.uuid(),
+      isStopping: () => stopping,
+    }),
+  );
+  app.use(pageHeaders());
+  app.use(staticFiles(deps.directory));
+  app.use(requestOrigin(url));
+  app.use(createRouter(operationsOf(deps, { signals, bodies, cookie: () => cookie }), respond, METHODS));
+  app.use((ctx) => {
+    const { requestId }: RequestState = ctx.state;
+    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
+  });
+  const handle = app.callback();
+  const onRequest = oneAtATime((req, res) => void handle(req, res));
+  const { server } = listener;
+  server.on('request', onRequest);
+  server.on('checkContinue', onRequest);
+  server.on('checkExpectation', onRequest);
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && bodies.isUploading(socket)) return;
+    if (!socket.writable) socket.destroy();
+    else
+      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
+        socket.destroy(),
+      );
+  });
+
+  return {
+    listen: listener.listen,
+    address: listener.address,
+    url,
+    close: (graceMs) => {
+      stopping = true;
+      signals.stop();
+      return listener.close(graceMs);
+    },
+  };
+}
+
+interface Parts {
+  signals: GuardDeps['signals'];
+  bodies: BodyReader;
+  cookie(): SessionCookie;
+}
+
+function operationsOf(deps: ConsoleDeps, parts: Parts): Operation[] {
+  const { clock, log, tables, routes, config } = deps;
+  const people = createPeople(deps);
+  const sessions = createSessions(deps);
+  const access = createConsoleAccess({ tables, people, sessions, cookie: parts.cookie });
+  const auditing = createAuditing({ audit: createAudit(deps), access, clock, log });
+  const sessionDeps: SessionRouteDeps = {
+    access,
+    people,
+    sessions,
+    auditing,
+    failures: createFailureLimits(clock),
+    cookie: parts.cookie,
+    methods: () => ({ password: false, passkey: false, oidc: null }),
+    version: deps.version,
+  };
+  const signIn = createSignIn(sessionDeps);
+  const guard: Omit<GuardDeps, 'authenticate'> = {
+    rateLimits: createRateLimits(clock, { setup: RATE, send: RATE }),
+    concurrencyOf: (accountId) => (accountId === '' ? null : deps.concurrencyOf(accountId)),
+    inFlight: createInFlight(),
+    turns: eventLoopTurns,
+    bodies: parts.bodies,
+    signals: parts.signals,
+    settled: deps.writer.settled,
+    limits: {
+      get setup() {
+        return config.limits.setupBytes;
+      },
+      send: config.limits.sendBytes,
+    },
+  };
+  return [
+    ...sessionRoutes(sessionDeps, signIn).map((each) => ownOperation(each, guard, access, auditing)),
+    ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
+  ];
+}
+
+/** An operation of the console itself. */
+function ownOperation(
+  { route, access: required, confirmed, accountOptional, ownAudit, auditReads }: ConsoleRoute,
+  guard: Omit<GuardDeps, 'authenticate'>,
+  access: ConsoleAccess,
+  auditing: Auditing,
+): Operation {
+  const handler = guardedHandler(route, {
+    ...guard,
+    authenticate: (incoming) =>
+      access.authenticate(incoming, { access: required, confirmed, accountOptional }),
+  });
+  return {
+    ...route,
+    handler: ownAudit ? handler : auditing.wrap(route.operationId, route.method, handler, auditReads),
+  };
+}
+
+/** An operation of the API, for the person who is signed in. */
+function apiOperation(
+  route: Route,
+  routes: readonly Route[],
+  guard: Omit<GuardDeps, 'authenticate'>,
+  access: ConsoleAccess,
+  auditing: Auditing,
+): Operation {
+  const { operationId, method } = route;
+  const rule = { access: permissionOf(operationId), confirmed: REAUTHENTICATED.has(operationId) };
+  const handler = guardedHandler(
+    route,
+    { ...guard, authenticate: (incoming) => access.authenticate(incoming, rule) },
+    readOnlyCheck(route, routes),
+  );
+  return {
+    method,
+    operationId,
+    path: `/console/api${route.path}`,
+    handler: auditing.wrap(operationId, method, handler, AUDITED_READS.has(operationId)),
+  };
+}
+
+/** The files of the application, for every path that is not an operation, and for navigation to any page. */
+function staticFiles(directory: string): Middleware {
+  const files = createStaticFiles(directory);
+  return async (ctx: Context, next) => {
+    const { requestId }: RequestState = ctx.state;
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
+    if (ctx.path === '/' || ctx.path === '/console') {
+      respond(ctx, { status: 308, contentType: '', body: '', headers: { Location: '/console/' } });
+      return;
+    }
+    const path = /^\/console\/(.*)$/s.exec(ctx.path)?.[1];
+    if (path === undefined || (isOperation(path) && !isNavigation(ctx.req, path))) return next();
+    respond(ctx, await files.serve(path, ctx.headers, requestId));
+  };
+}
+
+/** The first segments of paths of operations. */
+const OPERATIONS = /^(?:api|session|me|people|audit|stream|message-content|oidc)(?:\/|$)/;
+
+function isOperation(path: string): boolean {
+  return OPERATIONS.test(path);
+}

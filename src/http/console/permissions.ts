@@ -1,0 +1,121 @@
+import type { Permission } from '../../people/roles.ts';
+
+/**
+ * The permission that each operation of the API requires in the console. An operation that is not listed requires
+ * `operator`; test/http/console/permissions.test.ts checks that all are listed.
+ */
+export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
+  // The account.
+  getAccount: 'read',
+  updateAccount: 'account',
+  // Domains.
+  listUseCases: 'read',
+  listDomains: 'read',
+  registerDomain: 'develop',
+  getDomain: 'read',
+  updateDomain: 'develop',
+  deleteDomain: 'develop',
+  assignDomainGroup: 'develop',
+  getDomainDnsRecords: 'read',
+  verifyDomain: 'develop',
+  rotateDomainDkim: 'develop',
+  getDomainReports: 'read',
+  listDomainGroups: 'read',
+  createDomainGroup: 'develop',
+  listDomainGroupsOfOwner: 'read',
+  getDomainGroup: 'read',
+  updateDomainGroup: 'develop',
+  deleteDomainGroup: 'develop',
+  // Sending, messages, events.
+  sendTransactional: 'send',
+  sendMarketing: 'send',
+  sendTransactionalBatch: 'send',
+  sendMarketingBatch: 'send',
+  listMessages: 'read',
+  getMessage: 'read',
+  listEvents: 'read',
+  cancelMessage: 'messages',
+  retryMessage: 'messages',
+  // Templates and campaigns.
+  listTemplates: 'read',
+  createTemplate: 'prepare',
+  getTemplate: 'read',
+  updateTemplate: 'prepare',
+  deleteTemplate: 'prepare',
+  listComplianceTemplates: 'read',
+  createComplianceTemplate: 'prepare',
+  getComplianceTemplate: 'read',
+  updateComplianceTemplate: 'prepare',
+  deleteComplianceTemplate: 'prepare',
+  listCampaigns: 'read',
+  createCampaign: 'prepare',
+  updateCampaign: 'prepare',
+  patchCampaign: 'prepare',
+  getCampaign: 'read',
+  deleteCampaign: 'prepare',
+  getCampaignAnalytics: 'read',
+  sendCampaign: 'send',
+  pauseCampaign: 'send',
+  resumeCampaign: 'send',
+  cancelCampaign: 'send',
+  // Webhooks. A single webhook is shown with its secret.
+  listWebhooks: 'read',
+  createWebhook: 'develop',
+  updateWebhook: 'develop',
+  patchWebhook: 'develop',
+  getWebhook: 'develop',
+  deleteWebhook: 'develop',
+  rotateWebhookSecret: 'develop',
+  testWebhook: 'develop',
+  listWebhookDeliveries: 'read',
+  retryWebhookDelivery: 'develop',
+  replayWebhook: 'develop',
+  // Contacts, groups, subscriptions, suppressions.
+  listContacts: 'read',
+  createContact: 'contacts',
+  getContact: 'read',
+  updateContact: 'contacts',
+  patchContact: 'contacts',
+  listConsentHistory: 'read',
+  importContacts: 'contacts',
+  eraseContact: 'erase',
+  listSubscriptionGroups: 'read',
+  createSubscriptionGroup: 'contacts',
+  getSubscriptionGroup: 'read',
+  updateSubscriptionGroup: 'contacts',
+  patchSubscriptionGroup: 'contacts',
+  deleteSubscriptionGroup: 'contacts',
+  listSubscriptions: 'read',
+  addSubscription: 'contacts',
+  getSubscription: 'read',
+  putSubscription: 'contacts',
+  patchSubscription: 'contacts',
+  deleteSubscription: 'contacts',
+  listSuppressions: 'read',
+  createSuppression: 'contacts',
+  deleteSuppressions: 'contacts',
+  // The installation.
+  getDoctorReport: 'operator',
+  getQueue: 'operator',
+  explainQueuedMessage: 'operator',
+  explainQueuedDestination: 'operator',
+  listQueueSites: 'operator',
+  listQueueControls: 'operator',
+  createQueueControl: 'operator',
+  deleteQueueControl: 'operator',
+  purgeQueue: 'operator',
+  rerouteQueue: 'operator',
+};
+
+/** Operations before which the person must have proved recently who they are: keys, erasure, disabling. */
+export const REAUTHENTICATED: ReadonlySet<string> = new Set(['eraseContact', 'purgeQueue']);
+
+/** Reads that are recorded in the audit log: exports. */
+export const AUDITED_READS: ReadonlySet<string> = new Set([]);
+
+/** The permission of an operation. */
+export function permissionOf(operationId: string): Permission {
+  return Object.hasOwn(OPERATION_PERMISSIONS, operationId)
+    ? (OPERATION_PERMISSIONS[operationId] ?? 'operator')
+    : 'operator';
+}

@@ -1,0 +1,252 @@
+import * as z from 'zod';
+import { type FailureLimits, FAILURES_PER_MINUTE } from '../../accounts/rate-limits.ts';
+import { iso } from '../../core/clock.ts';
+import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import type { Membership, People, Person } from '../../people/people.ts';
+import { type Permission, permissionsOf, ROLE_PERMISSIONS } from '../../people/roles.ts';
+import type { Browser, OpenedSession, Session, Sessions } from '../../people/sessions.ts';
+import type { SessionRow } from '../../store/people/sessions.ts';
+import type { ApiResponse, Call } from '../route.ts';
+import type { ConsoleAccess } from './access.ts';
+import type { Auditing } from './auditing.ts';
+import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+import type { SessionCookie } from './cookies.ts';
+import { OPERATION_PERMISSIONS } from './permissions.ts';
+
+/** What the application knows of its user: the response of `GET /console/session` and of each sign-in. */
+export interface ConsoleSession {
+  signedIn: boolean;
+  /** How people can sign in here. */
+  methods: { password: boolean; passkey: boolean; oidc: string | null };
+  /** Null: nobody is signed in. */
+  person: SessionPerson | null;
+  /** Version of the program. */
+  version: string;
+}
+
+export interface SessionPerson {
+  id: string;
+  email: string;
+  name: string;
+  operator: boolean;
+  language: string | null;
+  hasPassword: boolean;
+  hasTotp: boolean;
+  passkeys: number;
+  /** Of an operator: the first 500 accounts, with the role `operator`. */
+  memberships: Membership[];
+  /** The permissions of each role. */
+  roles: Record<string, readonly Permission[]>;
+  /** The permission that each operation of the API requires. */
+  operations: Readonly<Record<string, Permission>>;
+  session: { id: string; method: SessionRow['method']; authenticatedAt: string };
+}
+
+/** Opens sessions: sets the cookie and writes the audit record. */
+export interface SignIn {
+  /** The response to a successful sign-in. */
+  succeeded(opened: OpenedSession, method: SessionRow['method'], call: AnyCall): Promise<ApiResponse>;
+  /** The response to a failed one, which counts against the client's address. `email`: who it was for; '': unknown. */
+  failed(method: SessionRow['method'], email: string, message: string, call: AnyCall): Promise<Refusal>;
+  browserOf(call: AnyCall): Browser;
+}
+
+export type AnyCall = Pick<Call<unknown, unknown, unknown>, 'headers' | 'address'>;
+
+export interface SessionRouteDeps {
+  access: ConsoleAccess;
+  people: People;
+  sessions: Sessions;
+  auditing: Auditing;
+  failures: FailureLimits;
+  cookie(): SessionCookie;
+  methods(): ConsoleSession['methods'];
+  version: string;
+}
+
+/** The beginnings and ends of sessions. */
+export function createSignIn(deps: SessionRouteDeps): SignIn {
+  const { auditing, failures, sessions, cookie } = deps;
+  const recordOf = (method: string, person: Pick<Person, 'id' | 'email'> | null, email: string, address: string) => ({
+    personId: person?.id ?? null,
+    email: person?.email ?? email,
+    accountId: null,
+    operation: 'console.signIn',
+    target: { method },
+    address,
+  });
+  return {
+    browserOf: (call) => ({ userAgent: call.headers['user-agent'] ?? '', address: call.address }),
+    succeeded: async ({ token, person }, method, call) => {
+      await auditing.record({
+        ...recordOf(method, person, '', call.address),
+        outcome: 'done',
+        detail: '',
+      });
+      return {
+        status: 200,
+        data: presentSession(deps, sessions.find(token)),
+        headers: { 'Set-Cookie': cookie().write(token) },
+      };
+    },
+    failed: async (method, email, message, call) => {
+      const wait = failures.count(call.address);
+      if (wait !== null)
+        return refuse('RATE_LIMITED', 'Too many failed sign-ins from this address', {
+          retryAfter: wait,
+          limit: { name: 'sign-in', calls: FAILURES_PER_MINUTE, seconds: 60 },
+        });
+      await auditing.record({
+        ...recordOf(method, null, email, call.address),
+        outcome: 'denied',
+        detail: 'UNAUTHENTICATED',
+      });
+      return refuse('UNAUTHENTICATED', message);
+    },
+  };
+}
+
+/** `/console/session` and `/console/me`. */
+export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRoute[] {
+  const { access, people, sessions, cookie } = deps;
+  const sessionOf = (call: { caller: Parameters<ConsoleAccess['identityOf']>[0] }): Session => {
+    const { session } = access.identityOf(call.caller);
+    if (session === null) throw new Error('the operation requires a session');
+    return session;
+  };
+  return [
+    consoleRoute({
+      method: 'GET',
+      path: '/session',
+      operationId: 'getSession',
+      access: 'anyone',
+      handle: ({ caller }) => ({
+        status: 200,
+        data: presentSession(deps, access.identityOf(caller).session),
+      }),
+    }),
+    consoleRoute({
+      method: 'DELETE',
+      path: '/session',
+      operationId: 'signOut',
+      access: 'anyone',
+      handle: async ({ caller }) => {
+        const { session } = access.identityOf(caller);
+        if (session !== null) await sessions.end(session);
+        return {
+          status: 200,
+          data: presentSession(deps, null),
+          headers: { 'Set-Cookie': cookie().clear(), 'Clear-Site-Data': '"cache", "storage"' },
+        };
+      },
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/session/link',
+      operationId: 'signInWithLink',
+      access: 'anyone',
+      ownAudit: true,
+      body: z.strictObject({ token: z.string().min(1).max(200) }),
+      handle: async (call) => {
+        const opened = await sessions.openWithLink(call.body.token, signIn.browserOf(call));
+        return opened === null
+          ? signIn.failed('link', '', 'This link was used already, has expired or is incomplete: ask for a new one', call)
+          : signIn.succeeded(opened, 'link', call);
+      },
+    }),
+    consoleRoute({
+      method: 'GET',
+      path: '/me',
+      operationId: 'getMe',
+      access: 'person',
+      handle: (call) => ({ status: 200, data: presentMe(sessionOf(call).person) }),
+    }),
+    consoleRoute({
+      method: 'PATCH',
+      path: '/me',
+      operationId: 'updateMe',
+      access: 'person',
+      body: z.strictObject({
+        name: z.string().max(100).optional(),
+        language: z.enum(['en', 'de', 'fr']).nullish(),
+      }),
+      handle: async (call) => {
+        const person = await people.update(sessionOf(call).person.id, call.body);
+        return isRefusal(person) ? person : { status: 200, data: presentMe(person) };
+      },
+    }),
+    consoleRoute({
+      method: 'GET',
+      path: '/me/sessions',
+      operationId: 'listMySessions',
+      access: 'person',
+      handle: (call) => ({
+        status: 200,
+        data: {
+          sessions: sessions.list(sessionOf(call)).map(({ createdAt, seenAt, ...session }) => ({
+            ...session,
+            createdAt: iso(createdAt),
+            seenAt: iso(seenAt),
+          })),
+        },
+      }),
+    }),
+    consoleRoute({
+      method: 'DELETE',
+      path: '/me/sessions',
+      operationId: 'revokeMyOtherSessions',
+      access: 'person',
+      handle: async (call) => ({
+        status: 200,
+        data: { revoked: await sessions.revokeOthers(sessionOf(call)) },
+      }),
+    }),
+    consoleRoute({
+      method: 'DELETE',
+      path: '/me/sessions/{sessionId}',
+      operationId: 'revokeMySession',
+      access: 'person',
+      params: z.object({ sessionId: z.string().max(100) }),
+      handle: async (call) =>
+        (await sessions.revoke(sessionOf(call), call.params.sessionId))
+          ? { status: 200, data: {} }
+          : refuse('NOT_FOUND', 'This session does not exist or has ended'),
+    }),
+  ];
+}
+
+function presentSession(
+  { people, methods, version }: Pick<SessionRouteDeps, 'people' | 'methods' | 'version'>,
+  session: Session | null,
+): ConsoleSession {
+  if (session === null) return { signedIn: false, methods: methods(), person: null, version };
+  const { person } = session;
+  return {
+    signedIn: true,
+    methods: methods(),
+    version,
+    person: {
+      id: person.id,
+      email: person.email,
+      name: person.name,
+      operator: person.operator,
+      language: person.language,
+      hasPassword: person.hasPassword,
+      hasTotp: person.hasTotp,
+      passkeys: person.passkeys,
+      memberships: people.memberships(person),
+      roles: { ...ROLE_PERMISSIONS, operator: permissionsOf('operator') },
+      operations: OPERATION_PERMISSIONS,
+      session: { id: session.id, method: session.method, authenticatedAt: iso(session.authenticatedAt) },
+    },
+  };
+}
+
+/** A person as the console shows them. */
+export function presentMe({ createdAt, signedInAt, ...person }: Person): object {
+  return {
+    ...person,
+    createdAt: iso(createdAt),
+    signedInAt: signedInAt === null ? null : iso(signedInAt),
+  };
+}

@@ -1,0 +1,91 @@
+import type { Clock } from '../core/clock.ts';
+import { shortened } from '../core/refusal.ts';
+import type { AuditFilter, AuditRow } from '../store/people/audit.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/** The audit log: who changed what with the console, and what was denied. It has no bodies of requests. */
+export interface AuditRecord {
+  seq: number;
+  /** Epoch ms. */
+  at: number;
+  personId: string | null;
+  email: string;
+  /** Null: the installation. */
+  accountId: string | null;
+  /** Id of an operation of the API, or one of the console such as `console.signIn`. */
+  operation: string;
+  /** Ids in the path. */
+  target: Record<string, string>;
+  outcome: AuditRow['outcome'];
+  detail: string;
+  address: string;
+}
+
+export type AuditInput = Omit<AuditRecord, 'seq' | 'at'>;
+
+export interface AuditPage {
+  records: AuditRecord[];
+  /** `before` of the next page; null: this is the last one. */
+  next: number | null;
+}
+
+export interface Audit {
+  record(input: AuditInput): Promise<void>;
+  /** Newest first. */
+  list(filter: AuditFilter, limit: number): AuditPage;
+}
+
+const MAX_DETAIL = 500;
+const MAX_TARGET_VALUE = 200;
+
+export function createAudit({
+  tables,
+  writer,
+  clock,
+}: {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+}): Audit {
+  return {
+    record: (input) => writer.run((all) => all.auditRecords.insert(rowOf(input, clock.now()))),
+    list: (filter, limit) => {
+      const { rows, next } = tables.auditRecords.list(filter, limit);
+      return { records: rows.map(presentRecord), next };
+    },
+  };
+}
+
+function rowOf(input: AuditInput, at: number): Omit<AuditRow, 'seq'> {
+  const target = Object.fromEntries(
+    Object.entries(input.target).map(([name, value]) => [name, shortened(value, MAX_TARGET_VALUE)]),
+  );
+  return {
+    recorded_at: at,
+    person_id: input.personId,
+    person_email: input.email,
+    account_id: input.accountId,
+    operation: input.operation,
+    target: JSON.stringify(target),
+    outcome: input.outcome,
+    detail: shortened(input.detail, MAX_DETAIL),
+    remote_address: input.address,
+  };
+}
+
+function presentRecord(row: AuditRow): AuditRecord {
+  return {
+    seq: row.seq,
+    at: row.recorded_at,
+    personId: row.person_id,
+    email: row.person_email,
+    accountId: row.account_id,
+    operation: row.operation,
+    // Sound: `rowOf` wrote it.
+    target: JSON.parse(row.target) as Record<string, string>,
+    outcome: row.outcome,
+    detail: row.detail,
+    address: row.remote_address,
+  };
+}

@@ -1,0 +1,329 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { parseMailbox } from '../mail/address.ts';
+import type { MemberRole, PersonRow } from '../store/people/people.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { createLink, type IssuedLink } from './links.ts';
+import type { Standing } from './roles.ts';
+
+/** The people who use the console: operators of the installation and members of accounts. */
+export interface Person {
+  id: string;
+  email: string;
+  name: string;
+  operator: boolean;
+  status: PersonRow['status'];
+  language: string | null;
+  hasPassword: boolean;
+  hasTotp: boolean;
+  passkeys: number;
+  /** Epoch ms. */
+  createdAt: number;
+  signedInAt: number | null;
+}
+
+export interface Member extends Person {
+  role: MemberRole;
+}
+
+/** An account that a person may use. */
+export interface Membership {
+  accountId: string;
+  accountName: string;
+  role: Standing;
+}
+
+export interface PersonInput {
+  email: string;
+  name?: string | undefined;
+}
+
+export interface PersonPatch {
+  name?: string | undefined;
+  language?: string | null | undefined;
+}
+
+/** A person with a new link, which is shown once. */
+export interface Invited {
+  person: Person;
+  link: IssuedLink;
+}
+
+export interface People {
+  get(personId: string): Person | null;
+  /** All people of the installation, oldest first, up to MAX_PEOPLE. */
+  list(): Person[];
+  /** The members of an account, oldest first. */
+  members(accountId: string): Member[];
+  /** The accounts of a person: for an operator the first MAX_LISTED_ACCOUNTS of all. */
+  memberships(person: Pick<Person, 'id' | 'operator'>): Membership[];
+  /** What a person is to an account; null: nothing, or there is no such account. */
+  standing(person: Pick<Person, 'id' | 'operator'>, accountId: string): Standing | null;
+  /** Creates an operator with a sign-in link; makes an existing person an operator. */
+  createOperator(input: PersonInput): Promise<Invited | Refusal>;
+  /** Adds a person to an account, with an invitation link. Refuses a person who is a member already. */
+  invite(accountId: string, input: PersonInput & { role: MemberRole }): Promise<Invited | Refusal>;
+  /** Refuses the last owner of an account a lower role. */
+  setRole(accountId: string, personId: string, role: MemberRole): Promise<Refusal | null>;
+  /** Ends a membership. Refuses the last owner of an account. */
+  removeMember(accountId: string, personId: string): Promise<Refusal | null>;
+  update(personId: string, patch: PersonPatch): Promise<Person | Refusal>;
+  /** Disabling ends all sessions. Refuses the last active operator. */
+  setStatus(personId: string, status: PersonRow['status']): Promise<Person | Refusal>;
+  /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
+  issueLink(personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal>;
+  /** Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an account. */
+  remove(personId: string): Promise<Refusal | null>;
+}
+
+export interface PeopleDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+}
+
+export const MAX_PEOPLE = 10_000;
+export const MAX_MEMBERS = 500;
+/** Memberships of one person. */
+export const MAX_MEMBERSHIPS = 500;
+export const MAX_LISTED_ACCOUNTS = 500;
+const MAX_NAME = 100;
+/** Passkeys of one person. */
+export const MAX_PASSKEYS = 20;
+
+export function createPeople(deps: PeopleDeps): People {
+  const { tables, writer, clock } = deps;
+  const change = (personId: string, fields: Partial<PersonRow>) => (all: Tables) => {
+    const row = all.people.get(personId);
+    if (row === null) return noPerson();
+    const next = { ...row, ...fields, updated_at: clock.now() };
+    all.people.update(next);
+    return presentPerson(all, next);
+  };
+
+  return {
+    get: (personId) => {
+      const row = tables.people.get(personId);
+      return row === null ? null : presentPerson(tables, row);
+    },
+    list: () => tables.people.list(MAX_PEOPLE).map((row) => presentPerson(tables, row)),
+    members: (accountId) =>
+      tables.memberships
+        .ofAccount(accountId, MAX_MEMBERS)
+        .map((row) => ({ ...presentPerson(tables, row), role: row.role })),
+    memberships: ({ id, operator }) =>
+      operator
+        ? tables.accounts
+            .list()
+            .slice(0, MAX_LISTED_ACCOUNTS)
+            .map((row) => ({ accountId: row.account_id, accountName: row.name, role: 'operator' as const }))
+        : tables.memberships.ofPerson(id, MAX_MEMBERSHIPS).map((row) => ({
+            accountId: row.account_id,
+            accountName: row.account_name,
+            role: row.role,
+          })),
+    standing: ({ id, operator }, accountId) => {
+      if (operator) return tables.accounts.get(accountId) === null ? null : 'operator';
+      return tables.memberships.get(id, accountId)?.role ?? null;
+    },
+    createOperator: async (input) => {
+      const checked = checkPerson(input);
+      if (isRefusal(checked)) return checked;
+      return writer.run((all): Invited | Refusal => {
+        const person = findOrCreate(deps, all, checked, true);
+        if (isRefusal(person)) return person;
+        return { person: presentPerson(all, person), link: createLink(deps, all, person, 'sign-in') };
+      });
+    },
+    invite: async (accountId, input) => {
+      const checked = checkPerson(input);
+      if (isRefusal(checked)) return checked;
+      return writer.run((all): Invited | Refusal => {
+        if (all.accounts.get(accountId) === null)
+          return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
+        const known = all.people.byEmail(checked.email.toLowerCase());
+        if (known !== null && all.memberships.get(known.person_id, accountId) !== null)
+          return refuse('INVALID_STATE', `${checked.email} is already a member of the account`);
+        if (all.memberships.countOf(accountId) >= MAX_MEMBERS)
+          return refuse('LIMIT_REACHED', `An account has at most ${MAX_MEMBERS} members`);
+        if (known !== null && all.memberships.ofPerson(known.person_id, MAX_MEMBERSHIPS).length >= MAX_MEMBERSHIPS)
+          return refuse('LIMIT_REACHED', `A person is a member of at most ${MAX_MEMBERSHIPS} accounts`);
+        const person = findOrCreate(deps, all, checked, false);
+        if (isRefusal(person)) return person;
+        all.memberships.put({
+          person_id: person.person_id,
+          account_id: accountId,
+          role: input.role,
+          source: 'invitation',
+          created_at: clock.now(),
+        });
+        return { person: presentPerson(all, person), link: createLink(deps, all, person, 'invitation') };
+      });
+    },
+    setRole: (accountId, personId, role) =>
+      writer.run((all): Refusal | null => {
+        const membership = all.memberships.get(personId, accountId);
+        if (membership === null) return noMember();
+        if (role !== 'owner' && isLastOwner(all, accountId, personId)) return lastOwner(accountId);
+        all.memberships.put({ ...membership, role, source: 'invitation' });
+        return null;
+      }),
+    removeMember: (accountId, personId) =>
+      writer.run((all): Refusal | null => {
+        if (all.memberships.get(personId, accountId) === null) return noMember();
+        if (isLastOwner(all, accountId, personId)) return lastOwner(accountId);
+        all.memberships.remove(personId, accountId);
+        return null;
+      }),
+    update: async (personId, patch) => {
+      const name = patch.name === undefined ? undefined : checkName(patch.name);
+      if (isRefusal(name)) return name;
+      return writer.run(
+        change(personId, {
+          ...(name === undefined ? {} : { name }),
+          ...(patch.language === undefined ? {} : { language: patch.language }),
+        }),
+      );
+    },
+    setStatus: (personId, status) =>
+      writer.run((all): Person | Refusal => {
+        const row = all.people.get(personId);
+        if (row === null) return noPerson();
+        if (status === 'disabled') {
+          if (isLastOperator(all, row)) return lastOperator();
+          all.consoleSessions.removeOf(personId, null);
+          all.signInLinks.removeOf(personId);
+        }
+        return change(personId, { status })(all);
+      }),
+    issueLink: (personId, purpose) =>
+      writer.run((all): Invited | Refusal => {
+        const row = all.people.get(personId);
+        if (row === null) return noPerson();
+        if (row.status === 'disabled') return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
+        if (purpose === 'recovery') {
+          all.consoleSessions.removeOf(personId, null);
+          all.passkeys.removeOf(personId);
+          all.people.update({ ...row, password: null, totp: null, totp_used: 0, updated_at: clock.now() });
+        }
+        const person = all.people.get(personId) ?? row;
+        return { person: presentPerson(all, person), link: createLink(deps, all, person, purpose) };
+      }),
+    remove: (personId) =>
+      writer.run((all): Refusal | null => {
+        const row = all.people.get(personId);
+        if (row === null) return noPerson();
+        if (isLastOperator(all, row)) return lastOperator();
+        const owned = all.memberships
+          .ofPerson(personId, MAX_MEMBERSHIPS)
+          .find(({ account_id }) => isLastOwner(all, account_id, personId));
+        if (owned !== undefined) return lastOwner(owned.account_id);
+        all.people.remove(personId);
+        return null;
+      }),
+  };
+}
+
+/** The person with the address: an existing one, who becomes an operator if `operator` is set, or a new one. */
+function findOrCreate(
+  { ids, clock }: Pick<PeopleDeps, 'ids' | 'clock'>,
+  all: Tables,
+  { email, name }: { email: string; name: string },
+  operator: boolean,
+): PersonRow | Refusal {
+  const now = clock.now();
+  const known = all.people.byEmail(email.toLowerCase());
+  if (known !== null) {
+    if (known.status === 'disabled') return refuse('INVALID_STATE', `${email} is disabled: enable the person first`);
+    if (!operator || known.operator === 1) return known;
+    const promoted: PersonRow = { ...known, operator: 1, updated_at: now };
+    all.people.update(promoted);
+    return promoted;
+  }
+  if (all.people.count() >= MAX_PEOPLE)
+    return refuse('LIMIT_REACHED', `An installation has at most ${MAX_PEOPLE} people`);
+  const row = newPerson(ids.make('person'), email, name, now);
+  all.people.insert({ ...row, operator: operator ? 1 : 0 });
+  return { ...row, operator: operator ? 1 : 0 };
+}
+
+/** The row of a person without roles and credentials. */
+export function newPerson(personId: string, email: string, name: string, now: number): PersonRow {
+  return {
+    person_id: personId,
+    email,
+    email_key: email.toLowerCase(),
+    name,
+    operator: 0,
+    status: 'active',
+    language: null,
+    password: null,
+    totp: null,
+    totp_used: 0,
+    created_at: now,
+    updated_at: now,
+    signed_in_at: null,
+  };
+}
+
+/** A person as lists show them. */
+export function presentPerson(tables: Tables, row: PersonRow): Person {
+  return {
+    id: row.person_id,
+    email: row.email,
+    name: row.name,
+    operator: row.operator === 1,
+    status: row.status,
+    language: row.language,
+    hasPassword: row.password !== null,
+    hasTotp: row.totp !== null,
+    passkeys: tables.passkeys.ofPerson(row.person_id, MAX_PASSKEYS).length,
+    createdAt: row.created_at,
+    signedInAt: row.signed_in_at,
+  };
+}
+
+function checkPerson({ email, name = '' }: PersonInput): { email: string; name: string } | Refusal {
+  const mailbox = parseMailbox(email.trim());
+  if (typeof mailbox === 'string') return invalid('email', mailbox);
+  if (mailbox.name !== '') return invalid('email', 'must be an address without a name');
+  const checked = checkName(name);
+  return isRefusal(checked) ? checked : { email: mailbox.address, name: checked };
+}
+
+function checkName(name: string): string | Refusal {
+  const text = name.trim();
+  return text.length > MAX_NAME || /\p{Cc}/u.test(text)
+    ? invalid('name', `must be one line of at most ${MAX_NAME} characters`)
+    : text;
+}
+
+function isLastOperator(all: Tables, row: PersonRow): boolean {
+  return row.operator === 1 && row.status === 'active' && all.people.activeOperators() === 1;
+}
+
+/** Whether nobody else would own the account. Operators can still add an owner, but its members could not. */
+function isLastOwner(all: Tables, accountId: string, personId: string): boolean {
+  const membership = all.memberships.get(personId, accountId);
+  if (membership?.role !== 'owner' || all.people.get(personId)?.status !== 'active') return false;
+  return all.memberships.activeOwners(accountId) === 1;
+}
+
+function noPerson(): Refusal {
+  return refuse('NOT_FOUND', 'This person does not exist');
+}
+
+function noMember(): Refusal {
+  return refuse('NOT_FOUND', 'This person is not a member of the account');
+}
+
+function lastOperator(): Refusal {
+  return refuse('INVALID_STATE', 'This is the last active operator: create another one first');
+}
+
+function lastOwner(accountId: string): Refusal {
+  return refuse('INVALID_STATE', `This is the last owner of account ${accountId}: make another member owner first`);
+}

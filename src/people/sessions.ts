@@ -1,0 +1,170 @@
+import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { PersonRow } from '../store/people/people.ts';
+import type { SessionRow } from '../store/people/sessions.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { tokenHash } from './links.ts';
+import { type Person, presentPerson } from './people.ts';
+
+/**
+ * Sessions of the console. The browser has a random token in a cookie, the database its hash. A session ends 12 hours after
+ * its last request, when it is revoked, and when its person is disabled; each request reads it.
+ */
+export interface Session {
+  id: string;
+  person: Person;
+  method: SessionRow['method'];
+  /** When the person last proved who they are, epoch ms. */
+  authenticatedAt: number;
+  /** Names the session for the functions of this module. */
+  hash: Buffer;
+}
+
+/** A session in a list. */
+export interface ListedSession {
+  id: string;
+  method: SessionRow['method'];
+  userAgent: string;
+  address: string;
+  createdAt: number;
+  seenAt: number;
+  current: boolean;
+}
+
+/** What is recorded of the browser. */
+export interface Browser {
+  userAgent: string;
+  address: string;
+}
+
+export interface OpenedSession {
+  token: string;
+  person: Person;
+}
+
+export interface Sessions {
+  /** The session of a cookie; null: none, or it has ended. Extends the session. */
+  find(token: string): Session | null;
+  /** Signs in with a link, which becomes invalid. Null: the link is unknown, used or expired. */
+  openWithLink(token: string, browser: Browser): Promise<OpenedSession | null>;
+  /** Opens a session of a person who proved who they are. Refuses a disabled person. */
+  open(personId: string, method: SessionRow['method'], browser: Browser): Promise<OpenedSession | Refusal>;
+  /** Records that the person of the session has proved again who they are. */
+  confirm(session: Session): Promise<void>;
+  /** Whether the person proved who they are within REAUTHENTICATION_MS. */
+  isConfirmed(session: Session): boolean;
+  end(session: Session): Promise<void>;
+  list(session: Session): ListedSession[];
+  /** Ends another session of the person; false: there is none. */
+  revoke(session: Session, sessionId: string): Promise<boolean>;
+  /** Ends all other sessions of the person; returns how many. */
+  revokeOthers(session: Session): Promise<number>;
+}
+
+export interface SessionDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+}
+
+export const IDLE_TIMEOUT_MS = 12 * HOUR;
+export const REAUTHENTICATION_MS = 10 * MINUTE;
+/** Interval at which the last use of a session is written. */
+const TOUCH_INTERVAL_MS = MINUTE;
+/** Sessions of one person; a further one ends the oldest. */
+export const MAX_SESSIONS = 20;
+const MAX_USER_AGENT = 300;
+/** Characters of a token of `Ids.token`. */
+const TOKEN_LENGTH = 43;
+
+export function createSessions({ tables, writer, clock, ids }: SessionDeps): Sessions {
+  function openSession(
+    all: Tables,
+    row: PersonRow,
+    method: SessionRow['method'],
+    { userAgent, address }: Browser,
+  ): OpenedSession {
+    const token = ids.token();
+    const now = clock.now();
+    all.consoleSessions.insert(
+      {
+        session_hash: tokenHash(token),
+        session_id: ids.make('session'),
+        person_id: row.person_id,
+        method,
+        user_agent: userAgent.slice(0, MAX_USER_AGENT).toWellFormed(),
+        remote_address: address,
+        created_at: now,
+        authenticated_at: now,
+        seen_at: now,
+        expires_at: now + IDLE_TIMEOUT_MS,
+      },
+      MAX_SESSIONS,
+    );
+    const signedIn = { ...row, signed_in_at: now };
+    all.people.update(signedIn);
+    return { token, person: presentPerson(all, signedIn) };
+  }
+
+  return {
+    find: (token) => {
+      if (token.length !== TOKEN_LENGTH) return null;
+      const row = tables.consoleSessions.byHash(tokenHash(token));
+      const now = clock.now();
+      if (row === null || row.expires_at <= now) return null;
+      const person = tables.people.get(row.person_id);
+      if (person === null || person.status !== 'active') return null;
+      if (now - row.seen_at >= TOUCH_INTERVAL_MS) {
+        // If it fails, the next request repeats it.
+        void writer
+          .run((all) => all.consoleSessions.touch(row.session_hash, now, now + IDLE_TIMEOUT_MS))
+          .catch(() => {});
+      }
+      return {
+        id: row.session_id,
+        person: presentPerson(tables, person),
+        method: row.method,
+        authenticatedAt: row.authenticated_at,
+        hash: row.session_hash,
+      };
+    },
+    openWithLink: async (token, browser) => {
+      if (token.length !== TOKEN_LENGTH) return null;
+      return writer.run((all): OpenedSession | null => {
+        const link = all.signInLinks.take(tokenHash(token));
+        if (link === null || link.expires_at <= clock.now()) return null;
+        const person = all.people.get(link.person_id);
+        return person?.status === 'active' ? openSession(all, person, 'link', browser) : null;
+      });
+    },
+    open: (personId, method, browser) =>
+      writer.run((all): OpenedSession | Refusal => {
+        const person = all.people.get(personId);
+        return person?.status === 'active'
+          ? openSession(all, person, method, browser)
+          : refuse('UNAUTHENTICATED', 'This person is disabled: an operator can enable them');
+      }),
+    confirm: ({ hash }) => writer.run((all) => all.consoleSessions.setAuthenticated(hash, clock.now())),
+    isConfirmed: ({ authenticatedAt }) => clock.now() - authenticatedAt < REAUTHENTICATION_MS,
+    end: ({ hash }) => writer.run((all) => all.consoleSessions.remove(hash)),
+    list: ({ person, id }) =>
+      tables.consoleSessions
+        .ofPerson(person.id, MAX_SESSIONS)
+        .filter((row) => row.expires_at > clock.now())
+        .map((row) => ({
+          id: row.session_id,
+          method: row.method,
+          userAgent: row.user_agent,
+          address: row.remote_address,
+          createdAt: row.created_at,
+          seenAt: row.seen_at,
+          current: row.session_id === id,
+        })),
+    revoke: ({ person }, sessionId) =>
+      writer.run((all) => all.consoleSessions.removeById(sessionId, person.id)),
+    revokeOthers: ({ person, hash }) => writer.run((all) => all.consoleSessions.removeOf(person.id, hash)),
+  };
+}

@@ -1,0 +1,68 @@
+import type { DataPolicy } from '../data-policy.ts';
+import type { Database } from '../database.ts';
+
+/** What a person did with the console. */
+export interface AuditRow {
+  seq: number;
+  recorded_at: number;
+  /** Null: nobody was signed in. */
+  person_id: string | null;
+  person_email: string;
+  /** Null: the installation. */
+  account_id: string | null;
+  operation: string;
+  /** JSON object: ids in the path. */
+  target: string;
+  outcome: 'done' | 'denied' | 'refused' | 'failed';
+  detail: string;
+  remote_address: string;
+}
+
+export interface AuditFilter {
+  /** Records of this account only. */
+  accountId?: string | undefined;
+  personId?: string | undefined;
+  /** Records before this number. */
+  before?: number | undefined;
+}
+
+export const AUDIT_POLICY = {
+  table: 'audit_records',
+  personal: ['person_id', 'person_email', 'remote_address'],
+  erasure: { stays: 'people who use the console are neither recipients nor contacts' },
+  retention: { kind: 'auditRecords', rows: 'aged', period: 'events', number: 'seq', time: 'recorded_at' },
+} as const satisfies DataPolicy;
+
+export function auditTable(db: Database) {
+  const insert = db.prepare<Omit<AuditRow, 'seq'>>(`
+    INSERT INTO audit_records (recorded_at, person_id, person_email, account_id, operation, target, outcome, detail,
+      remote_address)
+    VALUES (@recorded_at, @person_id, @person_email, @account_id, @operation, @target, @outcome, @detail,
+      @remote_address)`);
+  const all = db.prepare<[number, number], AuditRow>(
+    'SELECT * FROM audit_records WHERE seq < ? ORDER BY seq DESC LIMIT +?',
+  );
+  const ofAccount = db.prepare<[string, number, number], AuditRow>(`
+    SELECT * FROM audit_records INDEXED BY audit_records_by_account WHERE account_id = ? AND seq < ?
+    ORDER BY seq DESC LIMIT +?`);
+  const ofPerson = db.prepare<[string, number, number], AuditRow>(`
+    SELECT * FROM audit_records INDEXED BY audit_records_by_person WHERE person_id = ? AND seq < ?
+    ORDER BY seq DESC LIMIT +?`);
+  return {
+    insert: (row: Omit<AuditRow, 'seq'>): void => {
+      insert.run(row);
+    },
+    /** Newest first. Examines at most `limit` rows: with both filters, rows of other people are left out. */
+    list: ({ accountId, personId, before = Number.MAX_SAFE_INTEGER }: AuditFilter, limit: number) => {
+      if (accountId !== undefined) {
+        const rows = ofAccount.all(accountId, before, limit);
+        return {
+          rows: personId === undefined ? rows : rows.filter((row) => row.person_id === personId),
+          next: rows.length < limit ? null : (rows.at(-1)?.seq ?? null),
+        };
+      }
+      const rows = personId === undefined ? all.all(before, limit) : ofPerson.all(personId, before, limit);
+      return { rows, next: rows.length < limit ? null : (rows.at(-1)?.seq ?? null) };
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import type { DataPolicy } from '../data-policy.ts';
+import type { Database } from '../database.ts';
+
+/** A link that signs a person in once; the token itself is not stored. */
+export interface SignInLinkRow {
+  /** SHA-256 of the token. */
+  link_hash: Buffer;
+  person_id: string;
+  purpose: 'sign-in' | 'invitation' | 'recovery';
+  created_at: number;
+  expires_at: number;
+}
+
+/** A session of the console; the value of its cookie is not stored. */
+export interface SessionRow {
+  /** SHA-256 of the cookie's value. */
+  session_hash: Buffer;
+  /** Names the session in lists; it is not a secret. */
+  session_id: string;
+  person_id: string;
+  method: 'link' | 'password' | 'passkey' | 'oidc';
+  user_agent: string;
+  remote_address: string;
+  created_at: number;
+  /** When the person last proved who they are. */
+  authenticated_at: number;
+  seen_at: number;
+  expires_at: number;
+}
+
+const STAYS = { stays: 'people who use the console are neither recipients nor contacts' } as const;
+
+export const SIGN_IN_LINK_POLICY = {
+  table: 'sign_in_links',
+  personal: ['link_hash', 'person_id'],
+  erasure: STAYS,
+  retention: { kind: 'signInLinks', rows: 'timed', period: 'expiry', key: 'link_hash', time: 'expires_at' },
+} as const satisfies DataPolicy;
+
+export const SESSION_POLICY = {
+  table: 'console_sessions',
+  personal: ['session_hash', 'person_id', 'user_agent', 'remote_address'],
+  erasure: STAYS,
+  retention: {
+    kind: 'consoleSessions',
+    rows: 'timed',
+    period: 'expiry',
+    key: 'session_hash',
+    time: 'expires_at',
+  },
+} as const satisfies DataPolicy;
+
+export function signInLinkTable(db: Database) {
+  const insert = db.prepare<SignInLinkRow>(`
+    INSERT INTO sign_in_links (link_hash, person_id, purpose, created_at, expires_at)
+    VALUES (@link_hash, @person_id, @purpose, @created_at, @expires_at)`);
+  const take = db.prepare<[Buffer], SignInLinkRow>(
+    'DELETE FROM sign_in_links WHERE link_hash = ? RETURNING *',
+  );
+  const removeOf = db.prepare<[string]>('DELETE FROM sign_in_links WHERE person_id = ?');
+  return {
+    insert: (row: SignInLinkRow): void => {
+      insert.run(row);
+    },
+    /** Deletes a link and returns it; null: there is none. */
+    take: (hash: Buffer): SignInLinkRow | null => take.get(hash) ?? null,
+    removeOf: (personId: string): void => {
+      removeOf.run(personId);
+    },
+  };
+}
+
+export function sessionTable(db: Database) {
+  const insert = db.prepare<SessionRow>(`
+    INSERT INTO console_sessions (session_hash, session_id, person_id, method, user_agent, remote_address, created_at,
+      authenticated_at, seen_at, expires_at)
+    VALUES (@session_hash, @session_id, @person_id, @method, @user_agent, @remote_address, @created_at,
+      @authenticated_at, @seen_at, @expires_at)`);
+  const byHash = db.prepare<[Buffer], SessionRow>('SELECT * FROM console_sessions WHERE session_hash = ?');
+  const ofPerson = db.prepare<[string, number], SessionRow>(`
+    SELECT * FROM console_sessions INDEXED BY console_sessions_by_person WHERE person_id = ?
+    ORDER BY created_at DESC LIMIT +?`);
+  const touch = db.prepare<[number, number, Buffer]>(
+    'UPDATE console_sessions SET seen_at = ?, expires_at = ? WHERE session_hash = ?',
+  );
+  const authenticate = db.prepare<[number, Buffer]>(
+    'UPDATE console_sessions SET authenticated_at = ? WHERE session_hash = ?',
+  );
+  const remove = db.prepare<[Buffer]>('DELETE FROM console_sessions WHERE session_hash = ?');
+  const removeById = db.prepare<[string, string]>(
+    'DELETE FROM console_sessions WHERE session_id = ? AND person_id = ?',
+  );
+  const removeOthers = db.prepare<[string, Buffer]>(
+    'DELETE FROM console_sessions WHERE person_id = ? AND session_hash <> ?',
+  );
+  const trim = db.prepare<[string, number]>(`
+    DELETE FROM console_sessions WHERE session_hash IN (
+      SELECT session_hash FROM console_sessions INDEXED BY console_sessions_by_person WHERE person_id = ?
+      ORDER BY created_at DESC LIMIT -1 OFFSET +?)`);
+  return {
+    /** Above `max` sessions of the person the oldest are deleted. */
+    insert: (row: SessionRow, max: number): void => {
+      insert.run(row);
+      trim.run(row.person_id, max);
+    },
+    byHash: (hash: Buffer): SessionRow | null => byHash.get(hash) ?? null,
+    /** Newest first. */
+    ofPerson: (personId: string, limit: number): SessionRow[] => ofPerson.all(personId, limit),
+    touch: (hash: Buffer, seenAt: number, expiresAt: number): void => {
+      touch.run(seenAt, expiresAt, hash);
+    },
+    setAuthenticated: (hash: Buffer, at: number): void => {
+      authenticate.run(at, hash);
+    },
+    remove: (hash: Buffer): void => {
+      remove.run(hash);
+    },
+    /** False: the person has no such session. */
+    removeById: (sessionId: string, personId: string): boolean =>
+      removeById.run(sessionId, personId).changes === 1,
+    /** Deletes all sessions of the person except one; null: all. Returns how many. */
+    removeOf: (personId: string, except: Buffer | null): number =>
+      removeOthers.run(personId, except ?? Buffer.alloc(0)).changes,
+  };
+}
