@@ -684,7 +684,17 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     const reload = createReload({ config, log, resolver: ownResolver, delivery, rateLimits });
     const consoleUrl = webConsole?.url() ?? null;
-    return { apiUrl, publicUrl: publicPages.url(), consoleUrl, mxPort, accounts, domains, vitals, reload, stop };
+    return {
+      apiUrl,
+      publicUrl: publicPages.url(),
+      consoleUrl,
+      mxPort,
+      accounts,
+      domains,
+      vitals,
+      reload,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { linkAddress } from '../people/links.ts';
-import { createPeople, type Invited, type People, type Person } from '../people/people.ts';
+import { type ConsolePerson, createPeople, type Invited, type People } from '../people/people.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider operator create|list|link|delete`. */
@@ -22,9 +22,7 @@ Examples:
     .requiredOption('--email <address>', 'mail address of the operator')
     .option('--name <name>', 'name shown in lists', '')
     .option('--json', 'print JSON')
-    .action((options: CreateOptions) =>
-      issue(context, options, (people) => people.createOperator(options)),
-    );
+    .action((options: CreateOptions) => issue(context, options, (people) => people.createOperator(options)));
   command
     .command('list')
     .description('List operators, oldest first')
@@ -104,7 +102,7 @@ async function list(context: CliContext, { json }: JsonOption): Promise<void> {
 async function withPerson(
   context: CliContext,
   email: string,
-  action: (person: Person) => Promise<void>,
+  action: (person: ConsolePerson) => Promise<void>,
 ): Promise<void> {
   const { tables, ...deps } = await context.open();
   const row = tables.people.byEmail(email.trim().toLowerCase());
@@ -115,7 +113,7 @@ async function withPerson(
 
 async function remove(
   context: CliContext,
-  person: Person,
+  person: ConsolePerson,
   { yes, json }: JsonOption & { yes?: boolean },
 ): Promise<void> {
   if (yes !== true && !(await context.confirm(`Delete ${person.email}?`))) return;
@@ -125,7 +123,7 @@ async function remove(
   else context.print(`${person.email} is deleted`);
 }
 
-function record({ createdAt, signedInAt, ...person }: Person): object {
+function record({ createdAt, signedInAt, ...person }: ConsolePerson): object {
   return {
     ...person,
     createdAt: iso(createdAt),

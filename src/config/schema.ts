@@ -510,9 +510,10 @@ export const configSchema = z.strictObject({
 
 export type RawConfig = z.output<typeof configSchema>;
 /** The settings with all defaults, as the daemon and the commands use them. */
-export type Config = Omit<RawConfig, 'data' | 'public' | 'delivery'> & {
+export type Config = Omit<RawConfig, 'data' | 'public' | 'console' | 'delivery'> & {
   data: { dir: string; masterKeyFile: string };
   public: RawConfig['public'] & { url: string };
+  console: RawConfig['console'] & { url: string };
   delivery: Omit<RawConfig['delivery'], 'shaping'> & { workers: number; shaping: ShapingProfile[] };
   /** The file of the settings; null: built-in defaults. */
   file: string | null;

@@ -112,7 +112,13 @@ function nameServerWarnings({ dns: { server } }: Config): ConfigIssue[] {
     }));
 }
 
-function listenerWarnings({ api, public: pages, console: webConsole, mx, submission }: Config): ConfigIssue[] {
+function listenerWarnings({
+  api,
+  public: pages,
+  console: webConsole,
+  mx,
+  submission,
+}: Config): ConfigIssue[] {
   const warnings: ConfigIssue[] = [];
   if (isPublicListener(api.listen))
     warnings.push({

@@ -24,7 +24,7 @@ export interface FrontDeps {
   isHostAllowed(host: string): boolean;
   /** Whether the address is one of `api.trustedProxies`. */
   isTrustedProxy(address: string): boolean;
-  /** What a client is told whose `Host` is not allowed; default: the settings of the API. */
+  /** The message for a client whose `Host` is not allowed; default: names the settings of the API. */
   hostAdvice?(host: string): string;
   /** True once the server is closing. */
   isStopping(): boolean;

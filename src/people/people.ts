@@ -9,7 +9,7 @@ import { createLink, type IssuedLink } from './links.ts';
 import type { Standing } from './roles.ts';
 
 /** The people who use the console: operators of the installation and members of accounts. */
-export interface Person {
+export interface ConsolePerson {
   id: string;
   email: string;
   name: string;
@@ -24,12 +24,12 @@ export interface Person {
   signedInAt: number | null;
 }
 
-export interface Member extends Person {
+export interface AccountMember extends ConsolePerson {
   role: MemberRole;
 }
 
 /** An account that a person may use. */
-export interface Membership {
+export interface AccountMembership {
   accountId: string;
   accountName: string;
   role: Standing;
@@ -47,20 +47,20 @@ export interface PersonPatch {
 
 /** A person with a new link, which is shown once. */
 export interface Invited {
-  person: Person;
+  person: ConsolePerson;
   link: IssuedLink;
 }
 
 export interface People {
-  get(personId: string): Person | null;
+  get(personId: string): ConsolePerson | null;
   /** All people of the installation, oldest first, up to MAX_PEOPLE. */
-  list(): Person[];
+  list(): ConsolePerson[];
   /** The members of an account, oldest first. */
-  members(accountId: string): Member[];
+  members(accountId: string): AccountMember[];
   /** The accounts of a person: for an operator the first MAX_LISTED_ACCOUNTS of all. */
-  memberships(person: Pick<Person, 'id' | 'operator'>): Membership[];
+  memberships(person: Pick<ConsolePerson, 'id' | 'operator'>): AccountMembership[];
   /** What a person is to an account; null: nothing, or there is no such account. */
-  standing(person: Pick<Person, 'id' | 'operator'>, accountId: string): Standing | null;
+  standing(person: Pick<ConsolePerson, 'id' | 'operator'>, accountId: string): Standing | null;
   /** Creates an operator with a sign-in link; makes an existing person an operator. */
   createOperator(input: PersonInput): Promise<Invited | Refusal>;
   /** Adds a person to an account, with an invitation link. Refuses a person who is a member already. */
@@ -69,9 +69,9 @@ export interface People {
   setRole(accountId: string, personId: string, role: MemberRole): Promise<Refusal | null>;
   /** Ends a membership. Refuses the last owner of an account. */
   removeMember(accountId: string, personId: string): Promise<Refusal | null>;
-  update(personId: string, patch: PersonPatch): Promise<Person | Refusal>;
+  update(personId: string, patch: PersonPatch): Promise<ConsolePerson | Refusal>;
   /** Disabling ends all sessions. Refuses the last active operator. */
-  setStatus(personId: string, status: PersonRow['status']): Promise<Person | Refusal>;
+  setStatus(personId: string, status: PersonRow['status']): Promise<ConsolePerson | Refusal>;
   /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
   issueLink(personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal>;
   /** Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an account. */
@@ -149,7 +149,10 @@ export function createPeople(deps: PeopleDeps): People {
           return refuse('INVALID_STATE', `${checked.email} is already a member of the account`);
         if (all.memberships.countOf(accountId) >= MAX_MEMBERS)
           return refuse('LIMIT_REACHED', `An account has at most ${MAX_MEMBERS} members`);
-        if (known !== null && all.memberships.ofPerson(known.person_id, MAX_MEMBERSHIPS).length >= MAX_MEMBERSHIPS)
+        if (
+          known !== null &&
+          all.memberships.ofPerson(known.person_id, MAX_MEMBERSHIPS).length >= MAX_MEMBERSHIPS
+        )
           return refuse('LIMIT_REACHED', `A person is a member of at most ${MAX_MEMBERSHIPS} accounts`);
         const person = findOrCreate(deps, all, checked, false);
         if (isRefusal(person)) return person;
@@ -189,7 +192,7 @@ export function createPeople(deps: PeopleDeps): People {
       );
     },
     setStatus: (personId, status) =>
-      writer.run((all): Person | Refusal => {
+      writer.run((all): ConsolePerson | Refusal => {
         const row = all.people.get(personId);
         if (row === null) return noPerson();
         if (status === 'disabled') {
@@ -203,7 +206,8 @@ export function createPeople(deps: PeopleDeps): People {
       writer.run((all): Invited | Refusal => {
         const row = all.people.get(personId);
         if (row === null) return noPerson();
-        if (row.status === 'disabled') return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
+        if (row.status === 'disabled')
+          return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
         if (purpose === 'recovery') {
           all.consoleSessions.removeOf(personId, null);
           all.passkeys.removeOf(personId);
@@ -237,7 +241,8 @@ function findOrCreate(
   const now = clock.now();
   const known = all.people.byEmail(email.toLowerCase());
   if (known !== null) {
-    if (known.status === 'disabled') return refuse('INVALID_STATE', `${email} is disabled: enable the person first`);
+    if (known.status === 'disabled')
+      return refuse('INVALID_STATE', `${email} is disabled: enable the person first`);
     if (!operator || known.operator === 1) return known;
     const promoted: PersonRow = { ...known, operator: 1, updated_at: now };
     all.people.update(promoted);
@@ -270,7 +275,7 @@ export function newPerson(personId: string, email: string, name: string, now: nu
 }
 
 /** A person as lists show them. */
-export function presentPerson(tables: Tables, row: PersonRow): Person {
+export function presentPerson(tables: Tables, row: PersonRow): ConsolePerson {
   return {
     id: row.person_id,
     email: row.email,
@@ -325,5 +330,8 @@ function lastOperator(): Refusal {
 }
 
 function lastOwner(accountId: string): Refusal {
-  return refuse('INVALID_STATE', `This is the last owner of account ${accountId}: make another member owner first`);
+  return refuse(
+    'INVALID_STATE',
+    `This is the last owner of account ${accountId}: make another member owner first`,
+  );
 }

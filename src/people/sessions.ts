@@ -6,7 +6,7 @@ import type { SessionRow } from '../store/people/sessions.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { tokenHash } from './links.ts';
-import { type Person, presentPerson } from './people.ts';
+import { type ConsolePerson, presentPerson } from './people.ts';
 
 /**
  * Sessions of the console. The browser has a random token in a cookie, the database its hash. A session ends 12 hours after
@@ -14,7 +14,7 @@ import { type Person, presentPerson } from './people.ts';
  */
 export interface Session {
   id: string;
-  person: Person;
+  person: ConsolePerson;
   method: SessionRow['method'];
   /** When the person last proved who they are, epoch ms. */
   authenticatedAt: number;
@@ -41,7 +41,7 @@ export interface Browser {
 
 export interface OpenedSession {
   token: string;
-  person: Person;
+  person: ConsolePerson;
 }
 
 export interface Sessions {

@@ -1,5 +1,9 @@
 CREATE INDEX api_keys_by_account ON api_keys (account_id);
 
+CREATE INDEX audit_records_by_account ON audit_records (account_id, seq);
+
+CREATE INDEX audit_records_by_person ON audit_records (person_id, seq);
+
 CREATE INDEX campaign_links_by_clicks ON campaign_links (campaign_id, clicks);
 
 CREATE INDEX campaign_sends_open ON campaign_sends (campaign_seq) WHERE open = 1;
@@ -14,6 +18,10 @@ CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id
 
 CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, coalesce(domain, ''), type)
   WHERE is_default = 1;
+
+CREATE INDEX console_sessions_by_expiry ON console_sessions (expires_at);
+
+CREATE INDEX console_sessions_by_person ON console_sessions (person_id, created_at);
 
 CREATE INDEX contacts_by_account ON contacts (account_id);
 
@@ -59,6 +67,8 @@ CREATE INDEX events_by_person ON events (account, data ->> '$.contactIdentifier'
 
 CREATE INDEX events_without_message ON events (account) WHERE message_seq IS NULL;
 
+CREATE INDEX external_identities_by_person ON external_identities (person_id);
+
 CREATE INDEX group_opt_outs_by_recipient ON group_opt_outs (recipient_hash);
 
 CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
@@ -66,6 +76,8 @@ CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
 CREATE INDEX kept_mail_by_box ON kept_mail (box, seq);
 
 CREATE INDEX kept_mail_by_network ON kept_mail (box, network, seq);
+
+CREATE INDEX memberships_by_account ON memberships (account_id);
 
 CREATE INDEX messages_by_account ON messages (account);
 
@@ -85,6 +97,8 @@ CREATE INDEX moved_messages_by_account ON moved_messages (account);
 
 CREATE INDEX moved_messages_by_time ON moved_messages (created_at);
 
+CREATE INDEX passkeys_by_person ON passkeys (person_id);
+
 CREATE INDEX queue_by_campaign ON queue (campaign_seq, ready, due_at) WHERE campaign_seq IS NOT NULL;
 
 CREATE INDEX queue_by_domain ON queue (domain);
@@ -98,6 +112,10 @@ CREATE INDEX queue_ready ON queue (lane, account, destination) WHERE ready = 1 A
 CREATE INDEX queue_rerouted ON queue (reroute) WHERE reroute IS NOT NULL;
 
 CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
+
+CREATE INDEX sign_in_links_by_expiry ON sign_in_links (expires_at);
+
+CREATE INDEX sign_in_links_by_person ON sign_in_links (person_id);
 
 CREATE INDEX site_limits_by_age ON site_limits (updated_at);
 
@@ -195,6 +213,19 @@ CREATE TABLE attempts (
   report      BLOB NOT NULL,                                                       -- packed JSON (store/rows/packed-json)
   PRIMARY KEY (message_seq, attempt)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit_records (
+  seq            INTEGER PRIMARY KEY,
+  recorded_at    INTEGER NOT NULL,
+  person_id      TEXT,                 -- NULL: nobody was signed in
+  person_email   TEXT NOT NULL,
+  account_id     TEXT,                 -- NULL: the installation
+  operation      TEXT NOT NULL,
+  target         TEXT NOT NULL,        -- JSON object: ids in the path
+  outcome        TEXT NOT NULL CHECK (outcome IN ('done', 'denied', 'refused', 'failed')),
+  detail         TEXT NOT NULL,
+  remote_address TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE campaign_counts (
   campaign_id    TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
@@ -302,6 +333,19 @@ CREATE TABLE consents (
   recorded_at INTEGER NOT NULL,
   recorded_by TEXT NOT NULL,       -- an API key's id, import, or recipient
   PRIMARY KEY (contact_seq, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE console_sessions (
+  session_hash     BLOB PRIMARY KEY,   -- SHA-256 of the cookie's value
+  session_id       TEXT NOT NULL UNIQUE,
+  person_id        TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  method           TEXT NOT NULL CHECK (method IN ('link', 'password', 'passkey', 'oidc')),
+  user_agent       TEXT NOT NULL,
+  remote_address   TEXT NOT NULL,
+  created_at       INTEGER NOT NULL,
+  authenticated_at INTEGER NOT NULL,   -- when the person last proved who they are
+  seen_at          INTEGER NOT NULL,
+  expires_at       INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE contact_counts (
@@ -521,6 +565,13 @@ CREATE TABLE events (
   data        ANY
 ) STRICT;
 
+CREATE TABLE external_identities (
+  issuer    TEXT NOT NULL,
+  subject   TEXT NOT NULL,
+  person_id TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  PRIMARY KEY (issuer, subject)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE group_opt_outs (
   group_seq      INTEGER NOT NULL REFERENCES subscription_groups (seq),
   recipient_hash TEXT NOT NULL,    -- email_<md5> or phone_<md5>
@@ -566,6 +617,16 @@ CREATE TABLE kept_mail (
   raw            BLOB NOT NULL,     -- its first 256 KiB
   network TEXT NOT NULL DEFAULT ''
 ) STRICT;
+
+CREATE TABLE memberships (
+  person_id  TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  account_id TEXT NOT NULL REFERENCES accounts (account_id) ON DELETE CASCADE,
+  role       TEXT NOT NULL CHECK (role IN ('owner', 'author', 'sender', 'developer', 'viewer')),
+  -- 'group': assigned by a group of the OIDC provider, and removed with it.
+  source     TEXT NOT NULL CHECK (source IN ('invitation', 'group')),
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (person_id, account_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE message_counts (
   account_id TEXT NOT NULL,
@@ -617,6 +678,33 @@ CREATE TABLE moved_messages (
   created_at         INTEGER NOT NULL,
   bounced            INTEGER NOT NULL DEFAULT 0 CHECK (bounced IN (0, 1)),
   complained         INTEGER NOT NULL DEFAULT 0 CHECK (complained IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE passkeys (
+  credential_id TEXT PRIMARY KEY,      -- base64url
+  person_id     TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  name          TEXT NOT NULL,
+  public_key    BLOB NOT NULL,
+  counter       INTEGER NOT NULL,
+  transports    TEXT NOT NULL,         -- JSON array
+  created_at    INTEGER NOT NULL,
+  used_at       INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE people (
+  person_id     TEXT PRIMARY KEY,
+  email         TEXT NOT NULL,
+  email_key     TEXT NOT NULL UNIQUE,  -- in lower case
+  name          TEXT NOT NULL,
+  operator      INTEGER NOT NULL CHECK (operator IN (0, 1)),
+  status        TEXT NOT NULL CHECK (status IN ('active', 'disabled')),
+  language      TEXT,
+  password      TEXT,                  -- scrypt with its parameters
+  totp          BLOB,                  -- the secret, sealed
+  totp_used     INTEGER NOT NULL DEFAULT 0,  -- the newest time step whose code was accepted
+  created_at    INTEGER NOT NULL,
+  updated_at    INTEGER NOT NULL,
+  signed_in_at  INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE platform_keys (
@@ -676,6 +764,14 @@ CREATE TABLE shared_contents (
   body         ANY NOT NULL,
   UNIQUE (campaign_seq, digest)
 ) STRICT;
+
+CREATE TABLE sign_in_links (
+  link_hash  BLOB PRIMARY KEY,         -- SHA-256 of the token
+  person_id  TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
+  purpose    TEXT NOT NULL CHECK (purpose IN ('sign-in', 'invitation', 'recovery')),
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE site_limits (
   site            TEXT NOT NULL,      -- MX hosts or shaping profile, and egress pool

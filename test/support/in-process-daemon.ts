@@ -10,6 +10,7 @@ import { createLog, type Log } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { startDaemon } from '../../src/daemon.ts';
+import { createPeople } from '../../src/people/people.ts';
 import { startParserThread } from '../../src/smtp/parser/mail-parser.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
@@ -86,9 +87,13 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
 
   return {
     url: daemon.apiUrl,
+    /** '' if `console.listen` is off, which is the default of tests. */
+    consoleUrl: daemon.consoleUrl ?? '',
     dataDir,
     dns,
     tables,
+    /** People of the console. */
+    people: createPeople({ tables, writer, clock, ids: createIds(clock, systemRandom) }),
     /** Creates an account with a company address and an operator key; returns a client with its keys. */
     account: async (name: string): Promise<ApiClient> => {
       const companyAddress = { line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' };

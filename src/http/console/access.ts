@@ -54,7 +54,8 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
     const token = cookie().read(req.headers);
     const session = token === null ? null : sessions.find(token);
     if (access === 'anyone') return { session, accountId: null, standing: null };
-    if (session === null) return refuse('UNAUTHENTICATED', 'Sign in to the console: there is no valid session');
+    if (session === null)
+      return refuse('UNAUTHENTICATED', 'Sign in to the console: there is no valid session');
     const { operator } = session.person;
     if (access === 'person' || access === 'operator')
       return { session, accountId: null, standing: operator ? 'operator' : null };
@@ -73,7 +74,8 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
     if (access === 'operator' && standing !== 'operator')
       return refuse('INSUFFICIENT_SCOPE', 'Only operators of the installation may do this');
     if (access !== 'person' && access !== 'operator') {
-      if (standing === null) return refuse('INSUFFICIENT_SCOPE', `You are not a member of account ${accountId}`);
+      if (standing === null)
+        return refuse('INSUFFICIENT_SCOPE', `You are not a member of account ${accountId}`);
       if (!permissionsOf(standing).includes(access)) return noPermission(standing, access);
       const isActive = accountId === null || tables.accounts.get(accountId)?.status === 'active';
       if (!isActive && (standing !== 'operator' || !isRead))
@@ -92,8 +94,7 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
       if (refusal !== null) return refusal;
       const caller: Caller = {
         accountId: identity.accountId ?? '',
-        keyId:
-          identity.session === null ? `console ${incoming.from().address}` : identity.session.person.id,
+        keyId: identity.session === null ? `console ${incoming.from().address}` : identity.session.person.id,
         allowFrom: [],
         allowEssential: true,
         strictCompliance: false,

@@ -76,10 +76,14 @@ export function createAuditing({ audit, access, clock, log }: AuditingDeps): Aud
           reply = await handler(incoming);
         } catch (error) {
           if (isChange || reads)
-            await record({ ...inputOf(incoming, operation, null), outcome: 'failed', detail: 'INTERNAL_ERROR' });
+            await record({
+              ...inputOf(incoming, operation, null),
+              outcome: 'failed',
+              detail: 'INTERNAL_ERROR',
+            });
           throw error;
         }
-        const isKnown = access.identityOfRequest(incoming.req)?.session != null;
+        const isKnown = (access.identityOfRequest(incoming.req)?.session ?? null) !== null;
         if (isKnown && (isChange || reads || reply?.status === 403))
           await record(inputOf(incoming, operation, reply));
         return reply;

@@ -69,7 +69,9 @@ function faultOf({ method, headers }: IncomingMessage, url: string): string | nu
   if (origin !== undefined && origin !== url && !isOriginOf(origin, host))
     return 'Requests of pages of other origins are refused';
   if (isRead) return null;
-  return headers[CONSOLE_HEADER] === '1' ? null : 'X-Postrider-Console: 1 is required in requests that change something';
+  return headers[CONSOLE_HEADER] === '1'
+    ? null
+    : 'X-Postrider-Console: 1 is required in requests that change something';
 }
 
 /** Whether the origin has the name in Host: a console without `console.url` has the names localhost and 127.0.0.1. */

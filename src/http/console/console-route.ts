@@ -32,11 +32,7 @@ export interface ConsoleRouteDescription<
 const MAX_BODY_BYTES = 64 * 1024;
 
 /** `path`: below `/console`; `operationId`: as the audit log names it, without `console.`. */
-export function consoleRoute<
-  Params extends z.ZodObject,
-  Query extends z.ZodObject,
-  Body extends z.ZodType,
->({
+export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>({
   access,
   confirmed = false,
   accountOptional = false,

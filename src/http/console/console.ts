@@ -28,9 +28,9 @@ import { createRouter, type Operation, type RequestState } from '../router.ts';
 import { readOnlyCheck } from '../validation/read-only.ts';
 import { type ConsoleAccess, createConsoleAccess } from './access.ts';
 import { type Auditing, createAuditing } from './auditing.ts';
+import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
 import type { ConsoleRoute } from './console-route.ts';
 import { type SessionCookie, sessionCookie } from './cookies.ts';
-import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
 import { AUDITED_READS, permissionOf, REAUTHENTICATED } from './permissions.ts';
 import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
@@ -80,7 +80,7 @@ const CONNECTIONS_PER_CLIENT = 64;
 const RATE = { burst: 300, perSecond: 50 };
 
 export function createConsole(deps: ConsoleDeps): Console {
-  const { config, log, ids, clock } = deps;
+  const { config, log, ids } = deps;
   const settings = config.console;
   const signals = createCallSignals();
   const bodies = createBodyReader();
@@ -243,11 +243,12 @@ function staticFiles(directory: string): Middleware {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (ctx.path === '/' || ctx.path === '/console') {
       respond(ctx, { status: 308, contentType: '', body: '', headers: { Location: '/console/' } });
-      return;
+      return undefined;
     }
     const path = /^\/console\/(.*)$/s.exec(ctx.path)?.[1];
     if (path === undefined || (isOperation(path) && !isNavigation(ctx.req, path))) return next();
     respond(ctx, await files.serve(path, ctx.headers, requestId));
+    return undefined;
   };
 }
 

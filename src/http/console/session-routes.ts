@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { type FailureLimits, FAILURES_PER_MINUTE } from '../../accounts/rate-limits.ts';
+import { FAILURES_PER_MINUTE, type FailureLimits } from '../../accounts/rate-limits.ts';
 import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
-import type { Membership, People, Person } from '../../people/people.ts';
+import type { AccountMembership, ConsolePerson, People } from '../../people/people.ts';
 import { type Permission, permissionsOf, ROLE_PERMISSIONS } from '../../people/roles.ts';
 import type { Browser, OpenedSession, Session, Sessions } from '../../people/sessions.ts';
 import type { SessionRow } from '../../store/people/sessions.ts';
@@ -34,7 +34,7 @@ export interface SessionPerson {
   hasTotp: boolean;
   passkeys: number;
   /** Of an operator: the first 500 accounts, with the role `operator`. */
-  memberships: Membership[];
+  memberships: AccountMembership[];
   /** The permissions of each role. */
   roles: Record<string, readonly Permission[]>;
   /** The permission that each operation of the API requires. */
@@ -67,7 +67,12 @@ export interface SessionRouteDeps {
 /** The beginnings and ends of sessions. */
 export function createSignIn(deps: SessionRouteDeps): SignIn {
   const { auditing, failures, sessions, cookie } = deps;
-  const recordOf = (method: string, person: Pick<Person, 'id' | 'email'> | null, email: string, address: string) => ({
+  const recordOf = (
+    method: string,
+    person: Pick<ConsolePerson, 'id' | 'email'> | null,
+    email: string,
+    address: string,
+  ) => ({
     personId: person?.id ?? null,
     email: person?.email ?? email,
     accountId: null,
@@ -150,7 +155,12 @@ export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRo
       handle: async (call) => {
         const opened = await sessions.openWithLink(call.body.token, signIn.browserOf(call));
         return opened === null
-          ? signIn.failed('link', '', 'This link was used already, has expired or is incomplete: ask for a new one', call)
+          ? signIn.failed(
+              'link',
+              '',
+              'This link was used already, has expired or is incomplete: ask for a new one',
+              call,
+            )
           : signIn.succeeded(opened, 'link', call);
       },
     }),
@@ -243,7 +253,7 @@ function presentSession(
 }
 
 /** A person as the console shows them. */
-export function presentMe({ createdAt, signedInAt, ...person }: Person): object {
+export function presentMe({ createdAt, signedInAt, ...person }: ConsolePerson): object {
   return {
     ...person,
     createdAt: iso(createdAt),

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { extname, join, posix, sep } from 'node:path';
 import type { IncomingHttpHeaders } from 'node:http';
+import { extname, join, posix, sep } from 'node:path';
 import { refuse } from '../../core/refusal.ts';
-import { acceptsCoding, matchesTag } from '../static-page.ts';
 import { type HttpResponse, refusalResponse } from '../responses.ts';
+import { acceptsCoding, matchesTag } from '../static-page.ts';
 
 /**
  * The files of the application, as the build wrote them to `dist/console`: names with a hash in `assets/`, which browsers
@@ -53,7 +53,10 @@ export function createStaticFiles(directory: string): StaticFiles {
       const isFile = names.has(path) && TYPES[extname(path)] !== undefined;
       if (!isFile && (path.startsWith(ASSETS) || !names.has(INDEX)))
         return refusalResponse(
-          refuse('NOT_FOUND', names.has(INDEX) ? 'This file does not exist' : 'The console is not part of this build'),
+          refuse(
+            'NOT_FOUND',
+            names.has(INDEX) ? 'This file does not exist' : 'The console is not part of this build',
+          ),
           requestId,
         );
       const name = isFile ? path : INDEX;

@@ -37,7 +37,7 @@ const UNTIL_DELETED = { until: 'the person is deleted' } as const;
 
 export const PEOPLE_POLICY = {
   table: 'people',
-  personal: ['email', 'email_key', 'name'],
+  personal: ['person_id', 'email', 'email_key', 'name'],
   erasure: STAYS,
   retention: UNTIL_DELETED,
 } as const satisfies DataPolicy;

@@ -1,0 +1,192 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliCompressSync } from 'node:zlib';
+import * as z from 'zod';
+import { createAccounts } from '../../../src/accounts/accounts.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createIds } from '../../../src/core/ids.ts';
+import { createLog } from '../../../src/core/log.ts';
+import { systemRandom } from '../../../src/core/random.ts';
+import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
+import { createConsole } from '../../../src/http/console/console.ts';
+import { type Route, route } from '../../../src/http/route.ts';
+import { createPeople, type Invited } from '../../../src/people/people.ts';
+import type { MemberRole } from '../../../src/store/people/people.ts';
+import { createTables } from '../../../src/store/tables.ts';
+import { createWriter } from '../../../src/store/writer.ts';
+import { openNewDatabase } from '../../support/store.ts';
+
+/** The console on a free port, with a database, two accounts and routes of the API that do nothing. */
+export interface TestConsoleOptions {
+  env?: Record<string, string>;
+  routes?: Route[];
+}
+
+/** Operations that stand for the API: their responses show the account. */
+export const SAMPLE_ROUTES: Route[] = [
+  sample('GET', '/web-setup/messages', 'listMessages', 'setup'),
+  sample('POST', '/web-setup/templates', 'createTemplate', 'setup'),
+  sample('POST', '/web-setup/campaigns/{campaignId}/send', 'sendCampaign', 'marketing'),
+  sample('DELETE', '/web-setup/contacts/{contactIdentifier}', 'eraseContact', 'setup'),
+  sample('GET', '/web-setup/queue', 'getQueue', 'operator'),
+  sample('GET', '/web-setup/unlisted', 'anOperationThatIsNotListed', 'setup'),
+];
+
+function sample(method: Route['method'], path: string, operationId: string, scope: Route['scope']): Route {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+  return route({
+    method,
+    path,
+    operationId,
+    tag: 'Test',
+    summary: 'Test',
+    scope,
+    params: z.object(Object.fromEntries(names.map((name) => [name, z.string()]))),
+    responses: {},
+    refusals: [],
+    handle: ({ caller }) => ({ status: 200, data: { accountId: caller.accountId, by: caller.keyId } }),
+  });
+}
+
+export async function startConsole(options: TestConsoleOptions = {}) {
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-console-'));
+  const directory = join(dir, 'console');
+  mkdirSync(join(directory, 'assets'), { recursive: true });
+  writeFileSync(join(directory, 'index.html'), '<!doctype html><title>Postrider</title>');
+  writeFileSync(join(directory, 'assets/index-1a2b3c.js'), 'export const loaded = true;');
+  writeFileSync(
+    join(directory, 'assets/index-1a2b3c.js.br'),
+    brotliCompressSync('export const loaded = true;'),
+  );
+  const clock = { time: Date.parse('2026-01-31T12:00:00Z'), now: () => clock.time };
+  const db = openNewDatabase(dir);
+  const tables = createTables(db);
+  const writer = createWriter(db, tables);
+  const ids = createIds(clock, systemRandom);
+  const deps = { tables, writer, clock, ids };
+  const accounts = createAccounts(deps);
+  const people = createPeople(deps);
+  const account = await accountNamed('Shop');
+  clock.time++;
+  const other = await accountNamed('Other');
+  const log = createLog({ level: 'silent', hashAddresses: false });
+  const config = loadConfig({
+    cwd: dir,
+    file: null,
+    env: { POSTRIDER_CONSOLE__LISTEN: '127.0.0.1:0', ...options.env },
+  });
+  const console = createConsole({
+    ...deps,
+    config,
+    log,
+    routes: options.routes ?? SAMPLE_ROUTES,
+    concurrencyOf: () => null,
+    directory,
+    version: '1.2.3',
+  });
+  await console.listen();
+  const base = `http://127.0.0.1:${console.address()?.port}`;
+
+  async function accountNamed(name: string): Promise<string> {
+    const created = await accounts.create({ name });
+    if (isRefusal(created)) throw new Error(created.message);
+    return created.account.accountId;
+  }
+
+  /** Signs in with a link; returns the browser. */
+  async function signInWith(invited: Invited): Promise<TestBrowser> {
+    const browser = createTestBrowser(base);
+    const response = await browser.post('/console/session/link', { token: invited.link.token });
+    if (response.status !== 200) throw new Error(`the sign-in failed: ${JSON.stringify(response.body)}`);
+    return browser;
+  }
+
+  return {
+    ...deps,
+    base,
+    console,
+    people,
+    accounts,
+    account,
+    other,
+    browser: () => createTestBrowser(base),
+    signInWith,
+    operator: async (email = 'ops@example.com') =>
+      signInWith(accepted(await people.createOperator({ email }))),
+    member: async (role: MemberRole, email = `${role}@example.com`) =>
+      signInWith(accepted(await people.invite(account, { email, role }))),
+    stop: async () => {
+      await console.close(0);
+      await writer.close();
+      db.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The value of a function that can refuse; throws its refusal. */
+export function accepted<T>(value: T): Exclude<T, Refusal> {
+  if (isRefusal(value)) throw new Error(value.message);
+  // Sound: `isRefusal` excludes refusals.
+  return value as Exclude<T, Refusal>;
+}
+
+export interface TestResponse {
+  status: number;
+  body: Record<string, unknown>;
+  data: Record<string, unknown>;
+  headers: Headers;
+}
+
+/** A browser: stores the cookie and sends what the application sends. */
+export interface TestBrowser {
+  cookie: string;
+  send(
+    method: string,
+    path: string,
+    options?: { body?: unknown; headers?: Record<string, string> },
+  ): Promise<TestResponse>;
+  get(path: string, account?: string): Promise<TestResponse>;
+  post(path: string, body?: unknown, account?: string): Promise<TestResponse>;
+  delete(path: string, account?: string): Promise<TestResponse>;
+}
+
+export function createTestBrowser(base: string): TestBrowser {
+  const withAccount = (account: string | undefined) => (account === undefined ? {} : { 'X-Id': account });
+  const browser: TestBrowser = {
+    cookie: '',
+    send: async (method, path, { body, headers = {} } = {}) => {
+      const response = await fetch(base + path, {
+        method,
+        redirect: 'manual',
+        headers: {
+          Accept: 'application/json',
+          'X-Postrider-Console': '1',
+          ...(browser.cookie === '' ? {} : { Cookie: browser.cookie }),
+          ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const cookie = response.headers.get('set-cookie');
+      if (cookie !== null) browser.cookie = cookie.split(';', 1)[0] ?? '';
+      const text = await response.text();
+      const parsed = (response.headers.get('content-type') ?? '').includes('json')
+        ? (JSON.parse(text) as Record<string, unknown>)
+        : {};
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: parsed,
+        data: (parsed['data'] ?? {}) as Record<string, unknown>,
+      };
+    },
+    get: (path, account) => browser.send('GET', path, { headers: withAccount(account) }),
+    post: (path, body = {}, account) => browser.send('POST', path, { body, headers: withAccount(account) }),
+    delete: (path, account) => browser.send('DELETE', path, { headers: withAccount(account) }),
+  };
+  return browser;
+}
+
+export type TestConsole = Awaited<ReturnType<typeof startConsole>>;
