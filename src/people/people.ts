@@ -51,6 +51,9 @@ export interface Invited {
   link: IssuedLink;
 }
 
+/** Who asks for a change: the operators of the installation, or an owner of the account. */
+export type AskedBy = 'operator' | 'owner';
+
 export interface People {
   get(personId: string): ConsolePerson | null;
   /** All people of the installation, oldest first, up to MAX_PEOPLE. */
@@ -61,19 +64,31 @@ export interface People {
   memberships(person: Pick<ConsolePerson, 'id' | 'operator'>): AccountMembership[];
   /** What a person is to an account; null: nothing, or there is no such account. */
   standing(person: Pick<ConsolePerson, 'id' | 'operator'>, accountId: string): Standing | null;
-  /** Creates an operator with a sign-in link; makes an existing person an operator. */
+  /**
+   * Creates an operator with a sign-in link. An existing person becomes an operator and loses all credentials and sessions:
+   * an owner of an account may have created them in the name of somebody else.
+   */
   createOperator(input: PersonInput): Promise<Invited | Refusal>;
-  /** Adds a person to an account, with an invitation link. Refuses a person who is a member already. */
-  invite(accountId: string, input: PersonInput & { role: MemberRole }): Promise<Invited | Refusal>;
+  /**
+   * Adds a person to an account. The link, which signs in as the person, is issued for new people only: whoever sees it
+   * could otherwise sign in as an existing one. Owners cannot add existing people, whose identity they do not know.
+   */
+  invite(
+    accountId: string,
+    input: PersonInput & { role: MemberRole },
+    by: AskedBy,
+  ): Promise<(Omit<Invited, 'link'> & { link: IssuedLink | null }) | Refusal>;
   /** Refuses the last owner of an account a lower role. */
   setRole(accountId: string, personId: string, role: MemberRole): Promise<Refusal | null>;
-  /** Ends a membership. Refuses the last owner of an account. */
+  /** Ends a membership; deletes a person without others. Refuses the last owner of an account. */
   removeMember(accountId: string, personId: string): Promise<Refusal | null>;
   update(personId: string, patch: PersonPatch): Promise<ConsolePerson | Refusal>;
   /** Disabling ends all sessions. Refuses the last active operator. */
   setStatus(personId: string, status: PersonRow['status']): Promise<ConsolePerson | Refusal>;
   /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
   issueLink(personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal>;
+  /** A recovery link for a member who belongs to this account only; others are recovered by operators. */
+  recoverMember(accountId: string, personId: string): Promise<Invited | Refusal>;
   /** Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an account. */
   remove(personId: string): Promise<Refusal | null>;
 }
@@ -138,15 +153,20 @@ export function createPeople(deps: PeopleDeps): People {
         return { person: presentPerson(all, person), link: createLink(deps, all, person, 'sign-in') };
       });
     },
-    invite: async (accountId, input) => {
+    invite: async (accountId, input, by) => {
       const checked = checkPerson(input);
       if (isRefusal(checked)) return checked;
-      return writer.run((all): Invited | Refusal => {
+      return writer.run((all) => {
         if (all.accounts.get(accountId) === null)
           return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
         const known = all.people.byEmail(checked.email.toLowerCase());
         if (known !== null && all.memberships.get(known.person_id, accountId) !== null)
           return refuse('INVALID_STATE', `${checked.email} is already a member of the account`);
+        if (known !== null && by === 'owner')
+          return refuse(
+            'INVALID_STATE',
+            `${checked.email} uses the console already: ask an operator to add this person to the account`,
+          );
         if (all.memberships.countOf(accountId) >= MAX_MEMBERS)
           return refuse('LIMIT_REACHED', `An account has at most ${MAX_MEMBERS} members`);
         if (
@@ -163,7 +183,10 @@ export function createPeople(deps: PeopleDeps): People {
           source: 'invitation',
           created_at: clock.now(),
         });
-        return { person: presentPerson(all, person), link: createLink(deps, all, person, 'invitation') };
+        return {
+          person: presentPerson(all, person),
+          link: known === null ? createLink(deps, all, person, 'invitation') : null,
+        };
       });
     },
     setRole: (accountId, personId, role) =>
@@ -179,6 +202,9 @@ export function createPeople(deps: PeopleDeps): People {
         if (all.memberships.get(personId, accountId) === null) return noMember();
         if (isLastOwner(all, accountId, personId)) return lastOwner(accountId);
         all.memberships.remove(personId, accountId);
+        const person = all.people.get(personId);
+        if (person?.operator === 0 && all.memberships.ofPerson(personId, 1).length === 0)
+          all.people.remove(personId);
         return null;
       }),
     update: async (personId, patch) => {
@@ -203,18 +229,14 @@ export function createPeople(deps: PeopleDeps): People {
         return change(personId, { status })(all);
       }),
     issueLink: (personId, purpose) =>
+      writer.run((all): Invited | Refusal => linkFor(deps, all, personId, purpose)),
+    recoverMember: (accountId, personId) =>
       writer.run((all): Invited | Refusal => {
-        const row = all.people.get(personId);
-        if (row === null) return noPerson();
-        if (row.status === 'disabled')
-          return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
-        if (purpose === 'recovery') {
-          all.consoleSessions.removeOf(personId, null);
-          all.passkeys.removeOf(personId);
-          all.people.update({ ...row, password: null, totp: null, totp_used: 0, updated_at: clock.now() });
-        }
-        const person = all.people.get(personId) ?? row;
-        return { person: presentPerson(all, person), link: createLink(deps, all, person, purpose) };
+        if (all.memberships.get(personId, accountId) === null) return noMember();
+        const isOperator = all.people.get(personId)?.operator === 1;
+        if (isOperator || all.memberships.ofPerson(personId, 2).length > 1)
+          return refuse('INVALID_STATE', 'This person has other roles, too: ask an operator for the link');
+        return linkFor(deps, all, personId, 'recovery');
       }),
     remove: (personId) =>
       writer.run((all): Refusal | null => {
@@ -244,15 +266,39 @@ function findOrCreate(
     if (known.status === 'disabled')
       return refuse('INVALID_STATE', `${email} is disabled: enable the person first`);
     if (!operator || known.operator === 1) return known;
-    const promoted: PersonRow = { ...known, operator: 1, updated_at: now };
-    all.people.update(promoted);
-    return promoted;
+    return withoutCredentials(all, { ...known, operator: 1, updated_at: now });
   }
   if (all.people.count() >= MAX_PEOPLE)
     return refuse('LIMIT_REACHED', `An installation has at most ${MAX_PEOPLE} people`);
   const row = newPerson(ids.make('person'), email, name, now);
   all.people.insert({ ...row, operator: operator ? 1 : 0 });
   return { ...row, operator: operator ? 1 : 0 };
+}
+
+/** Issues a link in the unit of work of the caller. */
+function linkFor(
+  deps: PeopleDeps,
+  all: Tables,
+  personId: string,
+  purpose: 'sign-in' | 'recovery',
+): Invited | Refusal {
+  const row = all.people.get(personId);
+  if (row === null) return noPerson();
+  if (row.status === 'disabled')
+    return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
+  const person =
+    purpose === 'recovery' ? withoutCredentials(all, { ...row, updated_at: deps.clock.now() }) : row;
+  return { person: presentPerson(all, person), link: createLink(deps, all, person, purpose) };
+}
+
+/** Stores the row without password and TOTP; removes passkeys, links to other systems, and sessions. */
+function withoutCredentials(all: Tables, row: PersonRow): PersonRow {
+  const cleared: PersonRow = { ...row, password: null, totp: null, totp_used: 0 };
+  all.people.update(cleared);
+  all.consoleSessions.removeOf(row.person_id, null);
+  all.passkeys.removeOf(row.person_id);
+  all.identities.removeOf(row.person_id);
+  return cleared;
 }
 
 /** The row of a person without roles and credentials. */

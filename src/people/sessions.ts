@@ -45,8 +45,8 @@ export interface OpenedSession {
 }
 
 export interface Sessions {
-  /** The session of a cookie; null: none, or it has ended. Extends the session. */
-  find(token: string): Session | null;
+  /** The session of a cookie; null: none, or it has ended. Extends the session, unless `passive` is set. */
+  find(token: string, passive?: boolean): Session | null;
   /** Signs in with a link, which becomes invalid. Null: the link is unknown, used or expired. */
   openWithLink(token: string, browser: Browser): Promise<OpenedSession | null>;
   /** Opens a session of a person who proved who they are. Refuses a disabled person. */
@@ -110,14 +110,14 @@ export function createSessions({ tables, writer, clock, ids }: SessionDeps): Ses
   }
 
   return {
-    find: (token) => {
+    find: (token, passive = false) => {
       if (token.length !== TOKEN_LENGTH) return null;
       const row = tables.consoleSessions.byHash(tokenHash(token));
       const now = clock.now();
       if (row === null || row.expires_at <= now) return null;
       const person = tables.people.get(row.person_id);
       if (person === null || person.status !== 'active') return null;
-      if (now - row.seen_at >= TOUCH_INTERVAL_MS) {
+      if (!passive && now - row.seen_at >= TOUCH_INTERVAL_MS) {
         // If it fails, the next request repeats it.
         void writer
           .run((all) => all.consoleSessions.touch(row.session_hash, now, now + IDLE_TIMEOUT_MS))

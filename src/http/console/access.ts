@@ -29,6 +29,10 @@ export interface AccessRule {
   confirmed: boolean;
   /** Whether operators may name no account: the operation then concerns the installation. */
   accountOptional?: boolean;
+  /** Whether the query parameter `account` names the account, where browsers send no header of the application. */
+  accountInQuery?: boolean;
+  /** Whether the request does not extend the session. */
+  passive?: boolean;
 }
 
 export interface ConsoleAccess {
@@ -37,6 +41,8 @@ export interface ConsoleAccess {
   identityOfRequest(req: IncomingMessage): Identity | null;
   /** The identity of a caller that `authenticate` returned. */
   identityOf(caller: Caller): Identity;
+  /** The session of a caller. Throws for an operation that requires none. */
+  sessionOf(caller: Caller): Session;
 }
 
 export interface ConsoleAccessDeps {
@@ -50,9 +56,11 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
   const ofRequest = new WeakMap<IncomingMessage, Identity>();
   const ofCaller = new WeakMap<Caller, Identity>();
 
-  function identify({ req }: RoutedRequest, { access, accountOptional }: AccessRule): Identity | Refusal {
+  function identify(incoming: RoutedRequest, rule: AccessRule): Identity | Refusal {
+    const { req } = incoming;
+    const { access, accountOptional, accountInQuery, passive } = rule;
     const token = cookie().read(req.headers);
-    const session = token === null ? null : sessions.find(token);
+    const session = token === null ? null : sessions.find(token, passive === true);
     if (access === 'anyone') return { session, accountId: null, standing: null };
     if (session === null)
       return refuse('UNAUTHENTICATED', 'Sign in to the console: there is no valid session');
@@ -60,10 +68,11 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
     if (access === 'person' || access === 'operator')
       return { session, accountId: null, standing: operator ? 'operator' : null };
     const header = req.headers['x-id'];
-    const accountId = typeof header === 'string' ? header : '';
+    const named = accountInQuery === true ? new URLSearchParams(incoming.search).get('account') : null;
+    const accountId = named ?? (typeof header === 'string' ? header : '');
     if (accountId === '') {
       if (accountOptional === true && operator) return { session, accountId: null, standing: 'operator' };
-      return invalid('X-Id', 'must have the id of an account');
+      return invalid(accountInQuery === true ? 'account' : 'X-Id', 'must have the id of an account');
     }
     return { session, accountId, standing: people.standing(session.person, accountId) };
   }
@@ -82,6 +91,12 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
         return refuse('ACCOUNT_DISABLED', 'This account is disabled: an operator can enable it');
     }
     return confirmed && !sessions.isConfirmed(session) ? notConfirmed() : null;
+  }
+
+  function identityOf(caller: Caller): Identity {
+    const identity = ofCaller.get(caller);
+    if (identity === undefined) throw new Error('the caller is not one of the console');
+    return identity;
   }
 
   return {
@@ -103,10 +118,11 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
       return caller;
     },
     identityOfRequest: (req) => ofRequest.get(req) ?? null,
-    identityOf: (caller) => {
-      const identity = ofCaller.get(caller);
-      if (identity === undefined) throw new Error('the caller is not one of the console');
-      return identity;
+    identityOf,
+    sessionOf: (caller) => {
+      const { session } = identityOf(caller);
+      if (session === null) throw new Error('the operation requires a session');
+      return session;
     },
   };
 }

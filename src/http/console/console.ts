@@ -6,11 +6,17 @@ import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
+import type { Random } from '../../core/random.ts';
 import { refuse } from '../../core/refusal.ts';
+import type { Seal } from '../../core/seal.ts';
 import { eventLoopTurns } from '../../core/slices.ts';
+import { presentEvent } from '../../events/feed.ts';
 import { createAudit } from '../../people/audit.ts';
+import { createPasswordCredentials } from '../../people/credentials.ts';
+import { createPasswords } from '../../people/passwords.ts';
 import { createPeople } from '../../people/people.ts';
 import { createSessions } from '../../people/sessions.ts';
+import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import { createHostCheck } from '../allowed-hosts.ts';
@@ -27,13 +33,18 @@ import type { Route } from '../route.ts';
 import { createRouter, type Operation, type RequestState } from '../router.ts';
 import { readOnlyCheck } from '../validation/read-only.ts';
 import { type ConsoleAccess, createConsoleAccess } from './access.ts';
+import { auditRoutes } from './audit-routes.ts';
 import { type Auditing, createAuditing } from './auditing.ts';
 import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
 import type { ConsoleRoute } from './console-route.ts';
 import { type SessionCookie, sessionCookie } from './cookies.ts';
+import { credentialRoutes } from './credential-routes.ts';
+import { createEventStreams, type EventStreams } from './event-stream.ts';
+import { peopleRoutes } from './people-routes.ts';
 import { AUDITED_READS, permissionOf, REAUTHENTICATED } from './permissions.ts';
 import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
+import { streamedOperations } from './streamed.ts';
 
 /**
  * The web console on its own listener: the files of the application, sign-in and sessions, and the operations of the API
@@ -55,7 +66,10 @@ export interface ConsoleDeps {
   clock: Clock;
   ids: Ids;
   tables: Tables;
+  reader: Reader;
   writer: Writer;
+  random: Random;
+  seal: Seal;
   /** All routes of the API. */
   routes: readonly Route[];
   /** Maximum number of concurrent requests of an account; null: unlimited. */
@@ -64,6 +78,8 @@ export interface ConsoleDeps {
   directory: string;
   /** Version of the program. */
   version: string;
+  /** Cost of password hashes; lower in tests. */
+  passwordLogCost?: number;
 }
 
 const LIMITS: Omit<HttpConnectionLimits, 'ofOneCaller'> = {
@@ -100,6 +116,7 @@ export function createConsole(deps: ConsoleDeps): Console {
   const cookie = sessionCookie(settings.url);
   const isHostAllowed = createHostCheck({ hostname: new URL(settings.url).hostname, hosts: [] });
 
+  const { operations, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
   const app = new Koa();
   app.on('error', (error) => log.debug({ err: error }, 'connection to the console failed'));
   app.use(
@@ -118,7 +135,8 @@ export function createConsole(deps: ConsoleDeps): Console {
   app.use(pageHeaders());
   app.use(staticFiles(deps.directory));
   app.use(requestOrigin(url));
-  app.use(createRouter(operationsOf(deps, { signals, bodies, cookie: () => cookie }), respond, METHODS));
+  app.use(streamed);
+  app.use(createRouter(operations, respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
     respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
@@ -142,9 +160,10 @@ export function createConsole(deps: ConsoleDeps): Console {
     listen: listener.listen,
     address: listener.address,
     url,
-    close: (graceMs) => {
+    close: async (graceMs) => {
       stopping = true;
       signals.stop();
+      await streams.stop();
       return listener.close(graceMs);
     },
   };
@@ -153,26 +172,47 @@ export function createConsole(deps: ConsoleDeps): Console {
 interface Parts {
   signals: GuardDeps['signals'];
   bodies: BodyReader;
-  cookie(): SessionCookie;
+  cookie: SessionCookie;
+  url(): string;
 }
 
-function operationsOf(deps: ConsoleDeps, parts: Parts): Operation[] {
-  const { clock, log, tables, routes, config } = deps;
+/** The operations and what they share. */
+function assemble(
+  deps: ConsoleDeps,
+  parts: Parts,
+): { operations: Operation[]; streamed: Middleware; streams: EventStreams } {
+  const { clock, log, tables, routes, config, writer } = deps;
+  const cookie = () => parts.cookie;
   const people = createPeople(deps);
   const sessions = createSessions(deps);
-  const access = createConsoleAccess({ tables, people, sessions, cookie: parts.cookie });
-  const auditing = createAuditing({ audit: createAudit(deps), access, clock, log });
+  const audit = createAudit(deps);
+  const access = createConsoleAccess({ tables, people, sessions, cookie });
+  const auditing = createAuditing({ audit, access, clock, log });
+  const credentials = createPasswordCredentials({
+    ...deps,
+    passwords: createPasswords(deps.passwordLogCost === undefined ? {} : { logCost: deps.passwordLogCost }),
+  });
   const sessionDeps: SessionRouteDeps = {
     access,
     people,
     sessions,
     auditing,
     failures: createFailureLimits(clock),
-    cookie: parts.cookie,
-    methods: () => ({ password: false, passkey: false, oidc: null }),
+    cookie,
+    methods: () => ({ password: true, passkey: false, oidc: null }),
     version: deps.version,
   };
   const signIn = createSignIn(sessionDeps);
+  const streams = createEventStreams({
+    clock,
+    log,
+    nextSeq: () => tables.events.firstSeqAt(Number.MAX_SAFE_INTEGER),
+    read: async (accountId, afterSeq, limit) => {
+      const { rows } = await deps.reader.table(accountId, 'events', 'feed', { accountId, afterSeq, limit });
+      await writer.settled();
+      return rows.map((row) => ({ seq: row.seq, event: presentEvent(row) }));
+    },
+  });
   const guard: Omit<GuardDeps, 'authenticate'> = {
     rateLimits: createRateLimits(clock, { setup: RATE, send: RATE }),
     concurrencyOf: (accountId) => (accountId === '' ? null : deps.concurrencyOf(accountId)),
@@ -180,7 +220,7 @@ function operationsOf(deps: ConsoleDeps, parts: Parts): Operation[] {
     turns: eventLoopTurns,
     bodies: parts.bodies,
     signals: parts.signals,
-    settled: deps.writer.settled,
+    settled: writer.settled,
     limits: {
       get setup() {
         return config.limits.setupBytes;
@@ -188,10 +228,20 @@ function operationsOf(deps: ConsoleDeps, parts: Parts): Operation[] {
       send: config.limits.sendBytes,
     },
   };
-  return [
-    ...sessionRoutes(sessionDeps, signIn).map((each) => ownOperation(each, guard, access, auditing)),
-    ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
+  const own = [
+    ...sessionRoutes(sessionDeps, signIn),
+    ...credentialRoutes({ access, sessions, credentials, signIn }),
+    ...peopleRoutes({ access, people, url: parts.url }),
+    ...auditRoutes({ access, audit }),
   ];
+  return {
+    operations: [
+      ...own.map((each) => ownOperation(each, guard, access, auditing)),
+      ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
+    ],
+    streamed: streamedOperations({ access, auditing, audit, people, sessions, streams, cookie }),
+    streams,
+  };
 }
 
 /** An operation of the console itself. */

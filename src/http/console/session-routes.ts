@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { Caller } from '../../accounts/authenticate.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from '../../accounts/rate-limits.ts';
 import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
@@ -114,11 +115,7 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
 /** `/console/session` and `/console/me`. */
 export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRoute[] {
   const { access, people, sessions, cookie } = deps;
-  const sessionOf = (call: { caller: Parameters<ConsoleAccess['identityOf']>[0] }): Session => {
-    const { session } = access.identityOf(call.caller);
-    if (session === null) throw new Error('the operation requires a session');
-    return session;
-  };
+  const sessionOf = (call: { caller: Caller }): Session => access.sessionOf(call.caller);
   return [
     consoleRoute({
       method: 'GET',

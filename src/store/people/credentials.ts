@@ -74,7 +74,11 @@ export function identityTable(db: Database) {
       'SELECT person_id FROM external_identities WHERE issuer = ? AND subject = ?',
     )
     .pluck();
+  const removeOf = db.prepare<[string]>('DELETE FROM external_identities WHERE person_id = ?');
   return {
+    removeOf: (personId: string): void => {
+      removeOf.run(personId);
+    },
     put: (issuer: string, subject: string, personId: string): void => {
       put.run(issuer, subject, personId);
     },

@@ -9,10 +9,12 @@ import { createIds } from '../../../src/core/ids.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
+import { createSeal } from '../../../src/core/seal.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
 import { type Route, route } from '../../../src/http/route.ts';
 import { createPeople, type Invited } from '../../../src/people/people.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
+import { createLocalReader } from '../../../src/store/readers/reads.ts';
 import { createTables } from '../../../src/store/tables.ts';
 import { createWriter } from '../../../src/store/writer.ts';
 import { openNewDatabase } from '../../support/store.ts';
@@ -78,6 +80,10 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   });
   const console = createConsole({
     ...deps,
+    reader: createLocalReader(tables),
+    random: systemRandom,
+    seal: createSeal(Buffer.alloc(32, 7), systemRandom),
+    passwordLogCost: 4,
     config,
     log,
     routes: options.routes ?? SAMPLE_ROUTES,
@@ -95,9 +101,11 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   }
 
   /** Signs in with a link; returns the browser. */
-  async function signInWith(invited: Invited): Promise<TestBrowser> {
+  async function signInWith(
+    invited: Pick<Invited, 'person'> & { link: Invited['link'] | null },
+  ): Promise<TestBrowser> {
     const browser = createTestBrowser(base);
-    const response = await browser.post('/console/session/link', { token: invited.link.token });
+    const response = await browser.post('/console/session/link', { token: invited.link?.token });
     if (response.status !== 200) throw new Error(`the sign-in failed: ${JSON.stringify(response.body)}`);
     return browser;
   }
@@ -115,7 +123,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     operator: async (email = 'ops@example.com') =>
       signInWith(accepted(await people.createOperator({ email }))),
     member: async (role: MemberRole, email = `${role}@example.com`) =>
-      signInWith(accepted(await people.invite(account, { email, role }))),
+      signInWith(accepted(await people.invite(account, { email, role }, 'operator'))),
     stop: async () => {
       await console.close(0);
       await writer.close();
@@ -148,6 +156,8 @@ export interface TestBrowser {
     options?: { body?: unknown; headers?: Record<string, string> },
   ): Promise<TestResponse>;
   get(path: string, account?: string): Promise<TestResponse>;
+  put(path: string, body: unknown, account?: string): Promise<TestResponse>;
+  patch(path: string, body: unknown, account?: string): Promise<TestResponse>;
   post(path: string, body?: unknown, account?: string): Promise<TestResponse>;
   delete(path: string, account?: string): Promise<TestResponse>;
 }
@@ -183,6 +193,8 @@ export function createTestBrowser(base: string): TestBrowser {
       };
     },
     get: (path, account) => browser.send('GET', path, { headers: withAccount(account) }),
+    put: (path, body, account) => browser.send('PUT', path, { body, headers: withAccount(account) }),
+    patch: (path, body, account) => browser.send('PATCH', path, { body, headers: withAccount(account) }),
     post: (path, body = {}, account) => browser.send('POST', path, { body, headers: withAccount(account) }),
     delete: (path, account) => browser.send('DELETE', path, { headers: withAccount(account) }),
   };

@@ -93,7 +93,7 @@ it.each(ROLES)(
   'a member with the role %s may call what the role permits, in this account only',
   async (role) => {
     const email = `${role}@example.com`;
-    const browser = await signIn(await daemon.people.invite(accountId, { email, role }));
+    const browser = await signIn(await daemon.people.invite(accountId, { email, role }, 'operator'));
     const expected = (operationId: string) =>
       permissionsOf(role).includes(permissionOf(operationId)) ? 'allowed' : 'INSUFFICIENT_SCOPE';
     expect(await differences(browser, accountId, expected)).toEqual([]);

@@ -1,0 +1,84 @@
+import * as z from 'zod';
+import { iso } from '../../core/clock.ts';
+import type { Audit, AuditRecord } from '../../people/audit.ts';
+import type { AuditFilter } from '../../store/people/audit.ts';
+import type { ConsoleAccess } from './access.ts';
+import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+
+/** `/console/audit`: the audit log of an account, or for operators without X-Id of the installation. */
+export function auditRoutes({ access, audit }: { access: ConsoleAccess; audit: Audit }): ConsoleRoute[] {
+  return [
+    consoleRoute({
+      method: 'GET',
+      path: '/audit',
+      operationId: 'listAuditRecords',
+      access: 'people',
+      accountOptional: true,
+      query: z.object({
+        limit: z.coerce.number().int().min(1).max(200).default(50),
+        before: z.coerce.number().int().min(1).optional(),
+        personId: z.string().max(100).optional(),
+      }),
+      handle: ({ caller, query: { limit, ...filter } }) => {
+        const { accountId } = access.identityOf(caller);
+        const { records, next } = audit.list(
+          { ...filter, ...(accountId === null ? {} : { accountId }) },
+          limit,
+        );
+        return { status: 200, data: { records: records.map(presentRecord), next } };
+      },
+    }),
+  ];
+}
+
+const EXPORT_PAGE = 500;
+const COLUMNS = [
+  'seq',
+  'at',
+  'personId',
+  'email',
+  'accountId',
+  'operation',
+  'target',
+  'outcome',
+  'detail',
+  'address',
+] as const;
+
+/** All records of a filter, newest first, as lines of CSV (RFC 4180) or of JSON. `turn`: awaited between portions. */
+export async function* exportedRecords(
+  audit: Audit,
+  filter: AuditFilter,
+  format: 'csv' | 'ndjson',
+  turn: () => Promise<void>,
+): AsyncGenerator<string> {
+  if (format === 'csv') yield `${COLUMNS.join(',')}\r\n`;
+  let before = filter.before;
+  for (;;) {
+    await turn();
+    const { records, next } = audit.list({ ...filter, before }, EXPORT_PAGE);
+    const lines = records
+      .map(presentRecord)
+      .map((record) =>
+        format === 'ndjson'
+          ? `${JSON.stringify(record)}\n`
+          : `${COLUMNS.map((column) => csvField(record[column])).join(',')}\r\n`,
+      );
+    if (lines.length > 0) yield lines.join('');
+    if (next === null) return;
+    before = next;
+  }
+}
+
+type PresentedRecord = Omit<AuditRecord, 'at'> & { at: string };
+
+function presentRecord(record: AuditRecord): PresentedRecord {
+  return { ...record, at: iso(record.at) };
+}
+
+/** A quoted field. An apostrophe before =, +, - and @ keeps spreadsheets from evaluating it as a formula. */
+function csvField(value: string | number | object | null): string {
+  const text = value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return `"${safe.replaceAll('"', '""')}"`;
+}

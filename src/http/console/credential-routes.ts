@@ -1,0 +1,135 @@
+import * as z from 'zod';
+import type { Caller } from '../../accounts/authenticate.ts';
+import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import type { PasswordCredentials, Verified } from '../../people/credentials.ts';
+import { MAX_PASSWORD } from '../../people/passwords.ts';
+import type { Session, Sessions } from '../../people/sessions.ts';
+import type { ApiResponse } from '../route.ts';
+import type { ConsoleAccess } from './access.ts';
+import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+import type { AnyCall, SignIn } from './session-routes.ts';
+
+/** Sign-in with a password and TOTP, the change of both, and the confirmation of a session. */
+export interface CredentialRouteDeps {
+  access: ConsoleAccess;
+  sessions: Sessions;
+  credentials: PasswordCredentials;
+  signIn: SignIn;
+}
+
+const password = z.string().min(1).max(MAX_PASSWORD);
+const totp = z.string().max(20).optional();
+
+export function credentialRoutes({
+  access,
+  sessions,
+  credentials,
+  signIn,
+}: CredentialRouteDeps): ConsoleRoute[] {
+  const sessionOf = (call: { caller: Caller }): Session => access.sessionOf(call.caller);
+
+  /** The refusal of a sign-in that did not succeed; null: it succeeded. */
+  async function refusalOf(
+    verified: Verified | Refusal,
+    email: string,
+    call: AnyCall,
+  ): Promise<Refusal | null> {
+    if (isRefusal(verified)) return verified;
+    if (typeof verified === 'object') return null;
+    if (verified === 'wrong')
+      return signIn.failed('password', email, 'Address, password or code are not correct', call);
+    return refuse('UNAUTHENTICATED', MESSAGES[verified], {
+      details: [{ field: 'totp', reason: REASONS[verified], message: MESSAGES[verified] }],
+    });
+  }
+
+  return [
+    consoleRoute({
+      method: 'POST',
+      path: '/session/password',
+      operationId: 'signInWithPassword',
+      access: 'anyone',
+      ownAudit: true,
+      body: z.strictObject({ email: z.string().min(1).max(320), password, totp }),
+      handle: async (call): Promise<ApiResponse | Refusal> => {
+        const { body } = call;
+        const verified = await credentials.verify(body);
+        const refusal = await refusalOf(verified, body.email, call);
+        if (refusal !== null || isRefusal(verified) || typeof verified !== 'object')
+          return refusal ?? refuse('UNAUTHENTICATED', MESSAGES.incomplete);
+        const opened = await sessions.open(verified.personId, 'password', signIn.browserOf(call));
+        return isRefusal(opened) ? opened : signIn.succeeded(opened, 'password', call);
+      },
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/session/reauthenticate',
+      operationId: 'confirmSession',
+      access: 'person',
+      body: z.strictObject({ password, totp }),
+      handle: async (call) => {
+        const session = sessionOf(call);
+        const { email, id } = session.person;
+        const verified = await credentials.verify({ ...call.body, email });
+        const refusal = await refusalOf(verified, email, call);
+        // 403: the session itself stays valid.
+        if (refusal !== null)
+          return refusal.code === 'UNAUTHENTICATED'
+            ? refuse('INSUFFICIENT_SCOPE', refusal.message, refusal.extras)
+            : refusal;
+        if (typeof verified === 'object' && 'personId' in verified && verified.personId === id)
+          await sessions.confirm(session);
+        return { status: 200, data: {} };
+      },
+    }),
+    consoleRoute({
+      method: 'PUT',
+      path: '/me/password',
+      operationId: 'setPassword',
+      access: 'person',
+      confirmed: true,
+      body: z.strictObject({ password: z.string().max(4 * MAX_PASSWORD) }),
+      handle: async (call) =>
+        (await credentials.setPassword(sessionOf(call), call.body.password)) ?? { status: 200, data: {} },
+    }),
+    consoleRoute({
+      method: 'DELETE',
+      path: '/me/password',
+      operationId: 'removePassword',
+      access: 'person',
+      confirmed: true,
+      handle: async (call) => {
+        await credentials.removePassword(sessionOf(call));
+        return { status: 200, data: {} };
+      },
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/me/totp',
+      operationId: 'beginTotp',
+      access: 'person',
+      confirmed: true,
+      handle: (call) => ({ status: 200, data: credentials.beginTotp(sessionOf(call)) }),
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/me/totp/verify',
+      operationId: 'setTotp',
+      access: 'person',
+      confirmed: true,
+      body: z.strictObject({ state: z.string().max(500), code: z.string().max(20) }),
+      handle: async (call) =>
+        (await credentials.confirmTotp(sessionOf(call), call.body.state, call.body.code)) ?? {
+          status: 200,
+          data: {},
+        },
+    }),
+  ];
+}
+
+const MESSAGES = {
+  totp: 'Enter the code of the authenticator application',
+  incomplete:
+    'A password signs in only together with an authenticator application: sign in with a link and set it up',
+};
+const REASONS = { totp: 'TOTP', incomplete: 'TOTP_NOT_SET_UP' };

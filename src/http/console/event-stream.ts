@@ -1,0 +1,153 @@
+import type { ServerResponse } from 'node:http';
+import { type Clock, SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { createLoop } from '../../core/loop.ts';
+import type { FeedEvent } from '../../events/feed.ts';
+
+/**
+ * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed,
+ * in the form of `GET /web-setup/events`. An account that somebody watches is read once per interval for all its streams.
+ * A stream begins at the current end of the feed; `hello` has that position, so that the application reads its lists again
+ * after a reconnection. A client that does not read is disconnected.
+ */
+export interface EventStreams {
+  /** Opens a stream on the response; false: the person or the installation has too many. */
+  open(stream: StreamOptions): boolean;
+  /** Ends all streams. */
+  stop(): Promise<void>;
+}
+
+export interface StreamOptions {
+  accountId: string;
+  personId: string;
+  response: ServerResponse;
+  /** Whether the session may still read the account. */
+  isAllowed(): boolean;
+}
+
+export interface EventStreamDeps {
+  clock: Clock;
+  log: Log;
+  /** The number after the last event. */
+  nextSeq(): number;
+  /** Events of an account after a number, oldest first. */
+  read(accountId: string, afterSeq: number, limit: number): Promise<{ seq: number; event: FeedEvent }[]>;
+  intervalMs?: number;
+}
+
+interface Stream extends StreamOptions {
+  checkedAt: number;
+}
+
+interface Watched {
+  afterSeq: number;
+  streams: Set<Stream>;
+}
+
+const INTERVAL_MS = SECOND;
+/** Events of an account per interval; with more, the application is asked to read its lists again. */
+const MAX_EVENTS = 100;
+const MAX_STREAMS = 200;
+export const MAX_STREAMS_OF_PERSON = 6;
+/** Bytes that may wait for a client. */
+const MAX_WAITING_BYTES = 256 * 1024;
+/** A comment keeps proxies from closing the connection; the session is checked as often. */
+const HEARTBEAT_MS = 15 * SECOND;
+
+export function createEventStreams(deps: EventStreamDeps): EventStreams {
+  const { clock, log, intervalMs = INTERVAL_MS } = deps;
+  const watched = new Map<string, Watched>();
+  const ofPerson = new Map<string, number>();
+  let count = 0;
+  let stopped = false;
+
+  function close(stream: Stream): void {
+    const account = watched.get(stream.accountId);
+    if (account?.streams.delete(stream) !== true) return;
+    if (account.streams.size === 0) watched.delete(stream.accountId);
+    count--;
+    const left = (ofPerson.get(stream.personId) ?? 1) - 1;
+    if (left > 0) ofPerson.set(stream.personId, left);
+    else ofPerson.delete(stream.personId);
+    stream.response.end();
+  }
+
+  function send(stream: Stream, text: string): void {
+    if (stream.response.writableLength > MAX_WAITING_BYTES) {
+      stream.response.destroy();
+      close(stream);
+    } else stream.response.write(text);
+  }
+
+  async function poll(accountId: string, account: Watched): Promise<void> {
+    const { afterSeq } = account;
+    const events = await deps.read(accountId, afterSeq, MAX_EVENTS);
+    const last = events.at(-1);
+    if (last === undefined) return;
+    account.afterSeq = last.seq;
+    const text =
+      events.length < MAX_EVENTS
+        ? events.map(({ seq, event }) => message('event', event, seq)).join('')
+        : message('reset', {}, deps.nextSeq() - 1);
+    if (events.length >= MAX_EVENTS) account.afterSeq = deps.nextSeq() - 1;
+    for (const stream of account.streams) send(stream, text);
+  }
+
+  function checkSessions(account: Watched): void {
+    const now = clock.now();
+    for (const stream of account.streams) {
+      if (now - stream.checkedAt < HEARTBEAT_MS) continue;
+      stream.checkedAt = now;
+      if (stream.isAllowed()) send(stream, ': \n\n');
+      else close(stream);
+    }
+  }
+
+  const loop = createLoop({
+    name: 'console-events',
+    log,
+    intervalMs,
+    run: async () => {
+      for (const [accountId, account] of watched) {
+        checkSessions(account);
+        await poll(accountId, account).catch((error: unknown) =>
+          log.debug({ err: error, accountId }, 'events for the console not read'),
+        );
+      }
+    },
+  });
+
+  loop.start();
+
+  return {
+    open: (options) => {
+      const { accountId, personId, response } = options;
+      if (stopped || count >= MAX_STREAMS || (ofPerson.get(personId) ?? 0) >= MAX_STREAMS_OF_PERSON)
+        return false;
+      const stream: Stream = { ...options, checkedAt: clock.now() };
+      const account = watched.get(accountId) ?? { afterSeq: deps.nextSeq() - 1, streams: new Set<Stream>() };
+      watched.set(accountId, account);
+      account.streams.add(stream);
+      count++;
+      ofPerson.set(personId, (ofPerson.get(personId) ?? 0) + 1);
+      response.once('close', () => close(stream));
+      response.writeHead(200, {
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+      });
+      send(stream, `retry: 5000\n\n${message('hello', { accountId }, account.afterSeq)}`);
+      return true;
+    },
+    stop: async () => {
+      stopped = true;
+      await loop.stop();
+      for (const { streams } of watched.values()) for (const stream of streams) close(stream);
+    },
+  };
+}
+
+/** One event of a stream. JSON has no line breaks. */
+function message(name: string, data: object, seq: number): string {
+  return `id: ${seq}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}

@@ -1,0 +1,133 @@
+import * as z from 'zod';
+import type { Caller } from '../../accounts/authenticate.ts';
+import { iso } from '../../core/clock.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { type IssuedLink, linkAddress } from '../../people/links.ts';
+import type { ConsolePerson, People } from '../../people/people.ts';
+import { ROLES } from '../../people/roles.ts';
+import type { ApiResponse } from '../route.ts';
+import type { ConsoleAccess } from './access.ts';
+import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+import { presentMe } from './session-routes.ts';
+
+/**
+ * `/console/people`: with X-Id the members of an account, for its owners and for operators; without X-Id all people of the
+ * installation, for operators.
+ */
+export interface PeopleRouteDeps {
+  access: ConsoleAccess;
+  people: People;
+  /** `console.url`. */
+  url(): string;
+}
+
+const params = z.object({ personId: z.string().max(100) });
+const role = z.enum(ROLES);
+
+export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleRoute[] {
+  const scopeOf = (call: { caller: Caller }) => access.identityOf(call.caller);
+  const ownId = (call: { caller: Caller }) => access.sessionOf(call.caller).person.id;
+  const presentLink = (link: IssuedLink | null): object =>
+    link === null ? {} : { link: linkAddress(url(), link), expiresAt: iso(link.expiresAt) };
+  const invited = (result: { person: ConsolePerson; link: IssuedLink | null } | Refusal) =>
+    isRefusal(result)
+      ? result
+      : { status: 201, data: { person: presentMe(result.person), ...presentLink(result.link) } };
+
+  return [
+    consoleRoute({
+      method: 'GET',
+      path: '/people',
+      operationId: 'listPeople',
+      access: 'people',
+      accountOptional: true,
+      handle: (call) => {
+        const { accountId } = scopeOf(call);
+        const listed = accountId === null ? people.list() : people.members(accountId);
+        return { status: 200, data: { people: listed.map(presentMe) } };
+      },
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/people',
+      operationId: 'invitePerson',
+      access: 'people',
+      accountOptional: true,
+      confirmed: true,
+      body: z.strictObject({
+        email: z.string().min(1).max(320),
+        name: z.string().max(100).optional(),
+        /** Required in an account. */
+        role: role.optional(),
+      }),
+      handle: async (call): Promise<ApiResponse | Refusal> => {
+        const { accountId, standing } = scopeOf(call);
+        const { role: invitedRole, ...input } = call.body;
+        if (accountId === null) return invited(await people.createOperator(input));
+        if (invitedRole === undefined) return invalid('role', 'is required');
+        const by = standing === 'operator' ? 'operator' : 'owner';
+        return invited(await people.invite(accountId, { ...input, role: invitedRole }, by));
+      },
+    }),
+    consoleRoute({
+      method: 'PATCH',
+      path: '/people/{personId}',
+      operationId: 'updatePerson',
+      access: 'people',
+      accountOptional: true,
+      confirmed: true,
+      params,
+      body: z.strictObject({
+        /** In an account. */
+        role: role.optional(),
+        /** Of the person, by operators. */
+        status: z.enum(['active', 'disabled']).optional(),
+      }),
+      handle: async (call): Promise<ApiResponse | Refusal> => {
+        const { accountId } = scopeOf(call);
+        const { personId } = call.params;
+        const { role: newRole, status } = call.body;
+        if (accountId === null) {
+          if (status === undefined) return invalid('status', 'is required');
+          if (personId === ownId(call)) return refuse('INVALID_STATE', 'You cannot disable yourself');
+          const person = await people.setStatus(personId, status);
+          return isRefusal(person) ? person : { status: 200, data: presentMe(person) };
+        }
+        if (newRole === undefined) return invalid('role', 'is required');
+        return (await people.setRole(accountId, personId, newRole)) ?? { status: 200, data: {} };
+      },
+    }),
+    consoleRoute({
+      method: 'DELETE',
+      path: '/people/{personId}',
+      operationId: 'removePerson',
+      access: 'people',
+      accountOptional: true,
+      confirmed: true,
+      params,
+      handle: async (call): Promise<ApiResponse | Refusal> => {
+        const { accountId } = scopeOf(call);
+        const { personId } = call.params;
+        const refusal =
+          accountId === null ? await people.remove(personId) : await people.removeMember(accountId, personId);
+        return refusal ?? { status: 200, data: {} };
+      },
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/people/{personId}/recovery',
+      operationId: 'recoverPerson',
+      access: 'people',
+      accountOptional: true,
+      confirmed: true,
+      params,
+      handle: async (call) => {
+        const { accountId, standing } = scopeOf(call);
+        const { personId } = call.params;
+        if (accountId !== null && standing !== 'operator')
+          return invited(await people.recoverMember(accountId, personId));
+        return invited(await people.issueLink(personId, 'recovery'));
+      },
+    }),
+  ];
+}

@@ -1,0 +1,135 @@
+import { Readable } from 'node:stream';
+import type { Context, Middleware } from 'koa';
+import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { eventLoopTurns } from '../../core/slices.ts';
+import type { Audit } from '../../people/audit.ts';
+import type { People } from '../../people/people.ts';
+import { permissionsOf } from '../../people/roles.ts';
+import type { Session, Sessions } from '../../people/sessions.ts';
+import { respond } from '../front.ts';
+import { refusalResponse } from '../responses.ts';
+import type { RequestState, RoutedRequest } from '../router.ts';
+import type { AccessRule, ConsoleAccess, Identity } from './access.ts';
+import { exportedRecords } from './audit-routes.ts';
+import type { Auditing } from './auditing.ts';
+import type { SessionCookie } from './cookies.ts';
+import type { EventStreams } from './event-stream.ts';
+
+/**
+ * Operations whose responses are written as they are read: the event stream and the export of the audit log. The browser
+ * sends their requests without headers of the application, so the query parameter `account` names the account.
+ */
+export interface StreamedDeps {
+  access: ConsoleAccess;
+  auditing: Auditing;
+  audit: Audit;
+  people: People;
+  sessions: Sessions;
+  streams: EventStreams;
+  cookie(): SessionCookie;
+}
+
+interface StreamedOperation {
+  operation: string;
+  rule: AccessRule;
+  /** Starts the response, or refuses. */
+  handle(ctx: Context, identity: Identity & { session: Session }): Refusal | null;
+}
+
+const EXPORT = 'console.exportAuditRecords';
+/** Exports that may run at the same time. */
+const MAX_EXPORTS = 4;
+
+export function streamedOperations(deps: StreamedDeps): Middleware {
+  const operations = new Map<string, StreamedOperation>([
+    ['/console/stream', streamOperation(deps)],
+    ['/console/audit/export', exportOperation(deps)],
+  ]);
+  return async (ctx: Context, next) => {
+    const operation = ctx.method === 'GET' ? operations.get(ctx.path) : undefined;
+    if (operation === undefined) return next();
+    const state: RequestState = ctx.state;
+    const incoming: RoutedRequest = {
+      req: ctx.req,
+      res: ctx.res,
+      requestId: state.requestId,
+      params: {},
+      search: ctx.querystring,
+      from: state.from,
+    };
+    const caller = deps.access.authenticate(incoming, operation.rule);
+    const result = isRefusal(caller) ? caller : startOf(operation, ctx, deps.access.identityOf(caller));
+    const { session = null, accountId = null } = deps.access.identityOfRequest(ctx.req) ?? {};
+    if (session !== null && (operation.operation === EXPORT || result?.status === 403))
+      await deps.auditing.record({
+        personId: session.person.id,
+        email: session.person.email,
+        accountId,
+        operation: operation.operation,
+        target: {},
+        outcome: result === null ? 'done' : result.status === 403 ? 'denied' : 'refused',
+        detail: result?.code ?? '',
+        address: state.from().address,
+      });
+    if (result !== null) respond(ctx, refusalResponse(result, state.requestId));
+    return undefined;
+  };
+}
+
+function startOf(
+  { handle }: StreamedOperation,
+  ctx: Context,
+  { session, ...identity }: Identity,
+): Refusal | null {
+  return session === null ? refuse('UNAUTHENTICATED', 'Sign in') : handle(ctx, { ...identity, session });
+}
+
+function streamOperation({ people, sessions, streams, cookie }: StreamedDeps): StreamedOperation {
+  return {
+    operation: 'console.stream',
+    rule: { access: 'read', confirmed: false, accountInQuery: true, passive: true },
+    handle: (ctx, { session, accountId }) => {
+      const token = cookie().read(ctx.headers);
+      const opened = streams.open({
+        accountId: accountId ?? '',
+        personId: session.person.id,
+        response: ctx.res,
+        isAllowed: () => {
+          const current = token === null ? null : sessions.find(token, true);
+          const standing = current === null ? null : people.standing(current.person, accountId ?? '');
+          return standing !== null && permissionsOf(standing).includes('read');
+        },
+      });
+      if (!opened)
+        return refuse('RATE_LIMITED', 'Too many pages of the console are open', { retryAfter: 60 });
+      ctx.respond = false;
+      return null;
+    },
+  };
+}
+
+function exportOperation({ audit }: StreamedDeps): StreamedOperation {
+  let running = 0;
+  return {
+    operation: EXPORT,
+    rule: { access: 'people', confirmed: false, accountOptional: true, accountInQuery: true },
+    handle: (ctx, { accountId, session }) => {
+      const format = new URLSearchParams(ctx.querystring).get('format') ?? 'csv';
+      if (format !== 'csv' && format !== 'ndjson') return invalid('format', 'must be csv or ndjson');
+      if (running >= MAX_EXPORTS)
+        return refuse('UNAVAILABLE', 'Too many exports are running', { retryAfter: 10 });
+      running++;
+      ctx.res.once('close', () => {
+        running--;
+      });
+      const filter = accountId === null ? {} : { accountId };
+      const lines = exportedRecords(audit, filter, format, () => eventLoopTurns.next(session.person.id));
+      ctx.status = 200;
+      ctx.res.setHeader('Cache-Control', 'no-store');
+      ctx.res.setHeader('Content-Disposition', `attachment; filename="audit-log.${format}"`);
+      ctx.type = format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson; charset=utf-8';
+      ctx.body = Readable.from(lines, { objectMode: false });
+      return null;
+    },
+  };
+}

@@ -1,0 +1,147 @@
+import { type Clock, MINUTE } from '../core/clock.ts';
+import type { Random } from '../core/random.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Seal } from '../core/seal.ts';
+import { createTokenBuckets } from '../core/token-bucket.ts';
+import type { PersonRow } from '../store/people/people.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { checkPassword, type Passwords } from './passwords.ts';
+import type { Session } from './sessions.ts';
+import { base32, matchTotp, TOTP_SECRET_BYTES, totpAddress } from './totp.ts';
+
+/**
+ * Sign-in with a password and a code of an authenticator application. A password alone signs nobody in. Every change of a
+ * credential ends the other sessions of the person.
+ */
+export interface PasswordCredentials {
+  /** The id of the person; a refusal, or what is missing or wrong. Takes as long for unknown addresses. */
+  verify(input: { email: string; password: string; totp?: string | undefined }): Promise<Verified | Refusal>;
+  setPassword(session: Session, password: string): Promise<Refusal | null>;
+  /** Removes password and TOTP. */
+  removePassword(session: Session): Promise<void>;
+  /** A new TOTP secret, which `confirmTotp` stores. */
+  beginTotp(session: Session): TotpSetup;
+  /** Stores the secret of `state` if the code is correct. */
+  confirmTotp(session: Session, state: string, code: string): Promise<Refusal | null>;
+}
+
+/** `wrong`: address, password or code; `totp`: a correct password without a code; `incomplete`: no TOTP is set up. */
+export type Verified = { personId: string } | 'wrong' | 'totp' | 'incomplete';
+
+export interface TotpSetup {
+  /** Base32, for typing. */
+  secret: string;
+  /** `otpauth://…`, for a QR code. */
+  address: string;
+  /** The secret, sealed for this person. */
+  state: string;
+}
+
+export interface CredentialDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  random: Random;
+  seal: Seal;
+  passwords: Passwords;
+}
+
+/** Attempts for one address: 10 at once, then one every two minutes. */
+const ATTEMPTS = { burst: 10, perSecond: 1 / 120 };
+const MAX_ADDRESSES = 10_000;
+const SETUP_MS = 15 * MINUTE;
+const ISSUER = 'Postrider';
+
+export function createPasswordCredentials(deps: CredentialDeps): PasswordCredentials {
+  const { tables, writer, clock, random, seal, passwords } = deps;
+  const attempts = createTokenBuckets(clock, ATTEMPTS, MAX_ADDRESSES);
+
+  /** Accepts the code and marks its step as used, in one unit of work. */
+  async function useCode(row: PersonRow, code: string): Promise<boolean> {
+    return writer.run((all): boolean => {
+      const current = all.people.get(row.person_id);
+      if (current?.totp == null) return false;
+      const secret = seal.open(current.totp, sealContext(row.person_id));
+      const step = matchTotp(secret, code, clock.now(), current.totp_used);
+      if (step === null) return false;
+      all.people.update({ ...current, totp_used: step });
+      return true;
+    });
+  }
+
+  /** Changes the row of the session's person and ends the other sessions. */
+  async function change(session: Session, fields: Partial<PersonRow>): Promise<void> {
+    await writer.run((all) => {
+      const row = all.people.get(session.person.id);
+      if (row === null) return;
+      all.people.update({ ...row, ...fields, updated_at: clock.now() });
+      all.consoleSessions.removeOf(row.person_id, session.hash);
+    });
+  }
+
+  return {
+    verify: async ({ email, password, totp }) => {
+      const key = email.trim().toLowerCase();
+      const attempt = attempts.of(key).take();
+      if (!attempt.allowed)
+        return refuse('RATE_LIMITED', 'Too many attempts for this address: wait, or sign in with a link', {
+          retryAfter: attempt.retryAfterSeconds,
+        });
+      const row = tables.people.byEmail(key);
+      const isCorrect = await passwords.verify(password, row?.password ?? null);
+      if (isRefusal(isCorrect)) return isCorrect;
+      if (!isCorrect || row === null || row.status !== 'active') return 'wrong';
+      if (row.totp === null) return 'incomplete';
+      if (totp === undefined || totp === '') return 'totp';
+      return (await useCode(row, totp)) ? { personId: row.person_id } : 'wrong';
+    },
+    setPassword: async (session, password) => {
+      const checked = checkPassword(password, session.person.email);
+      if (isRefusal(checked)) return checked;
+      const hashed = await passwords.hash(checked);
+      if (isRefusal(hashed)) return hashed;
+      await change(session, { password: hashed });
+      return null;
+    },
+    removePassword: (session) => change(session, { password: null, totp: null, totp_used: 0 }),
+    beginTotp: ({ person }) => {
+      const secret = random.bytes(TOTP_SECRET_BYTES);
+      const until = Buffer.alloc(8);
+      until.writeBigUInt64BE(BigInt(clock.now() + SETUP_MS));
+      return {
+        secret: base32(secret),
+        address: totpAddress(secret, person.email, ISSUER),
+        state: seal.seal(Buffer.concat([until, secret]), setupContext(person.id)).toString('base64url'),
+      };
+    },
+    confirmTotp: async (session, state, code) => {
+      const secret = openSetup(seal, session.person.id, state, clock.now());
+      if (secret === null) return invalid('state', 'has expired: begin again');
+      const step = matchTotp(secret, code, clock.now(), 0);
+      if (step === null) return invalid('code', 'is not the current code: check the clock of the device');
+      await change(session, { totp: seal.seal(secret, sealContext(session.person.id)), totp_used: step });
+      return null;
+    },
+  };
+}
+
+function sealContext(personId: string): string {
+  return `totp ${personId}`;
+}
+
+function setupContext(personId: string): string {
+  return `totp setup ${personId}`;
+}
+
+/** The secret of a setup; null: it is not one of this person, or has expired. */
+function openSetup(seal: Seal, personId: string, state: string, now: number): Buffer | null {
+  let opened: Buffer;
+  try {
+    opened = seal.open(Buffer.from(state, 'base64url'), setupContext(personId));
+  } catch {
+    // Not sealed here, or for another person.
+    return null;
+  }
+  return Number(opened.readBigUInt64BE()) > now ? opened.subarray(8) : null;
+}
