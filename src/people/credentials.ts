@@ -47,7 +47,7 @@ export interface CredentialDeps {
   passwords: Passwords;
 }
 
-/** Attempts for one address: 10 at once, then one every two minutes. */
+/** Attempts for one address: a burst of 10, then one every two minutes. */
 const ATTEMPTS = { burst: 10, perSecond: 1 / 120 };
 const MAX_ADDRESSES = 10_000;
 const SETUP_MS = 15 * MINUTE;
@@ -61,7 +61,7 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   async function useCode(row: PersonRow, code: string): Promise<boolean> {
     return writer.run((all): boolean => {
       const current = all.people.get(row.person_id);
-      if (current?.totp == null) return false;
+      if (current === null || current.totp === null) return false;
       const secret = seal.open(current.totp, sealContext(row.person_id));
       const step = matchTotp(secret, code, clock.now(), current.totp_used);
       if (step === null) return false;

@@ -66,11 +66,11 @@ export interface People {
   standing(person: Pick<ConsolePerson, 'id' | 'operator'>, accountId: string): Standing | null;
   /**
    * Creates an operator with a sign-in link. An existing person becomes an operator and loses all credentials and sessions:
-   * an owner of an account may have created them in the name of somebody else.
+   * an owner of an account may have created them in the name of another person.
    */
   createOperator(input: PersonInput): Promise<Invited | Refusal>;
   /**
-   * Adds a person to an account. The link, which signs in as the person, is issued for new people only: whoever sees it
+   * Adds a person to an account. The link, which signs in as the person, is issued for new people only: everyone who sees it
    * could otherwise sign in as an existing one. Owners cannot add existing people, whose identity they do not know.
    */
   invite(

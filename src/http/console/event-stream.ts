@@ -6,7 +6,7 @@ import type { FeedEvent } from '../../events/feed.ts';
 
 /**
  * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed,
- * in the form of `GET /web-setup/events`. An account that somebody watches is read once per interval for all its streams.
+ * in the form of `GET /web-setup/events`. An account with streams is read once per interval for all its streams.
  * A stream begins at the current end of the feed; `hello` has that position, so that the application reads its lists again
  * after a reconnection. A client that does not read is disconnected.
  */

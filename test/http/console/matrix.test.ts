@@ -25,10 +25,10 @@ const keyed = operations.filter(({ spec }) => spec.security === undefined);
 const idOf = ({ spec }: (typeof keyed)[number]) => spec.operationId ?? '';
 
 async function signIn(
-  invited: Awaited<ReturnType<typeof daemon.people.createOperator>>,
+  invited: Awaited<ReturnType<typeof daemon.people.createOperator | typeof daemon.people.invite>>,
 ): Promise<TestBrowser> {
   const browser = createTestBrowser(daemon.consoleUrl);
-  const response = await browser.post('/console/session/link', { token: accepted(invited).link.token });
+  const response = await browser.post('/console/session/link', { token: accepted(invited).link?.token });
   if (response.status !== 200) throw new Error('the sign-in failed');
   return browser;
 }

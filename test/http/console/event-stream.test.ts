@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { MAX_STREAMS_OF_PERSON } from '../../../src/http/console/event-stream.ts';
+import { startConsole, type TestBrowser, type TestConsole } from './harness.ts';
+
+let test: TestConsole;
+const open: AbortController[] = [];
+beforeEach(async () => {
+  test = await startConsole();
+});
+afterEach(async () => {
+  for (const controller of open.splice(0)) controller.abort();
+  await test.stop();
+});
+
+interface OpenStream {
+  status: number;
+  text(): string;
+  ended: Promise<void>;
+}
+
+/** Opens the stream of an account as a browser's EventSource does. */
+async function stream(browser: TestBrowser, account: string): Promise<OpenStream> {
+  const controller = new AbortController();
+  open.push(controller);
+  const response = await fetch(`${test.base}/console/stream?account=${account}`, {
+    headers: { Cookie: browser.cookie, Accept: 'text/event-stream', 'Sec-Fetch-Site': 'same-origin' },
+    signal: controller.signal,
+  });
+  let text = '';
+  const ended = (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) text += decoder.decode(chunk);
+  })().catch(() => {});
+  return { status: response.status, text: () => text, ended };
+}
+
+/** Commits an event of a domain. */
+function record(account: string, id: string) {
+  return test.writer.run((all) =>
+    all.events.insert({
+      event_id: id,
+      account_id: account,
+      kind: 'domain_verified',
+      at: test.clock.now(),
+      message_seq: null,
+      domain_id: null,
+      data: '{}',
+    }),
+  );
+}
+
+const ID = (number: number) => `evt_1769860800000_00000000000${number}`;
+
+describe('the event stream', () => {
+  it('has the events of the account as they are committed, and no others', async () => {
+    const viewer = await test.member('viewer');
+    await record(test.account, ID(1));
+    const events = await stream(viewer, test.account);
+    expect(events.status).toBe(200);
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await record(test.other, ID(2));
+    await record(test.account, ID(3));
+    await vi.waitFor(() => expect(events.text()).toContain('event: event'), 5000);
+    const data = [...events.text().matchAll(/event: event\ndata: (.*)\n\n/g)].map(([, json = '']) =>
+      JSON.parse(json),
+    );
+    expect(data).toMatchObject([{ eventId: ID(3), accountId: test.account, event: 'domain_verified' }]);
+  });
+
+  it('is refused without a session, for other accounts, and from pages of other sites', async () => {
+    const viewer = await test.member('viewer');
+    expect((await stream(test.browser(), test.account)).status).toBe(401);
+    expect((await stream(viewer, test.other)).status).toBe(403);
+    const response = await fetch(`${test.base}/console/stream?account=${test.account}`, {
+      headers: { Cookie: viewer.cookie, 'Sec-Fetch-Site': 'same-site' },
+    });
+    expect(response.status).toBe(403);
+  });
+
+  it('ends when the session ends', async () => {
+    const viewer = await test.member('viewer');
+    const events = await stream(viewer, test.account);
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await viewer.delete('/console/session');
+    test.clock.time += 15_000;
+    await events.ended;
+  });
+
+  it('does not extend the session', async () => {
+    const viewer = await test.member('viewer');
+    const seenAt = () =>
+      test.tables.consoleSessions.ofPerson(test.tables.people.list(1)[0]?.person_id ?? '', 1)[0]?.seen_at;
+    const before = seenAt();
+    test.clock.time += 3_600_000;
+    const events = await stream(viewer, test.account);
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await test.writer.settled();
+    expect(seenAt()).toBe(before);
+  });
+
+  it(`is limited to ${MAX_STREAMS_OF_PERSON} per person`, async () => {
+    const viewer = await test.member('viewer');
+    for (let times = 0; times < MAX_STREAMS_OF_PERSON; times++)
+      expect((await stream(viewer, test.account)).status).toBe(200);
+    expect((await stream(viewer, test.account)).status).toBe(429);
+    open.shift()?.abort();
+    await vi.waitFor(async () => expect((await stream(viewer, test.account)).status).toBe(200), 5000);
+  });
+
+  it('asks to read again instead of sending a flood', async () => {
+    const viewer = await test.member('viewer');
+    const events = await stream(viewer, test.account);
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await test.writer.run((all) => {
+      for (let number = 0; number < 150; number++)
+        all.events.insert({
+          event_id: `evt_1769860800000_${String(number).padStart(12, '0')}`,
+          account_id: test.account,
+          kind: 'domain_verified',
+          at: test.clock.now(),
+          message_seq: null,
+          domain_id: null,
+          data: '{}',
+        });
+    });
+    await vi.waitFor(() => expect(events.text()).toContain('event: reset'), 5000);
+    expect(events.text()).not.toContain('event: event');
+  });
+});
