@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRefusal } from '../core/refusal.ts';
+import { threadCpuMs } from '../core/thread-cpu.ts';
 import type { Database } from './database.ts';
 import { isBusy, StoreUnavailable } from './failure.ts';
 import type { CountedMessages } from './messages/hourly-counts.ts';
@@ -99,7 +100,7 @@ const MAX_GROUP_UNITS = 64;
  * The same while several shares wait. Units of the delivery cost several times those that accept a message when the
  * database is large: in a smaller group, fewer of them run before the senders that wait for the commit can go on.
  */
-const MAX_SHARED_GROUP_UNITS = 32;
+const MAX_SHARED_GROUP_UNITS = 36;
 /**
  * After this time no further unit of a commit begins, because some units write megabytes. Where many units wait, time in
  * which the process did not run is not counted: groups shortened by it would cost many more commits.
@@ -216,7 +217,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     const units: RunUnit[] = [];
     const maxUnits = waiting.size > 1 ? MAX_SHARED_GROUP_UNITS : MAX_GROUP_UNITS;
     const began = performance.now();
-    const isOver = stopwatch(isCrowded());
+    const isOver = stopwatch(isCrowded() ? threadCpuMs : null);
     let current: Waiting | undefined;
     try {
       while (units.length < maxUnits && !isOver()) {
@@ -335,20 +336,19 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
 }
 
 /**
- * Returns a function that returns whether MAX_GROUP_MS have passed, by the clock and, if `withCpu`, in CPU time of the
- * process. Reading the CPU time costs as much as a unit: the system adds up that of all threads.
+ * Returns a function that returns whether MAX_GROUP_MS have passed, by the clock and, with `cpuMs`, in CPU time of the
+ * thread.
  */
-function stopwatch(withCpu: boolean): () => boolean {
+function stopwatch(cpuMs: (() => number) | null): () => boolean {
   let end = performance.now() + MAX_GROUP_MS;
-  const before = withCpu ? process.cpuUsage() : null;
+  if (cpuMs === null) return () => performance.now() >= end;
+  const before = cpuMs();
   return () => {
     const now = performance.now();
     if (now < end) return false;
-    if (before === null) return true;
-    const { user, system } = process.cpuUsage(before);
-    const leftMs = MAX_GROUP_MS - (user + system) / 1000;
-    // Not read again before the rest can have been used.
-    end = now + leftMs / 2;
+    const leftMs = before + MAX_GROUP_MS - cpuMs();
+    // The thread cannot use the rest in less time.
+    end = now + leftMs;
     return leftMs <= 0;
   };
 }

@@ -109,18 +109,20 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     if (requestedCount() > 0) schedule();
   }
 
-  function advance(site: Site): void {
-    if (!running || !deps.mayStart()) return;
+  /** Returns the number of deliveries that it started. */
+  function advance(site: Site): number {
+    if (!running || !deps.mayStart()) return 0;
     for (const set of blocked) set.delete(site);
     if (site.isHalted()) {
       // The backlog of a halted site need not stay in memory.
       release(site.drop());
-      return;
+      return 0;
     }
-    startDeliveries(site);
+    const started = startDeliveries(site);
     leaseAhead(site);
     for (const priority of PRIORITIES) for (const key of site.takeReadable(priority)) request(key);
     waitForRate(site);
+    return started;
   }
 
   /** Advances the site when its rate allows the next message. */
@@ -135,11 +137,11 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     paced.set(site, cancel);
   }
 
-  function startDeliveries(site: Site): void {
-    for (;;) {
+  function startDeliveries(site: Site): number {
+    for (let started = 0; ; started++) {
       const next = site.reserve(admits(site));
       if (next === 'refused') blocked[site.backlogSize(0) > 0 ? 0 : 1].add(site);
-      if (typeof next === 'string') return;
+      if (typeof next === 'string') return started;
       flights.start(next);
     }
   }
@@ -175,7 +177,10 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     return ({ message }) => flights.admits(site, message);
   }
 
-  /** Advances sites that wait for the budgets, those with transactional mail first; those that still wait become the last. */
+  /**
+   * Advances sites that wait for the budgets, those with transactional mail first; those that still wait become the last.
+   * Ends with the first site that gets nothing after another got something: what was released is then used up.
+   */
   function wakeBlocked(): void {
     const woken: Site[] = [];
     for (const set of blocked) {
@@ -184,7 +189,12 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         woken.push(site);
       }
     }
-    for (const site of woken) advance(site);
+    let isUsed = false;
+    for (const site of woken) {
+      const started = advance(site);
+      if (isUsed && started === 0) return;
+      isUsed ||= started > 0;
+    }
   }
 
   return {
