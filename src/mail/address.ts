@@ -224,11 +224,9 @@ function readAddress(text: string, name: string): Mailbox | string {
     return 'the part before the "@" is malformed';
   const local = canonicalLocal(written);
   if (Buffer.byteLength(local) > MAX_LOCAL)
-    return `the part before the "@" is longer than ${MAX_LOCAL} octets`;
+    return `the part before the "@" is longer than ${MAX_LOCAL} bytes`;
   const normal = domain.endsWith('.') ? null : normalizeDomain(domain);
   if (normal === null) return 'the part after the "@" is not a domain name';
   const address = `${local}@${normal}`;
-  return Buffer.byteLength(address) > MAX_ADDRESS
-    ? `is longer than ${MAX_ADDRESS} octets`
-    : { name, address };
+  return Buffer.byteLength(address) > MAX_ADDRESS ? `is longer than ${MAX_ADDRESS} bytes` : { name, address };
 }

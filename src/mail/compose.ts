@@ -15,8 +15,8 @@ import { trackingLinks } from './html/track-links.ts';
 
 /**
  * Composes the message for one recipient (RFC 5322, RFC 2045, RFC 2046): its header fields and its MIME structure. It
- * neither signs nor sends. The result has CRLF line ends, no line over 998 octets, and only ASCII except for addresses
- * that need SMTPUTF8. The same input always results in the same octets.
+ * neither signs nor sends. The result has CRLF line ends, no line over 998 bytes, and only ASCII except for addresses
+ * that need SMTPUTF8. The same input always results in the same bytes.
  */
 export interface ComposedMessage {
   /** Complete fields in order, folded, without the final line end. */
@@ -57,7 +57,7 @@ export function* composing(content: MessageContent, copy: CopyDetails): Work<Com
   };
 }
 
-/** The octets that are sent after DATA, signatures first, before dot-stuffing. */
+/** The bytes that are sent after DATA, signatures first, before dot-stuffing. */
 export function messageBytes(message: ComposedMessage, signatures: readonly string[] = []): Buffer {
   const header = `${[...signatures, ...message.header].join('\r\n')}\r\n\r\n`;
   return Buffer.concat([Buffer.from(header), message.body]);
@@ -123,7 +123,7 @@ function unsubscribeFields(
   return { fields: [wordsField('List-Unsubscribe', words), ...post], allowsCallerPost: oneClick };
 }
 
-/** RFC 2919 §2: at most 255 octets. */
+/** RFC 2919 §2: at most 255 bytes. */
 const MAX_LIST_ID = 255;
 
 function bulkFields({ list, from }: MessageContent, callerField: CallerField): string[] {

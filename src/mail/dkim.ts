@@ -177,10 +177,10 @@ const CR = 13;
 const SPACE = 32;
 
 /** The longest body that is canonicalized in memory that all signatures of the thread share: allocating it costs as much as filling it. */
-const SHARED_OCTETS = 256 * 1024;
+const SHARED_BYTES = 256 * 1024;
 let shared: Buffer | null = null;
-/** Octets that are read one by one from a line that is not canonical on: the next such line is often near. */
-const MIN_READ_OCTETS = 512;
+/** Bytes that are read one by one from a line that is not canonical on: the next such line is often near. */
+const MIN_READ_BYTES = 512;
 
 /**
  * RFC 6376 §3.4.4: removes white space at line ends and empty lines at the end, and collapses other white space. A body
@@ -188,12 +188,12 @@ const MIN_READ_OCTETS = 512;
  */
 export function relaxedBody(body: Buffer): Buffer {
   const length = body.length + 2;
-  if (length > SHARED_OCTETS) return canonicalize(body, Buffer.allocUnsafe(length));
-  shared ??= Buffer.allocUnsafeSlow(SHARED_OCTETS);
+  if (length > SHARED_BYTES) return canonicalize(body, Buffer.allocUnsafe(length));
+  shared ??= Buffer.allocUnsafeSlow(SHARED_BYTES);
   return canonicalize(body, shared);
 }
 
-/** Most lines are canonical: native searches find the others, and only those are read octet by octet. */
+/** Most lines are canonical: native searches find the others, and only those are read byte by byte. */
 function canonicalize(body: Buffer, into: Buffer): Buffer {
   const findBlank = blankFinder(body);
   let length = 0;
@@ -207,7 +207,7 @@ function canonicalize(body: Buffer, into: Buffer): Buffer {
     const lineEnd = blank === 0 ? -1 : body.lastIndexOf('\r\n', blank - 1);
     const lineStart = lineEnd < at ? at : lineEnd + 2;
     length += body.copy(into, length, at, lineStart);
-    const found = body.indexOf('\r\n', Math.max(blank, lineStart + MIN_READ_OCTETS));
+    const found = body.indexOf('\r\n', Math.max(blank, lineStart + MIN_READ_BYTES));
     at = found === -1 ? body.length : found + 2;
     length = relaxLines(body, lineStart, at, into, length);
   }
@@ -244,14 +244,14 @@ function relaxLines(body: Buffer, start: number, end: number, into: Buffer, writ
   let length = written;
   let blank = false;
   for (let at = start; at < end; at++) {
-    const octet = body[at] ?? 0;
-    if (octet === SPACE || octet === TAB) {
+    const byte = body[at] ?? 0;
+    if (byte === SPACE || byte === TAB) {
       blank = true;
       continue;
     }
-    if (blank && !(octet === CR && body[at + 1] === LF)) into[length++] = SPACE;
+    if (blank && !(byte === CR && body[at + 1] === LF)) into[length++] = SPACE;
     blank = false;
-    into[length++] = octet;
+    into[length++] = byte;
   }
   return length;
 }

@@ -1,6 +1,6 @@
 /**
  * Selects and applies content transfer encodings (RFC 2045 §6). Whatever the text, the result is ASCII with CRLF line ends
- * and no line over 998 octets, so that no hop needs 8BITMIME.
+ * and no line over 998 bytes, so that no hop needs 8BITMIME.
  */
 export type TransferEncoding = '7bit' | 'quoted-printable' | 'base64';
 
@@ -14,7 +14,7 @@ const MAX_LINE = 998;
 /** RFC 2045 §6.7 (5) and §6.8. */
 const MAX_ENCODED_LINE = 76;
 /**
- * base64 is used if more than one octet in three must be escaped. It is shorter from one in six, but Latin text stays
+ * base64 is used if more than one byte in three must be escaped. It is shorter from one in six, but Latin text stays
  * readable in quoted-printable, and spam filters penalize unnecessary base64.
  */
 const BASE64_SHARE = 3;
@@ -26,15 +26,15 @@ const SPACE = 32;
 const EQUALS = 61;
 const F = 70;
 
-/** Two hex digits of every octet, as character codes. */
+/** Two hex digits of every byte, as character codes. */
 const HEX = Buffer.from('0123456789ABCDEF', 'latin1');
-/** 1 for octets that quoted-printable never escapes, wherever they are in a line. */
-const LITERAL = Uint8Array.from({ length: 256 }, (_, octet) =>
-  octet > SPACE && octet < 127 && octet !== EQUALS ? 1 : 0,
+/** 1 for bytes that quoted-printable never escapes, wherever they are in a line. */
+const LITERAL = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte > SPACE && byte < 127 && byte !== EQUALS ? 1 : 0,
 );
 
 /**
- * Encodes text as a MIME body: 7bit if it is safe in transit, else quoted-printable, or base64 if most octets would be
+ * Encodes text as a MIME body: 7bit if it is safe in transit, else quoted-printable, or base64 if most bytes would be
  * escaped. All line ends become CRLF.
  */
 export function encodeText(text: string): EncodedBody {
@@ -70,27 +70,27 @@ function withCrlf(text: string): string {
 const UNSAFE_LINES = ['From ', '--=_'];
 
 /**
- * Whether octets with CRLF line ends can be sent as 7bit. Not safe: non-ASCII octets, control
+ * Whether bytes with CRLF line ends can be sent as 7bit. Not safe: non-ASCII bytes, control
  * characters, overlong lines, lines that mbox storage would change (`From `), and lines that could be mistaken for a
  * boundary (`--=_`). No search for each line: most bodies are safe, and long.
  */
 function isSafe(bytes: Buffer): boolean {
-  if (hasUnsafeOctet(bytes)) return false;
+  if (hasUnsafeByte(bytes)) return false;
   for (const start of UNSAFE_LINES)
     if (bytes.toString('latin1', 0, start.length) === start || bytes.includes(`\n${start}`)) return false;
   return !hasOverlongLine(bytes);
 }
 
-/** In each octet of a word: its highest bit, and what is subtracted and added so that only safe octets do not set it. */
+/** In each byte of a word: its highest bit, and what is subtracted and added so that only safe bytes do not set it. */
 const HIGH_BITS = 0x80808080;
 const BELOW_SPACE = 0x20202020;
 const ABOVE_TILDE = 0x01010101;
 
 /**
- * Whether there is an octet that is not printable ASCII, a tab or a line end. Reads four octets at a time: borrows and
- * carries only come from octets that have set their bit already.
+ * Whether there is a byte that is not printable ASCII, a tab or a line end. Reads four bytes at a time: borrows and
+ * carries only come from bytes that have set their bit already.
  */
-function hasUnsafeOctet(bytes: Buffer): boolean {
+function hasUnsafeByte(bytes: Buffer): boolean {
   const { buffer, byteOffset, length } = bytes;
   const isAligned = byteOffset % 4 === 0;
   const words = isAligned ? new Int32Array(buffer, byteOffset, length >> 2) : new Int32Array(0);
@@ -103,8 +103,8 @@ function hasUnsafeOctet(bytes: Buffer): boolean {
   return false;
 }
 
-function isUnsafe(octet: number): boolean {
-  return (octet < SPACE && octet !== LF && octet !== CR && octet !== TAB) || octet > 126;
+function isUnsafe(byte: number): boolean {
+  return (byte < SPACE && byte !== LF && byte !== CR && byte !== TAB) || byte > 126;
 }
 
 /** Looks for a line end in each range that a line may have at most, from its end backwards. */
@@ -118,13 +118,13 @@ function hasOverlongLine(bytes: Buffer): boolean {
   return false;
 }
 
-/** Octets that quoted-printable must escape, except at line ends. */
+/** Bytes that quoted-printable must escape, except at line ends. */
 function countEscapes(bytes: Buffer): number {
   let escapes = 0;
   for (let at = 0; at < bytes.length; at++) {
-    const octet = bytes[at] ?? 0;
-    if (LITERAL[octet] === 1 || octet === SPACE) continue;
-    if (octet !== LF && octet !== CR && octet !== TAB) escapes++;
+    const byte = bytes[at] ?? 0;
+    if (LITERAL[byte] === 1 || byte === SPACE) continue;
+    if (byte !== LF && byte !== CR && byte !== TAB) escapes++;
   }
   return escapes;
 }
@@ -133,20 +133,20 @@ function isFrom(bytes: Buffer, at: number): boolean {
   return bytes[at] === F && bytes.toString('latin1', at, at + 5) === 'From ';
 }
 
-/** Encodes octets with CRLF line ends as quoted-printable (RFC 2045 §6.7). */
+/** Encodes bytes with CRLF line ends as quoted-printable (RFC 2045 §6.7). */
 function quotedPrintable(bytes: Buffer, escapes: number): Buffer {
   const body = Buffer.allocUnsafe(maxQuotedPrintable(bytes, escapes));
   let at = 0;
   let column = 0;
   for (let from = 0; from < bytes.length; from++) {
-    const octet = bytes[from] ?? 0;
-    // The common case: a literal octet below the line limit.
-    if (LITERAL[octet] === 1 && octet !== F && column < MAX_ENCODED_LINE - 1) {
-      body[at++] = octet;
+    const byte = bytes[from] ?? 0;
+    // The common case: a literal byte below the line limit.
+    if (LITERAL[byte] === 1 && byte !== F && column < MAX_ENCODED_LINE - 1) {
+      body[at++] = byte;
       column++;
       continue;
     }
-    if (octet === CR) {
+    if (byte === CR) {
       body[at++] = CR;
       body[at++] = LF;
       from++;
@@ -154,7 +154,7 @@ function quotedPrintable(bytes: Buffer, escapes: number): Buffer {
       continue;
     }
     const ends = from + 1 === bytes.length || bytes[from + 1] === CR;
-    const literal = LITERAL[octet] === 1 ? !isFrom(bytes, from) : (octet === SPACE || octet === TAB) && !ends;
+    const literal = LITERAL[byte] === 1 ? !isFrom(bytes, from) : (byte === SPACE || byte === TAB) && !ends;
     const width = literal ? 1 : 3;
     if (column + width > (ends ? MAX_ENCODED_LINE : MAX_ENCODED_LINE - 1)) {
       body[at++] = EQUALS;
@@ -163,18 +163,18 @@ function quotedPrintable(bytes: Buffer, escapes: number): Buffer {
       column = 0;
     }
     if (literal) {
-      body[at++] = octet;
+      body[at++] = byte;
     } else {
       body[at++] = EQUALS;
-      body[at++] = HEX[octet >> 4] ?? 0;
-      body[at++] = HEX[octet & 15] ?? 0;
+      body[at++] = HEX[byte >> 4] ?? 0;
+      body[at++] = HEX[byte & 15] ?? 0;
     }
     column += width;
   }
   return body.subarray(0, at);
 }
 
-/** Two more octets for each escape, for each blank at a line end and for each `From `, and three after every 73 octets. */
+/** Two more bytes for each escape, for each blank at a line end and for each `From `, and three after every 73 bytes. */
 function maxQuotedPrintable({ length }: Buffer, escapes: number): number {
   const encoded = length + 2 * escapes + 2 * Math.ceil(length / 3) + 2;
   return encoded + 3 * Math.ceil(encoded / 73);

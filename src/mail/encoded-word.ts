@@ -4,7 +4,7 @@
  */
 const MAX_WORD = 75;
 const OVERHEAD = '=?utf-8?q??='.length;
-/** The minimum length of a first word: one character of four octets. */
+/** The minimum length of a first word: one character of four bytes. */
 const MIN_WORD = OVERHEAD + 12;
 
 /** Characters that Q encoding does not escape even in a display name (RFC 2047 §5 (3)). */
@@ -15,10 +15,10 @@ const LITERAL = /[A-Za-z0-9!*+/-]/;
  * `firstLength`: the maximum length of the first word, so that it fits on the line of the field name.
  */
 export function encodedWords(text: string, firstLength = MAX_WORD): string[] {
-  const octets = Buffer.byteLength(text);
+  const bytes = Buffer.byteLength(text);
   let quotedLength = 0;
   for (const char of text) quotedLength += encodeQ(char).length;
-  const usesQ = quotedLength <= Math.ceil(octets / 3) * 4;
+  const usesQ = quotedLength <= Math.ceil(bytes / 3) * 4;
 
   const words: string[] = [];
   let available = Math.max(Math.min(firstLength, MAX_WORD), MIN_WORD) - OVERHEAD;

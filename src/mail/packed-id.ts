@@ -1,5 +1,5 @@
 /**
- * Packs public ids (core/ids.ts) into 15 octets, for short tokens: kind (1), epoch ms (6), the 12 base-36 characters of
+ * Packs public ids (core/ids.ts) into 15 bytes, for short tokens: kind (1), epoch ms (6), the 12 base-36 characters of
  * the suffix as a number (8).
  */
 const ID_PATTERN = /^([a-z]+)_(0|[1-9][0-9]{0,14})_([0-9a-z]{12})$/;
@@ -23,7 +23,7 @@ export function packId(id: string): Buffer {
   return packed;
 }
 
-/** Null when the octets are not a packed id. */
+/** Null when the bytes are not a packed id. */
 export function unpackId(packed: Buffer): string | null {
   if (packed.length !== PACKED_ID_LENGTH) return null;
   const kind = KINDS[packed.readUInt8(0)];

@@ -2,7 +2,7 @@ import { PACKED_ID_LENGTH, packId, unpackId } from './packed-id.ts';
 
 /**
  * The properties of a sent mail that a recipient's action on it (unsubscribe, report abuse) needs. Links contain all of
- * them in about ninety octets, so that they still work after the message was purged.
+ * them in about ninety bytes, so that they still work after the message was purged.
  */
 export interface SentMail {
   messageId: string;
@@ -38,7 +38,7 @@ export function sentMailOf(message: SentMessage): SentMail {
   };
 }
 
-/** Flags in the first octet. The other bits are reserved for later formats. */
+/** Flags in the first byte. The other bits are reserved for later formats. */
 const MARKETING = 1;
 const SIMULATED = 2;
 const IN_GROUP = 4;
@@ -64,7 +64,7 @@ export function packSentMail(mail: SentMail): Buffer {
   ]);
 }
 
-/** Null when the octets are not a packed mail. */
+/** Null when the bytes are not a packed mail. */
 export function unpackSentMail(packed: Buffer): SentMail | null {
   const flags = packed[0];
   if (flags === undefined || (flags & ~KNOWN_FLAGS) !== 0) return null;

@@ -7,10 +7,10 @@ import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
  */
 export type ContentEncoding = 'json' | 'deflate';
 
-/** A content to be written: a string is JSON, octets are deflated JSON. */
+/** A content to be written: a string is JSON, a buffer is deflated JSON. */
 export interface PackedContent {
   body: string | Buffer;
-  /** Octets of the JSON in UTF-8. */
+  /** Bytes of the JSON in UTF-8. */
   size: number;
 }
 
@@ -18,7 +18,7 @@ export interface PackedContent {
 export interface EncodedContent<Memory extends ArrayBufferLike = ArrayBuffer> {
   octets: Uint8Array<Memory>;
   encoding: ContentEncoding;
-  /** Octets of the JSON in UTF-8: the maximum that decoding returns. */
+  /** Bytes of the JSON in UTF-8: the maximum that decoding returns. */
   size: number;
 }
 
@@ -33,12 +33,12 @@ const MAX_DEFLATED_INLINE = 32 * 1024;
 const LEVEL = 3;
 /** 96 KB of memory instead of 256 KB, which the allocator would map and unmap for every content. */
 const INLINE = { level: LEVEL, windowBits: 13, memLevel: 7 };
-/** Maximum number of octets that decoding allocates at a time. */
+/** Maximum number of bytes that decoding allocates at a time. */
 const MAX_CHUNK = 1024 * 1024;
 
 /**
  * The input of deflate on the calling thread: allocating a buffer for each content would cost half as much as deflating
- * it. A UTF-16 code unit takes at most three octets of UTF-8.
+ * it. A UTF-16 code unit takes at most three bytes of UTF-8.
  */
 const scratch = Buffer.allocUnsafeSlow(3 * MAX_DEFLATED_INLINE);
 
@@ -70,12 +70,12 @@ function smaller(json: string, size: number, deflated: Buffer): PackedContent {
   return { body: deflated.length < size ? deflated : json, size };
 }
 
-/** Returns the JSON. Throws if the octets are damaged, or if the JSON is longer than `size`. */
+/** Returns the JSON. Throws if the data is damaged, or if the JSON is longer than `size`. */
 export function unpackContent({ octets, encoding, size }: EncodedContent<ArrayBufferLike>): string {
   return decoder.decode(encoding === 'json' ? octets : inflate(octets, Math.max(1, size)));
 }
 
-function inflate(octets: Uint8Array, size: number): Buffer {
+function inflate(bytes: Uint8Array, size: number): Buffer {
   const chunkSize = Math.min(MAX_CHUNK, size + 64);
-  return inflateRawSync(octets, { maxOutputLength: size, chunkSize });
+  return inflateRawSync(bytes, { maxOutputLength: size, chunkSize });
 }

@@ -51,7 +51,7 @@ export interface AccountTokens {
 
 export interface ClickSigner {
   key: KeyObject;
-  /** The octets at the beginning of the tokens: those of `linkPrefix`. */
+  /** The bytes at the beginning of the tokens: those of `linkPrefix`. */
   head: Uint8Array;
 }
 
@@ -70,7 +70,7 @@ export interface Click extends TrackedMessage {
 
 /** What a key may sign, and the keys of accounts that came from another installation. */
 export interface TokenAccounts {
-  /** The key that an account with this tag (10 hexadecimal digits) brought with it; null: it has none. */
+  /** The imported key of the account with this tag (10 hexadecimal digits); null: it has none. */
   importedKey(tag: string): ImportedTokenKey | null;
   /** The account of a message; null: the message is not known. */
   accountOf(messageId: string): string | null;
@@ -95,18 +95,18 @@ const ADDRESS_PURPOSES = {
 type AddressPurpose = keyof typeof ADDRESS_PURPOSES;
 
 /**
- * The octet between message id and URL of a click token, followed by a hash of the host. No URL begins with it, which
+ * The byte between message id and URL of a click token, followed by a hash of the host. No URL begins with it, which
  * distinguishes older tokens, with the URL directly after the message id.
  */
 const WITH_HOST = 1;
 const HOST_TAG_LENGTH = 8;
 
-/** Identifies an account in 40 bits: with the octet before it, 8 characters of base64url; alone, 8 of base32. */
+/** Identifies an account in 40 bits: with the byte before it, 8 characters of base64url; alone, 8 of base32. */
 const TAG_LENGTH = 5;
-/** The first octet of a URL token. Those of older versions begin with a small number. */
+/** The first byte of a URL token. Those of older versions begin with a small number. */
 const WITH_TAG = 0xa2;
 const HEAD_LENGTH = 1 + TAG_LENGTH;
-/** With the octets of tag and id 240 bits, which base32 encodes without spare bits: each token has one spelling. */
+/** With the bytes of tag and id 240 bits, which base32 encodes without spare bits: each token has one spelling. */
 const ADDRESS_MAC_LENGTH = 10;
 const URL_MAC_LENGTH = 16;
 const ADDRESS_TOKEN_LENGTH = 48;
@@ -129,7 +129,7 @@ export function linkPrefix(accountId: string): string {
   return headOf(accountTag(accountId)).toString('base64url');
 }
 
-/** The key from which an installation derives the keys of an account's tokens, if the account did not bring its own. */
+/** The key from which an installation derives the keys of an account's tokens, if the account has no imported key. */
 export function ownTokenKey(seal: Pick<Seal, 'derive'>, accountId: string): Buffer {
   return seal.derive(`token/account/${accountTag(accountId).toString('hex')}`);
 }
@@ -159,18 +159,18 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
   const importedKeys = ({ accountId, key }: ImportedTokenKey) =>
     cached(imported, `${accountId} ${key.toString('hex')}`, () => key);
 
-  /** Verifies with the key of this installation, then with the one that the account brought. */
+  /** Verifies with the key of this installation, then with the one that was imported with the account. */
   function verify(
-    octets: Buffer,
+    bytes: Buffer,
     tag: string,
     purpose: UrlPurpose | AddressPurpose,
     macLength: number,
   ): Verified | null {
-    const signed = verifiedPayload(octets, ownKeys(tag)[purpose], macLength);
+    const signed = verifiedPayload(bytes, ownKeys(tag)[purpose], macLength);
     if (signed !== null) return { payload: signed, isOf: (id) => accountTag(id).toString('hex') === tag };
-    const brought = accounts.importedKey(tag);
-    const payload = brought && verifiedPayload(octets, importedKeys(brought)[purpose], macLength);
-    return payload && { payload, isOf: (id) => id === brought.accountId };
+    const importedKey = accounts.importedKey(tag);
+    const payload = importedKey && verifiedPayload(bytes, importedKeys(importedKey)[purpose], macLength);
+    return payload && { payload, isOf: (id) => id === importedKey.accountId };
   }
 
   /** Whether the message is one of the token's account; true when the message is not known. */
@@ -184,27 +184,27 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
     if (token.slice(0, prefix.length).toLowerCase() !== prefix) return null;
     const length = token.length - prefix.length;
     if (length !== ADDRESS_TOKEN_LENGTH && length !== OLD_ADDRESS_TOKEN_LENGTH) return null;
-    const octets = fromBase32(token.slice(prefix.length));
-    if (octets === null) return null;
+    const bytes = fromBase32(token.slice(prefix.length));
+    if (bytes === null) return null;
     if (length === OLD_ADDRESS_TOKEN_LENGTH) {
-      const payload = verifiedPayload(octets, oldAddressKeys[purpose], ADDRESS_MAC_LENGTH);
+      const payload = verifiedPayload(bytes, oldAddressKeys[purpose], ADDRESS_MAC_LENGTH);
       return payload && unpackId(payload);
     }
-    const verified = verify(octets, tagIn(octets, 0), purpose, ADDRESS_MAC_LENGTH);
+    const verified = verify(bytes, tagIn(bytes, 0), purpose, ADDRESS_MAC_LENGTH);
     const id = verified && unpackId(verified.payload.subarray(TAG_LENGTH));
     return id !== null && verified !== null && mayName(verified, id) ? id : null;
   };
 
   function readUrl(purpose: UrlPurpose, token: string): Verified | null {
     if (token.length > MAX_URL_TOKEN_LENGTH) return null;
-    const octets = Buffer.from(token, 'base64url');
+    const bytes = Buffer.from(token, 'base64url');
     // Node ignores invalid characters and spare bits: only the canonical spelling is valid.
-    if (octets.toString('base64url') !== token) return null;
-    if (octets[0] === WITH_TAG && octets.length >= HEAD_LENGTH + URL_MAC_LENGTH) {
-      const verified = verify(octets, tagIn(octets, 1), purpose, URL_MAC_LENGTH);
+    if (bytes.toString('base64url') !== token) return null;
+    if (bytes[0] === WITH_TAG && bytes.length >= HEAD_LENGTH + URL_MAC_LENGTH) {
+      const verified = verify(bytes, tagIn(bytes, 1), purpose, URL_MAC_LENGTH);
       return verified && { ...verified, payload: verified.payload.subarray(HEAD_LENGTH) };
     }
-    const payload = verifiedPayload(octets, oldUrlKeys[purpose], URL_MAC_LENGTH);
+    const payload = verifiedPayload(bytes, oldUrlKeys[purpose], URL_MAC_LENGTH);
     return payload && { payload, isOf: () => true };
   }
 
@@ -218,8 +218,9 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
   return {
     of: (accountId) => {
       const tag = accountTag(accountId);
-      const brought = accounts.importedKey(tag.toString('hex'));
-      const keys = brought?.accountId === accountId ? importedKeys(brought) : ownKeys(tag.toString('hex'));
+      const importedKey = accounts.importedKey(tag.toString('hex'));
+      const keys =
+        importedKey?.accountId === accountId ? importedKeys(importedKey) : ownKeys(tag.toString('hex'));
       const head = headOf(tag);
       const address = (purpose: AddressPurpose) => (id: string) =>
         ADDRESS_PURPOSES[purpose] +
@@ -278,8 +279,8 @@ function headOf(tag: Buffer): Buffer {
   return Buffer.concat([Buffer.from([WITH_TAG]), tag]);
 }
 
-function tagIn(octets: Buffer, at: number): string {
-  return octets.toString('hex', at, at + TAG_LENGTH);
+function tagIn(bytes: Buffer, at: number): string {
+  return bytes.toString('hex', at, at + TAG_LENGTH);
 }
 
 function addressPurposes(): AddressPurpose[] {
@@ -312,9 +313,9 @@ function urlToken(key: KeyObject, head: Uint8Array, payload: Buffer): string {
   return signed(key, Buffer.concat([head, payload]), URL_MAC_LENGTH).toString('base64url');
 }
 
-/** The octets before the MAC; null when the MAC is wrong or incomplete. */
-function verifiedPayload(octets: Buffer, key: KeyObject, macLength: number): Buffer | null {
-  if (octets.length < macLength) return null;
-  const payload = octets.subarray(0, octets.length - macLength);
-  return timingSafeEqual(octets.subarray(payload.length), mac(key, payload, macLength)) ? payload : null;
+/** The bytes before the MAC; null when the MAC is wrong or incomplete. */
+function verifiedPayload(bytes: Buffer, key: KeyObject, macLength: number): Buffer | null {
+  if (bytes.length < macLength) return null;
+  const payload = bytes.subarray(0, bytes.length - macLength);
+  return timingSafeEqual(bytes.subarray(payload.length), mac(key, payload, macLength)) ? payload : null;
 }

@@ -15,8 +15,8 @@ export interface BodyReading {
 }
 
 /**
- * Maximum number of chunks of one mail. Each removed dot begins a new chunk, which costs as much as thousands of octets:
- * a mail of nothing but dots would occupy the processor.
+ * Maximum number of chunks of one mail. Each removed dot begins a new chunk, which costs as much as thousands of bytes:
+ * a mail of nothing but dots would use all CPU time.
  */
 const MAX_CHUNKS = 100_000;
 

@@ -1,7 +1,7 @@
 /**
  * Shares the event loop among SMTP clients: a bounded number of commands runs in one iteration, those that wait run
  * network by network, and while some wait there is a pause between iterations. However many connections send commands,
- * everything else in the process waits for one batch at most, and has most of the processor.
+ * everything else in the process waits for one batch at most, and has most of the CPU time.
  */
 export interface CommandQueue {
   /** Runs the job now or in a later batch. A connection has one job at a time, which bounds the queue. */

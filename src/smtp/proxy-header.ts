@@ -14,18 +14,18 @@ const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const FIXED = 16;
 const VERSION = 2;
 const [LOCAL, PROXIED] = [0, 1];
-/** Address family and transport in one octet. */
+/** Address family and transport in one byte. */
 const [TCP4, TCP6] = [0x11, 0x21];
-/** Maximum length of addresses and TLVs (§2.2.1), octets. */
+/** Maximum length of addresses and TLVs (§2.2.1), bytes. */
 const MAX_LENGTH = 4096;
 
 /** A proxy sends its header right after it connects. */
 const HEADER_TIMEOUT_MS = 10 * SECOND;
 
-/** incomplete: more octets are needed. absent: not version 2. malformed: version 2, but not valid. */
+/** incomplete: more bytes are needed. absent: not version 2. malformed: version 2, but not valid. */
 export type ProxyHeader = { line: string; length: number } | 'incomplete' | 'absent' | 'malformed';
 
-/** Parses a header at the beginning of the octets of a connection. `line`: version 1; `length`: octets it takes. */
+/** Parses a header at the beginning of the bytes of a connection. `line`: version 1; `length`: bytes it takes. */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
   const known = Math.min(bytes.length, SIGNATURE.length);
   if (!bytes.subarray(0, known).equals(SIGNATURE.subarray(0, known))) return 'absent';

@@ -73,7 +73,7 @@ const attachment = (name: string, data: string | Buffer, changes: Partial<Attach
 });
 
 describe('a composed message', () => {
-  it('has exactly these octets', () => {
+  it('has exactly these bytes', () => {
     const golden = [
       'Date: Tue, 14 Nov 2023 22:13:20 +0000',
       'From: Ann Cole <ann@example.com>',
@@ -352,7 +352,7 @@ describe('the fields', () => {
       { list: { id, name: 'Grüße' } },
       [`=?utf-8?b?R3LDvMOfZQ==?= <${id}.example.com>`],
     ],
-    ['an identifier above 255 octets', { list: { id: 'x'.repeat(250), name: '' } }, []],
+    ['an identifier above 255 bytes', { list: { id: 'x'.repeat(250), name: '' } }, []],
     [
       "the caller's own",
       { list: { id, name: 'News' }, headers: [['list-id', '<mine.example.com>']] },
@@ -438,7 +438,7 @@ describe('a MIME parser finds', () => {
     expect(parsed.messageId).toBe('<msg_1700000000000_abcdefghijkl@example.com>');
   });
 
-  it('ten files and an inline image, with names and octets', async () => {
+  it('ten files and an inline image, with names and bytes', async () => {
     const names = [
       'report.pdf',
       'with blanks and "quotes".pdf',
@@ -451,16 +451,16 @@ describe('a MIME parser finds', () => {
       "it's 100% (new); final=yes.pdf",
       'tail.',
     ];
-    const octets = (index: number) =>
+    const bytes = (index: number) =>
       Buffer.from(Array.from({ length: 300 * index }, (_, at) => (at * 7) % 256));
-    const logo = attachment('lögo.png', octets(9), {
+    const logo = attachment('lögo.png', bytes(9), {
       contentType: 'image/png',
       contentId: 'logo@example.com',
     });
     const parsed = await simpleParser(
       made({
         html: '<img src="cid:logo@example.com">',
-        attachments: [logo, ...names.map((name, index) => attachment(name, octets(index)))],
+        attachments: [logo, ...names.map((name, index) => attachment(name, bytes(index)))],
       }),
       { keepCidLinks: true },
     );
@@ -471,9 +471,9 @@ describe('a MIME parser finds', () => {
       contentDisposition: 'inline',
       related: true,
     });
-    expect(inline?.content.equals(octets(9))).toBe(true);
+    expect(inline?.content.equals(bytes(9))).toBe(true);
     expect(files.map((file) => file.filename)).toEqual(names);
-    expect(files.every((file, index) => file.content.equals(octets(index)))).toBe(true);
+    expect(files.every((file, index) => file.content.equals(bytes(index)))).toBe(true);
     expect(files.every((file) => file.contentDisposition === 'attachment')).toBe(true);
   });
 
@@ -554,7 +554,7 @@ describe('any content', () => {
     ),
   });
 
-  it('is composed as ASCII in CRLF lines of at most 998 octets, with exactly the expected fields', () => {
+  it('is composed as ASCII in CRLF lines of at most 998 bytes, with exactly the expected fields', () => {
     const names = compose(
       content({
         headers: [

@@ -13,7 +13,7 @@ import {
   signDkim,
 } from '../../src/mail/dkim.ts';
 
-/** Generated for this test only: the expected octets of the signature depend on it. */
+/** Generated for this test only: the expected bytes of the signature depend on it. */
 const key = createPrivateKey(`-----BEGIN PRIVATE KEY-----
 MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC1O6bxJUTXvjFT
 1dwqvA5arEY5u2zBLEkMZm1ok18VC3GhAzbAJekl4sPS4cpZxr2vp95r6mfSemCG
@@ -75,7 +75,7 @@ async function results(raw: Buffer | string): Promise<string[]> {
 }
 
 describe('a signature', () => {
-  it('has exactly these octets', () => {
+  it('has exactly these bytes', () => {
     expect(signDkim(simple, [signer], now)).toEqual([
       [
         'DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t=1700000000;',

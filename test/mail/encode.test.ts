@@ -7,10 +7,10 @@ function decode({ encoding, body }: EncodedBody): string {
   const text = body.toString('latin1');
   if (encoding === '7bit') return text;
   if (encoding === 'base64') return Buffer.from(text, 'base64').toString();
-  const octets = text
+  const bytes = text
     .replace(/=\r\n/g, '')
     .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  return Buffer.from(octets, 'latin1').toString();
+  return Buffer.from(bytes, 'latin1').toString();
 }
 
 const crlf = (text: string) => text.replace(/\r\n?|\n/g, '\r\n');
@@ -20,9 +20,9 @@ describe('encodeText selects the encoding', () => {
     ['plain text', 'Hello\nworld\n', '7bit'],
     ['nothing', '', '7bit'],
     ['tabs and trailing blanks', '\ta \nb', '7bit'],
-    ['a line of 998 octets', `${'a'.repeat(998)}\nb`, '7bit'],
-    ['a line of 999 octets', `${'a'.repeat(999)}\nb`, 'quoted-printable'],
-    ['a last line of 999 octets', `b\n${'a'.repeat(999)}`, 'quoted-printable'],
+    ['a line of 998 bytes', `${'a'.repeat(998)}\nb`, '7bit'],
+    ['a line of 999 bytes', `${'a'.repeat(999)}\nb`, 'quoted-printable'],
+    ['a last line of 999 bytes', `b\n${'a'.repeat(999)}`, 'quoted-printable'],
     ['a line that mailboxes would change', 'x\nFrom here on', 'quoted-printable'],
     ['a word like it', 'x\nFrom: here\n From here', '7bit'],
     ['a line like one of our boundaries', 'x\n--=_a_1--\n', 'quoted-printable'],
@@ -121,13 +121,13 @@ describe('any text', () => {
   });
 });
 
-it('finds each octet that is not safe in 7bit, wherever it is in a text', () => {
+it('finds each byte that is not safe in 7bit, wherever it is in a text', () => {
   const safe = /^[\t\r\n -~]$/;
-  for (let octet = 0; octet < 128; octet++) {
-    const character = String.fromCharCode(octet);
+  for (let byte = 0; byte < 128; byte++) {
+    const character = String.fromCharCode(byte);
     for (let before = 0; before < 8; before++) {
       const { encoding } = encodeText(`${'x'.repeat(before)}${character}${'y'.repeat(40)}`);
-      expect(encoding === '7bit', `octet ${octet} after ${before}`).toBe(safe.test(character));
+      expect(encoding === '7bit', `byte ${byte} after ${before}`).toBe(safe.test(character));
     }
   }
 });

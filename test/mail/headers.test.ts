@@ -104,7 +104,7 @@ describe('encodedWords', () => {
           for (const word of words) {
             expect(word.length).toBeLessThanOrEqual(75);
             const [, kind, content = ''] = /^=\?utf-8\?([qb])\?([!-~]+)\?=$/.exec(word) ?? [];
-            const octets =
+            const bytes =
               kind === 'b'
                 ? Buffer.from(content, 'base64')
                 : Buffer.from(
@@ -114,7 +114,7 @@ describe('encodedWords', () => {
                     'latin1',
                   );
             // Fatal: throws for a character that is cut in two.
-            decoded += new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(octets);
+            decoded += new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
           }
           expect(decoded).toBe(text);
         },

@@ -22,16 +22,16 @@ function both(
   kind: TemplateKind,
   variables: { all: Record<string, unknown>; own: Record<string, unknown> },
   limit = 10_000,
-): { atOnce: string | null; joined: string | null } {
+): { together: string | null; joined: string | null } {
   const template = parseTemplate(source);
   const service = kind === 'html' ? SERVICE.html : SERVICE.text;
-  const together = { ...variables.all, ...variables.own };
-  const atOnce = renderTemplate(template, kind, together, service, { limit, optional: OPTIONAL });
+  const merged = { ...variables.all, ...variables.own };
+  const together = renderTemplate(template, kind, merged, service, { limit, optional: OPTIONAL });
   const shared = withoutPause(sharingTemplate(template, kind, variables.all, service, { limit, isOwn }));
-  if (Array.isArray(shared)) return { atOnce: textOrNull(atOnce), joined: null };
-  const filled = withoutPause(fillingShared(shared, together, { limit, optional: OPTIONAL }));
+  if (Array.isArray(shared)) return { together: textOrNull(together), joined: null };
+  const filled = withoutPause(fillingShared(shared, merged, { limit, optional: OPTIONAL }));
   return {
-    atOnce: textOrNull(atOnce),
+    together: textOrNull(together),
     joined: 'values' in filled ? joinShared(shared, filled.values) : null,
   };
 }
@@ -106,7 +106,7 @@ const all = fc.record({ offer: value, shop: fc.record({ name: value }) }, { requ
 
 describe('a template rendered for many recipients', () => {
   it.each<TemplateKind>(['html', 'text', 'subject'])(
-    'gives every one the same %s as rendering it for one',
+    'has the same %s for each recipient as rendered for that recipient alone',
     (kind) => {
       let rendered = 0;
       fc.assert(
@@ -116,9 +116,9 @@ describe('a template rendered for many recipients', () => {
           recipient,
           fc.constantFrom(60, 400, 10_000),
           (fragments, shared, own, limit) => {
-            const { atOnce, joined } = both(fragments.join(''), kind, { all: shared, own }, limit);
-            expect(joined).toBe(atOnce);
-            if (atOnce !== null) rendered++;
+            const { together, joined } = both(fragments.join(''), kind, { all: shared, own }, limit);
+            expect(joined).toBe(together);
+            if (together !== null) rendered++;
           },
         ),
         { numRuns: 2000, seed: 20 },
@@ -130,8 +130,8 @@ describe('a template rendered for many recipients', () => {
   it('starts a compliance snippet on a new line, whatever the value before it ends with', () => {
     const source = 'Dear {{firstName}} {{unsubscribe_email_text}}';
     const ends = ['Ada', 'Ada\n', ''].map((firstName) => {
-      const { atOnce, joined } = both(source, 'text', { all: {}, own: { firstName } });
-      expect(joined).toBe(atOnce);
+      const { together, joined } = both(source, 'text', { all: {}, own: { firstName } });
+      expect(joined).toBe(together);
       return joined?.slice(0, joined.indexOf('This'));
     });
     expect(ends).toEqual(['Dear Ada \n', 'Dear Ada\n ', 'Dear  \n']);

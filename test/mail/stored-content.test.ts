@@ -58,14 +58,14 @@ describe('a content', () => {
 });
 
 describe('decoding', () => {
-  it('rejects octets that decode to more than their size', () => {
+  it('rejects bytes that decode to more than their size', () => {
     const octets = new Uint8Array(deflateRawSync(Buffer.alloc(50 * 1024 * 1024)));
     expect(() => unpackContent({ octets, encoding: 'deflate', size: 1024 })).toThrow(
       /larger than 1024 bytes/,
     );
   });
 
-  it('rejects damaged octets', () => {
+  it('rejects damaged bytes', () => {
     const { octets, size } = stored(packContent(rows(100)));
     const half = octets.slice(0, octets.length / 2);
     expect(() => unpackContent({ octets: half, encoding: 'deflate', size })).toThrow(

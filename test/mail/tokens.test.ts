@@ -160,9 +160,9 @@ describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpo
   });
 
   it('is rejected with any bit changed', () => {
-    const octets = Buffer.from(token.make(mail), 'base64url');
-    for (let bit = 0; bit < octets.length * 8; bit++) {
-      const changed = Buffer.from(octets);
+    const bytes = Buffer.from(token.make(mail), 'base64url');
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const changed = Buffer.from(bytes);
       changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
       expect(token.read(changed.toString('base64url'))).toBeNull();
     }
@@ -182,8 +182,8 @@ describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpo
 
   it('is rejected when it is signed but contains something else', () => {
     const page = purpose === 'reportUrl' ? 'report' : 'unsubscribe';
-    for (const octets of [[], [0], [128, ...Array(48).fill(0)], Array(32).fill(0), Array(200).fill(255)])
-      expect(token.read(signedUrl(page, Buffer.from(octets)))).toBeNull();
+    for (const bytes of [[], [0], [128, ...Array(48).fill(0)], Array(32).fill(0), Array(200).fill(255)])
+      expect(token.read(signedUrl(page, Buffer.from(bytes)))).toBeNull();
   });
 
   it('is rejected with the key of one account and the id of another', () => {
@@ -239,9 +239,9 @@ describe('a click token', () => {
 
   it('is rejected with any bit changed, so that it is no open redirect', () => {
     const good = create(sample, 'https://example.com/ü?a=1');
-    const octets = Buffer.from(good, 'base64url');
-    for (let bit = 0; bit < octets.length * 8; bit++) {
-      const changed = Buffer.from(octets);
+    const bytes = Buffer.from(good, 'base64url');
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const changed = Buffer.from(bytes);
       changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
       expect(read(changed.toString('base64url'))).toBeNull();
     }
@@ -286,8 +286,8 @@ function signedUrl(purpose: string, payload: Buffer): string {
 /** An address token as older versions signed it, without its prefix. */
 function signedAddress(purpose: string, id: string): string {
   const payload = packId(id);
-  const octets = Buffer.concat([payload, mac(seal.derive(`token/${purpose}`), payload, 10)]);
-  const bits = Array.from(octets, (octet) => octet.toString(2).padStart(8, '0')).join('');
+  const bytes = Buffer.concat([payload, mac(seal.derive(`token/${purpose}`), payload, 10)]);
+  const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
   return (bits.match(/.{5}/g) ?? []).map((five) => BASE32.charAt(Number.parseInt(five, 2))).join('');
 }
 
@@ -331,7 +331,7 @@ describe('the tokens of an account that came from another installation', () => {
     expect(here.of(TWO).returnPath(sample)).not.toBe(tokens.of(TWO).returnPath(sample));
   });
 
-  it('say nothing about messages and mail of other accounts', () => {
+  it('are not valid for messages and mail of other accounts', () => {
     for (const purpose of ADDRESS_PURPOSES) expect(here[purpose](made[purpose](ofTwo))).toBeNull();
     const click = clickTokens(made.click, ofTwo, 'link.example.com')('https://example.com/');
     for (const read of [here.openUrl(made.openUrl(ofTwo)), here.click(click, 'link.example.com')]) {

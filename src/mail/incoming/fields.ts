@@ -167,7 +167,7 @@ const STATEFUL = /^(?:iso-2022-|hz-gb-2312)/i;
 
 /**
  * Decodes encoded-words (RFC 2047). Adjacent words of one charset are joined before they are decoded, because some
- * programs split between the octets of a character; words of a charset with shift states are not.
+ * programs split between the bytes of a character; words of a charset with shift states are not.
  */
 export function decodeWords(text: string): string {
   if (!text.includes('=?')) return text;

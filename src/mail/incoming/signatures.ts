@@ -16,7 +16,7 @@ export interface AuthenticatedAuthor {
 
 /** Signatures that are verified of one mail; senders with several keys or algorithms use two. */
 const MAX_SIGNATURES = 3;
-/** A mail with a longer header is not verified: mailauth reads it octet by octet. */
+/** A mail with a longer header is not verified: mailauth reads it byte by byte. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 export interface SignedMail {
@@ -30,7 +30,7 @@ export interface SignedMail {
 export function readSignatures(raw: Buffer): SignedMail | null {
   const { bodyAt } = readHeader(raw, INCOMING_LIMITS);
   if (bodyAt > MAX_HEADER_BYTES) return null;
-  // latin1 keeps each octet as one character, so that the fields stay as they were signed.
+  // latin1 keeps each byte as one character, so that the fields stay as they were signed.
   const fields = raw
     .subarray(0, bodyAt)
     .toString('latin1')

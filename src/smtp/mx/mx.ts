@@ -48,7 +48,7 @@ export interface MxDeps {
 const MAX_RECIPIENTS = 100;
 /** RFC 5321 §4.5.3.2.7. */
 const IDLE_TIMEOUT_MS = 5 * MINUTE;
-/** RFC 5321 §4.5.3.1.4: 512 octets, which extensions may increase. */
+/** RFC 5321 §4.5.3.1.4: 512 bytes, which extensions may increase. */
 const MAX_COMMAND_LENGTH = 2048;
 /** Memory for mails that are being received and parsed, in mails of the maximum size. */
 const BUDGET_MAILS = 8;

@@ -46,12 +46,15 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
   const lookups = new Map<string, number>();
   let totalLookups = 0;
 
-  /** The verified signer of a mail; null when it is not signed, or its keys are not available in time. */
+  /**
+   * The verified signer of a mail; null when it is not signed, or its keys are not available in time. `stopping`: the
+   * signatures were not verified because the listener closes.
+   */
   async function signerOf(
     raw: Buffer,
     keyNames: readonly string[],
     origin: JobOrigin,
-  ): Promise<AuthenticatedAuthor | null> {
+  ): Promise<AuthenticatedAuthor | 'stopping' | null> {
     const network = origin.caller;
     const running = lookups.get(network) ?? 0;
     if (keyNames.length === 0 || running >= MAX_LOOKUPS_PER_NETWORK || totalLookups >= MAX_LOOKUPS)
@@ -67,6 +70,7 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
     if (Object.keys(keys).length === 0) return null;
     const signer = await parser.parse({ purpose: 'signatures', raw, keys, at: clock.now() }, origin);
     if (signer === null || !('unreadable' in signer)) return signer;
+    if (signer.unreadable === 'stopping') return 'stopping';
     log.warn({ reason: signer.unreadable, network }, 'DKIM signatures could not be verified');
     return null;
   }
@@ -97,6 +101,8 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
         'unreadable' in outcome || !dependsOnSigner(mail.recipients, outcome)
           ? null
           : await signerOf(mail.raw, outcome.keyNames, origin);
+      // Applied as unsigned, the mail would lose its effect: the repetition that the client sends later is a duplicate.
+      if (signer === 'stopping') return tryLater();
       const organization = organizationKey(signer, outcome);
       if (!domains.every((domain) => limits.allows(organization, domain))) return tooManyReports();
       for (const domain of domains) limits.count(organization, domain);

@@ -182,6 +182,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     job: Job,
     origin: JobOrigin,
   ): Promise<ParseResults[Job['purpose']] | Unreadable> | null {
+    if (stopped) return Promise.resolve({ unreadable: 'stopping' });
     let resolve: Waiting['resolve'] = () => {};
     const result = new Promise<ParseResults[Job['purpose']] | Unreadable>((settle) => {
       // Sound: the thread answers each job with the result of its purpose, in order.

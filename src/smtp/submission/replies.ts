@@ -32,7 +32,7 @@ const REPLIES: Partial<Record<RefusalCode, [code: number, enhanced: string]>> = 
 /** For all other codes: the content of the mail is invalid. */
 const INVALID_CONTENT: [number, string] = [554, '5.6.0'];
 
-/** A reply line has at most 512 octets, including the code and the line end (RFC 5321 §4.5.3.1.5). */
+/** A reply line has at most 512 bytes, including the code and the line end (RFC 5321 §4.5.3.1.5). */
 const MAX_TEXT = 480;
 
 /** The text begins with the refusal's code, so that programs can identify it as over HTTP. */

@@ -44,7 +44,7 @@ export interface SubmissionDeps {
 }
 
 const IDLE_TIMEOUT_MS = 5 * MINUTE;
-/** RFC 4954 §4: an AUTH response has up to 12,288 octets. */
+/** RFC 4954 §4: an AUTH response has up to 12,288 bytes. */
 const MAX_COMMAND_LENGTH = 12_288 + 512;
 /** Memory for mails that are being received and parsed, in mails of the maximum size. */
 const BUDGET_MAILS = 32;

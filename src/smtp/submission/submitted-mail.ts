@@ -64,6 +64,7 @@ export function parseSubmitted(raw: Buffer): Submitted {
 
 /** The limit of the parser that the mail exceeds, null: none. */
 function incomplete(raw: Buffer, mail: Part): string | null {
+  if (raw.length > LIMITS.mailBytes) return `The mail is longer than ${LIMITS.mailBytes} bytes`;
   const ends = [raw.indexOf('\r\n\r\n'), raw.indexOf('\n\n')].filter((at) => at >= 0);
   if (Math.min(raw.length, ...ends) > LIMITS.headerBytes)
     return `The header is longer than ${LIMITS.headerBytes} bytes`;

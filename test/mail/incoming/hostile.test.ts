@@ -117,7 +117,7 @@ const at = (length: number, part: number) => Math.floor(part * length);
 const DAMAGES: Record<string, (mail: Buffer, other: Buffer, numbers: readonly number[]) => Buffer> = {
   truncated: (mail, _, [end = 0]) => mail.subarray(0, at(mail.length, end)),
   'without its beginning': (mail, _, [start = 0]) => mail.subarray(at(mail.length, start)),
-  'with other octets': (mail, _, numbers) => {
+  'with other bytes': (mail, _, numbers) => {
     const damaged = Buffer.from(mail);
     for (let n = 0; n + 1 < numbers.length; n += 2)
       damaged[at(mail.length - 1, numbers[n] ?? 0)] = at(255, numbers[n + 1] ?? 0);
@@ -177,8 +177,8 @@ describe('a bounce of a valid address', () => {
     parseFile(mail).reports.every(({ bounceType }) => bounceType !== 'hard'),
   );
 
-  /** Damaged octets anywhere. Lost lines are not tested, as they may contain the reason. */
-  it.each(['with other octets', 'with NULs', 'with a line doubled'])(
+  /** Damaged bytes anywhere. Lost lines are not tested, as they may contain the reason. */
+  it.each(['with other bytes', 'with NULs', 'with a line doubled'])(
     'rarely becomes a hard bounce by damage: %s',
     (name) => {
       const damage = DAMAGES[name] ?? expect.unreachable();

@@ -43,7 +43,7 @@ it('compares the code, the enhanced code and the host of the report', () => {
   expect(reportOf(others, { diagnostic })).toMatchObject({ classification: 'invalid-recipient' });
 });
 
-it('makes the bounce soft by a rule that defers: nobody tries the message again', () => {
+it('makes the bounce soft by a rule that defers: a returned message is not retried', () => {
   const rules: ReplyRule[] = [{ text: 'user unknown', meaning: 'no such recipient', action: 'defer' }];
   expect(reportOf(rules)).toMatchObject({
     classification: 'invalid-recipient',

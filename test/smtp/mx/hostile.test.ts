@@ -54,7 +54,7 @@ describe('hostile mail', () => {
     ['endless folding', () => `Subject: a\r\n${' \r\n b'.repeat(500_000)}`],
     ['NULs', () => Buffer.alloc(1_000_000)],
     ['a report with NULs', () => dsn().replaceAll('a', 'a\0')],
-    ['all octets', () => Buffer.from(Array.from({ length: 256 * 1000 }, (_, n) => n % 256))],
+    ['all bytes', () => Buffer.from(Array.from({ length: 256 * 1000 }, (_, n) => n % 256))],
     [
       'a report on 100,000 recipients',
       () => dsn().replace(/(Final-Recipient[\s\S]*?virtual mailbox table\r\n)/, '$1\r\n'.repeat(100_000)),

@@ -50,7 +50,7 @@ ${['pass', 'fail']
   .join('\n')}
 </feedback>`);
 
-/** The older form, with octets that are not UTF-8 in the name of the reporter. */
+/** The older form, with bytes that are not UTF-8 in the name of the reporter. */
 const LATIN_1 = Buffer.from(
   sample('!example.com!1538204542!1538463818.xml')
     .toString('latin1')
@@ -97,7 +97,7 @@ describe('a real DMARC report', () => {
       1,
     ],
     ['a whole mail', 'twlnet.com', sample('twilight.eml'), '87.106.127.28', 1],
-    ['octets that are not UTF-8', 'example.com', mailOf('text/xml', 'r.xml', LATIN_1), '12.20.127.122', 1],
+    ['bytes that are not UTF-8', 'example.com', mailOf('text/xml', 'r.xml', LATIN_1), '12.20.127.122', 1],
     ['RFC 9990', 'example.com', mailOf('text/xml', 'r.xml', NEW_FORM), '2001:db8::25', 4],
     [
       'RFC 9990 in gzip',

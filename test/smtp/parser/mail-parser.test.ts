@@ -139,5 +139,6 @@ describe('the mail parser', () => {
     const waiting = [read('hang'), read('one')];
     await stop();
     expect(await Promise.all(waiting)).toEqual([{ unreadable: 'stopping' }, { unreadable: 'stopping' }]);
+    expect(await read('two')).toEqual({ unreadable: 'stopping' });
   });
 });

@@ -138,10 +138,10 @@ A note
 --r--
 `;
 
-  it('keep their names, types and octets; those that the html shows are inline', () => {
+  it('keep their names, types and bytes; those that the html shows are inline', () => {
     const { attachments, html, text } = read(MIXED);
     expect({ html, text }).toEqual({ html: '<img src="cid:logo@x"> Hello', text: null });
-    const base64 = (octets: string) => Buffer.from(octets).toString('base64');
+    const base64 = (content: string) => Buffer.from(content).toString('base64');
     expect(attachments).toEqual([
       { name: 'logo.png', contentType: 'image/png', content: 'aGVsbG8=', contentId: 'logo@x' },
       {
@@ -197,7 +197,7 @@ describe('the alternatives', () => {
     ]);
   });
 
-  it('in another charset are converted to UTF-8; other octets are not changed', () => {
+  it('in another charset are converted to UTF-8; other bytes are not changed', () => {
     const mail = forms(
       form('text/plain', 'x'),
       '--b\nContent-Type: text/calendar; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe\n',
@@ -299,6 +299,11 @@ describe('a mail that cannot be parsed completely is refused', () => {
     ['too long a header', `${'X-A: '.concat('b'.repeat(900), '\n').repeat(80)}\nx`, /longer than 65536/],
   ])('%s', (_, mail, words) => {
     expect(problem(mail)).toMatch(words);
+  });
+
+  it('more than 50 MB', () => {
+    const mail = Buffer.concat([Buffer.from(`${HEAD}\nx`), Buffer.alloc(50 * 1024 * 1024, 'x')]);
+    expect(problem(mail)).toBe('The mail is longer than 52428800 bytes');
   });
 
   it('and other mail is not', () => {

@@ -26,13 +26,13 @@ export function decompress(bytes: Buffer, limits: ArchiveLimits): ArchiveContent
   return bytes.length > limits.reportBytes ? { problem: 'too-large' } : { content: bytes };
 }
 
-/** RFC 1952 §2.3: ten octets, then the optional fields that the flags declare. */
+/** RFC 1952 §2.3: ten bytes, then the optional fields that the flags declare. */
 function gzipHeaderLength(bytes: Buffer): number {
   const flags = bytes[3] ?? 0;
   let length = 10;
   if ((flags & 4) !== 0 && bytes.length >= length + 2) length += 2 + bytes.readUInt16LE(length);
   for (const flag of [8, 16]) {
-    // File name and comment end with a zero octet.
+    // File name and comment end with a zero byte.
     if ((flags & flag) !== 0) length = bytes.indexOf(0, length) + 1 || bytes.length;
   }
   return (flags & 2) === 0 ? length : length + 2;
