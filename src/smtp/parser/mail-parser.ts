@@ -26,6 +26,8 @@ export interface MailParser {
 /** too-long, failed: the mail is the cause. stopping: the mail was not parsed. */
 export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
 
+const STOPPING: Unreadable = { unreadable: 'stopping' };
+
 interface Waiting {
   job: ParseJob;
   origin: JobOrigin;
@@ -182,7 +184,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     job: Job,
     origin: JobOrigin,
   ): Promise<ParseResults[Job['purpose']] | Unreadable> | null {
-    if (stopped) return Promise.resolve({ unreadable: 'stopping' });
+    if (stopped) return Promise.resolve(STOPPING);
     let resolve: Waiting['resolve'] = () => {};
     const result = new Promise<ParseResults[Job['purpose']] | Unreadable>((settle) => {
       // Sound: the thread answers each job with the result of its purpose, in order.
@@ -199,8 +201,8 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     stop: async () => {
       stopped = true;
       const current = thread;
-      detach()?.resolve({ unreadable: 'stopping' });
-      for (const { resolve } of queue.clear()) resolve({ unreadable: 'stopping' });
+      detach()?.resolve(STOPPING);
+      for (const { resolve } of queue.clear()) resolve(STOPPING);
       await current?.terminate();
     },
   };
