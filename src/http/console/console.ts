@@ -13,6 +13,7 @@ import { eventLoopTurns } from '../../core/slices.ts';
 import { presentEvent } from '../../events/feed.ts';
 import { createAudit } from '../../people/audit.ts';
 import { createPasswordCredentials } from '../../people/credentials.ts';
+import { createPasskeys } from '../../people/passkeys.ts';
 import { createPasswords } from '../../people/passwords.ts';
 import { createPeople } from '../../people/people.ts';
 import { createSessions } from '../../people/sessions.ts';
@@ -40,6 +41,7 @@ import type { ConsoleRoute } from './console-route.ts';
 import { type SessionCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
+import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
 import { AUDITED_READS, permissionOf, REAUTHENTICATED } from './permissions.ts';
 import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
@@ -192,6 +194,7 @@ function assemble(
     ...deps,
     passwords: createPasswords(deps.passwordLogCost === undefined ? {} : { logCost: deps.passwordLogCost }),
   });
+  const passkeys = createPasskeys({ tables, writer, clock, url: parts.url });
   const sessionDeps: SessionRouteDeps = {
     access,
     people,
@@ -199,7 +202,7 @@ function assemble(
     auditing,
     failures: createFailureLimits(clock),
     cookie,
-    methods: () => ({ password: true, passkey: false, oidc: null }),
+    methods: () => ({ password: true, passkey: passkeys.isAvailable(), oidc: null }),
     version: deps.version,
   };
   const signIn = createSignIn(sessionDeps);
@@ -231,6 +234,7 @@ function assemble(
   const own = [
     ...sessionRoutes(sessionDeps, signIn),
     ...credentialRoutes({ access, sessions, credentials, signIn }),
+    ...passkeyRoutes({ access, sessions, passkeys, signIn }),
     ...peopleRoutes({ access, people, url: parts.url }),
     ...auditRoutes({ access, audit }),
   ];

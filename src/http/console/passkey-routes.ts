@@ -1,0 +1,132 @@
+import * as z from 'zod';
+import type { Caller } from '../../accounts/authenticate.ts';
+import { iso } from '../../core/clock.ts';
+import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import {
+  authenticationSchema,
+  type ListedPasskey,
+  type Passkeys,
+  registrationSchema,
+} from '../../people/passkeys.ts';
+import type { Session, Sessions } from '../../people/sessions.ts';
+import type { ApiResponse } from '../route.ts';
+import type { ConsoleAccess } from './access.ts';
+import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+import type { SignIn } from './session-routes.ts';
+
+/** Sign-in and confirmation with passkeys; passkeys of the person. */
+export interface PasskeyRouteDeps {
+  access: ConsoleAccess;
+  sessions: Sessions;
+  passkeys: Passkeys;
+  signIn: SignIn;
+}
+
+export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRouteDeps): ConsoleRoute[] {
+  const sessionOf = (call: { caller: Caller }): Session => access.sessionOf(call.caller);
+  return [
+    consoleRoute({
+      method: 'POST',
+      path: '/session/passkey/options',
+      operationId: 'beginPasskey',
+      access: 'anyone',
+      ownAudit: true,
+      handle: async () =>
+        passkeys.isAvailable() ? { status: 200, data: await passkeys.beginAuthentication() } : noPasskeys(),
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/session/passkey/verify',
+      operationId: 'signInWithPasskey',
+      access: 'anyone',
+      ownAudit: true,
+      body: z.object({ response: authenticationSchema }),
+      handle: async (call): Promise<ApiResponse | Refusal> => {
+        const personId = await passkeys.verify(call.body.response);
+        if (personId === null)
+          return signIn.failed(
+            'passkey',
+            '',
+            'This passkey is not known here, or the sign-in took too long',
+            call,
+          );
+        const opened = await sessions.open(personId, 'passkey', signIn.browserOf(call));
+        return isRefusal(opened) ? opened : signIn.succeeded(opened, 'passkey', call);
+      },
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/session/passkey/confirm',
+      operationId: 'confirmSessionWithPasskey',
+      access: 'person',
+      body: z.object({ response: authenticationSchema }),
+      handle: async (call) => {
+        const session = sessionOf(call);
+        const personId = await passkeys.verify(call.body.response);
+        if (personId !== session.person.id)
+          return refuse(
+            'INSUFFICIENT_SCOPE',
+            'This is not one of your passkeys, or it took too long: try again',
+          );
+        await sessions.confirm(session);
+        return { status: 200, data: {} };
+      },
+    }),
+    consoleRoute({
+      method: 'GET',
+      path: '/me/passkeys',
+      operationId: 'listMyPasskeys',
+      access: 'person',
+      handle: (call) => ({
+        status: 200,
+        data: { passkeys: passkeys.list(sessionOf(call).person.id).map(present) },
+      }),
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/me/passkeys/options',
+      operationId: 'beginMyPasskey',
+      access: 'person',
+      confirmed: true,
+      handle: async (call) =>
+        passkeys.isAvailable()
+          ? { status: 200, data: await passkeys.beginRegistration(sessionOf(call)) }
+          : noPasskeys(),
+    }),
+    consoleRoute({
+      method: 'POST',
+      path: '/me/passkeys',
+      operationId: 'addMyPasskey',
+      access: 'person',
+      confirmed: true,
+      body: z.object({ name: z.string().trim().min(1).max(100), response: registrationSchema }),
+      handle: async (call) => {
+        const added = await passkeys.register(sessionOf(call), call.body.name, call.body.response);
+        return isRefusal(added) ? added : { status: 201, data: present(added) };
+      },
+    }),
+    consoleRoute({
+      method: 'DELETE',
+      path: '/me/passkeys/{passkeyId}',
+      operationId: 'removeMyPasskey',
+      access: 'person',
+      confirmed: true,
+      params: z.object({ passkeyId: z.string().max(1400) }),
+      handle: async (call) =>
+        (await passkeys.remove(sessionOf(call), call.params.passkeyId))
+          ? { status: 200, data: {} }
+          : refuse('NOT_FOUND', 'This passkey does not exist'),
+    }),
+  ];
+}
+
+function noPasskeys(): Refusal {
+  return refuse(
+    'INVALID_STATE',
+    'Passkeys need a console with https, or with the host name localhost: see console.url',
+  );
+}
+
+function present({ createdAt, usedAt, ...passkey }: ListedPasskey): object {
+  return { ...passkey, createdAt: iso(createdAt), usedAt: usedAt === null ? null : iso(usedAt) };
+}

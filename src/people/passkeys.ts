@@ -1,0 +1,206 @@
+import { LRUCache } from 'lru-cache';
+import * as z from 'zod';
+import { type Clock, MINUTE } from '../core/clock.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { PasskeyRow } from '../store/people/credentials.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { MAX_PASSKEYS } from './people.ts';
+import type { Session } from './sessions.ts';
+
+/**
+ * Passkeys (Web Authentication): discoverable credentials with user verification, bound to the host name of the console. A
+ * challenge is valid once, for five minutes, for one purpose.
+ */
+export interface Passkeys {
+  /** Whether passkeys work at the address of the console: https, or the host name localhost. */
+  isAvailable(): boolean;
+  /** Options for `navigator.credentials.create`. */
+  beginRegistration(session: Session): Promise<object>;
+  /** Stores a new passkey. */
+  register(session: Session, name: string, response: RegistrationInput): Promise<ListedPasskey | Refusal>;
+  /** Options for `navigator.credentials.get`. */
+  beginAuthentication(): Promise<object>;
+  /** The id of the person who signed the challenge; null: the response is not valid. */
+  verify(response: AuthenticationInput): Promise<string | null>;
+  list(personId: string): ListedPasskey[];
+  /** False: the person has no such passkey. */
+  remove(session: Session, id: string): Promise<boolean>;
+}
+
+export interface ListedPasskey {
+  id: string;
+  name: string;
+  /** Epoch ms. */
+  createdAt: number;
+  usedAt: number | null;
+}
+
+export interface PasskeyDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  /** `console.url`: the origin of the console. */
+  url(): string;
+}
+
+const encoded = z.string().regex(/^[\w-]+$/);
+const id = encoded.max(1400);
+
+/** The JSON form of the browser's response (WebAuthn §5.1.2); other fields are ignored. */
+export const registrationSchema = z.object({
+  id,
+  rawId: id,
+  type: z.literal('public-key'),
+  response: z.object({
+    clientDataJSON: encoded.max(4000),
+    attestationObject: encoded.max(40_000),
+    transports: z.array(z.string().max(20)).max(10).optional(),
+  }),
+});
+
+/** The same of an assertion. */
+export const authenticationSchema = z.object({
+  id,
+  rawId: id,
+  type: z.literal('public-key'),
+  response: z.object({
+    clientDataJSON: encoded.max(4000),
+    authenticatorData: encoded.max(4000),
+    signature: encoded.max(4000),
+    userHandle: encoded.max(200).nullish(),
+  }),
+});
+
+export type RegistrationInput = z.output<typeof registrationSchema>;
+export type AuthenticationInput = z.output<typeof authenticationSchema>;
+
+const CHALLENGE_MS = 5 * MINUTE;
+const MAX_CHALLENGES = 10_000;
+const RP_NAME = 'Postrider';
+const SIGN_IN = 'sign in';
+
+export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Passkeys {
+  /** The purpose of each open challenge: SIGN_IN, or the session that registers. */
+  const challenges = new LRUCache<string, { purpose: string; until: number }>({ max: MAX_CHALLENGES });
+  const rpId = () => new URL(url()).hostname;
+
+  function open(challenge: string, purpose: string): void {
+    challenges.set(challenge, { purpose, until: clock.now() + CHALLENGE_MS });
+  }
+
+  /** Whether the challenge is open for this purpose; it is closed. */
+  function close(challenge: string, purpose: string): boolean {
+    const found = challenges.get(challenge);
+    challenges.delete(challenge);
+    return found !== undefined && found.purpose === purpose && found.until > clock.now();
+  }
+
+  return {
+    isAvailable: () => {
+      const { protocol, hostname } = new URL(url());
+      return hostname === 'localhost' || (protocol === 'https:' && !/^\[|^[\d.]+$/.test(hostname));
+    },
+    beginRegistration: async ({ id: sessionId, person }) => {
+      const { generateRegistrationOptions } = await import('@simplewebauthn/server');
+      const options = await generateRegistrationOptions({
+        rpName: RP_NAME,
+        rpID: rpId(),
+        userID: new TextEncoder().encode(person.id),
+        userName: person.email,
+        userDisplayName: person.name === '' ? person.email : person.name,
+        attestationType: 'none',
+        excludeCredentials: tables.passkeys
+          .ofPerson(person.id, MAX_PASSKEYS)
+          .map(({ credential_id }) => ({ id: credential_id })),
+        authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      });
+      open(options.challenge, sessionId);
+      return options;
+    },
+    register: async ({ id: sessionId, person, hash }, name, response) => {
+      const { verifyRegistrationResponse } = await import('@simplewebauthn/server');
+      const verified = await verifyRegistrationResponse({
+        response: { ...response, response: withoutTransports(response), clientExtensionResults: {} },
+        expectedChallenge: (challenge) => close(challenge, sessionId),
+        expectedOrigin: url(),
+        expectedRPID: rpId(),
+        requireUserVerification: true,
+      }).catch(() => null);
+      const info = verified?.registrationInfo;
+      if (verified?.verified !== true || info === undefined)
+        return refuse(
+          'VALIDATION_ERROR',
+          'The passkey was not created: the response is not valid; begin again',
+        );
+      const row: PasskeyRow = {
+        credential_id: info.credential.id,
+        person_id: person.id,
+        name,
+        public_key: Buffer.from(info.credential.publicKey),
+        counter: info.credential.counter,
+        transports: JSON.stringify(response.response.transports ?? []),
+        created_at: clock.now(),
+        used_at: null,
+      };
+      return writer.run((all): ListedPasskey | Refusal => {
+        if (all.passkeys.ofPerson(person.id, MAX_PASSKEYS).length >= MAX_PASSKEYS)
+          return refuse('LIMIT_REACHED', `A person has at most ${MAX_PASSKEYS} passkeys`);
+        if (all.passkeys.get(row.credential_id) !== null)
+          return refuse('INVALID_STATE', 'This passkey is registered already');
+        all.passkeys.insert(row);
+        all.consoleSessions.removeOf(person.id, hash);
+        return presentPasskey(row);
+      });
+    },
+    beginAuthentication: async () => {
+      const { generateAuthenticationOptions } = await import('@simplewebauthn/server');
+      const options = await generateAuthenticationOptions({ rpID: rpId(), userVerification: 'required' });
+      open(options.challenge, SIGN_IN);
+      return options;
+    },
+    verify: async (response) => {
+      const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
+      const row = tables.passkeys.get(response.id);
+      if (row === null) return null;
+      const { userHandle, ...assertion } = response.response;
+      const verified = await verifyAuthenticationResponse({
+        response: { ...response, response: assertion, clientExtensionResults: {} },
+        expectedChallenge: (challenge) => close(challenge, SIGN_IN),
+        expectedOrigin: url(),
+        expectedRPID: rpId(),
+        credential: {
+          id: row.credential_id,
+          publicKey: new Uint8Array(row.public_key),
+          counter: row.counter,
+        },
+        requireUserVerification: true,
+      }).catch(() => null);
+      if (verified?.verified !== true) return null;
+      const { newCounter } = verified.authenticationInfo;
+      return writer.run((all): string | null => {
+        if (all.passkeys.get(row.credential_id) === null) return null;
+        all.passkeys.setUsed(row.credential_id, newCounter, clock.now());
+        return row.person_id;
+      });
+    },
+    list: (personId) => tables.passkeys.ofPerson(personId, MAX_PASSKEYS).map(presentPasskey),
+    remove: ({ person, hash }, credentialId) =>
+      writer.run((all): boolean => {
+        if (!all.passkeys.remove(credentialId, person.id)) return false;
+        all.consoleSessions.removeOf(person.id, hash);
+        return true;
+      }),
+  };
+}
+
+function withoutTransports({ response }: RegistrationInput): {
+  clientDataJSON: string;
+  attestationObject: string;
+} {
+  return { clientDataJSON: response.clientDataJSON, attestationObject: response.attestationObject };
+}
+
+function presentPasskey(row: PasskeyRow): ListedPasskey {
+  return { id: row.credential_id, name: row.name, createdAt: row.created_at, usedAt: row.used_at };
+}
