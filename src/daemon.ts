@@ -146,6 +146,8 @@ export interface Daemon {
 }
 
 const GRACE_MS = 30 * SECOND;
+/** For requests of the console, which people can repeat. */
+const CONSOLE_GRACE_MS = 5 * SECOND;
 
 /** Starts a daemon. If that fails, everything already started is stopped. */
 export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemon> {
@@ -627,7 +629,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
           });
     if (webConsole !== null) {
       await webConsole.listen();
-      undo.push(() => webConsole.close(GRACE_MS));
+      undo.push(() => webConsole.close(CONSOLE_GRACE_MS));
       logListener(log, 'console', webConsole.address());
     }
     // Runs before the steps above, which would otherwise wait for a run of the checks.

@@ -80,9 +80,11 @@ function isOwn(name: string): boolean {
 }
 
 /** The configuration file first, then the files that it names. */
-function configFiles({ file, api, mx, submission, public: pages, delivery, secondary }: Config): string[] {
+function configFiles(config: Config): string[] {
+  const { file, api, mx, submission, public: pages, delivery, secondary } = config;
   const named = [
     api.metricsKeyFile,
+    config.console.oidc.clientSecretFile,
     mx.tls.certificateFile,
     mx.tls.keyFile,
     submission.tls.certificateFile,

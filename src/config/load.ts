@@ -232,6 +232,7 @@ const FILE_KEYS = [
   'directoryCaFile',
   'caFile',
   'metricsKeyFile',
+  'clientSecretFile',
 ] as const;
 
 /** Makes the paths of files in the settings absolute. */
@@ -249,6 +250,7 @@ function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.outp
     mx: { ...raw.mx, tls: located(raw.mx.tls) },
     submission: { ...raw.submission, tls: located(raw.submission.tls) },
     public: { ...raw.public, tls: located(raw.public.tls) },
+    console: { ...raw.console, oidc: located(raw.console.oidc) },
     delivery: {
       ...raw.delivery,
       tls: located(raw.delivery.tls),

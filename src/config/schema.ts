@@ -1,6 +1,7 @@
 import { availableParallelism, hostname as machineName } from 'node:os';
 import { validate } from 'node-cron';
 import * as z from 'zod';
+import { consoleSettings } from './console-settings.ts';
 import { dnsServer, domainSettings } from './dns-settings.ts';
 import { DEFAULT_WARMUP_SCHEDULE, egressEntry, warmupSchedule } from './egress-settings.ts';
 import { replyRules } from './reply-rules.ts';
@@ -131,24 +132,7 @@ export const configSchema = z.strictObject({
       .meta(live('Proxies (address or CIDR) whose X-Forwarded-For is trusted.')),
     tls: publicTls,
   }),
-  console: section({
-    listen: listenOrOff
-      .default('127.0.0.1:8082')
-      .meta(restart('Web console, without TLS: a reverse proxy provides HTTPS; or "off".')),
-    url: z
-      .url({ protocol: /^https?$/, error: 'must be an http or https address' })
-      .optional()
-      .meta(
-        restart(
-          'Base address of the console, as browsers see it. https, unless the host is this machine.',
-          'http://localhost:<port of console.listen>',
-        ),
-      ),
-    trustedProxies: z
-      .array(z.string())
-      .default([])
-      .meta(live('Proxies (address or CIDR) whose X-Forwarded-For is trusted.')),
-  }),
+  console: consoleSettings,
   mx: section({
     listen: listenOrOff
       .default('127.0.0.1:2525')

@@ -32,7 +32,7 @@ export function secretWarnings({ tree, variables }: ConfigSources): ConfigIssue[
 }
 
 function fileWarnings(config: Config): ConfigIssue[] {
-  const { api, mx, submission, delivery, secondary, public: pages } = config;
+  const { api, mx, submission, delivery, secondary, public: pages, console: webConsole } = config;
   const files: { key: string; file: string | undefined; isPrivate: boolean }[] = [
     { key: 'mx.tls.certificateFile', file: mx.tls.certificateFile, isPrivate: false },
     { key: 'mx.tls.keyFile', file: mx.tls.keyFile, isPrivate: true },
@@ -40,6 +40,7 @@ function fileWarnings(config: Config): ConfigIssue[] {
     { key: 'submission.tls.keyFile', file: submission.tls.keyFile, isPrivate: true },
     { key: 'public.tls.directoryCaFile', file: pages.tls.directoryCaFile, isPrivate: false },
     { key: 'delivery.tls.caFile', file: delivery.tls.caFile, isPrivate: false },
+    { key: 'console.oidc.clientSecretFile', file: webConsole.oidc.clientSecretFile, isPrivate: true },
     { key: 'api.metricsKeyFile', file: api.metricsKeyFile, isPrivate: true },
     ...delivery.routes.map(({ passwordFile }, index) => ({
       key: `delivery.routes[${index}].passwordFile`,

@@ -102,7 +102,7 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
       return hostname === 'localhost' || (protocol === 'https:' && !/^\[|^[\d.]+$/.test(hostname));
     },
     beginRegistration: async ({ id: sessionId, person }) => {
-      const { generateRegistrationOptions } = await import('@simplewebauthn/server');
+      const { generateRegistrationOptions } = await import('./webauthn-library.ts');
       const options = await generateRegistrationOptions({
         rpName: RP_NAME,
         rpID: rpId(),
@@ -119,7 +119,7 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
       return options;
     },
     register: async ({ id: sessionId, person, hash }, name, response) => {
-      const { verifyRegistrationResponse } = await import('@simplewebauthn/server');
+      const { verifyRegistrationResponse } = await import('./webauthn-library.ts');
       const verified = await verifyRegistrationResponse({
         response: { ...response, response: withoutTransports(response), clientExtensionResults: {} },
         expectedChallenge: (challenge) => close(challenge, sessionId),
@@ -154,18 +154,22 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
       });
     },
     beginAuthentication: async () => {
-      const { generateAuthenticationOptions } = await import('@simplewebauthn/server');
+      const { generateAuthenticationOptions } = await import('./webauthn-library.ts');
       const options = await generateAuthenticationOptions({ rpID: rpId(), userVerification: 'required' });
       open(options.challenge, SIGN_IN);
       return options;
     },
     verify: async (response) => {
-      const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
+      const { verifyAuthenticationResponse } = await import('./webauthn-library.ts');
       const row = tables.passkeys.get(response.id);
       if (row === null) return null;
-      const { userHandle, ...assertion } = response.response;
+      const { authenticatorData, clientDataJSON, signature } = response.response;
       const verified = await verifyAuthenticationResponse({
-        response: { ...response, response: assertion, clientExtensionResults: {} },
+        response: {
+          ...response,
+          response: { authenticatorData, clientDataJSON, signature },
+          clientExtensionResults: {},
+        },
         expectedChallenge: (challenge) => close(challenge, SIGN_IN),
         expectedOrigin: url(),
         expectedRPID: rpId(),

@@ -265,8 +265,8 @@ function findOrCreate(
   if (known !== null) {
     if (known.status === 'disabled')
       return refuse('INVALID_STATE', `${email} is disabled: enable the person first`);
-    if (!operator || known.operator === 1) return known;
-    return withoutCredentials(all, { ...known, operator: 1, updated_at: now });
+    if (!operator || (known.operator === 1 && known.operator_by_group === 0)) return known;
+    return withoutCredentials(all, { ...known, operator: 1, operator_by_group: 0, updated_at: now });
   }
   if (all.people.count() >= MAX_PEOPLE)
     return refuse('LIMIT_REACHED', `An installation has at most ${MAX_PEOPLE} people`);
@@ -292,7 +292,7 @@ function linkFor(
 }
 
 /** Stores the row without password and TOTP; removes passkeys, links to other systems, and sessions. */
-function withoutCredentials(all: Tables, row: PersonRow): PersonRow {
+export function withoutCredentials(all: Tables, row: PersonRow): PersonRow {
   const cleared: PersonRow = { ...row, password: null, totp: null, totp_used: 0 };
   all.people.update(cleared);
   all.consoleSessions.removeOf(row.person_id, null);
@@ -309,6 +309,7 @@ export function newPerson(personId: string, email: string, name: string, now: nu
     email_key: email.toLowerCase(),
     name,
     operator: 0,
+    operator_by_group: 0,
     status: 'active',
     language: null,
     password: null,

@@ -13,6 +13,7 @@ import { eventLoopTurns } from '../../core/slices.ts';
 import { presentEvent } from '../../events/feed.ts';
 import { createAudit } from '../../people/audit.ts';
 import { createPasswordCredentials } from '../../people/credentials.ts';
+import { createOidc } from '../../people/oidc.ts';
 import { createPasskeys } from '../../people/passkeys.ts';
 import { createPasswords } from '../../people/passwords.ts';
 import { createPeople } from '../../people/people.ts';
@@ -41,6 +42,7 @@ import type { ConsoleRoute } from './console-route.ts';
 import { type SessionCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
+import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
 import { AUDITED_READS, permissionOf, REAUTHENTICATED } from './permissions.ts';
@@ -118,7 +120,7 @@ export function createConsole(deps: ConsoleDeps): Console {
   const cookie = sessionCookie(settings.url);
   const isHostAllowed = createHostCheck({ hostname: new URL(settings.url).hostname, hosts: [] });
 
-  const { operations, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
+  const { operations, external, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
   const app = new Koa();
   app.on('error', (error) => log.debug({ err: error }, 'connection to the console failed'));
   app.use(
@@ -136,6 +138,7 @@ export function createConsole(deps: ConsoleDeps): Console {
   );
   app.use(pageHeaders());
   app.use(staticFiles(deps.directory));
+  app.use(external);
   app.use(requestOrigin(url));
   app.use(streamed);
   app.use(createRouter(operations, respond, METHODS));
@@ -182,7 +185,7 @@ interface Parts {
 function assemble(
   deps: ConsoleDeps,
   parts: Parts,
-): { operations: Operation[]; streamed: Middleware; streams: EventStreams } {
+): { operations: Operation[]; external: Middleware; streamed: Middleware; streams: EventStreams } {
   const { clock, log, tables, routes, config, writer } = deps;
   const cookie = () => parts.cookie;
   const people = createPeople(deps);
@@ -195,6 +198,11 @@ function assemble(
     passwords: createPasswords(deps.passwordLogCost === undefined ? {} : { logCost: deps.passwordLogCost }),
   });
   const passkeys = createPasskeys({ tables, writer, clock, url: parts.url });
+  const oidc = createOidc({
+    ...deps,
+    settings: config.console.oidc,
+    callback: () => `${parts.url()}${OIDC_CALLBACK}`,
+  });
   const sessionDeps: SessionRouteDeps = {
     access,
     people,
@@ -202,7 +210,7 @@ function assemble(
     auditing,
     failures: createFailureLimits(clock),
     cookie,
-    methods: () => ({ password: true, passkey: passkeys.isAvailable(), oidc: null }),
+    methods: () => ({ password: true, passkey: passkeys.isAvailable(), oidc: oidc.name }),
     version: deps.version,
   };
   const signIn = createSignIn(sessionDeps);
@@ -243,6 +251,7 @@ function assemble(
       ...own.map((each) => ownOperation(each, guard, access, auditing)),
       ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
     ],
+    external: oidcPages({ oidc, sessions, signIn, log, url: parts.url }),
     streamed: streamedOperations({ access, auditing, audit, people, sessions, streams, cookie }),
     streams,
   };

@@ -7,6 +7,7 @@ CREATE TABLE people (
   email_key     TEXT NOT NULL UNIQUE,  -- in lower case
   name          TEXT NOT NULL,
   operator      INTEGER NOT NULL CHECK (operator IN (0, 1)),
+  operator_by_group INTEGER NOT NULL CHECK (operator_by_group IN (0, 1)),  -- operator because of a group of the OIDC provider
   status        TEXT NOT NULL CHECK (status IN ('active', 'disabled')),
   language      TEXT,
   password      TEXT,                  -- scrypt with its parameters

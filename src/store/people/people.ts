@@ -9,6 +9,8 @@ export interface PersonRow {
   email_key: string;
   name: string;
   operator: 0 | 1;
+  /** Operator because of a group of the OIDC provider. */
+  operator_by_group: 0 | 1;
   status: 'active' | 'disabled';
   language: string | null;
   /** scrypt with its parameters; null: none. */
@@ -51,12 +53,13 @@ export const MEMBERSHIP_POLICY = {
 
 export function peopleTable(db: Database) {
   const insert = db.prepare<PersonRow>(`
-    INSERT INTO people (person_id, email, email_key, name, operator, status, language, password, totp, totp_used,
+    INSERT INTO people (person_id, email, email_key, name, operator, operator_by_group, status, language, password, totp, totp_used,
       created_at, updated_at, signed_in_at)
-    VALUES (@person_id, @email, @email_key, @name, @operator, @status, @language, @password, @totp, @totp_used,
+    VALUES (@person_id, @email, @email_key, @name, @operator, @operator_by_group, @status, @language, @password, @totp, @totp_used,
       @created_at, @updated_at, @signed_in_at)`);
   const update = db.prepare<PersonRow>(`
-    UPDATE people SET email = @email, email_key = @email_key, name = @name, operator = @operator, status = @status,
+    UPDATE people SET email = @email, email_key = @email_key, name = @name, operator = @operator,
+      operator_by_group = @operator_by_group, status = @status,
       language = @language, password = @password, totp = @totp, totp_used = @totp_used, updated_at = @updated_at,
       signed_in_at = @signed_in_at
     WHERE person_id = @person_id`);

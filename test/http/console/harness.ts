@@ -23,6 +23,8 @@ import { openNewDatabase } from '../../support/store.ts';
 export interface TestConsoleOptions {
   env?: Record<string, string>;
   routes?: Route[];
+  /** Id of the account "Shop"; default: generated. */
+  id?: string;
 }
 
 /** Operations that stand for the API: their responses show the account. */
@@ -69,7 +71,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   const deps = { tables, writer, clock, ids };
   const accounts = createAccounts(deps);
   const people = createPeople(deps);
-  const account = await accountNamed('Shop');
+  const account = await accountNamed('Shop', options.id);
   clock.time++;
   const other = await accountNamed('Other');
   const log = createLog({ level: 'silent', hashAddresses: false });
@@ -94,8 +96,8 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   await console.listen();
   const base = `http://127.0.0.1:${console.address()?.port}`;
 
-  async function accountNamed(name: string): Promise<string> {
-    const created = await accounts.create({ name });
+  async function accountNamed(name: string, accountId?: string): Promise<string> {
+    const created = await accounts.create({ name, ...(accountId === undefined ? {} : { accountId }) });
     if (isRefusal(created)) throw new Error(created.message);
     return created.account.accountId;
   }

@@ -83,7 +83,7 @@ describe('the members of an account', () => {
     );
   });
 
-  it('get another role at once, and lose their access when they are removed', async () => {
+  it('get another role immediately, and lose their access when they are removed', async () => {
     const owner = await test.member('owner');
     const author = await test.member('author');
     const path = `/console/people/${idOf('author@example.com')}`;

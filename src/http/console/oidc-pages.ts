@@ -1,0 +1,97 @@
+import type { Context, Middleware } from 'koa';
+import type { Log } from '../../core/log.ts';
+import { isRefusal, type Refusal, type RefusalCode } from '../../core/refusal.ts';
+import { OIDC_STATE_MS, type Oidc } from '../../people/oidc.ts';
+import type { Sessions } from '../../people/sessions.ts';
+import type { RequestState } from '../router.ts';
+import type { AnyCall, SignIn } from './session-routes.ts';
+
+/**
+ * The pages between the console and the OpenID Connect provider. The browser returns from another site, so these requests
+ * are exempt from the check of their origin; the state in the cookie and in the address protects them.
+ */
+export interface OidcPagesDeps {
+  oidc: Oidc;
+  sessions: Sessions;
+  signIn: SignIn;
+  log: Log;
+  url(): string;
+}
+
+/** What the application shows after a sign-in that failed: `/console/?signInError=<reason>`. */
+export type SignInError = 'provider-failed' | 'provider-denied' | 'no-access' | 'expired';
+
+const ERRORS: Partial<Record<RefusalCode, SignInError>> = {
+  INSUFFICIENT_SCOPE: 'no-access',
+  REQUEST_TIMEOUT: 'expired',
+};
+const START = '/console/oidc/start';
+export const OIDC_CALLBACK = '/console/oidc/callback';
+const COOKIE = 'postrider_oidc';
+const MAX_STATE = 4000;
+
+export function oidcPages({ oidc, sessions, signIn, log, url }: OidcPagesDeps): Middleware {
+  const attributes = () =>
+    `Path=/console/oidc; HttpOnly; SameSite=Lax${url().startsWith('https:') ? '; Secure' : ''}`;
+
+  async function start(ctx: Context): Promise<void> {
+    try {
+      const { location, state } = await oidc.begin();
+      ctx.res.setHeader('Set-Cookie', `${COOKIE}=${state}; Max-Age=${OIDC_STATE_MS / 1000}; ${attributes()}`);
+      redirect(ctx, location);
+    } catch (error) {
+      log.warn({ err: error }, 'OpenID Connect provider not reached');
+      failed(ctx, 'provider-failed');
+    }
+  }
+
+  async function finish(ctx: Context, call: AnyCall): Promise<void> {
+    const cleared = `${COOKIE}=; Max-Age=0; ${attributes()}`;
+    ctx.res.setHeader('Set-Cookie', cleared);
+    const state = stateOf(ctx);
+    if (state === null) return failed(ctx, 'expired');
+    let person: string | Refusal;
+    try {
+      person = await oidc.finish(new URL(`${url()}${OIDC_CALLBACK}?${ctx.querystring}`), state);
+    } catch (error) {
+      log.warn({ err: error }, 'sign-in with OpenID Connect failed');
+      await signIn.failed('oidc', '', 'The provider refused the sign-in', call);
+      return failed(ctx, 'provider-denied');
+    }
+    const opened = isRefusal(person) ? person : await sessions.open(person, 'oidc', signIn.browserOf(call));
+    if (isRefusal(opened)) {
+      log.warn({ reason: opened.message }, 'sign-in with OpenID Connect refused');
+      await signIn.failed('oidc', '', opened.message, call);
+      return failed(ctx, ERRORS[opened.code] ?? 'provider-denied');
+    }
+    const { headers } = await signIn.succeeded(opened, 'oidc', call);
+    ctx.res.setHeader('Set-Cookie', [cleared, headers?.['Set-Cookie'] ?? '']);
+    redirect(ctx, '/console/');
+  }
+
+  return async (ctx: Context, next) => {
+    if (ctx.method !== 'GET' || oidc.name === null) return next();
+    const state: RequestState = ctx.state;
+    ctx.res.setHeader('Cache-Control', 'no-store');
+    if (ctx.path === START) return start(ctx);
+    if (ctx.path === OIDC_CALLBACK)
+      return finish(ctx, { headers: ctx.headers, address: state.from().address });
+    return next();
+  };
+}
+
+function failed(ctx: Context, reason: SignInError): void {
+  redirect(ctx, `/console/?signInError=${reason}`);
+}
+
+function redirect(ctx: Context, location: string): void {
+  ctx.status = 303;
+  ctx.res.setHeader('Location', location);
+  ctx.body = '';
+}
+
+/** The sealed state in the cookie; null: none. */
+function stateOf({ headers: { cookie = '' } }: Context): string | null {
+  const value = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]{1,${MAX_STATE}})(?:;|$)`).exec(cookie)?.[1];
+  return value ?? null;
+}

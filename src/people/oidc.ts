@@ -1,0 +1,283 @@
+import { readFileSync } from 'node:fs';
+
+import * as z from 'zod';
+import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Seal } from '../core/seal.ts';
+import { parseMailbox } from '../mail/address.ts';
+import type { MemberRole, PersonRow } from '../store/people/people.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import type { Configuration } from './oidc-library.ts';
+import { MAX_MEMBERSHIPS, MAX_PEOPLE, newPerson, withoutCredentials } from './people.ts';
+import { ROLES } from './roles.ts';
+
+/**
+ * Sign-in with an OpenID Connect provider: authorization code with PKCE (RFC 7636), state and nonce. The groups of the
+ * person decide the roles at each sign-in. Roles of invitations stay.
+ */
+export interface Oidc {
+  /** Name of the provider; null: none is configured. */
+  name: string | null;
+  /** Where the browser is sent, and the state that its cookie stores until it returns. Rejects when the provider fails. */
+  begin(): Promise<{ location: string; state: string }>;
+  /** The id of the person who returned to `address`. Rejects when the provider fails or the response is not valid. */
+  finish(address: URL, state: string): Promise<string | Refusal>;
+}
+
+export interface OidcSettings {
+  issuer?: string | undefined;
+  clientId?: string | undefined;
+  clientSecretFile?: string | undefined;
+  name: string;
+  scopes: readonly string[];
+  groupsClaim: string;
+  operators: readonly string[];
+  members: readonly { group: string; account: string; role: MemberRole }[];
+}
+
+export interface OidcDeps {
+  settings: OidcSettings;
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+  seal: Seal;
+  /** The address to which the provider sends the browser. */
+  callback(): string;
+}
+
+/** Duration of a sign-in at the provider. */
+export const OIDC_STATE_MS = 10 * MINUTE;
+/** Time after which the provider's metadata are read again. */
+const METADATA_MS = HOUR;
+const TIMEOUT_SECONDS = 10;
+const SEAL_CONTEXT = 'oidc sign-in';
+/** Groups of one person that are read. */
+const MAX_GROUPS = 1000;
+
+const stateSchema = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  until: z.number(),
+});
+
+/** What the provider says about a person. */
+interface Profile {
+  issuer: string;
+  subject: string;
+  email: string;
+  isEmailVerified: boolean;
+  name: string;
+  groups: ReadonlySet<string>;
+}
+
+export function createOidc(deps: OidcDeps): Oidc {
+  const { settings, clock, seal, callback } = deps;
+  const { issuer, clientId } = settings;
+  let known: { provider: Promise<Configuration>; until: number } | null = null;
+
+  async function discover(): Promise<Configuration> {
+    if (issuer === undefined || clientId === undefined) throw new Error('no provider is configured');
+    const client = await import('./oidc-library.ts');
+    const { clientSecretFile } = settings;
+    const secret = clientSecretFile === undefined ? null : readFileSync(clientSecretFile, 'utf8').trim();
+    const provider = await client.discovery(
+      new URL(issuer),
+      clientId,
+      undefined,
+      secret === null ? client.None() : client.ClientSecretPost(secret),
+      {
+        timeout: TIMEOUT_SECONDS,
+        // The settings allow http on this machine only.
+        execute: issuer.startsWith('http:') ? [client.allowInsecureRequests] : [],
+      },
+    );
+    provider.timeout = TIMEOUT_SECONDS;
+    return provider;
+  }
+
+  function provider(): Promise<Configuration> {
+    if (known !== null && known.until > clock.now()) return known.provider;
+    const found = discover();
+    known = { provider: found, until: clock.now() + METADATA_MS };
+    found.catch(() => {
+      known = null;
+    });
+    return found;
+  }
+
+  return {
+    name: issuer === undefined ? null : settings.name,
+    begin: async () => {
+      const client = await import('./oidc-library.ts');
+      const verifier = client.randomPKCECodeVerifier();
+      const state = client.randomState();
+      const nonce = client.randomNonce();
+      const location = client.buildAuthorizationUrl(await provider(), {
+        redirect_uri: callback(),
+        scope: settings.scopes.join(' '),
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        state,
+        nonce,
+      });
+      const stored = JSON.stringify({ state, nonce, verifier, until: clock.now() + OIDC_STATE_MS });
+      return {
+        location: location.href,
+        state: seal.seal(Buffer.from(stored), SEAL_CONTEXT).toString('base64url'),
+      };
+    },
+    finish: async (address, state) => {
+      const stored = openState(seal, state, clock.now());
+      if (stored === null) return refuse('REQUEST_TIMEOUT', 'The sign-in took too long: begin again');
+      const profile = await readProfile(await provider(), address, stored, settings.groupsClaim);
+      if (isRefusal(profile)) return profile;
+      const applied = await deps.writer.run((all) => applyProfile(deps, all, profile));
+      if (isRefusal(applied)) return applied;
+      return applied.hasAccess ? applied.personId : noAccess();
+    },
+  };
+}
+
+function openState(seal: Seal, state: string, now: number): z.output<typeof stateSchema> | null {
+  try {
+    const opened = seal.open(Buffer.from(state, 'base64url'), SEAL_CONTEXT);
+    const stored = stateSchema.parse(JSON.parse(opened.toString()));
+    return stored.until > now ? stored : null;
+  } catch {
+    // Not sealed here.
+    return null;
+  }
+}
+
+/** Exchanges the code; verifies the ID token. */
+async function readProfile(
+  provider: Configuration,
+  address: URL,
+  { state, nonce, verifier }: z.output<typeof stateSchema>,
+  groupsClaim: string,
+): Promise<Profile | Refusal> {
+  const client = await import('./oidc-library.ts');
+  const tokens = await client.authorizationCodeGrant(provider, address, {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+    expectedNonce: nonce,
+    idTokenExpected: true,
+  });
+  const token = tokens.claims();
+  if (token === undefined) throw new Error('the provider sent no ID token');
+  const needsMore = token[groupsClaim] === undefined || token['email'] === undefined;
+  const more =
+    needsMore && provider.serverMetadata().userinfo_endpoint !== undefined
+      ? await client.fetchUserInfo(provider, tokens.access_token, token.sub)
+      : {};
+  const claims: Record<string, unknown> = { ...more, ...token };
+  const mailbox = parseMailbox(typeof claims['email'] === 'string' ? claims['email'] : '');
+  if (typeof mailbox === 'string')
+    return refuse('UNAUTHENTICATED', 'The provider sent no mail address: request the scope "email"');
+  const groups = claims[groupsClaim];
+  return {
+    issuer: token.iss,
+    subject: token.sub,
+    email: mailbox.address,
+    isEmailVerified: claims['email_verified'] === true,
+    name: typeof claims['name'] === 'string' ? claims['name'].slice(0, 100).replaceAll(/\p{Cc}/gu, '') : '',
+    groups: new Set(
+      (Array.isArray(groups) ? groups.slice(0, MAX_GROUPS) : [groups]).filter(
+        (group): group is string => typeof group === 'string',
+      ),
+    ),
+  };
+}
+
+/**
+ * Finds or creates the person and sets the roles of the groups. That a person has lost all access is not a refusal: the
+ * unit of work of a refusal is rolled back, and the roles would stay.
+ */
+function applyProfile(
+  { settings, clock, ids }: OidcDeps,
+  all: Tables,
+  profile: Profile,
+): { personId: string; hasAccess: boolean } | Refusal {
+  const roles = rolesOf(settings, all, profile.groups);
+  const isOperator = settings.operators.some((group) => profile.groups.has(group));
+  const found = findPerson(all, profile, clock.now());
+  if (isRefusal(found)) return found;
+  if (found === null && !isOperator && roles.size === 0) return noAccess();
+  if (found?.status === 'disabled')
+    return refuse('UNAUTHENTICATED', 'This person is disabled: an operator can enable them');
+  if (found === null && all.people.count() >= MAX_PEOPLE)
+    return refuse('LIMIT_REACHED', `An installation has at most ${MAX_PEOPLE} people`);
+  const now = clock.now();
+  const person = found ?? newPerson(ids.make('person'), profile.email, profile.name, now);
+  if (found === null) all.people.insert(person);
+  all.identities.put(profile.issuer, profile.subject, person.person_id);
+  const updated = withOperator(person, isOperator);
+  all.people.update({ ...updated, updated_at: now });
+  setRoles(all, person.person_id, roles, now);
+  const hasAccess = updated.operator === 1 || all.memberships.ofPerson(person.person_id, 1).length > 0;
+  return { personId: person.person_id, hasAccess };
+}
+
+/** The highest role of the groups in each account that exists. */
+function rolesOf(
+  { members }: OidcSettings,
+  all: Tables,
+  groups: ReadonlySet<string>,
+): Map<string, MemberRole> {
+  const roles = new Map<string, MemberRole>();
+  for (const { group, account, role } of members) {
+    if (!groups.has(group) || all.accounts.get(account) === null) continue;
+    const other = roles.get(account);
+    if (other === undefined || ROLES.indexOf(role) < ROLES.indexOf(other)) roles.set(account, role);
+  }
+  return roles;
+}
+
+/**
+ * The person of the profile. An existing person with the verified address is taken over: others may have created them, so
+ * all credentials and sessions are removed.
+ */
+function findPerson(all: Tables, profile: Profile, now: number): PersonRow | null | Refusal {
+  const linked = all.identities.find(profile.issuer, profile.subject);
+  if (linked !== null) return all.people.get(linked);
+  const known = all.people.byEmail(profile.email.toLowerCase());
+  if (known === null) return null;
+  if (!profile.isEmailVerified)
+    return refuse(
+      'UNAUTHENTICATED',
+      `${profile.email} is known here, and the provider has not verified the address: sign in with a link`,
+    );
+  return withoutCredentials(all, { ...known, updated_at: now });
+}
+
+function withOperator(person: PersonRow, isOperator: boolean): PersonRow {
+  if (isOperator) return person.operator === 1 ? person : { ...person, operator: 1, operator_by_group: 1 };
+  return person.operator_by_group === 1 ? { ...person, operator: 0, operator_by_group: 0 } : person;
+}
+
+/** Sets the roles of groups; those of invitations stay. */
+function setRoles(all: Tables, personId: string, roles: Map<string, MemberRole>, now: number): void {
+  for (const { account_id, source } of all.memberships.ofPerson(personId, MAX_MEMBERSHIPS))
+    if (source === 'group' && !roles.has(account_id)) all.memberships.remove(personId, account_id);
+  for (const [accountId, role] of roles) {
+    if (all.memberships.get(personId, accountId)?.source === 'invitation') continue;
+    all.memberships.put({
+      person_id: personId,
+      account_id: accountId,
+      role,
+      source: 'group',
+      created_at: now,
+    });
+  }
+}
+
+function noAccess(): Refusal {
+  return refuse(
+    'INSUFFICIENT_SCOPE',
+    'None of your groups has access to the console: see console.oidc in the configuration',
+  );
+}
