@@ -48,6 +48,7 @@ export const COMPONENT: readonly string[] = [
   // The daemon (support/in-process-daemon.ts), or its API with all modules that serve it.
   'http/api/*.test.ts',
   'http/console/matrix.test.ts',
+  'http/console/attacks.test.ts',
   'http/contract.test.ts',
   'http/interface.test.ts',
   'http/reads.test.ts',
