@@ -22,6 +22,7 @@ export const DOCUMENTS = {
     'docs/incoming-mail.md',
     'docs/campaigns.md',
     'docs/queue.md',
+    'docs/console.md',
     'docs/troubleshooting.md',
   ],
   'test/e2e/docs-setup.test.ts': ['README.md', 'docs/configuration.md'],
