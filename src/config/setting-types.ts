@@ -61,6 +61,21 @@ export const hostName = z
   .string()
   .regex(HOST_NAME, 'must be a host name such as "mail.example.com"')
   .toLowerCase();
+
+/** Whether mail can be sent to `host`: a host name, or an IP address without brackets. */
+export function isNextHopHost(host: string): boolean {
+  if (isIP(host) !== 0) return true;
+  const name = host.replace(/\.$/, '');
+  // A last label of digits alone is part of an address that is not valid (RFC 3696 §2).
+  return HOST_NAME.test(name) && !/(^|\.)\d+$/.test(name);
+}
+
+const nextHopHost = z
+  .string()
+  .refine(
+    isNextHopHost,
+    'must be a host name such as "relay.example.com", or an IP address without brackets',
+  );
 export const port = z.int().min(1).max(65535);
 export const ms = z.int().min(1);
 export const count = z.int().min(1);
@@ -136,7 +151,7 @@ const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/i;
 export const deliveryRoute = z
   .strictObject({
     match: z.string().min(1),
-    host: z.string().min(1),
+    host: nextHopHost,
     port: port.default(25),
     tls: tlsMode.optional(),
     ...login,
@@ -174,7 +189,7 @@ export const secondary = z.discriminatedUnion('type', [
   z
     .strictObject({
       type: z.literal('relay'),
-      host: z.string().min(1),
+      host: nextHopHost,
       port: port.default(587),
       tls: tlsMode.default('verified'),
       ...login,

@@ -16,24 +16,26 @@ export function simulatorDomain(hostname: string): string {
 const DELIVERED: SmtpReply = { code: 250, enhanced: '2.0.0', text: 'OK, simulated' };
 
 /** The reply of each address; `deferred@` accepts the second attempt. */
-const REPLIES: Record<string, SmtpReply> = {
-  delivered: DELIVERED,
-  deferred: { code: 451, enhanced: '4.7.1', text: 'Simulated: please try again later' },
-  bounced: { code: 550, enhanced: '5.1.1', text: 'Simulated: user unknown' },
-  blocked: {
-    code: 554,
-    enhanced: '5.7.1',
-    text: 'Simulated: message refused, your address is on a blocklist',
-  },
-  complained: DELIVERED,
-  asyncbounced: DELIVERED,
-  clicked: DELIVERED,
-};
+const REPLIES: ReadonlyMap<string, SmtpReply> = new Map(
+  Object.entries({
+    delivered: DELIVERED,
+    deferred: { code: 451, enhanced: '4.7.1', text: 'Simulated: please try again later' },
+    bounced: { code: 550, enhanced: '5.1.1', text: 'Simulated: user unknown' },
+    blocked: {
+      code: 554,
+      enhanced: '5.7.1',
+      text: 'Simulated: message refused, your address is on a blocklist',
+    },
+    complained: DELIVERED,
+    asyncbounced: DELIVERED,
+    clicked: DELIVERED,
+  }),
+);
 
 const UNKNOWN: SmtpReply = {
   code: 550,
   enhanced: '5.1.1',
-  text: `Simulated: there is no such address; try ${Object.keys(REPLIES).join(', ')}`,
+  text: `Simulated: there is no such address; try ${[...REPLIES.keys()].join(', ')}`,
 };
 
 /** The wait of `deferred@`, much shorter than the retry schedule, because a person waits for the simulation. */
@@ -44,7 +46,7 @@ function simulate(message: MessageRow): AttemptResult {
   const reply =
     message.attempts > 0 && localPart(message) === 'deferred'
       ? DELIVERED
-      : (REPLIES[localPart(message)] ?? UNKNOWN);
+      : (REPLIES.get(localPart(message)) ?? UNKNOWN);
   const classification: Classification = {
     ...classify({ phase: 'rcpt', reply }),
     retryAfterMs: RETRY_WAIT_MS,

@@ -1,7 +1,15 @@
 import { Worker } from 'node:worker_threads';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { AttemptReport, DeliveryJob, FromWorker, ToWorker, WorkerSetup } from './worker/protocol.ts';
+import {
+  type AttemptReport,
+  type DeliveryJob,
+  type FromWorker,
+  JOB_CLASSES,
+  jobClassOf,
+  type ToWorker,
+  type WorkerSetup,
+} from './worker/protocol.ts';
 
 /**
  * The worker threads. All jobs of a connection slot go to the same worker. Each job that is sent ends exactly once: with
@@ -56,11 +64,18 @@ const EXIT_TIMEOUT_MS = 2 * SECOND;
 
 interface Thread {
   worker: Worker;
-  /** The number of jobs that the thread began, counted by the thread. */
+  /** By class of job: how many the thread began, counted by the thread, and how many were posted to it. */
   begun: Int32Array;
-  posted: number;
+  posted: number[];
   reported: boolean;
   exited: Promise<void>;
+}
+
+interface HeldJob {
+  jobClass: 0 | 1;
+  /** Counts the jobs of this class and thread from 0. */
+  order: number;
+  postedAt: number;
 }
 
 /** A worker: its current thread, and the jobs that it has. */
@@ -68,8 +83,8 @@ interface WorkerHandle {
   index: number;
   /** Null: the last thread died, and the next one is not started yet. */
   thread: Thread | null;
-  /** Posted and not reported; `order` counts the jobs of this thread from 0. */
-  held: Map<number, { order: number; postedAt: number }>;
+  /** Posted and not reported, in the order of posting. */
+  held: Map<number, HeldJob>;
   outbox: DeliveryJob[];
   flushing: boolean;
   /** Pause before the next restart, ms. */
@@ -95,7 +110,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   });
 
   function start(handle: WorkerHandle): void {
-    const begun = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    const begun = new SharedArrayBuffer(JOB_CLASSES * Int32Array.BYTES_PER_ELEMENT);
     const workerData: WorkerSetup = {
       begun,
       authorities: [...(options.authorities ?? [])],
@@ -105,7 +120,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const thread: Thread = {
       worker,
       begun: new Int32Array(begun),
-      posted: 0,
+      posted: Array.from({ length: JOB_CLASSES }, () => 0),
       reported: false,
       exited: new Promise((resolve) => {
         // All messages of the thread precede this event.
@@ -138,10 +153,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
 
   function died(handle: WorkerHandle, thread: Thread): void {
     handle.thread = null;
-    const begun = Atomics.load(thread.begun, 0);
     const lost: number[] = [];
     const returned: number[] = [];
-    for (const [id, { order }] of handle.held) (order < begun ? lost : returned).push(id);
+    for (const [id, { jobClass, order }] of handle.held)
+      (order < Atomics.load(thread.begun, jobClass) ? lost : returned).push(id);
     handle.held.clear();
     if (!stopping) scheduleRestart(handle, thread, { lost: lost.length, returned: returned.length });
     else if (lost.length + returned.length > 0)
@@ -204,7 +219,12 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       jobs.map(({ content }) => content.octets.buffer),
     );
     const postedAt = monotonic.now();
-    for (const { id } of jobs) handle.held.set(id, { order: thread.posted++, postedAt });
+    for (const job of jobs) {
+      const jobClass = jobClassOf(job);
+      const order = thread.posted[jobClass] ?? 0;
+      thread.posted[jobClass] = order + 1;
+      handle.held.set(job.id, { jobClass, order, postedAt });
+    }
   }
 
   async function stopHandle(handle: WorkerHandle, graceMs: number): Promise<void> {

@@ -210,6 +210,24 @@ describe('configuration', () => {
       expect(loadConfig({ env, cwd: dir }).delivery.routes[0]).toMatchObject({ tls: 'none' });
     });
 
+    it.each(['[relay.example]', '[192.0.2.1]', '[::1]', '192.0.2.300', 'relay example', 'relay.example:25'])(
+      'rejects the host %s',
+      (host) => {
+        const env = { POSTRIDER_DELIVERY__ROUTES: `[{ match = "*", host = "${host}" }]` };
+        expect(faultsOf(() => loadConfig({ env, cwd: dir }))).toEqual([
+          'delivery.routes[0].host: must be a host name such as "relay.example.com", or an IP address without brackets',
+        ]);
+      },
+    );
+
+    it.each(['relay.example', 'relay.example.', '192.0.2.1', '2001:db8::1'])(
+      'accepts the host %s',
+      (host) => {
+        const env = { POSTRIDER_DELIVERY__ROUTES: `[{ match = "*", host = "${host}" }]` };
+        expect(loadConfig({ env, cwd: dir }).delivery.routes[0]).toMatchObject({ host });
+      },
+    );
+
     it.each([
       ['user = "u"', 'passwordFile: is missing: user needs it'],
       ['passwordFile = "/p"', 'user: is missing: passwordFile needs it'],

@@ -290,7 +290,7 @@ describe('the budgets', { timeout: 60_000 }, () => {
 describe('a short outage', { timeout: 60_000 }, () => {
   it('delays mail for about as long as it lasts and leaves messages without an attempt in their state', async () => {
     const env = await createTestDelivery({
-      config: { 'delivery.retry.first': '1s', 'delivery.retry.factor': 1 },
+      config: { 'delivery.retry.first': '60s', 'delivery.retry.factor': 1 },
     });
     const { delivery, put, sink, status, clock } = env;
     sink.program({ script: { greeting: 'drop' } });
@@ -307,6 +307,8 @@ describe('a short outage', { timeout: 60_000 }, () => {
     );
     sink.program({ script: {} });
     const since = clock.now();
+    // The suspension, and the wait of the two messages with its spread.
+    clock.advance(70_000);
     await expect.poll(() => messages.map(status), WAIT).toEqual(messages.map(() => 'delivered'));
     // Failures counted one by one would mean a wait of half an hour.
     expect(clock.now() - since).toBeLessThan(5 * MINUTE);

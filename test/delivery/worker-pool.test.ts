@@ -7,19 +7,21 @@ import { job, jsonContent } from './worker/setup.ts';
 
 /**
  * A worker whose behavior depends on the recipient: `die@` ends the thread when its job begins, `hang@` is never
- * reported, all others are reported immediately.
+ * reported, all others are reported immediately. Marketing mail begins after all other of its message.
  */
 const SCRIPT = `
 import { parentPort, workerData } from 'node:worker_threads';
 const begun = new Int32Array(workerData.begun);
+const isMarketing = ({ copy }) => copy.kind === 'marketing';
 parentPort.on('message', (message) => {
   if (message.kind === 'stop') {
     parentPort.postMessage({ kind: 'stopped' });
     parentPort.close();
     return;
   }
-  for (const job of message.jobs) {
-    Atomics.add(begun, 0, 1);
+  const jobs = [...message.jobs.filter((job) => !isMarketing(job)), ...message.jobs.filter(isMarketing)];
+  for (const job of jobs) {
+    Atomics.add(begun, isMarketing(job) ? 1 : 0, 1);
     const to = job.envelope.to;
     if (to.startsWith('die@')) process.exit(1);
     if (to.startsWith('hang@')) continue;
@@ -93,6 +95,18 @@ describe('a worker that dies', () => {
     expect(reported()).toEqual([done]);
     expect(lost).toEqual([hanging, fatal]);
     expect(returned).toEqual(others);
+  });
+
+  it('separates begun jobs from others although marketing mail begins last', async () => {
+    const { pool, lost, returned } = start();
+    const copy = { ...job([]).copy, kind: 'marketing' as const };
+    const marketing = { ...to('b'), copy };
+    const hanging = to('hang');
+    const fatal = to('die');
+    for (const each of [marketing, hanging, fatal]) pool.send(0, each);
+    await expect.poll(() => lost.length).toBe(2);
+    expect(lost).toEqual([hanging.id, fatal.id]);
+    expect(returned).toEqual([marketing.id]);
   });
 
   it('is replaced, and the next one runs the jobs that were sent meanwhile', async () => {

@@ -1,3 +1,4 @@
+import { isNextHopHost } from '../../config/setting-types.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Recorder } from '../../events/record.ts';
 import { MAX_REROUTES, type Reroute } from '../../store/messages/queue-controls.ts';
@@ -146,6 +147,6 @@ export function parseNextHop(text: string): { host: string; port: number } | nul
     /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
-  if (host === undefined || port < 1 || port > 65_535) return null;
+  if (host === undefined || !isNextHopHost(host) || port < 1 || port > 65_535) return null;
   return { host: host.toLowerCase(), port };
 }

@@ -106,11 +106,11 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
   async function report(of: UnreportedDay): Promise<void> {
     if (stopped) return;
     const { domain } = of;
+    const reached = retries.get(keyOf(of))?.reached ?? new Set<string>();
     const targets = await counting.targets(domain);
-    if (targets === null) return retryLater(of, new Set(), 'the TLSRPT record cannot be looked up');
+    if (targets === null) return retryLater(of, reached, 'the TLSRPT record cannot be looked up');
     const composed = targets.length === 0 ? null : await composeReport(tables, of, deps.submitter);
     if (composed === null) return remove(of);
-    const reached = retries.get(keyOf(of))?.reached ?? new Set<string>();
     const missing = targets.filter((target) => !reached.has(nameOf(target)));
     const results = await Promise.all(missing.map((target) => send(target, composed)));
     for (const [index, target] of missing.entries()) if (results[index] === null) reached.add(nameOf(target));

@@ -68,6 +68,8 @@ export async function attempt(
   message: OutgoingMessage,
   client: Client,
 ): Promise<AttemptReport | null> {
+  // A wire that is opened after the abort would not be closed by it.
+  if (client.aborted()) return null;
   const { deadlines, idle } = client;
   const dueAt = deadlines.now() + client.timeouts.message;
   const progress: Progress = { sessions: [], result: null, fullSessions: 0, connection: null };
@@ -77,6 +79,8 @@ export async function attempt(
     const next = nextStep(session.result);
     progress.sessions.push(session.record);
     progress.result = next === 'conclude' ? session.result : moreSignificant(progress.result, session.result);
+    // A result without a session, such as that of an excluded host, must not leave the earlier connection open.
+    if (progress.connection !== session.connection) progress.connection?.wire.quit();
     progress.connection = session.connection;
     if (session.full) progress.fullSessions++;
     return progress.fullSessions >= MAX_FULL_SESSIONS || isOver() ? 'conclude' : next;

@@ -66,10 +66,8 @@ async function openOnce(
   dueAt: number,
   deps: ConnectionDeps,
 ): Promise<Connection | SessionResult> {
-  const { timeouts } = deps;
-  const { requirement } = terms;
   const localAddress = localAddressFor(record.address, terms.egress);
-  const { host, address, port } = record;
+  const { address, port } = record;
   const wire = await openWire(
     {
       host: address,
@@ -81,6 +79,24 @@ async function openOnce(
     deps,
   );
   record.localAddress = wire.localAddress;
+  try {
+    return await negotiate(wire, record, terms, deps);
+  } catch (error) {
+    wire.close('the session could not begin');
+    throw error;
+  }
+}
+
+/** The commands up to the point where MAIL can be sent. When it throws, the caller closes the wire. */
+async function negotiate(
+  wire: Wire,
+  record: SessionRecord,
+  terms: ConnectionTerms,
+  deps: ConnectionDeps,
+): Promise<Connection | SessionResult> {
+  const { timeouts } = deps;
+  const { requirement } = terms;
+  const { host, address, port } = record;
   const refused = (outcome: SessionResult) => {
     wire.quit();
     return outcome;
@@ -99,7 +115,7 @@ async function openOnce(
   if (requirement.mode !== 'none' && !terms.plain) {
     const reply = extensions.startTls ? await command('starttls', 'STARTTLS') : null;
     if (reply && isOk(reply)) {
-      const encrypted = await encrypt(wire, deps.encryption, record, requirement);
+      const encrypted = await deps.encryption.begin(wire, host, port, requirement);
       record.tls = encrypted.record;
       record.tlsResult = tlsResultOf(encrypted, requirement);
       // RFC 3207 §4.2: replies from before the handshake are void.
@@ -132,21 +148,6 @@ async function openOnce(
     transactions: 0,
     unfinished: false,
   };
-}
-
-/** A certificate that is not accepted ends the wire. */
-async function encrypt(
-  wire: Wire,
-  encryption: Encryption,
-  { host, port }: SessionRecord,
-  requirement: TlsRequirement,
-): Promise<Encrypted> {
-  try {
-    return await encryption.begin(wire, host, port, requirement);
-  } catch (error) {
-    wire.close('the TLS handshake failed');
-    throw error;
-  }
 }
 
 /** What an MTA-STS policy in mode testing would have refused is a failure in the report (RFC 8461 §5). */

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../core/clock.ts';
 import { createSmtpClient } from './client.ts';
 import { createSharedContents, runJob } from './job.ts';
-import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
+import { type FromWorker, jobClassOf, type ToWorker, type WorkerSetup } from './protocol.ts';
 import { createRunner } from './runner.ts';
 import { SMTP_TIMEOUTS } from './timeouts.ts';
 import { dialTcp } from './wire.ts';
@@ -30,7 +30,7 @@ const client = createSmtpClient({
 const sharedContents = createSharedContents();
 const send = (message: FromWorker) => port.postMessage(message);
 const receive = createRunner({
-  begin: () => void Atomics.add(begun, 0, 1),
+  begin: (job) => void Atomics.add(begun, jobClassOf(job), 1),
   run: (job) => runJob(job, client, sharedContents),
   send,
   closeIdle: () => client.idle.closeAll(),

@@ -204,11 +204,20 @@ export interface AttemptReport {
   sessions: SessionRecord[];
 }
 
+/** Number of classes of jobs. */
+export const JOB_CLASSES = 2;
+
+/** The class of a job: a worker begins waiting jobs of class 1 (marketing) after all jobs of class 0. */
+export function jobClassOf({ copy }: Pick<DeliveryJob, 'copy'>): 0 | 1 {
+  return copy.kind === 'marketing' ? 1 : 0;
+}
+
 /** The `workerData` of a worker thread. */
 export interface WorkerSetup {
   /**
-   * A 32-bit counter that outlives the thread: how many jobs it has begun, in the order in which they were posted. When
-   * a thread dies, the counter separates the jobs that were not begun from those that may have been sent.
+   * Two 32-bit counters that outlive the thread: how many jobs of each class (`jobClassOf`) it has begun. Jobs of a class
+   * begin in the order in which they were posted. When a thread dies, the counters separate the jobs that were not begun
+   * from those that may have been sent.
    */
   begun: SharedArrayBuffer;
   /** PEM certificates of authorities to trust in addition to the built-in ones. */

@@ -1,12 +1,18 @@
-import type { AttemptReport, DeliveryJob, FromWorker, ToWorker } from './protocol.ts';
+import {
+  type AttemptReport,
+  type DeliveryJob,
+  type FromWorker,
+  jobClassOf,
+  type ToWorker,
+} from './protocol.ts';
 
 /**
  * Runs the jobs of a worker: starts them as they arrive, sends reports in batches, and stops on request. The main thread
  * bounds the number of concurrent jobs by its slots.
  */
 export interface RunnerDeps {
-  /** Called before each job, in the order in which they arrived. */
-  begin?(): void;
+  /** Called before each job begins; for jobs of one class, in the order in which they arrived. */
+  begin?(job: DeliveryJob): void;
   /** Runs a job; null: a stop aborted it before any host could have accepted the message. */
   run(job: DeliveryJob): Promise<AttemptReport | null>;
   send(message: FromWorker): void;
@@ -45,7 +51,7 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
 
   const start = async (job: DeliveryJob) => {
     running++;
-    deps.begin?.();
+    deps.begin?.(job);
     try {
       const report = await deps.run(job);
       if (report) submit(report);
@@ -98,27 +104,38 @@ export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
 
 /** Jobs that have not begun, marketing mail after all other. */
 function createWaitingJobs() {
-  let jobs: Record<'first' | 'marketing', (DeliveryJob | undefined)[]> = { first: [], marketing: [] };
-  const taken = { first: 0, marketing: 0 };
-  const takeFrom = (name: keyof typeof jobs): DeliveryJob | null => {
-    const list = jobs[name];
-    const job = list[taken[name]];
-    if (job === undefined) return null;
-    // Drops the reference: a job can be freed before the last one of its list has begun.
-    list[taken[name]++] = undefined;
-    if (taken[name] === list.length) {
-      jobs[name] = [];
-      taken[name] = 0;
-    }
-    return job;
+  const first = createJobQueue();
+  const marketing = createJobQueue();
+  return {
+    add: (job: DeliveryJob) => (jobClassOf(job) === 1 ? marketing : first).add(job),
+    take: () => first.take() ?? marketing.take(),
+    count: () => first.count() + marketing.count(),
+    clear: () => {
+      first.clear();
+      marketing.clear();
+    },
+  };
+}
+
+/** Jobs in the order of their arrival. */
+function createJobQueue() {
+  let jobs: (DeliveryJob | undefined)[] = [];
+  let taken = 0;
+  const clear = () => {
+    jobs = [];
+    taken = 0;
   };
   return {
-    add: (job: DeliveryJob) => void jobs[job.copy.kind === 'marketing' ? 'marketing' : 'first'].push(job),
-    take: () => takeFrom('first') ?? takeFrom('marketing'),
-    count: () => jobs.first.length - taken.first + jobs.marketing.length - taken.marketing,
-    clear: () => {
-      jobs = { first: [], marketing: [] };
-      Object.assign(taken, { first: 0, marketing: 0 });
+    add: (job: DeliveryJob) => void jobs.push(job),
+    take: (): DeliveryJob | null => {
+      const job = jobs[taken];
+      if (job === undefined) return null;
+      // Drops the reference: a job can be freed before the last one of the queue has begun.
+      jobs[taken++] = undefined;
+      if (taken === jobs.length) clear();
+      return job;
     },
+    count: () => jobs.length - taken,
+    clear,
   };
 }

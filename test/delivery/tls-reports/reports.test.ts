@@ -350,6 +350,26 @@ describe('a report', () => {
     expect(posted).toHaveLength(1);
   });
 
+  it('is not sent again to a target that has it after a lookup of the TLSRPT record that fails', async () => {
+    wants('mailto:tls@reports.test', `https://collect.test:${https.port}/v1`);
+    const system = await start({ sinkOptions: { recipients: { 'tls@': '451 4.3.0 later' } } });
+    await count(system, SOME);
+    nextDay();
+    await expect.poll(() => posted.length + sink.sessions.length).toBe(2);
+    await expect.poll(() => sink.sessions[0]?.closed).toBe(true);
+    sink.program({ recipients: {} });
+    const record = `_smtp._tls.${DOMAIN}`;
+    const asked = dns.asked(record);
+    dns.set(record, 'TXT', 'SERVFAIL');
+    ahead += 2 * HOUR;
+    await expect.poll(() => dns.asked(record)).toBeGreaterThan(asked);
+    wants('mailto:tls@reports.test', `https://collect.test:${https.port}/v1`);
+    ahead += 4 * HOUR;
+    await sink.waitFor(1);
+    await expect.poll(unreported).toBeNull();
+    expect(posted).toHaveLength(1);
+  });
+
   it('is dropped after a day of attempts', async () => {
     wants('mailto:tls@reports.test');
     const system = await start({ sinkOptions: { recipients: { 'tls@': '451 4.3.0 later' } } });

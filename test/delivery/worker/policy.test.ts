@@ -162,6 +162,20 @@ describe('DANE', () => {
     ]);
     expect([one?.sessions.length, two?.count]).toEqual([0, 1]);
   });
+
+  it('closes the connection to a host that deferred when the policy excludes the next host', async () => {
+    const [one, two] = await sinks({ tls: VALID, script: { rcpt: '450 4.2.1 later' } }, { tls: VALID });
+    const fault = { type: 'dnssec-invalid', text: 'TLSA records could not be looked up' } as const;
+    const hosts = [
+      host(NAME, one!.host),
+      { ...host('mx2.example.test', two!.host), policy: dane([], { fault }) },
+    ];
+    const by = trusting();
+    const report = await deliver(by, job(one!, { hosts }));
+    expect(summary(report)).toBe('replied rcpt 450');
+    await expect.poll(() => by.open.size).toBe(0);
+    expect(two?.sessions).toEqual([]);
+  });
 });
 
 describe('MTA-STS', () => {

@@ -149,6 +149,15 @@ describe('stop', () => {
     expect(two?.sessions).toHaveLength(0);
   });
 
+  it('begins no session for a message that is composed after the grace period', async () => {
+    const to = await sink();
+    const by = client();
+    const each = job(to);
+    by.abort();
+    expect(await attempt(each, message(each), by)).toBeNull();
+    expect([by.open.size, to.sessions.length]).toEqual([0, 0]);
+  });
+
   it('reports a message whose final dot was sent when the grace period ends', async () => {
     const [one, two] = await sinks({ script: { dot: 'silent' } }, {});
     const { receive, exited, reports } = runner(client());

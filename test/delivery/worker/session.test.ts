@@ -136,12 +136,16 @@ describe.each(LINE_UP)('a session, %s', (_, keywords) => {
 
   it.each(CASES)('$answer at $phase: $summary', async ({ phase, answer, summary: expected, error }) => {
     const to = await sink({ keywords, script: { [phase]: answer } });
-    const report = await deliver(client({ trailing: 100 }), job(to));
+    const by = client({ trailing: 100 });
+    const report = await deliver(by, job(to));
     expect(summary(report)).toBe(expected);
     expect(lastError(report)).toMatch(error ?? /^$/);
     expect(report.sessions).toHaveLength(1);
     expect(report.sessions[0]?.reply).toEqual(report.reply);
     expect(to.count).toBe(summary(report) === 'replied dot 250' ? 1 : 0);
+    // No connection stays open that the idle connections do not have.
+    by.idle.closeAll();
+    await expect.poll(() => by.open.size).toBe(0);
   });
 
   it('reads replies with many lines', async () => {
@@ -291,7 +295,9 @@ describe('AUTH', () => {
 
   it('requires a mechanism that both sides support', async () => {
     const to = await sink({ keywords: ['AUTH CRAM-MD5'] });
-    const report = await deliver(client(), job(to, { auth }));
+    const by = client();
+    const report = await deliver(by, job(to, { auth }));
     expect(lastError(report)).toBe('server offers neither AUTH PLAIN nor LOGIN');
+    await expect.poll(() => by.open.size).toBe(0);
   });
 });
