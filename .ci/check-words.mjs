@@ -134,7 +134,7 @@ const ALLOWED = [
 ];
 const SKIPPED =
   /^(test\/data\/|test\/mail\/(golden|newsletter)\/|\.ci\/check-words\.mjs|package-lock\.json|LICENSE|src\/mail\/classify\/|src\/store\/rows\/packed-json-dictionary\.ts|test\/store\/rows\/packed-json\.test\.ts)/;
-const READ = /\.(ts|mts|js|mjs|cjs|md|toml|sql|json|service|sh)$/;
+const READ = /\.(ts|tsx|css|html|mts|js|mjs|cjs|md|toml|sql|json|service|sh)$/;
 
 const files = execFileSync('git', ['ls-files', ...process.argv.slice(2)], {
   encoding: 'utf8',
@@ -168,7 +168,7 @@ console.log(`words: ${files.length} files, ${count} retired words`);
 
 // One name, one meaning: no two modules export types of the same name.
 const declarations = new Map();
-for (const file of files.filter((name) => /^src\/.*\.ts$/.test(name))) {
+for (const file of files.filter((name) => /^src\/.*\.tsx?$/.test(name))) {
   for (const [, name] of readFileSync(file, 'utf8').matchAll(/^export (?:interface|type|class) (\w+)/gm))
     declarations.set(name, [...(declarations.get(name) ?? []), file]);
 }

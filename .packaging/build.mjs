@@ -12,6 +12,7 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { buildConsole } from './build-console.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCE = join(ROOT, 'src');
@@ -80,8 +81,9 @@ const built = new Map(outputFiles.map(({ path, text }) => [path, withPlace(path,
 const migrations = join(SOURCE, 'store/migrations');
 for (const name of readdirSync(migrations).filter((file) => file.endsWith('.sql')))
   built.set(join(OUTPUT, 'store/migrations', name), readFileSync(join(migrations, name), 'utf8'));
+for (const [path, content] of await buildConsole(ROOT, join(OUTPUT, 'console'))) built.set(path, content);
 for (const [path, content] of built) {
-  if (existsSync(path) && readFileSync(path, 'utf8') === content) continue;
+  if (existsSync(path) && readFileSync(path).equals(Buffer.from(content))) continue;
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, content);
 }

@@ -1,0 +1,83 @@
+// Builds the application of the console: src/console/ with Preact, as files with hashed names, each with compressed copies.
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+/** Of the page, its styles and the modules that it loads before it shows something. */
+const MAX_FIRST_LOAD = 80 * 1024;
+/** Name of the file with the hash of the sources; without an extension, so that it is never served. */
+const SOURCES = 'sources';
+const TEXT = /\.(html|js|css|svg|json)$/;
+
+/**
+ * Returns the files by their path below `output`. They are those in `output` if the sources have not changed: loading
+ * Vite takes longer than the rest of a build.
+ */
+export async function buildConsole(root, output) {
+  const source = join(root, 'src/console');
+  const hash = hashOf([...filesIn(source), import.meta.filename, join(root, 'package-lock.json')]);
+  const marker = join(output, SOURCES);
+  if (existsSync(marker) && readFileSync(marker, 'utf8') === hash)
+    return new Map(filesIn(output).map((path) => [path, readFileSync(path)]));
+
+  const { build } = await import('vite');
+  const { output: chunks } = await build({
+    root: source,
+    base: '/console/',
+    configFile: false,
+    logLevel: 'warn',
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    build: {
+      write: false,
+      target: 'es2023',
+      // The policy of the pages allows no inline content.
+      assetsInlineLimit: 0,
+      modulePreload: { polyfill: false },
+      reportCompressedSize: false,
+    },
+  });
+  const files = new Map([[marker, Buffer.from(hash)]]);
+  for (const chunk of chunks) {
+    const content = Buffer.from(chunk.type === 'chunk' ? chunk.code : chunk.source);
+    const path = join(output, chunk.fileName);
+    files.set(path, content);
+    if (!TEXT.test(path)) continue;
+    files.set(`${path}.gz`, gzipSync(content, { level: 9 }));
+    files.set(
+      `${path}.br`,
+      brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }),
+    );
+  }
+  const size = firstLoad(chunks).reduce((sum, name) => sum + files.get(join(output, `${name}.gz`)).length, 0);
+  console.log(`console: the first load is ${(size / 1024).toFixed(1)} KiB (gzip)`);
+  if (size > MAX_FIRST_LOAD)
+    throw new Error(`The first load of the console is ${size} bytes, more than ${MAX_FIRST_LOAD}`);
+  return files;
+}
+
+/** Names of the files that every page loads. */
+function firstLoad(chunks) {
+  const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
+  const names = new Set(chunks.filter(({ fileName }) => /\.(html|css)$/.test(fileName)).map((c) => c.fileName));
+  const add = (name) => {
+    if (names.has(name)) return;
+    names.add(name);
+    for (const imported of byName.get(name).imports) add(imported);
+  };
+  for (const chunk of chunks) if (chunk.isEntry) add(chunk.fileName);
+  return [...names];
+}
+
+function hashOf(paths) {
+  const hash = createHash('sha256');
+  for (const path of paths) hash.update(`${path}\0`).update(readFileSync(path)).update('\0');
+  return hash.digest('hex');
+}
+
+function filesIn(directory) {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
