@@ -1,0 +1,79 @@
+/** Requests to the console's own listener. Responses have the envelope of the API. */
+
+/** What a request needs besides its path. */
+export interface RequestOptions {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  body?: unknown;
+  /** The account that the request is about. */
+  account?: string | undefined;
+  signal?: AbortSignal;
+}
+
+/** A response that is not a success. */
+export class ApiError extends Error {
+  readonly status: number;
+  /** `error.code` of the response, 'NETWORK' if there was none. */
+  readonly code: string;
+  /** `reason` of the first detail, such as 'REAUTHENTICATION'; '' if there is none. */
+  readonly reason: string;
+  readonly requestId: string;
+
+  constructor(status: number, envelope: Partial<FailureEnvelope>) {
+    super(envelope.error?.message ?? '');
+    this.status = status;
+    this.code = envelope.error?.code ?? 'NETWORK';
+    const detail = envelope.error?.details?.[0];
+    this.reason = typeof detail?.reason === 'string' ? detail.reason : '';
+    this.requestId = envelope.requestId ?? '';
+  }
+}
+
+interface FailureEnvelope {
+  success: false;
+  error: { code: string; message: string; details?: { reason?: unknown }[] };
+  requestId: string;
+}
+
+type Envelope<T> = { success: true; data: T } | FailureEnvelope;
+
+/** Called when the session has ended. */
+let onSignedOut = (): void => {};
+
+/** `callback`: called when a response reports that the session has ended. */
+export function whenSignedOut(callback: () => void): void {
+  onSignedOut = callback;
+}
+
+/** Sends a request to the console; returns `data` of its response, throws an ApiError otherwise. */
+export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  const { method = 'GET', body, account, signal } = options;
+  const headers = new Headers({ Accept: 'application/json', 'X-Postrider-Console': '1' });
+  if (account !== undefined) headers.set('X-Id', account);
+  if (body !== undefined) headers.set('Content-Type', 'application/json');
+  const response = await fetch(path, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }).catch((error: unknown) => {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, {});
+  });
+  const envelope = (await response.json().catch(() => null)) as Envelope<T> | null;
+  if (envelope?.success === true) return envelope.data;
+  if (response.status === 401 && !path.startsWith('/console/session')) onSignedOut();
+  throw new ApiError(response.status, envelope ?? {});
+}
+
+/** Sends a request to an operation of the public API, as the session's person. */
+export function callApi<T>(path: string, options: RequestOptions & { account: string }): Promise<T> {
+  return request<T>(`/console/api${path}`, options);
+}
+
+/** A path with the parameters that have a value. */
+export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') parameters.set(name, value);
+  return parameters.size === 0 ? path : `${path}?${parameters}`;
+}

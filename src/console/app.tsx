@@ -1,0 +1,233 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, request, whenSignedOut } from './api.ts';
+import { LiveProvider, useLive } from './data.ts';
+import { DomainPage } from './pages/domain.tsx';
+import { DomainsPage } from './pages/domains.tsx';
+import { MessagesPage } from './pages/messages.tsx';
+import { OverviewPage } from './pages/overview.tsx';
+import { SignInPage } from './pages/sign-in.tsx';
+import { Empty, Failure, Page } from './parts.tsx';
+import { NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
+import { type ConsoleSession, MemberProvider, memberOf, type SessionPerson } from './session.ts';
+import {
+  browserLanguage,
+  isLanguage,
+  LANGUAGES,
+  type Language,
+  loadTexts,
+  type Texts,
+  TextsProvider,
+  useTexts,
+} from './texts.ts';
+import { applyTheme, storedTheme, THEMES, type Theme } from './theme.ts';
+
+/** The pages in the navigation; `path` is the first segment of the address. */
+const PAGES = [
+  { path: '', title: 'page.overview' },
+  { path: 'messages', title: 'page.messages' },
+  { path: 'domains', title: 'page.domains' },
+] as const;
+
+const LANGUAGE_KEY = 'postrider-language';
+
+/** The application: who is signed in, in which language. */
+export function App() {
+  const navigation = useBrowserLocation();
+  const [session, setSession] = useState<ConsoleSession | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [texts, setTexts] = useState<Texts | null>(null);
+
+  const useLanguage = (language: Language) => {
+    document.documentElement.lang = language;
+    void loadTexts(language).then(setTexts);
+  };
+  const begin = (next: ConsoleSession) => {
+    setSession(next);
+    const language = next.person?.language;
+    if (isLanguage(language)) useLanguage(language);
+  };
+  const load = () => {
+    setError(null);
+    request<ConsoleSession>('/console/session').then(begin, (failure: unknown) => {
+      if (!(failure instanceof ApiError)) throw failure;
+      setError(failure);
+    });
+  };
+  useEffect(() => {
+    const stored = localStorage.getItem(LANGUAGE_KEY);
+    useLanguage(isLanguage(stored) ? stored : browserLanguage());
+    whenSignedOut(() => setSession((last) => (last === null ? null : { ...last, signedIn: false, person: null })));
+    load();
+  }, []);
+
+  if (texts === null) return null;
+  const choose = (language: Language) => {
+    localStorage.setItem(LANGUAGE_KEY, language);
+    useLanguage(language);
+    // Without success, the language is that of this browser only.
+    if (session?.signedIn) void request('/console/me', { method: 'PATCH', body: { language } }).catch(() => {});
+  };
+  const content =
+    error !== null ? (
+      <main>
+        <Failure error={error} retry={load} />
+      </main>
+    ) : session === null ? null : session.person === null ? (
+      <SignInPage methods={session.methods} onSignedIn={begin} settings={<Settings onLanguage={choose} />} />
+    ) : (
+      <Shell person={session.person} onLanguage={choose} onSignedOut={load} />
+    );
+  return (
+    <TextsProvider value={texts}>
+      <NavigationProvider value={navigation}>{content}</NavigationProvider>
+    </TextsProvider>
+  );
+}
+
+interface ShellProps {
+  person: SessionPerson;
+  onLanguage: (language: Language) => void;
+  onSignedOut: () => void;
+}
+
+/** Everything around a page. */
+function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
+  const { t } = useTexts();
+  const { location, href, go } = useNavigation();
+  const [isOpen, setOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const member = memberOf(person, location.query['account']);
+  const live = useLive(member?.accountId ?? null);
+  const [first = ''] = location.segments;
+  const address = location.segments.join('/');
+  const isFirst = useRef(true);
+  useEffect(() => {
+    setOpen(false);
+    // Screen readers read the new page; the first one is read by itself.
+    if (!isFirst.current) main.current?.querySelector('h1')?.focus();
+    isFirst.current = false;
+  }, [address]);
+
+  const signOut = () => void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
+  return (
+    <>
+      <a class="skip" href="#content" onClick={() => main.current?.focus()}>
+        {t('app.skip')}
+      </a>
+      <header>
+        <a class="brand" href={href('')}>
+          Postrider
+        </a>
+        <button type="button" class="menu" aria-expanded={isOpen} aria-controls="menu" onClick={() => setOpen(!isOpen)}>
+          {t('app.menu')}
+        </button>
+      </header>
+      <div class="columns">
+        <div id="menu" class={isOpen ? 'side open' : 'side'}>
+          {person.memberships.length > 0 && (
+            <label>
+              {t('app.account')}
+              <select
+                value={member?.accountId ?? ''}
+                onChange={(event) => go(href(first, { account: event.currentTarget.value }))}
+              >
+                {person.memberships.map(({ accountId, accountName }) => (
+                  <option value={accountId} key={accountId}>
+                    {accountName}
+                  </option>
+                ))}
+              </select>
+            </label>
+          )}
+          <nav aria-label={t('app.pages')}>
+            <ul>
+              {PAGES.map(({ path, title }) => (
+                <li key={path}>
+                  <a href={href(path)} aria-current={path === first ? 'page' : undefined}>
+                    {t(title)}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </nav>
+          <Settings onLanguage={onLanguage} />
+          <p class="small">{person.email}</p>
+          <button type="button" onClick={signOut}>
+            {t('app.signOut')}
+          </button>
+        </div>
+        <main id="content" ref={main} tabIndex={-1}>
+          {member === null ? (
+            <Page title={t('page.overview')}>
+              <Empty title={t('app.noAccount')}>
+                <p>{t(person.operator ? 'app.noAccount.operator' : 'app.noAccount.member')}</p>
+              </Empty>
+            </Page>
+          ) : (
+            <MemberProvider value={member}>
+              <LiveProvider value={live}>
+                <CurrentPage key={member.accountId} segments={location.segments} />
+              </LiveProvider>
+            </MemberProvider>
+          )}
+        </main>
+      </div>
+    </>
+  );
+}
+
+function CurrentPage({ segments }: { segments: string[] }) {
+  const { t } = useTexts();
+  const [page = '', id, more] = segments;
+  if (page === '') return <OverviewPage />;
+  if (page === 'messages' && more === undefined) return <MessagesPage messageId={id ?? null} />;
+  if (page === 'domains' && id === undefined) return <DomainsPage />;
+  if (page === 'domains' && id !== undefined && more === undefined) return <DomainPage key={id} domainId={id} />;
+  return (
+    <Page title={t('app.notFound')}>
+      <p>{t('app.notFound.hint')}</p>
+    </Page>
+  );
+}
+
+/** Language and theme. */
+function Settings({ onLanguage }: { onLanguage: (language: Language) => void }) {
+  const { t, language } = useTexts();
+  const [theme, setTheme] = useState<Theme>(storedTheme);
+  return (
+    <div class="settings">
+      <label>
+        {t('app.language')}
+        <select
+          value={language}
+          onChange={({ currentTarget: { value } }) => {
+            if (isLanguage(value)) onLanguage(value);
+          }}
+        >
+          {Object.entries(LANGUAGES).map(([code, name]) => (
+            <option value={code} lang={code} key={code}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {t('app.theme')}
+        <select
+          value={theme}
+          onChange={({ currentTarget: { value } }) => {
+            const next = THEMES.find((name) => name === value) ?? 'system';
+            applyTheme(next);
+            setTheme(next);
+          }}
+        >
+          {THEMES.map((name) => (
+            <option value={name} key={name}>
+              {t(`app.theme.${name}`)}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+import { createContext } from 'preact';
+import { useCallback, useContext, useEffect, useState } from 'preact/hooks';
+import { ApiError, callApi } from './api.ts';
+import { useMember } from './session.ts';
+
+/** Data of the API: the last that was read remains while it is read again. */
+export interface Data<T> {
+  value: T | null;
+  error: ApiError | null;
+  reload(): void;
+}
+
+/** Reads with the API, again when `path` changes and after events of the account. Null: nothing is read. */
+export function useData<T>(path: string | null): Data<T> {
+  const { accountId } = useMember();
+  const live = useContext(LiveContext);
+  const [turn, setTurn] = useState(0);
+  const [state, setState] = useState<{ of: string; value: T | null; error: ApiError | null }>({
+    of: '',
+    value: null,
+    error: null,
+  });
+  const key = `${accountId} ${path}`;
+  useEffect(() => {
+    if (path === null) return undefined;
+    const abort = new AbortController();
+    callApi<T>(path, { account: accountId, signal: abort.signal }).then(
+      (value) => setState({ of: key, value, error: null }),
+      (error: unknown) => {
+        if (abort.signal.aborted) return;
+        if (!(error instanceof ApiError)) throw error;
+        setState((last) => ({ of: key, value: last.of === key ? last.value : null, error }));
+      },
+    );
+    return () => abort.abort();
+  }, [key, turn, live]);
+  const reload = useCallback(() => setTurn((last) => last + 1), []);
+  return state.of === key
+    ? { value: state.value, error: state.error, reload }
+    : { value: null, error: null, reload };
+}
+
+const LiveContext = createContext(0);
+/** Its value changes when something happened in the account. */
+export const LiveProvider = LiveContext.Provider;
+
+/** Pages read again at most this often while events arrive. */
+const LIVE_INTERVAL_MS = 2000;
+
+/** Follows the event stream of an account; returns a number that changes after events. */
+export function useLive(accountId: string | null): number {
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    if (accountId === null) return undefined;
+    let timer: number | undefined;
+    let opened = false;
+    const change = () => {
+      timer ??= window.setTimeout(() => {
+        timer = undefined;
+        setCount((last) => last + 1);
+      }, LIVE_INTERVAL_MS);
+    };
+    const source = new EventSource(`/console/stream?account=${encodeURIComponent(accountId)}`);
+    source.addEventListener('event', change);
+    source.addEventListener('reset', change);
+    source.addEventListener('hello', () => {
+      // After a reconnect, events may have been missed.
+      if (opened) change();
+      opened = true;
+    });
+    return () => {
+      source.close();
+      window.clearTimeout(timer);
+    };
+  }, [accountId]);
+  return count;
+}

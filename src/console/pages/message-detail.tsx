@@ -1,0 +1,131 @@
+import type * as z from 'zod';
+import type { messageSchema } from '../../http/api/sending/messages.ts';
+import { callApi } from '../api.ts';
+import { useData } from '../data.ts';
+import { Confirmed, Loaded, Outcome, Status, useAction } from '../parts.tsx';
+import { useMember } from '../session.ts';
+import { useTexts } from '../texts.ts';
+
+type Message = z.output<typeof messageSchema>;
+
+/** An event or an SMTP attempt; the fields depend on the event. */
+interface TimelineEntry {
+  type: 'event' | 'attempt';
+  timestamp: string;
+  [field: string]: unknown;
+}
+
+/** A message: what happened to it, in plain words, and what can be done. */
+export function MessageDetail({ messageId, list }: { messageId: string; list: string }) {
+  const { t, time, named } = useTexts();
+  const { accountId, may } = useMember();
+  const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
+  const data = useData<Message & { timeline: TimelineEntry[] }>(path);
+  const { outcome, run } = useAction();
+  const act = (verb: 'retry' | 'cancel') =>
+    run(async () => {
+      const { message } = await callApi<{ message: string }>(`${path}/${verb}`, {
+        method: 'POST',
+        account: accountId,
+      });
+      data.reload();
+      return message;
+    });
+  return (
+    <article class="detail" aria-label={t('messages.details')}>
+      <p>
+        <a href={list}>{t('app.back')}</a>
+      </p>
+      <Loaded data={data}>
+        {(message) => {
+          const isWaiting = message.status === 'queued' || message.status === 'deferred';
+          const facts: [string, string][] = [
+            [t('messages.sender'), message.from],
+            [t('messages.recipientColumn'), message.recipient],
+            [t('messages.created'), time(message.createdAt)],
+            [t('messages.attempts'), String(message.attempts)],
+            [t('messages.next'), time(message.nextAttemptAt)],
+            [t('messages.held'), message.heldBecause === undefined ? '' : named('hold', message.heldBecause)],
+            ['ID', message.messageId],
+          ];
+          return (
+            <>
+              <h2>{message.subject}</h2>
+              <p>
+                <Status name={message.status} />
+              </p>
+              <dl>
+                {facts
+                  .filter(([, value]) => value !== '')
+                  .map(([name, value]) => (
+                    <div key={name}>
+                      <dt>{name}</dt>
+                      <dd>{value}</dd>
+                    </div>
+                  ))}
+              </dl>
+              {isWaiting && (
+                <div class="actions">
+                  {message.status === 'deferred' && may('retryMessage') && (
+                    <button type="button" onClick={() => void act('retry')}>
+                      {t('messages.retry')}
+                    </button>
+                  )}
+                  {may('cancelMessage') && (
+                    <Confirmed
+                      label={t('messages.cancel')}
+                      question={t('messages.cancel.confirm')}
+                      action={() => act('cancel')}
+                    />
+                  )}
+                  {!may('cancelMessage') && <p class="small">{t('messages.notAllowed')}</p>}
+                </div>
+              )}
+              <Outcome of={outcome} />
+              <h3>{t('messages.timeline')}</h3>
+              <ol class="timeline">
+                {message.timeline.map((entry, index) => (
+                  <li key={`${entry.timestamp} ${index}`}>
+                    <Entry entry={entry} />
+                  </li>
+                ))}
+              </ol>
+            </>
+          );
+        }}
+      </Loaded>
+    </article>
+  );
+}
+
+function Entry({ entry }: { entry: TimelineEntry }) {
+  const { t, time, named } = useTexts();
+  const { type, timestamp, ...fields } = entry;
+  const text = (name: string): string => {
+    const value = fields[name];
+    return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+  };
+  const title =
+    type === 'attempt'
+      ? t('messages.attempt', { number: text('attempt') })
+      : named('event', text('event'));
+  const reply = [text('smtpCode'), text('enhancedCode'), text('diagnostic')].filter(Boolean).join(' ');
+  const next = text('nextAttemptAt');
+  return (
+    <>
+      <strong>{title}</strong> <time dateTime={timestamp}>{time(timestamp)}</time>
+      {reply !== '' && (
+        <p>{t('messages.reply', { host: text('remoteHost') || text('remoteMta') || '–', reply })}</p>
+      )}
+      {next !== '' && (
+        <p>
+          {t('messages.next')}: {time(next)}
+        </p>
+      )}
+      <details>
+        <summary>{t('messages.raw')}</summary>
+        <pre tabIndex={0}>{JSON.stringify(fields, null, 2)}</pre>
+      </details>
+    </>
+  );
+}

@@ -1,0 +1,45 @@
+import type * as z from 'zod';
+import type { messageSchema } from '../../http/api/sending/messages.ts';
+import { Status, Table } from '../parts.tsx';
+import { useNavigation } from '../routing.ts';
+import { useTexts } from '../texts.ts';
+
+interface MessageTableProps {
+  messages: z.output<typeof messageSchema>[];
+  label: string;
+  /** Of the list: they remain in the address of each message. */
+  filters: Readonly<Record<string, string | undefined>>;
+}
+
+/** Messages, each with a link to its page. */
+export function MessageTable({ messages, label, filters }: MessageTableProps) {
+  const { t, time } = useTexts();
+  const { href, location } = useNavigation();
+  const [, current] = location.segments;
+  return (
+    <Table
+      label={label}
+      heads={[t('messages.subject'), t('messages.recipientColumn'), t('messages.status'), t('messages.created')]}
+    >
+      {messages.map(({ messageId, subject, recipient, status, createdAt }) => (
+        <tr key={messageId} class={messageId === current ? 'current' : ''}>
+          <td>
+            <a
+              href={href(`messages/${encodeURIComponent(messageId)}`, filters)}
+              aria-current={messageId === current ? 'true' : undefined}
+            >
+              {subject || messageId}
+            </a>
+          </td>
+          <td>{recipient}</td>
+          <td>
+            <Status name={status} />
+          </td>
+          <td>
+            <time dateTime={createdAt}>{time(createdAt)}</time>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

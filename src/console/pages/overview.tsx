@@ -1,0 +1,117 @@
+import type * as z from 'zod';
+import type { domainSchema } from '../../http/api/domains/domain-schemas.ts';
+import type { messageSchema } from '../../http/api/sending/messages.ts';
+import type { webhook } from '../../http/api/webhook-schemas.ts';
+import { withQuery } from '../api.ts';
+import { useData } from '../data.ts';
+import { Empty, Loaded, Page } from '../parts.tsx';
+import { useNavigation } from '../routing.ts';
+import { useTexts } from '../texts.ts';
+import { MessageTable } from './message-table.tsx';
+
+interface MessageList {
+  messages: z.output<typeof messageSchema>[];
+  nextKey?: string;
+}
+
+/** Statuses of messages that are problems. */
+const PROBLEMS = ['bounced', 'failed', 'complained', 'deferred'] as const;
+const DAY_MS = 86_400_000;
+const COUNTED = 100;
+
+/** What is wrong now: problems first, each with a link to its list. */
+export function OverviewPage() {
+  const { t } = useTexts();
+  const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
+  const recent = useData<MessageList>('/web-setup/messages?limit=10');
+  return (
+    <Page title={t('page.overview')} question={t('overview.question')} curl="/web-setup/messages?limit=10">
+      <Loaded data={domains}>
+        {(list) => (list.domains.length === 0 ? <Start /> : <Problems domains={list.domains} />)}
+      </Loaded>
+      <h2>{t('overview.recent')}</h2>
+      <Loaded data={recent}>
+        {({ messages }) =>
+          messages.length === 0 ? (
+            <Empty title={t('messages.empty')}>
+              <p>{t('messages.empty.hint')}</p>
+            </Empty>
+          ) : (
+            <MessageTable messages={messages} label={t('overview.recent')} filters={{}} />
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+function Start() {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  return (
+    <Empty title={t('overview.start')}>
+      <p>{t('overview.start.hint')}</p>
+      <a class="button primary" href={href('domains')}>
+        {t('domains.add')}
+      </a>
+    </Empty>
+  );
+}
+
+function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
+  const { t, named } = useTexts();
+  const { href } = useNavigation();
+  // Whole hours: the address of the link remains while the page is open.
+  const from = new Date(Math.floor((Date.now() - DAY_MS) / 3_600_000) * 3_600_000).toISOString();
+  const [bounced, failed, complained, deferred] = [
+    useMessages('bounced', from),
+    useMessages('failed', from),
+    useMessages('complained', from),
+    useMessages('deferred', from),
+  ];
+  const webhooks = useData<{ webhooks: z.output<typeof webhook>[] }>('/web-setup/webhooks?includeInactive=true');
+  const lists = { bounced, failed, complained, deferred };
+  const all = [bounced, failed, complained, deferred, webhooks];
+  const items = [
+    ...props.domains
+      .filter(({ status }) => status !== 'SUCCESS')
+      .map(({ domain, domainId, status }) => ({
+        text: t('overview.domain', { domain, status: named('status', status) }),
+        address: href(`domains/${encodeURIComponent(domainId)}`),
+      })),
+    ...PROBLEMS.flatMap((status) => {
+      const list = lists[status].value;
+      if (list === null || (list.messages.length === 0 && list.nextKey === undefined)) return [];
+      const values = { status: named('status', status), count: list.messages.length };
+      const text = t(list.nextKey === undefined ? 'overview.messages' : 'overview.messages.more', values);
+      return [{ text: `${text} ${t('overview.period')}`, address: href('messages', { status, from }) }];
+    }),
+    ...(webhooks.value?.webhooks ?? [])
+      .filter(({ isActive }) => !isActive)
+      .map(({ name, url }) => ({ text: t('overview.webhook', { name: name || url }), address: null })),
+  ];
+  const failure = all.find(({ error }) => error !== null);
+  const isComplete = all.every(({ value }) => value !== null);
+  return (
+    <>
+      <h2>{t('overview.problems')}</h2>
+      {failure !== undefined && <Loaded data={{ ...failure, value: null }}>{() => null}</Loaded>}
+      {items.length > 0 && (
+        <ul class="problems">
+          {items.map(({ text, address }) => (
+            <li key={text}>{address === null ? text : <a href={address}>{text}</a>}</li>
+          ))}
+        </ul>
+      )}
+      {items.length === 0 && isComplete && (
+        <Empty title={t('overview.none')}>
+          <p>{t('overview.none.hint')}</p>
+        </Empty>
+      )}
+    </>
+  );
+}
+
+function useMessages(status: string, from: string) {
+  return useData<MessageList>(withQuery('/web-setup/messages', { status, from, limit: String(COUNTED) }));
+}

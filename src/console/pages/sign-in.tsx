@@ -1,0 +1,127 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { ApiError, request } from '../api.ts';
+import { Page } from '../parts.tsx';
+import type { ConsoleSession } from '../session.ts';
+import { useTexts } from '../texts.ts';
+
+/** A link ends with `#/link/` and the token. */
+const LINK = /#\/link\/([A-Za-z0-9_-]{20,100})$/;
+
+interface SignInProps {
+  methods: ConsoleSession['methods'];
+  onSignedIn: (session: ConsoleSession) => void;
+  settings: ComponentChildren;
+}
+
+/** Signs in with a link: that of the address, or one that is pasted. Alternatively with a password, or elsewhere. */
+export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
+  const { t } = useTexts();
+  const [error, setError] = useState('');
+  const [isRunning, setRunning] = useState(false);
+  const [needsCode, setNeedsCode] = useState(false);
+
+  const signIn = async (path: string, body: unknown, message: (error: ApiError) => string) => {
+    setError('');
+    setRunning(true);
+    try {
+      onSignedIn(await request<ConsoleSession>(`/console/session/${path}`, { method: 'POST', body }));
+    } catch (failure) {
+      if (!(failure instanceof ApiError)) throw failure;
+      if (failure.reason === 'TOTP') setNeedsCode(true);
+      setError(failure.code === 'NETWORK' ? t('app.error.network') : message(failure));
+    } finally {
+      setRunning(false);
+    }
+  };
+  const byLink = (address: string) => {
+    const token = LINK.exec(address.trim())?.[1];
+    if (token === undefined) setError(t('signIn.invalid'));
+    else
+      void signIn('link', { token }, ({ status, message }) => (status === 401 ? t('signIn.failed') : message));
+  };
+  useEffect(() => {
+    const use = () => {
+      const { hash, pathname } = window.location;
+      if (!hash.startsWith('#/link/')) return;
+      // The token leaves the address and the history before it is used.
+      window.history.replaceState(null, '', pathname);
+      byLink(hash);
+    };
+    use();
+    window.addEventListener('hashchange', use);
+    return () => window.removeEventListener('hashchange', use);
+  }, []);
+
+  const field = (form: HTMLFormElement, name: string): string => String(new FormData(form).get(name) ?? '');
+  return (
+    <main class="sign-in">
+      <Page title={t('signIn.title')}>
+        <p role="alert" class="outcome bad">
+          {error}
+        </p>
+        <p role="status">{isRunning ? t('signIn.running') : ''}</p>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            byLink(field(event.currentTarget, 'link'));
+          }}
+        >
+          <p>{t('signIn.byLink')}</p>
+          <pre tabIndex={0}>postrider operator link EMAIL</pre>
+          <p>{t('signIn.invited')}</p>
+          <label>
+            {t('signIn.link')}
+            <input name="link" type="url" required autocomplete="off" aria-describedby="link-hint" />
+          </label>
+          <p id="link-hint" class="small">
+            {t('signIn.link.hint')}
+          </p>
+          <button type="submit" class="primary" disabled={isRunning}>
+            {t('signIn.submit')}
+          </button>
+        </form>
+        {methods.password && (
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              const form = event.currentTarget;
+              const totp = field(form, 'totp');
+              const body = {
+                email: field(form, 'email'),
+                password: field(form, 'password'),
+                ...(totp === '' ? {} : { totp }),
+              };
+              void signIn('password', body, ({ message }) => t('signIn.passwordFailed', { message }));
+            }}
+          >
+            <h2>{t('signIn.byPassword')}</h2>
+            <label>
+              {t('signIn.email')}
+              <input name="email" type="email" required autocomplete="username" />
+            </label>
+            <label>
+              {t('signIn.password')}
+              <input name="password" type="password" required autocomplete="current-password" />
+            </label>
+            {needsCode && (
+              <label>
+                {t('signIn.totp')}
+                <input name="totp" inputMode="numeric" autocomplete="one-time-code" required />
+              </label>
+            )}
+            <button type="submit" disabled={isRunning}>
+              {t('signIn.byPassword')}
+            </button>
+          </form>
+        )}
+        {methods.oidc !== null && (
+          <p>
+            <a href="/console/oidc/start">{t('signIn.oidc', { name: methods.oidc })}</a>
+          </p>
+        )}
+        {settings}
+      </Page>
+    </main>
+  );
+}

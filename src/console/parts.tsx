@@ -1,0 +1,191 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ApiError } from './api.ts';
+import type { Data } from './data.ts';
+import { useMember } from './session.ts';
+import { useTexts } from './texts.ts';
+
+/** A page: its title, the question that it answers, its content and its request with curl. */
+export function Page(props: { title: string; question?: string; curl?: string; children: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${props.title} · Postrider`;
+  }, [props.title]);
+  return (
+    <>
+      <h1 tabIndex={-1}>{props.title}</h1>
+      {props.question !== undefined && <p class="question">{props.question}</p>}
+      {props.children}
+      {props.curl !== undefined && <Curl path={props.curl} />}
+    </>
+  );
+}
+
+/** The content of data, or that it is loading or failed. */
+export function Loaded<T>(props: { data: Data<T>; children: (value: T) => ComponentChildren }) {
+  const { t } = useTexts();
+  const { value, error, reload } = props.data;
+  if (error !== null && value === null) return <Failure error={error} retry={reload} />;
+  if (value === null)
+    return (
+      <p class="loading" role="status">
+        {t('app.loading')}
+      </p>
+    );
+  return (
+    <>
+      {error !== null && <Failure error={error} retry={reload} />}
+      {props.children(value)}
+    </>
+  );
+}
+
+/** An error: what happened, and what to do. */
+export function Failure(props: { error: ApiError; retry?: () => void }) {
+  const { t } = useTexts();
+  const { error, retry } = props;
+  return (
+    <div class="notice bad" role="alert">
+      <strong>{t('app.error')}</strong>
+      <p>{error.code === 'NETWORK' ? t('app.error.network') : error.message}</p>
+      {error.requestId !== '' && <p class="small">{t('app.error.request', { id: error.requestId })}</p>}
+      {retry !== undefined && (
+        <button type="button" onClick={retry}>
+          {t('app.retry')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** An empty list: why, and the next step. */
+export function Empty(props: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="notice">
+      <strong>{props.title}</strong>
+      {props.children}
+    </div>
+  );
+}
+
+const GOOD = ['delivered', 'SUCCESS', 'ok'];
+const BAD = ['bounced', 'failed', 'complained', 'FAILED', 'missing', 'wrong', 'TEMPORARY_FAILURE'];
+
+/** A status with a color and its name. `prefix`: of its text. */
+export function Status(props: { name: string; prefix?: string }) {
+  const { named } = useTexts();
+  const { name, prefix = 'status' } = props;
+  const kind = GOOD.includes(name) ? 'good' : BAD.includes(name) ? 'bad' : 'open';
+  return <span class={`status ${kind}`}>{named(prefix, name)}</span>;
+}
+
+/** Copies a text to the clipboard. `label`: what is copied, for screen readers. */
+export function Copy(props: { text: string; label?: string }) {
+  const { t } = useTexts();
+  const [copied, setCopied] = useState(false);
+  return (
+    <button
+      type="button"
+      class="copy"
+      aria-label={copied ? t('app.copied') : (props.label ?? t('app.copy'))}
+      onClick={() => void navigator.clipboard.writeText(props.text).then(() => setCopied(true))}
+    >
+      {t(copied ? 'app.copied' : 'app.copy')}
+    </button>
+  );
+}
+
+/** The request of a page as a command. */
+function Curl(props: { path: string }) {
+  const { t } = useTexts();
+  const { accountId } = useMember();
+  const command = `curl -fsS 'http://127.0.0.1:8080${props.path}' \\\n  -H "X-Api-Key: $SETUP_KEY" -H 'X-Id: ${accountId}'`;
+  return (
+    <details class="curl">
+      <summary>{t('app.curl')}</summary>
+      <pre tabIndex={0}>{command}</pre>
+      <Copy text={command} />
+    </details>
+  );
+}
+
+/** A table that scrolls in its own region on narrow screens. */
+export function Table(props: { label: string; heads: string[]; children: ComponentChildren }) {
+  return (
+    <section class="table" aria-label={props.label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {props.heads.map((head) => (
+              <th scope="col" key={head}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+    </section>
+  );
+}
+
+/** A button that asks before it does something. */
+export function Confirmed(props: { label: string; question: string; action: () => Promise<void> }) {
+  const { t } = useTexts();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const close = () => dialog.current?.close();
+  return (
+    <>
+      <button type="button" onClick={() => dialog.current?.showModal()}>
+        {props.label}
+      </button>
+      <dialog ref={dialog} aria-label={props.label}>
+        <p>{props.question}</p>
+        <div class="actions">
+          <button
+            type="button"
+            class="primary"
+            onClick={() => {
+              close();
+              void props.action();
+            }}
+          >
+            {props.label}
+          </button>
+          <button type="button" onClick={close}>
+            {t('app.cancel')}
+          </button>
+        </div>
+      </dialog>
+    </>
+  );
+}
+
+/** Runs an action; its result or error is shown by `Outcome`. */
+export function useAction(): { outcome: ActionOutcome; run: (action: () => Promise<string>) => Promise<void> } {
+  const [outcome, setOutcome] = useState<ActionOutcome>(null);
+  return {
+    outcome,
+    run: async (action) => {
+      setOutcome({ text: '', running: true, failed: false });
+      try {
+        setOutcome({ text: await action(), running: false, failed: false });
+      } catch (error) {
+        setOutcome({ text: error instanceof Error ? error.message : '', running: false, failed: true });
+      }
+    },
+  };
+}
+
+type ActionOutcome = { text: string; running: boolean; failed: boolean } | null;
+
+/** The result of the last action. */
+export function Outcome(props: { of: ActionOutcome }) {
+  const { t } = useTexts();
+  const { of } = props;
+  const text = of === null ? '' : of.running ? t('app.loading') : of.text || t('app.error.network');
+  return (
+    <p role="status" class={of?.failed ? 'outcome bad' : 'outcome'}>
+      {text}
+    </p>
+  );
+}

@@ -1,0 +1,38 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { ConsoleSession, SessionPerson } from '../http/console/session-routes.ts';
+
+export type { ConsoleSession, SessionPerson };
+
+/** The person who is signed in, and the account that the pages are about. */
+export interface Member {
+  person: SessionPerson;
+  accountId: string;
+  /** Whether the person's role permits an operation of the API. */
+  may(operationId: string): boolean;
+}
+
+const MemberContext = createContext<Member | null>(null);
+export const MemberProvider = MemberContext.Provider;
+
+/** The member; only below the shell, which shows no page without an account. */
+export function useMember(): Member {
+  const member = useContext(MemberContext);
+  if (member === null) throw new Error('there is no MemberProvider');
+  return member;
+}
+
+/** The member of an account; null: the person has no account. `accountId`: another one than the first. */
+export function memberOf(person: SessionPerson, accountId: string | undefined): Member | null {
+  const { memberships } = person;
+  const membership = memberships.find((entry) => entry.accountId === accountId) ?? memberships[0];
+  // An operator may use every account, also those that are not in the list.
+  const id = person.operator ? (accountId ?? membership?.accountId) : membership?.accountId;
+  if (id === undefined) return null;
+  const permissions = person.roles[person.operator ? 'operator' : (membership?.role ?? '')] ?? [];
+  return {
+    person,
+    accountId: id,
+    may: (operationId) => permissions.includes(person.operations[operationId] ?? 'operator'),
+  };
+}

@@ -1,0 +1,60 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { type Catalog, en, type TextKey } from './texts/en.ts';
+
+/** The languages, by their own names. */
+export const LANGUAGES = { en: 'English', de: 'Deutsch', fr: 'Français' } as const;
+export type Language = keyof typeof LANGUAGES;
+
+export interface Texts {
+  language: Language;
+  /** The text of a key, with `{name}` replaced by values. */
+  t(key: TextKey, values?: Readonly<Record<string, string | number>>): string;
+  /** The text of a key that may not exist, such as that of a new status; otherwise `name`. */
+  named(prefix: string, name: string): string;
+  /** A time in the time zone of the browser. */
+  time(iso: string | null | undefined): string;
+}
+
+const TextsContext = createContext<Texts>(createTexts('en', en));
+export const TextsProvider = TextsContext.Provider;
+
+/** The texts in the language of the person. */
+export function useTexts(): Texts {
+  return useContext(TextsContext);
+}
+
+/** Loads the texts of a language; those of English are part of the application. */
+export async function loadTexts(language: Language): Promise<Texts> {
+  if (language === 'de') return createTexts(language, (await import('./texts/de.ts')).texts);
+  if (language === 'fr') return createTexts(language, (await import('./texts/fr.ts')).texts);
+  return createTexts(language, en);
+}
+
+/** Whether there is a catalog of this language. */
+export function isLanguage(text: string | null | undefined): text is Language {
+  return text !== null && text !== undefined && Object.hasOwn(LANGUAGES, text);
+}
+
+/** The first language of the browser that has a catalog. */
+export function browserLanguage(): Language {
+  return navigator.languages.map((tag) => tag.slice(0, 2)).find(isLanguage) ?? 'en';
+}
+
+function createTexts(language: Language, catalog: Catalog): Texts {
+  const format = new Intl.DateTimeFormat(language === 'en' ? navigator.language : language, {
+    dateStyle: 'medium',
+    timeStyle: 'medium',
+  });
+  const isKey = (key: string): key is TextKey => Object.hasOwn(catalog, key);
+  return {
+    language,
+    t: (key, values = {}) =>
+      catalog[key].replace(/\{(\w+)\}/g, (placeholder, name: string) => String(values[name] ?? placeholder)),
+    named: (prefix, name) => {
+      const key = `${prefix}.${name}`;
+      return isKey(key) ? catalog[key] : name;
+    },
+    time: (iso) => (iso === null || iso === undefined ? '' : format.format(new Date(iso))),
+  };
+}
