@@ -296,10 +296,12 @@ describe('a short outage', { timeout: 60_000 }, () => {
     sink.program({ script: { greeting: 'drop' } });
     const messages = put(users(60));
     delivery.start();
+    const count = (state: string) => messages.filter((message) => status(message) === state).length;
+    // A third session may begin between the failures of the first two, which suspend the site.
     await expect
-      .poll(() => messages.filter((message) => status(message) === 'deferred').length, WAIT)
-      .toBe(2);
-    expect(messages.filter((message) => status(message) === 'queued')).toHaveLength(58);
+      .poll(() => count('deferred') >= 2 && count('queued') + count('deferred') === 60, WAIT)
+      .toBe(true);
+    expect(count('deferred')).toBeLessThanOrEqual(3);
     const waiting = messages.find((message) => status(message) === 'queued');
     const queued = waiting && env.tables.queue.ready(waiting.seq);
     expect(queued && delivery.obstacle(queued)).toMatch(
