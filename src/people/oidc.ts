@@ -64,7 +64,7 @@ const stateSchema = z.object({
   until: z.number(),
 });
 
-/** What the provider says about a person. */
+/** What the provider states about a person. */
 interface Profile {
   issuer: string;
   subject: string;

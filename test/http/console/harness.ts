@@ -102,6 +102,11 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     return created.account.accountId;
   }
 
+  /** Ids of different people sort by their time. */
+  const nextMoment = () => {
+    clock.time++;
+  };
+
   /** Signs in with a link; returns the browser. */
   async function signInWith(
     invited: Pick<Invited, 'person'> & { link: Invited['link'] | null },
@@ -122,10 +127,14 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     other,
     browser: () => createTestBrowser(base),
     signInWith,
-    operator: async (email = 'ops@example.com') =>
-      signInWith(accepted(await people.createOperator({ email }))),
-    member: async (role: MemberRole, email = `${role}@example.com`) =>
-      signInWith(accepted(await people.invite(account, { email, role }, 'operator'))),
+    operator: async (email = 'ops@example.com') => {
+      nextMoment();
+      return signInWith(accepted(await people.createOperator({ email })));
+    },
+    member: async (role: MemberRole, email = `${role}@example.com`) => {
+      nextMoment();
+      return signInWith(accepted(await people.invite(account, { email, role }, 'operator')));
+    },
     stop: async () => {
       await console.close(0);
       await writer.close();

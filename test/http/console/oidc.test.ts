@@ -147,7 +147,7 @@ describe('sign-in with OpenID Connect', () => {
     expect(test.tables.memberships.ofAccount(test.other, 9)).toMatchObject([{ role: 'viewer' }]);
   });
 
-  it('ends the sessions of an existing person with this address, whom others may have created', async () => {
+  it('ends the sessions of an existing person with this address: others may have created them', async () => {
     const invited = accepted(
       await test.people.invite(test.other, { email: 'ada@example.com', role: 'owner' }, 'owner'),
     );

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MINUTE } from '../../../src/core/clock.ts';
+import { iso, MINUTE } from '../../../src/core/clock.ts';
 import { type Authenticator, createAuthenticator } from './authenticator.ts';
 import { startConsole, type TestBrowser, type TestConsole } from './harness.ts';
 
@@ -37,7 +37,7 @@ describe('a passkey', () => {
       data: { person: { email: 'ops@example.com', passkeys: 1, session: { method: 'passkey' } } },
     });
     expect((await browser.get('/console/me/passkeys')).data).toMatchObject({
-      passkeys: [{ id: authenticator.id, usedAt: '2026-01-31T12:00:00.001Z' }],
+      passkeys: [{ id: authenticator.id, usedAt: iso(test.clock.time) }],
     });
   });
 
