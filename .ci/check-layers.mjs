@@ -1,5 +1,6 @@
 // Checks the dependency rules, and that the diagram and the paths in ARCHITECTURE.md are up to date.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { cruise } from 'dependency-cruiser';
 import config from '../.dependency-cruiser.mjs';
 import { drawLayers, layers } from './layers.mjs';
@@ -22,6 +23,24 @@ if (totalCruised < FEWEST_FILES) {
   console.error(`Only ${totalCruised} files were examined: the check itself is broken`);
   process.exit(1);
 }
+const components = readdirSync('src/console', { recursive: true })
+  .filter((name) => name.endsWith('.tsx'))
+  .map((name) => posix.join('src/console', name));
+if (components.length < FEWEST_FILES) {
+  console.error(
+    `Only ${components.length} components of the console were examined: the check itself is broken`,
+  );
+  process.exit(1);
+}
+for (const file of components) {
+  const text = readFileSync(file, 'utf8');
+  for (const [, kind, specifier] of text.matchAll(/^(?:import|export)\b( type)?[^;']*'(\.[^']+)';/gm)) {
+    const path = posix.join(posix.dirname(file), specifier);
+    if (path.startsWith('src/console/') || (kind !== undefined && path.startsWith('src/http/'))) continue;
+    console.error(`console-imports-types-only: ${file} -> ${path}`);
+    process.exitCode = 1;
+  }
+}
 const architecture = readFileSync(new URL('../ARCHITECTURE.md', import.meta.url), 'utf8');
 if (!architecture.includes(`\n${drawLayers()}\n`)) {
   console.error(`The diagram in ARCHITECTURE.md should be:\n${drawLayers()}`);
@@ -38,4 +57,4 @@ if (missing.length > 0) {
   process.exit(1);
 }
 console.log(`layers: ${totalCruised} files, ${violations.length} violations`);
-process.exit(violations.length === 0 ? 0 : 1);
+process.exit(violations.length === 0 ? process.exitCode : 1);

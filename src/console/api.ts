@@ -1,6 +1,6 @@
 /** Requests to the console's own listener. Responses have the envelope of the API. */
 
-/** What a request needs besides its path. */
+/** What a request needs in addition to its path. */
 export interface RequestOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   body?: unknown;

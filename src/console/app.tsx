@@ -56,7 +56,9 @@ export function App() {
   useEffect(() => {
     const stored = localStorage.getItem(LANGUAGE_KEY);
     useLanguage(isLanguage(stored) ? stored : browserLanguage());
-    whenSignedOut(() => setSession((last) => (last === null ? null : { ...last, signedIn: false, person: null })));
+    whenSignedOut(() =>
+      setSession((last) => (last === null ? null : { ...last, signedIn: false, person: null })),
+    );
     load();
   }, []);
 
@@ -65,7 +67,8 @@ export function App() {
     localStorage.setItem(LANGUAGE_KEY, language);
     useLanguage(language);
     // Without success, the language is that of this browser only.
-    if (session?.signedIn) void request('/console/me', { method: 'PATCH', body: { language } }).catch(() => {});
+    if (session?.signedIn)
+      void request('/console/me', { method: 'PATCH', body: { language } }).catch(() => {});
   };
   const content =
     error !== null ? (
@@ -118,7 +121,13 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
         <a class="brand" href={href('')}>
           Postrider
         </a>
-        <button type="button" class="menu" aria-expanded={isOpen} aria-controls="menu" onClick={() => setOpen(!isOpen)}>
+        <button
+          type="button"
+          class="menu"
+          aria-expanded={isOpen}
+          aria-controls="menu"
+          onClick={() => setOpen(!isOpen)}
+        >
           {t('app.menu')}
         </button>
       </header>
@@ -182,7 +191,8 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === '') return <OverviewPage />;
   if (page === 'messages' && more === undefined) return <MessagesPage messageId={id ?? null} />;
   if (page === 'domains' && id === undefined) return <DomainsPage />;
-  if (page === 'domains' && id !== undefined && more === undefined) return <DomainPage key={id} domainId={id} />;
+  if (page === 'domains' && id !== undefined && more === undefined)
+    return <DomainPage key={id} domainId={id} />;
   return (
     <Page title={t('app.notFound')}>
       <p>{t('app.notFound.hint')}</p>

@@ -6,7 +6,12 @@ import { useMember } from './session.ts';
 import { useTexts } from './texts.ts';
 
 /** A page: its title, the question that it answers, its content and its request with curl. */
-export function Page(props: { title: string; question?: string; curl?: string; children: ComponentChildren }) {
+export function Page(props: {
+  title: string;
+  question?: string;
+  curl?: string;
+  children: ComponentChildren;
+}) {
   useEffect(() => {
     document.title = `${props.title} · Postrider`;
   }, [props.title]);
@@ -161,7 +166,10 @@ export function Confirmed(props: { label: string; question: string; action: () =
 }
 
 /** Runs an action; its result or error is shown by `Outcome`. */
-export function useAction(): { outcome: ActionOutcome; run: (action: () => Promise<string>) => Promise<void> } {
+export function useAction(): {
+  outcome: ActionOutcome;
+  run: (action: () => Promise<string>) => Promise<void>;
+} {
   const [outcome, setOutcome] = useState<ActionOutcome>(null);
   return {
     outcome,

@@ -3,14 +3,14 @@ import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import { withQuery } from './api.ts';
 
 /** The state of the application is its address: the page, its filters and the account. */
-export interface Location {
+export interface PageAddress {
   /** Segments below /console/. */
   segments: string[];
   query: Readonly<Record<string, string>>;
 }
 
 export interface Navigation {
-  location: Location;
+  location: PageAddress;
   /** The address of a page, with the current account unless `query` names another one. */
   href(path: string, query?: Readonly<Record<string, string | undefined>>): string;
   go(address: string, options?: { replace?: boolean }): void;
@@ -28,7 +28,7 @@ export function useNavigation(): Navigation {
   return navigation;
 }
 
-function read(): Location {
+function read(): PageAddress {
   const { pathname, search } = window.location;
   return {
     segments: pathname.slice(BASE.length).split('/').filter(Boolean).map(decoded),
@@ -51,7 +51,8 @@ export function useBrowserLocation(): Navigation {
   useEffect(() => {
     const update = () => setLocation(read());
     const click = (event: MouseEvent) => {
-      const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+      const isPlain =
+        event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
       const link = event.target instanceof Element ? event.target.closest('a') : null;
       if (!isPlain || link === null || event.defaultPrevented || link.target !== '' || link.download !== '')
         return;

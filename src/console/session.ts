@@ -5,25 +5,25 @@ import type { ConsoleSession, SessionPerson } from '../http/console/session-rout
 export type { ConsoleSession, SessionPerson };
 
 /** The person who is signed in, and the account that the pages are about. */
-export interface Member {
+export interface CurrentMember {
   person: SessionPerson;
   accountId: string;
   /** Whether the person's role permits an operation of the API. */
   may(operationId: string): boolean;
 }
 
-const MemberContext = createContext<Member | null>(null);
+const MemberContext = createContext<CurrentMember | null>(null);
 export const MemberProvider = MemberContext.Provider;
 
 /** The member; only below the shell, which shows no page without an account. */
-export function useMember(): Member {
+export function useMember(): CurrentMember {
   const member = useContext(MemberContext);
   if (member === null) throw new Error('there is no MemberProvider');
   return member;
 }
 
 /** The member of an account; null: the person has no account. `accountId`: another one than the first. */
-export function memberOf(person: SessionPerson, accountId: string | undefined): Member | null {
+export function memberOf(person: SessionPerson, accountId: string | undefined): CurrentMember | null {
   const { memberships } = person;
   const membership = memberships.find((entry) => entry.accountId === accountId) ?? memberships[0];
   // An operator may use every account, also those that are not in the list.

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { createKeys } from '../../src/accounts/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Config } from '../../src/config/schema.ts';
@@ -79,6 +80,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     slackScript: builtThread('store/maintenance/slack-thread.ts'),
     startParserThread: () => startParserThread(builtThread('smtp/parser/thread.ts')),
     integrityScript: builtThread('store/maintenance/integrity-process.ts'),
+    consoleDirectory: fileURLToPath(new URL('../../dist/console/', import.meta.url)),
   });
   const db = openDatabase(dataDir);
   const tables = createTables(db);

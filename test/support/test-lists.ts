@@ -87,6 +87,8 @@ export const COMPONENT: readonly string[] = [
   'store/lists.test.ts',
   'store/messages/compact-rows.test.ts',
   'store/plans.test.ts',
+  // The built application of the console in a browser, over an installation in the process.
+  'console/*.test.ts',
   // Floods.
   'domains/key-queue.test.ts',
   'http/fairness.test.ts',

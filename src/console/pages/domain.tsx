@@ -51,7 +51,12 @@ export function DomainPage({ domainId }: { domainId: string }) {
             </p>
             <div class="actions">
               {mayVerify && (
-                <button type="button" class="primary" disabled={outcome?.running} onClick={() => void run(verify)}>
+                <button
+                  type="button"
+                  class="primary"
+                  disabled={outcome?.running}
+                  onClick={() => void run(verify)}
+                >
                   {t(outcome?.running ? 'domains.verifying' : 'domains.verify')}
                 </button>
               )}

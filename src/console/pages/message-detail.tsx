@@ -106,9 +106,7 @@ function Entry({ entry }: { entry: TimelineEntry }) {
     return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
   };
   const title =
-    type === 'attempt'
-      ? t('messages.attempt', { number: text('attempt') })
-      : named('event', text('event'));
+    type === 'attempt' ? t('messages.attempt', { number: text('attempt') }) : named('event', text('event'));
   const reply = [text('smtpCode'), text('enhancedCode'), text('diagnostic')].filter(Boolean).join(' ');
   const next = text('nextAttemptAt');
   return (

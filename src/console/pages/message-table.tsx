@@ -19,7 +19,12 @@ export function MessageTable({ messages, label, filters }: MessageTableProps) {
   return (
     <Table
       label={label}
-      heads={[t('messages.subject'), t('messages.recipientColumn'), t('messages.status'), t('messages.created')]}
+      heads={[
+        t('messages.subject'),
+        t('messages.recipientColumn'),
+        t('messages.status'),
+        t('messages.created'),
+      ]}
     >
       {messages.map(({ messageId, subject, recipient, status, createdAt }) => (
         <tr key={messageId} class={messageId === current ? 'current' : ''}>

@@ -69,7 +69,9 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
     useMessages('complained', from),
     useMessages('deferred', from),
   ];
-  const webhooks = useData<{ webhooks: z.output<typeof webhook>[] }>('/web-setup/webhooks?includeInactive=true');
+  const webhooks = useData<{ webhooks: z.output<typeof webhook>[] }>(
+    '/web-setup/webhooks?includeInactive=true',
+  );
   const lists = { bounced, failed, complained, deferred };
   const all = [bounced, failed, complained, deferred, webhooks];
   const items = [

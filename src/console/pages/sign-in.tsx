@@ -38,7 +38,9 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
     const token = LINK.exec(address.trim())?.[1];
     if (token === undefined) setError(t('signIn.invalid'));
     else
-      void signIn('link', { token }, ({ status, message }) => (status === 401 ? t('signIn.failed') : message));
+      void signIn('link', { token }, ({ status, message }) =>
+        status === 401 ? t('signIn.failed') : message,
+      );
   };
   useEffect(() => {
     const use = () => {
@@ -53,7 +55,10 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
     return () => window.removeEventListener('hashchange', use);
   }, []);
 
-  const field = (form: HTMLFormElement, name: string): string => String(new FormData(form).get(name) ?? '');
+  const field = (form: HTMLFormElement, name: string): string => {
+    const value = new FormData(form).get(name);
+    return typeof value === 'string' ? value : '';
+  };
   return (
     <main class="sign-in">
       <Page title={t('signIn.title')}>

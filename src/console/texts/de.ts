@@ -82,7 +82,8 @@ export const texts: Catalog = {
     'Senden Sie die erste mit POST /transactional/send, oder richten Sie unter Domains eine Domain ein.',
   'messages.noMatch': 'Keine Nachricht passt',
   'messages.noMatch.hint': 'Ändern Sie die Suche oder setzen Sie sie zurück.',
-  'messages.partial': 'Kein Treffer in diesem Teil der Liste. Ältere Nachrichten wurden noch nicht durchsucht.',
+  'messages.partial':
+    'Kein Treffer in diesem Teil der Liste. Ältere Nachrichten wurden noch nicht durchsucht.',
   'messages.timeline': 'Verlauf',
   'messages.details': 'Einzelheiten',
   'messages.attempt': 'Versuch {number}',

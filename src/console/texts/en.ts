@@ -77,7 +77,8 @@ export const en = {
   'messages.held': 'Held',
   'messages.list': 'Messages',
   'messages.empty': 'No messages yet',
-  'messages.empty.hint': 'Send the first one with POST /transactional/send, or open Domains to set up a domain.',
+  'messages.empty.hint':
+    'Send the first one with POST /transactional/send, or open Domains to set up a domain.',
   'messages.noMatch': 'No message matches',
   'messages.noMatch.hint': 'Change or reset the search.',
   'messages.partial': 'No match in this part of the list. Older messages were not examined yet.',
@@ -155,7 +156,8 @@ export const en = {
   'domains.result.wrong': 'wrong',
   'domains.result.unknown': 'no response from DNS',
   'domains.rotate': 'Rotate the DKIM key',
-  'domains.rotate.confirm': 'Rotate the DKIM key of {domain}? The old key signs until the new record is published.',
+  'domains.rotate.confirm':
+    'Rotate the DKIM key of {domain}? The old key signs until the new record is published.',
 };
 
 export type TextKey = keyof typeof en;

@@ -32,7 +32,8 @@ export const texts: Catalog = {
   'page.messages': 'Messages',
   'page.domains': 'Domaines',
   'signIn.title': 'Connexion',
-  'signIn.byLink': 'Ouvrez un lien de connexion. Un opérateur en crée un sur le serveur avec cette commande :',
+  'signIn.byLink':
+    'Ouvrez un lien de connexion. Un opérateur en crée un sur le serveur avec cette commande :',
   'signIn.invited': 'Si vous avez été invité, ouvrez le lien que vous avez reçu.',
   'signIn.link': 'Lien de connexion',
   'signIn.link.hint': 'Le lien entier, tel qu’il a été affiché',

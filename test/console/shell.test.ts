@@ -1,0 +1,375 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
+import { insertDomain } from '../support/store.ts';
+
+/*
+ * The built application in Chromium, over a daemon in this process: each page by mouse and by keyboard, on a phone and a
+ * desktop, light and dark, without findings of axe-core.
+ */
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+
+let daemon: InProcess;
+let browser: TestBrowser;
+let client: ApiClient;
+let other: ApiClient;
+const messages: Record<string, string> = {};
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  other = await daemon.account('Empty');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
+  const row = {
+    account_id: client.accountId,
+    group_id: group?.group_id ?? '',
+    next_check_at: Date.now() + DAY,
+  };
+  insertDomain(daemon.tables, { ...row, domain_id: 'domain_1', name: 'shop.test' }, Date.now());
+  insertDomain(
+    daemon.tables,
+    { ...row, domain_id: 'domain_2', name: 'broken.test', status: 'FAILED' },
+    Date.now(),
+  );
+  for (const [name, subject] of [
+    ['delivered', 'Your order 10042'],
+    ['hard-bounce', HOSTILE],
+  ] as const) {
+    const sent = await client.send({
+      from: 'orders@shop.test',
+      to: `${name}@simulator.${PLATFORM}`,
+      subject,
+      html: '<p>Thank you</p><p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+    });
+    messages[name] = sent.data.recipients[0]?.messageId ?? '';
+  }
+  await eventually(async () => {
+    expect((await client.message(messages['delivered'] ?? '')).status).toBe('delivered');
+    expect((await client.message(messages['hard-bounce'] ?? '')).status).toBe('bounced');
+  });
+  browser = await startBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+let operators = 0;
+
+/** A new operator's sign-in link. */
+async function operatorLink(): Promise<string> {
+  const created = await daemon.people.createOperator({ email: `ops${++operators}@example.com` });
+  if (!('link' in created)) throw new Error(created.message);
+  return `${daemon.consoleUrl}/console/#/link/${created.link.token}`;
+}
+
+/** A window with an operator who has signed in with a link. */
+async function signedIn(...options: Parameters<TestBrowser['open']>): Promise<Window> {
+  const window = await browser.open(...options);
+  await window.page.goto(await operatorLink());
+  await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  return window;
+}
+
+/** Opens a page of the first account and waits for its data. */
+async function visit({ page }: Window, path: string, account = client): Promise<void> {
+  const separator = path.includes('?') ? '&' : '?';
+  await page.goto(`${daemon.consoleUrl}/console/${path}${separator}account=${account.accountId}`);
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await expect.poll(() => page.locator('.loading').count()).toBe(0);
+}
+
+/** What axe-core finds with the rules of WCAG 2.2 AA and its best practices. */
+async function findings({ page }: Window): Promise<string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate(`axe.run(document).then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`);
+}
+
+describe('sign-in', () => {
+  it('uses the link of the address once, and removes it from the address', async () => {
+    const { page, context } = await browser.open(DESKTOP);
+    const link = await operatorLink();
+    await page.goto(link);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    expect(page.url()).not.toContain('#');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.goto('about:blank');
+    await page.goto(link);
+    await page.getByText('The link is not valid').waitFor();
+    await context.close();
+  });
+
+  it('accepts a pasted link by keyboard, and names what is not a link', async () => {
+    const window = await browser.open(PHONE);
+    const { page, context } = window;
+    const link = await operatorLink();
+    await page.goto(`${daemon.consoleUrl}/console/`);
+    const field = page.getByLabel('Sign-in link');
+    await field.focus();
+    await page.keyboard.type('https://example.com/');
+    await page.keyboard.press('Enter');
+    await page.getByText('This is not a sign-in link').waitFor();
+    expect(await findings(window)).toEqual([]);
+    await field.fill(link);
+    await field.press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await context.close();
+  });
+});
+
+describe('the shell', () => {
+  it('changes account, language and theme, which remain after a reload', async () => {
+    const { page, context, requests, consoleErrors } = await signedIn(DESKTOP);
+    await page.getByLabel('Account').selectOption(client.accountId);
+    await page.getByRole('link', { name: 'Messages', exact: true }).click();
+    await page.getByRole('heading', { name: 'Messages' }).waitFor();
+    expect(page.url()).toContain(client.accountId);
+    await page.getByRole('link', { name: 'Your order 10042' }).waitFor();
+    await page.getByLabel('Account').selectOption(other.accountId);
+    await page.getByText('No messages yet').waitFor();
+    await page.getByLabel('Language').selectOption('de');
+    await page.getByRole('heading', { name: 'Nachrichten' }).waitFor();
+    await page.getByLabel('Farbschema').selectOption('dark');
+    await page.reload();
+    await page.getByRole('heading', { name: 'Nachrichten' }).waitFor();
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(20, 23, 28)');
+    await page.getByLabel('Sprache').selectOption('fr');
+    await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+    expect(await page.evaluate('document.documentElement.lang')).toBe('fr');
+    expect(requests.filter((url) => !url.startsWith(daemon.consoleUrl) && !url.startsWith('data:'))).toEqual(
+      [],
+    );
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('opens the navigation of a phone by keyboard and moves the focus to the new page', async () => {
+    const { page, context } = await signedIn(PHONE);
+    const link = page.getByRole('link', { name: 'Domains', exact: true });
+    expect(await link.isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Menu' }).press('Enter');
+    await link.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Domains' }).waitFor();
+    expect(await link.isVisible()).toBe(false);
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Domains');
+    await context.close();
+  });
+
+  it('shows the sign-in when the session has ended', async () => {
+    const window = await signedIn(DESKTOP);
+    await window.context.clearCookies();
+    await window.page.getByRole('link', { name: 'Domains', exact: true }).click();
+    await window.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await window.context.close();
+  });
+
+  it('shows an error with a way to try again when the server does not respond', async () => {
+    const { page, context } = await signedIn(DESKTOP);
+    await page.route('**/console/api/**', (sent) => sent.abort());
+    await page.getByRole('link', { name: 'Domains', exact: true }).click();
+    await page.getByText('The server did not respond').first().waitFor();
+    await page.unroute('**/console/api/**');
+    await page.getByRole('button', { name: 'Try again' }).first().click();
+    await page.getByRole('table').or(page.getByText('No domains yet')).waitFor();
+    await context.close();
+  });
+
+  it('is loaded with less than 80 KiB', async () => {
+    const loaded = new Map<string, number>();
+    const { page, context } = await browser.open(DESKTOP);
+    page.on('response', (response) => {
+      if (/\/console\/(assets\/.*)?$/.test(response.url()))
+        void response.body().then((body) => loaded.set(response.url(), gzipSync(body).length));
+    });
+    await page.goto(`${daemon.consoleUrl}/console/`);
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await expect.poll(() => loaded.size).toBeGreaterThanOrEqual(3);
+    expect([...loaded.values()].reduce((sum, size) => sum + size, 0)).toBeLessThan(80 * 1024);
+    await context.close();
+  });
+});
+
+describe('Overview', () => {
+  it('shows problems first, each with a link to its list', async () => {
+    const window = await signedIn(DESKTOP);
+    await visit(window, '');
+    await window.page.getByRole('link', { name: 'broken.test: failed' }).waitFor();
+    await window.page.getByRole('link', { name: /^Messages bounced: 1 / }).click();
+    await window.page.getByRole('heading', { name: 'Messages' }).waitFor();
+    expect(window.page.url()).toContain('status=bounced');
+    await expect.poll(() => window.page.locator('tbody tr').count()).toBe(1);
+    await window.context.close();
+  });
+
+  it('leads from an empty account to the first domain', async () => {
+    const window = await signedIn(DESKTOP);
+    await visit(window, '', other);
+    await window.page.getByRole('link', { name: 'Add a domain' }).press('Enter');
+    await window.page.getByLabel('Domain name').waitFor();
+    await window.context.close();
+  });
+});
+
+describe('Messages', () => {
+  it('finds messages by recipient, status and id, with the search in the address', async () => {
+    const window = await signedIn(DESKTOP);
+    const { page, context } = window;
+    await visit(window, 'messages');
+    await page.getByLabel('Recipient or message id').fill(`delivered@simulator.${PLATFORM}`);
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
+    expect(page.url()).toContain('recipient=delivered');
+    await page.reload();
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
+    await page.getByRole('link', { name: 'Reset' }).click();
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
+    await page.getByLabel('Status').selectOption('cancelled');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByText('No message matches').waitFor();
+    await page.goBack();
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
+    await page.getByLabel('Recipient or message id').fill(messages['delivered'] ?? '');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByText('Accepted by the server of the recipient').waitFor();
+    await context.close();
+  });
+
+  it('shows a subject as text, and the reply of the server', async () => {
+    const window = await signedIn(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await visit(window, 'messages');
+    await page.getByRole('link', { name: HOSTILE }).click();
+    await page.getByRole('heading', { level: 2, name: HOSTILE }).waitFor();
+    await page.getByText('Rejected permanently').waitFor();
+    await page.getByText(/^Reply of .*: 5\d\d/).waitFor();
+    expect(await page.title()).toBe('Messages · Postrider');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('cancels a scheduled message after a confirmation, by keyboard', async () => {
+    const sent = await client.send({
+      from: 'orders@shop.test',
+      to: `delivered@simulator.${PLATFORM}`,
+      subject: 'Tomorrow',
+      html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+      sendAt: new Date(Date.now() + DAY).toISOString(),
+    });
+    const id = sent.data.recipients[0]?.messageId ?? '';
+    const window = await signedIn(PHONE);
+    const { page, context } = window;
+    await visit(window, `messages/${id}`);
+    await page.getByRole('button', { name: 'Cancel the message' }).press('Enter');
+    await page.getByRole('dialog').waitFor();
+    expect((await client.message(id)).status).toBe('queued');
+    await page.keyboard.press('Enter');
+    await page.getByText('canceled', { exact: true }).waitFor();
+    expect((await client.message(id)).status).toBe('cancelled');
+    await context.close();
+  });
+
+  it('shows new messages without a reload', async () => {
+    const window = await signedIn(DESKTOP);
+    await visit(window, 'messages');
+    await client.send({
+      from: 'orders@shop.test',
+      to: `delivered@simulator.${PLATFORM}`,
+      subject: 'Arrived later',
+      html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+    });
+    await window.page.getByRole('link', { name: 'Arrived later' }).waitFor();
+    await window.context.close();
+  });
+
+  it('offers a viewer no action', async () => {
+    const invited = await daemon.people.invite(
+      client.accountId,
+      { email: 'viewer@example.com', role: 'viewer' },
+      'operator',
+    );
+    if (!('link' in invited)) throw new Error(invited.message);
+    const window = await browser.open(DESKTOP);
+    await window.page.goto(`${daemon.consoleUrl}/console/#/link/${invited.link?.token}`);
+    await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await visit(window, 'domains/domain_2');
+    expect(await window.page.getByRole('button', { name: 'Check now' }).count()).toBe(0);
+    await visit(window, 'domains');
+    expect(await window.page.getByLabel('Domain name').count()).toBe(0);
+    await window.context.close();
+  });
+});
+
+describe('Domains', () => {
+  it('registers a domain by keyboard, shows its records, and what was found', async () => {
+    const window = await signedIn(DESKTOP);
+    const { page, context } = window;
+    await visit(window, 'domains', other);
+    await page.getByLabel('Domain name').fill('new.test');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'new.test' }).waitFor();
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page
+      .getByRole('button', { name: /^Copy Value of TXT/ })
+      .first()
+      .click();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    expect(await page.locator('td.value').allTextContents()).toContainEqual(expect.stringContaining(copied));
+    await page.getByRole('button', { name: 'Check now' }).press('Enter');
+    await page.getByRole('heading', { name: 'Result of the check' }).waitFor();
+    await page.getByRole('cell', { name: 'missing' }).first().waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download as zone file' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe('new.test.zone');
+    expect(readFileSync(await download.path(), 'utf8')).toMatch(/^\S*new\.test\. \d+ IN (TXT|CNAME|MX) /);
+    await context.close();
+  });
+
+  it('names what is wrong with a name', async () => {
+    const window = await signedIn(DESKTOP);
+    await visit(window, 'domains');
+    await window.page.getByLabel('Domain name').fill('not a domain');
+    await window.page.getByRole('button', { name: 'Register' }).click();
+    await expect.poll(() => window.page.locator('.outcome.bad').textContent()).toMatch(/domain/);
+    await window.context.close();
+  });
+});
+
+describe.each([
+  ['phone', PHONE],
+  ['desktop', DESKTOP],
+] as const)('on a %s', (sizeName, size) => {
+  it.each([
+    ['light', false],
+    ['dark', true],
+  ] as const)(
+    'has no finding of axe-core in %s colors, and does not scroll sideways',
+    async (colors, dark) => {
+      const window = await signedIn(size, { dark });
+      for (const [name, path] of [
+        ['overview', ''],
+        ['messages', 'messages'],
+        ['message', `messages/${messages['hard-bounce']}`],
+        ['domains', 'domains'],
+        ['domain', 'domains/domain_2'],
+        ['no-page', 'none'],
+      ] as const) {
+        await visit(window, path);
+        expect(await findings(window), name).toEqual([]);
+        expect(await window.page.evaluate('document.documentElement.scrollWidth - innerWidth'), name).toBe(0);
+        await window.screenshot(`console-${name}-${sizeName}-${colors}`);
+      }
+      await window.context.close();
+    },
+  );
+});
