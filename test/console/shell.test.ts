@@ -50,11 +50,13 @@ beforeAll(async () => {
     });
     messages[name] = sent.data.recipients[0]?.messageId ?? '';
   }
-  await eventually(async () => {
-    expect((await client.message(messages['delivered'] ?? '')).status).toBe('delivered');
-    expect((await client.message(messages['hard-bounce'] ?? '')).status).toBe('bounced');
-  });
-  browser = await startBrowser();
+  await eventually(
+    'the results of both messages',
+    async () =>
+      (await client.message(messages['delivered'] ?? '')).status === 'delivered' &&
+      (await client.message(messages['hard-bounce'] ?? '')).status === 'bounced',
+  );
+  browser = await startBrowser(['localhost']);
 });
 afterAll(async () => {
   await browser?.close();
@@ -262,7 +264,7 @@ describe('Messages', () => {
       to: `delivered@simulator.${PLATFORM}`,
       subject: 'Tomorrow',
       html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
-      sendAt: new Date(Date.now() + DAY).toISOString(),
+      scheduledAt: new Date(Date.now() + DAY).toISOString(),
     });
     const id = sent.data.recipients[0]?.messageId ?? '';
     const window = await signedIn(PHONE);
