@@ -132,7 +132,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
         </button>
       </header>
       <div class="columns">
-        <div id="menu" class={isOpen ? 'side open' : 'side'}>
+        <aside id="menu" class={isOpen ? 'side open' : 'side'} aria-label={t('app.menu')}>
           {person.memberships.length > 0 && (
             <label>
               {t('app.account')}
@@ -164,7 +164,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
           <button type="button" onClick={signOut}>
             {t('app.signOut')}
           </button>
-        </div>
+        </aside>
         <main id="content" ref={main} tabIndex={-1}>
           {member === null ? (
             <Page title={t('page.overview')}>

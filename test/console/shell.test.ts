@@ -75,6 +75,8 @@ async function operatorLink(): Promise<string> {
 /** A window with an operator who has signed in with a link. */
 async function signedIn(...options: Parameters<TestBrowser['open']>): Promise<Window> {
   const window = await browser.open(...options);
+  // Shorter than the limit of a test: a failure names the step.
+  window.page.setDefaultTimeout(10_000);
   await window.page.goto(await operatorLink());
   await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
   return window;
@@ -103,7 +105,7 @@ describe('sign-in', () => {
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     expect(page.url()).not.toContain('#');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
     await page.goto('about:blank');
     await page.goto(link);
     await page.getByText('The link is not valid').waitFor();
@@ -170,7 +172,7 @@ describe('the shell', () => {
     const window = await signedIn(DESKTOP);
     await window.context.clearCookies();
     await window.page.getByRole('link', { name: 'Domains', exact: true }).click();
-    await window.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await window.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
     await window.context.close();
   });
 
@@ -193,7 +195,7 @@ describe('the shell', () => {
         void response.body().then((body) => loaded.set(response.url(), gzipSync(body).length));
     });
     await page.goto(`${daemon.consoleUrl}/console/`);
-    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
     await expect.poll(() => loaded.size).toBeGreaterThanOrEqual(3);
     expect([...loaded.values()].reduce((sum, size) => sum + size, 0)).toBeLessThan(80 * 1024);
     await context.close();
@@ -274,7 +276,7 @@ describe('Messages', () => {
     await page.getByRole('dialog').waitFor();
     expect((await client.message(id)).status).toBe('queued');
     await page.keyboard.press('Enter');
-    await page.getByText('canceled', { exact: true }).waitFor();
+    await page.locator('.detail .status', { hasText: 'canceled' }).waitFor();
     expect((await client.message(id)).status).toBe('cancelled');
     await context.close();
   });
