@@ -170,6 +170,7 @@ describe('the shell', () => {
 
   it('shows the sign-in when the session has ended', async () => {
     const window = await signedIn(DESKTOP);
+    await visit(window, 'messages');
     await window.context.clearCookies();
     await window.page.getByRole('link', { name: 'Domains', exact: true }).click();
     await window.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
@@ -272,6 +273,7 @@ describe('Messages', () => {
     const window = await signedIn(PHONE);
     const { page, context } = window;
     await visit(window, `messages/${id}`);
+    expect(await page.locator('main').innerText()).toContain('Cancel the message');
     await page.getByRole('button', { name: 'Cancel the message' }).press('Enter');
     await page.getByRole('dialog').waitFor();
     expect((await client.message(id)).status).toBe('queued');
