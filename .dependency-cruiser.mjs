@@ -38,13 +38,6 @@ export default {
       to: { path: '^src/(cli/|main\\.ts)' },
     },
     {
-      name: 'console-imports-types-only',
-      comment: 'the application runs in browsers: it knows the API by its types',
-      severity: 'error',
-      from: { path: '^src/console/' },
-      to: { path: '^src/', pathNot: '^src/console/', dependencyTypesNot: ['type-only'] },
-    },
-    {
       name: 'console-knows-the-api-only',
       severity: 'error',
       from: { path: '^src/console/' },
@@ -62,7 +55,7 @@ export default {
   options: {
     parser: 'swc',
     doNotFollow: { path: 'node_modules' },
-    // The parser does not read TSX: check-layers.mjs examines the imports of these files.
+    // The parser reads neither TSX nor which imports are of types: check-layers.mjs examines those of the console.
     exclude: { path: '^src/console/.*\\.tsx$' },
     tsConfig: { fileName: 'tsconfig.json' },
     tsPreCompilationDeps: true,

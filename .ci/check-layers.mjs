@@ -23,16 +23,15 @@ if (totalCruised < FEWEST_FILES) {
   console.error(`Only ${totalCruised} files were examined: the check itself is broken`);
   process.exit(1);
 }
-const components = readdirSync('src/console', { recursive: true })
-  .filter((name) => name.endsWith('.tsx'))
+// The application runs in browsers: it knows the API by its types.
+const consoleFiles = readdirSync('src/console', { recursive: true })
+  .filter((name) => /\.tsx?$/.test(name))
   .map((name) => posix.join('src/console', name));
-if (components.length < FEWEST_FILES) {
-  console.error(
-    `Only ${components.length} components of the console were examined: the check itself is broken`,
-  );
+if (consoleFiles.length < FEWEST_FILES) {
+  console.error(`Only ${consoleFiles.length} files of the console were examined: the check itself is broken`);
   process.exit(1);
 }
-for (const file of components) {
+for (const file of consoleFiles) {
   const text = readFileSync(file, 'utf8');
   for (const [, kind, specifier] of text.matchAll(/^(?:import|export)\b( type)?[^;']*'(\.[^']+)';/gm)) {
     const path = posix.join(posix.dirname(file), specifier);
