@@ -114,7 +114,7 @@ const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 function createSharedContentReader(tables: Tables): (id: number) => SharedContent | null {
   const cache = new LRUCache<number, SharedContent>({
     maxSize: MAX_CACHED_BYTES,
-    sizeCalculation: ({ octets }) => octets.byteLength,
+    sizeCalculation: ({ bytes }) => bytes.byteLength,
   });
   return (id) => {
     const cached = cache.get(id);
@@ -122,9 +122,9 @@ function createSharedContentReader(tables: Tables): (id: number) => SharedConten
     const row = tables.sharedContents.get(id);
     if (row === null) return null;
     const { encoding, size } = row;
-    const octets = new Uint8Array(new SharedArrayBuffer(row.octets.byteLength));
-    octets.set(row.octets);
-    const content = { id, octets, encoding, size };
+    const bytes = new Uint8Array(new SharedArrayBuffer(row.bytes.byteLength));
+    bytes.set(row.bytes);
+    const content = { id, bytes, encoding, size };
     cache.set(id, content);
     return content;
   };

@@ -16,7 +16,7 @@ export interface PackedContent {
 
 /** A content as read from the database. */
 export interface EncodedContent<Memory extends ArrayBufferLike = ArrayBuffer> {
-  octets: Uint8Array<Memory>;
+  bytes: Uint8Array<Memory>;
   encoding: ContentEncoding;
   /** Bytes of the JSON in UTF-8: the maximum that decoding returns. */
   size: number;
@@ -71,8 +71,8 @@ function smaller(json: string, size: number, deflated: Buffer): PackedContent {
 }
 
 /** Returns the JSON. Throws if the data is damaged, or if the JSON is longer than `size`. */
-export function unpackContent({ octets, encoding, size }: EncodedContent<ArrayBufferLike>): string {
-  return decoder.decode(encoding === 'json' ? octets : inflate(octets, Math.max(1, size)));
+export function unpackContent({ bytes, encoding, size }: EncodedContent<ArrayBufferLike>): string {
+  return decoder.decode(encoding === 'json' ? bytes : inflate(bytes, Math.max(1, size)));
 }
 
 function inflate(bytes: Uint8Array, size: number): Buffer {

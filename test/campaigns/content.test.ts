@@ -145,7 +145,7 @@ describe('a campaign', () => {
     const contents = messages.map(({ content_id }) => tables.messages.content(content_id));
     expect(new Set(contents.map((content) => content?.shared_id)).size).toBe(1);
     for (const content of contents) {
-      expect(content?.octets.byteLength).toBeLessThan(100);
+      expect(content?.bytes.byteLength).toBeLessThan(100);
       // The whole message counts toward the bytes in flight.
       expect(content?.size).toBeGreaterThan(10_000);
     }

@@ -68,7 +68,7 @@ describe('the result of an attempt', () => {
   });
 
   it.each([
-    [552, '5.3.4', 'the message has 2000 octets, mx.example accepts 1000 at most', 'message-too-large'],
+    [552, '5.3.4', 'the message has 2000 bytes, mx.example accepts 1000 at most', 'message-too-large'],
     [553, '5.6.7', 'mx.example does not support internationalized addresses (SMTPUTF8)', 'protocol-error'],
   ])('is final when this side cannot offer the message: %i %s', (code, enhanced, text, bounceClass) => {
     expect(evaluateReport(refused(code, enhanced, text), classify)).toMatchObject({

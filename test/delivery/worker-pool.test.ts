@@ -26,7 +26,7 @@ parentPort.on('message', (message) => {
     if (to.startsWith('die@')) process.exit(1);
     if (to.startsWith('hang@')) continue;
     const { id, slot, content } = job;
-    const reply = { code: 250, enhanced: null, text: String(content.octets.byteLength) };
+    const reply = { code: 250, enhanced: null, text: String(content.bytes.byteLength) };
     parentPort.postMessage({ kind: 'reports', reports: [{ id, slot, conclusion: 'replied', phase: 'dot', reply, sessions: [] }] });
   }
 });
@@ -73,7 +73,7 @@ describe('a job', () => {
     pool.send(0, each);
     await expect.poll(() => reports.length).toBe(1);
     expect(reports[0]?.reply?.text).toBe('10');
-    expect(each.content.octets.byteLength).toBe(0);
+    expect(each.content.bytes.byteLength).toBe(0);
   });
 
   it('that cannot be cloned is reported alone; the others of its batch are sent', async () => {

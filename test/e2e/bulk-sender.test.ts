@@ -284,7 +284,7 @@ describe.skipIf(required.missing)(`the bulk sender requirements${required.reason
     ],
     [
       both,
-      'RFC 5322: lines end in CRLF and have at most 998 octets, the header is ASCII',
+      'RFC 5322: lines end in CRLF and have at most 998 bytes, the header is ASCII',
       ({ smtp, raw }) => {
         expect(smtp.raw.replaceAll('\r\n', '')).not.toMatch(/[\r\n]/);
         expect(Math.max(...smtp.raw.split('\r\n').map(({ length }) => length))).toBeLessThanOrEqual(998);

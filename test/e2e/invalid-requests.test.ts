@@ -285,7 +285,7 @@ describe('the registration of a domain', () => {
     ['with a NUL', 'kunde2\u0000.example'],
     ['with a quote', "kunde2'.example"],
     ['with two dots', 'kunde2..example'],
-    ['with a label of 64 octets', `${'a'.repeat(64)}.example`],
+    ['with a label of 64 bytes', `${'a'.repeat(64)}.example`],
     ['of 257 characters', `${'abcdefghi.'.repeat(25)}example`],
   ];
   it('is rejected for an invalid name', () =>

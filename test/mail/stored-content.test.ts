@@ -13,7 +13,7 @@ const rows = (count: number) => json('<tr><td style="padding:8px 0">Bücher 🐎
 /** The form in which the database returns a content. */
 function stored({ body, size }: PackedContent): EncodedContent {
   return {
-    octets: new Uint8Array(typeof body === 'string' ? Buffer.from(body) : body),
+    bytes: new Uint8Array(typeof body === 'string' ? Buffer.from(body) : body),
     encoding: typeof body === 'string' ? 'json' : 'deflate',
     size,
   };
@@ -59,17 +59,13 @@ describe('a content', () => {
 
 describe('decoding', () => {
   it('rejects bytes that decode to more than their size', () => {
-    const octets = new Uint8Array(deflateRawSync(Buffer.alloc(50 * 1024 * 1024)));
-    expect(() => unpackContent({ octets, encoding: 'deflate', size: 1024 })).toThrow(
-      /larger than 1024 bytes/,
-    );
+    const bytes = new Uint8Array(deflateRawSync(Buffer.alloc(50 * 1024 * 1024)));
+    expect(() => unpackContent({ bytes, encoding: 'deflate', size: 1024 })).toThrow(/larger than 1024 bytes/);
   });
 
   it('rejects damaged bytes', () => {
-    const { octets, size } = stored(packContent(rows(100)));
-    const half = octets.slice(0, octets.length / 2);
-    expect(() => unpackContent({ octets: half, encoding: 'deflate', size })).toThrow(
-      /unexpected end of file/,
-    );
+    const { bytes, size } = stored(packContent(rows(100)));
+    const half = bytes.slice(0, bytes.length / 2);
+    expect(() => unpackContent({ bytes: half, encoding: 'deflate', size })).toThrow(/unexpected end of file/);
   });
 });

@@ -106,7 +106,7 @@ export function contentOf(
   const shared = tables.sharedContents.get(content.shared_id);
   if (shared === null) throw new Error(`there is no shared content ${content.shared_id}`);
   return mergeContent(
-    JSON.parse(unpackContent({ ...shared, octets: new Uint8Array(shared.octets) })),
+    JSON.parse(unpackContent({ ...shared, bytes: new Uint8Array(shared.bytes) })),
     JSON.parse(unpackContent(content)),
     { messageId: message.message_id, date: message.created_at },
     message.recipient,

@@ -8,7 +8,7 @@ export interface ReportMail {
   from: string;
   to: string;
   /** CRLF lines. */
-  octets: Buffer;
+  bytes: Buffer;
 }
 
 export interface ReportMailInput {
@@ -62,7 +62,7 @@ export function composeReportMail({ report, submitter, to, signer, now }: Report
   const message: SignableMessage = { header, body };
   const signatures = signDkim(message, [signer], now);
   const head = `${[...signatures, ...header].join('\r\n')}\r\n\r\n`;
-  return { from, to, octets: Buffer.concat([Buffer.from(head), body]) };
+  return { from, to, bytes: Buffer.concat([Buffer.from(head), body]) };
 }
 
 function lines(...texts: string[]): Buffer {

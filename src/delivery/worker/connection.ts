@@ -243,7 +243,7 @@ export interface ServerExtensions {
   pipelining: boolean;
   /** RFC 1870. */
   size: boolean;
-  /** Largest message in octets; `Infinity` when the server names no limit. */
+  /** Largest message in bytes; `Infinity` when the server names no limit. */
   maxSize: number;
   /** RFC 3207. */
   startTls: boolean;

@@ -40,7 +40,7 @@ export async function runJob(
     const reply = { code: 451, enhanced: '4.3.0', text: failureText('signed', error) };
     return { id, slot, conclusion: 'refused-locally', phase: 'connect', reply, sessions: [] };
   }
-  // A session may take minutes and needs only the composed octets: releases the content.
+  // A session may take minutes and needs only the composed bytes: releases the content.
   job.content = NO_CONTENT;
   delete job.shared;
   return attempt(job, message, client);
@@ -73,7 +73,7 @@ function sign(job: DeliveryJob, composed: ComposedMessage, now: number): Outgoin
   return {
     from,
     to,
-    octets: messageBytes(composed, signDkim(composed, job.signers, now)),
+    bytes: messageBytes(composed, signDkim(composed, job.signers, now)),
     utf8: composed.needsSmtpUtf8 || needsSmtpUtf8(from) || needsSmtpUtf8(to),
   };
 }
@@ -87,7 +87,7 @@ function failureText(action: 'composed' | 'signed', error: unknown): string {
   return `the message cannot be ${action}: ${errorText(error)}`.slice(0, 500);
 }
 
-const NO_CONTENT: EncodedContent = { octets: new Uint8Array(0), encoding: 'json', size: 0 };
+const NO_CONTENT: EncodedContent = { bytes: new Uint8Array(0), encoding: 'json', size: 0 };
 
 /** Decodes the shared part of contents; caches the most recently used ones. */
 export type SharedContents = (reference: SharedReference) => SharedContent;

@@ -20,7 +20,7 @@ export interface ReplyReader {
 /** The received bytes are not an SMTP reply; the connection is unusable. */
 export class MalformedReply extends Error {}
 
-/** §4.5.3.1.5 allows 512 octets per line; some servers send longer ones. */
+/** §4.5.3.1.5 allows 512 bytes per line; some servers send longer ones. */
 const MAX_LINE_LENGTH = 8 * 1024;
 const MAX_LINES = 128;
 const MAX_REPLY_LENGTH = 64 * 1024;
@@ -36,7 +36,7 @@ export function createReplyReader(): ReplyReader {
     lines.push(line.slice(4));
     total += line.length;
     if (lines.length > MAX_LINES) throw new MalformedReply(`a reply of more than ${MAX_LINES} lines`);
-    if (total > MAX_REPLY_LENGTH) throw new MalformedReply(`a reply of more than ${MAX_REPLY_LENGTH} octets`);
+    if (total > MAX_REPLY_LENGTH) throw new MalformedReply(`a reply of more than ${MAX_REPLY_LENGTH} bytes`);
     if (line[3] === '-') return null;
     // If the codes of the lines differ, the last one counts, as in other clients.
     const reply = { code, lines };
@@ -52,14 +52,14 @@ export function createReplyReader(): ReplyReader {
       for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n', start)) {
         const line = rest.slice(start, rest[end - 1] === '\r' && end > start ? end - 1 : end);
         if (line.length > MAX_LINE_LENGTH)
-          throw new MalformedReply(`a reply line of more than ${MAX_LINE_LENGTH} octets`);
+          throw new MalformedReply(`a reply line of more than ${MAX_LINE_LENGTH} bytes`);
         start = end + 1;
         const reply = takeLine(line);
         if (reply) take(reply);
       }
       rest = rest.slice(start);
       if (rest.length > MAX_LINE_LENGTH)
-        throw new MalformedReply(`a reply line of more than ${MAX_LINE_LENGTH} octets`);
+        throw new MalformedReply(`a reply line of more than ${MAX_LINE_LENGTH} bytes`);
     },
     clear: () => {
       rest = '';
@@ -94,8 +94,8 @@ export function replyOf({ code, lines }: WireReply): SmtpReply {
   return { code, enhanced, text: printable(texts.join(' ')).trim().slice(0, MAX_TEXT_LENGTH) };
 }
 
-/** Latin-1 octets as text: decoded as UTF-8 (RFC 6531 §3.7.4.3), without control characters. */
-function printable(octets: string): string {
-  const text = /[\u0080-\u00ff]/.test(octets) ? Buffer.from(octets, 'latin1').toString('utf8') : octets;
+/** Latin-1 bytes as text: decoded as UTF-8 (RFC 6531 §3.7.4.3), without control characters. */
+function printable(bytes: string): string {
+  const text = /[\u0080-\u00ff]/.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes;
   return text.replace(/\p{Cc}+/gu, ' ');
 }

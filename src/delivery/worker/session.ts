@@ -14,7 +14,7 @@ export interface OutgoingMessage {
   from: string;
   to: string;
   /** The whole message with CRLF lines; dots are not doubled. */
-  octets: Buffer;
+  bytes: Buffer;
   /** An address in the message or its envelope is not ASCII (RFC 6531). */
   utf8: boolean;
 }
@@ -82,7 +82,7 @@ async function skipReplies(wire: Wire, refusedAt: SmtpPhase, timeouts: SmtpTimeo
 
 /** Sends the message; resolves with its reply. */
 async function sendMessage(wire: Wire, message: OutgoingMessage, timeouts: SmtpTimeouts): Promise<WireReply> {
-  for (const block of dataBlocks(message.octets)) {
+  for (const block of dataBlocks(message.bytes)) {
     const early = earlyRefusal(wire);
     if (early) return early;
     try {
@@ -122,11 +122,11 @@ const LINE_END_AND_FINAL_DOT = Buffer.from('\r\n.\r\n');
  * The message in blocks, with dots doubled at line starts and the final dot (RFC 5321 §4.5.2). Most messages have no such
  * dots and are sent without a copy of the whole.
  */
-function* dataBlocks(octets: Buffer): Generator<Buffer> {
-  const hasDots = octets[0] === DOT || octets.includes('\r\n.');
+function* dataBlocks(bytes: Buffer): Generator<Buffer> {
+  const hasDots = bytes[0] === DOT || bytes.includes('\r\n.');
   const stuffed = hasDots
-    ? Buffer.from(octets.toString('latin1').replace(/(^|\r\n)\./g, '$1..'), 'latin1')
-    : octets;
+    ? Buffer.from(bytes.toString('latin1').replace(/(^|\r\n)\./g, '$1..'), 'latin1')
+    : bytes;
   const endsWithLine = stuffed.length === 0 || stuffed.subarray(-2).equals(LINE_END);
   const end = endsWithLine ? FINAL_DOT : LINE_END_AND_FINAL_DOT;
   let start = 0;
@@ -136,8 +136,8 @@ function* dataBlocks(octets: Buffer): Generator<Buffer> {
 }
 
 function parameters({ extensions }: Connection, message: OutgoingMessage): string {
-  const size = extensions.size ? ` SIZE=${message.octets.length}` : '';
-  // RFC 6531 §3.4: SMTPUTF8 only where it is needed; such messages have octets above 127.
+  const size = extensions.size ? ` SIZE=${message.bytes.length}` : '';
+  // RFC 6531 §3.4: SMTPUTF8 only where it is needed; such messages have bytes above 127.
   if (!message.utf8) return size;
   return `${size} SMTPUTF8${extensions.eightBitMime ? ' BODY=8BITMIME' : ''}`;
 }
@@ -148,9 +148,9 @@ function refusalOf({ extensions, host }: Connection, message: OutgoingMessage): 
     const text = `${host} does not support internationalized addresses (SMTPUTF8)`;
     return { kind: 'refused', phase: 'ehlo', reply: { code: 553, enhanced: '5.6.7', text }, nextHost: true };
   }
-  const { length } = message.octets;
+  const { length } = message.bytes;
   if (length > extensions.maxSize) {
-    const text = `the message has ${length} octets, ${host} accepts ${extensions.maxSize} at most`;
+    const text = `the message has ${length} bytes, ${host} accepts ${extensions.maxSize} at most`;
     return { kind: 'refused', phase: 'ehlo', reply: { code: 552, enhanced: '5.3.4', text }, nextHost: false };
   }
   return null;

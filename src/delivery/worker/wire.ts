@@ -28,7 +28,7 @@ export interface Wire {
   /** Sends without waiting. An unsolicited reply that was received before it ends the wire. */
   write(commands: string): void;
   /** Sends a block of the message; resolves when the operating system has accepted all of it. */
-  writeBlock(octets: Buffer): Promise<void>;
+  writeBlock(bytes: Buffer): Promise<void>;
   /** The next reply. A 421 ends the wire and is thrown with its reply (RFC 5321 §3.8). */
   next(phase: SmtpPhase, limitMs: number): Promise<WireReply>;
   /** A reply that was received already; null: none. */
@@ -241,14 +241,14 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
       }
       if (!failure) socket.write(commands);
     },
-    writeBlock: (octets) => {
+    writeBlock: (bytes) => {
       phase = 'data';
       return wait<void>(
         timeouts.block,
         () => noProgress(timeouts.block),
         (done) => {
           // The error of a write is also an event of the socket, and handled there.
-          socket.write(octets, (error) => {
+          socket.write(bytes, (error) => {
             if (!error) done();
           });
         },

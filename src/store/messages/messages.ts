@@ -47,7 +47,7 @@ export interface NewContent {
 
 /** A content in a separate ArrayBuffer, which can be transferred to another thread. */
 export interface ContentRow {
-  octets: Uint8Array<ArrayBuffer>;
+  bytes: Uint8Array<ArrayBuffer>;
   encoding: 'json' | 'deflate';
   /** Bytes of the JSON in UTF-8; with `shared_id`, of both parts together. */
   size: number;
@@ -94,8 +94,8 @@ export function messageTable(db: Database) {
     'INSERT INTO contents (body, size, shared_id, created_at) VALUES (?, ?, ?, ?)',
   );
   // Rows of older programs have no size, and are JSON.
-  const content = db.prepare<[number], Omit<ContentRow, 'octets'> & { octets: Buffer }>(`
-    SELECT CAST(body AS BLOB) AS octets, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
+  const content = db.prepare<[number], Omit<ContentRow, 'bytes'> & { bytes: Buffer }>(`
+    SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
       coalesce(size, octet_length(body)) AS size, shared_id
     FROM contents WHERE content_id = ?`);
   const insert = db.prepare<NewStoredMessage>(`
@@ -139,7 +139,7 @@ export function messageTable(db: Database) {
     /** Null when retention has deleted it. */
     content: (contentId: number): ContentRow | null => {
       const row = content.get(contentId);
-      return row === undefined ? null : { ...row, octets: separateMemory(row.octets) };
+      return row === undefined ? null : { ...row, bytes: separateMemory(row.bytes) };
     },
     /** Returns its seq. */
     insert: (row: NewMessage): number => Number(insert.run(toStored(row)).lastInsertRowid),
@@ -178,9 +178,9 @@ export function messageTable(db: Database) {
 }
 
 /** Returns a view of a whole ArrayBuffer: transferring a part of one would transfer other data, too. */
-function separateMemory(octets: Buffer): Uint8Array<ArrayBuffer> {
-  const { buffer, byteLength } = octets;
+function separateMemory(bytes: Buffer): Uint8Array<ArrayBuffer> {
+  const { buffer, byteLength } = bytes;
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
     ? new Uint8Array(buffer)
-    : new Uint8Array(octets);
+    : new Uint8Array(bytes);
 }

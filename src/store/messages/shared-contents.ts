@@ -30,8 +30,8 @@ export function sharedContentTable(db: Database) {
   const addCopies = db.prepare<[number, number]>(
     'UPDATE shared_contents SET copies = copies + ? WHERE shared_id = ?',
   );
-  const get = db.prepare<[number], Omit<ContentRow, 'octets' | 'shared_id'> & { octets: Buffer }>(`
-    SELECT CAST(body AS BLOB) AS octets, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size
+  const get = db.prepare<[number], Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }>(`
+    SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size
     FROM shared_contents WHERE shared_id = ?`);
   const purge = db.prepare<[number, number]>(`
     DELETE FROM shared_contents WHERE shared_id IN (
@@ -49,7 +49,7 @@ export function sharedContentTable(db: Database) {
     addCopies: (sharedId: number, count: number): void => {
       addCopies.run(count, sharedId);
     },
-    get: (sharedId: number): (Omit<ContentRow, 'octets' | 'shared_id'> & { octets: Buffer }) | null =>
+    get: (sharedId: number): (Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }) | null =>
       get.get(sharedId) ?? null,
     /** Deletes rows that no content refers to; returns how many, at most `limit`. */
     purge: (createdBefore: number, limit: number): number => purge.run(createdBefore, limit).changes,

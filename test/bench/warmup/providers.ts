@@ -47,7 +47,7 @@ export function jobFor(
   return {
     id,
     slot,
-    content: { octets: new Uint8Array(0), encoding: 'json', size: 0 },
+    content: { bytes: new Uint8Array(0), encoding: 'json', size: 0 },
     copy: {
       kind: 'marketing',
       recipient: to,

@@ -72,12 +72,12 @@ const sharedContents = createSharedContents();
 /** Messages in progress at a time, one on each connection. */
 const SLOTS = 8;
 
-/** A job as it arrives in a worker: its octets are its own. */
+/** A job as it arrives in a worker: its bytes are its own. */
 function newJob(slot: number, port: number, tls: DeliveryJob['tls']): DeliveryJob {
   return {
     id: slot,
     slot: `${tls}:${slot}`,
-    content: { octets: new Uint8Array(json), encoding: 'json', size },
+    content: { bytes: new Uint8Array(json), encoding: 'json', size },
     copy,
     envelope: { from: 'b-abcdefgh@return-a.sender.example', to: copy.recipient },
     signers,
@@ -135,7 +135,7 @@ const plainText = text ?? textFromHtml(html);
 const headerHash = Buffer.alloc(1500, 'x');
 
 const STEPS: Record<string, () => number | Promise<number>> = {
-  decode: () => repeat(() => JSON.parse(unpackContent({ octets: json, encoding: 'json', size })) as unknown),
+  decode: () => repeat(() => JSON.parse(unpackContent({ bytes: json, encoding: 'json', size })) as unknown),
   ...(text === null ? { 'derive text': () => repeat(() => textFromHtml(html)) } : {}),
   'encode text': () => repeat(() => encodeText(text === null ? flowText(plainText) : plainText)),
   ...(tracked ? { links: () => repeat(() => trackLinks(html, copy)) } : {}),

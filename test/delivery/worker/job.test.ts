@@ -124,7 +124,7 @@ describe('a job', () => {
     const by = client();
     void runJob(mine, by, createSharedContents());
     await expect.poll(() => to.sessions.length).toBe(1);
-    expect(mine.content.octets.byteLength).toBe(0);
+    expect(mine.content.bytes.byteLength).toBe(0);
   });
 });
 
@@ -140,10 +140,10 @@ describe('a job with a shared content', () => {
   };
   const packed = packContent(JSON.stringify({ ...shared, padding: ' '.repeat(1000) }));
   const reference = (body: string | Buffer): SharedReference => {
-    const octets = new Uint8Array(new SharedArrayBuffer(body.length));
-    octets.set(Buffer.from(body));
+    const bytes = new Uint8Array(new SharedArrayBuffer(body.length));
+    bytes.set(Buffer.from(body));
     const identity = { messageId: 'msg_1', date: 0 };
-    return { id: 7, octets, encoding: 'deflate', size: packed.size, identity };
+    return { id: 7, bytes, encoding: 'deflate', size: packed.size, identity };
   };
   const own = (...values: string[]) => jsonContent(JSON.stringify({ name: 'Ann', values }));
 

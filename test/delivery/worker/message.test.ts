@@ -19,11 +19,11 @@ describe('the message as received', () => {
   ];
   it.each(CASES)('arrives %s', async (_, sent, received = sent) => {
     const to = await sink();
-    await deliver(client(), job(to), { octets: Buffer.from(sent, 'latin1') });
+    await deliver(client(), job(to), { bytes: Buffer.from(sent, 'latin1') });
     expect(to.messages).toMatchObject([{ raw: received }]);
   });
 
-  it('arrives with any octets, and its dots never end it early', async () => {
+  it('arrives with any bytes, and its dots never end it early', async () => {
     const to = await sink();
     const by = client();
     const pieces = fc.constantFrom(
@@ -42,7 +42,7 @@ describe('the message as received', () => {
       fc.asyncProperty(fc.array(pieces, { maxLength: 40 }), async (parts) => {
         const text = `${HEADER}${parts.join('')}\r\n`;
         const before = to.count;
-        await deliver(by, job(to), { octets: Buffer.from(text, 'latin1') });
+        await deliver(by, job(to), { bytes: Buffer.from(text, 'latin1') });
         expect(to.count).toBe(before + 1);
         expect(to.messages.at(-1)?.raw).toBe(text);
       }),
@@ -52,21 +52,21 @@ describe('the message as received', () => {
   });
 
   it('arrives whole when it is far larger than one block, with dots across the blocks', async () => {
-    const octets = Buffer.from(HEADER + '.a line\r\n..another\r\n'.repeat(400_000));
+    const bytes = Buffer.from(HEADER + '.a line\r\n..another\r\n'.repeat(400_000));
     const to = await sink({ bodyBytesPerSecond: 40_000_000 });
-    expect(summary(await deliver(client(), job(to), { octets }))).toBe('replied dot 250');
-    expect(to.messages[0]?.raw === octets.toString('latin1')).toBe(true);
+    expect(summary(await deliver(client(), job(to), { bytes }))).toBe('replied dot 250');
+    expect(to.messages[0]?.raw === bytes.toString('latin1')).toBe(true);
   });
 });
 
 describe('a server that refuses in the middle of the message', () => {
-  const octets = Buffer.concat([Buffer.from(HEADER), Buffer.alloc(24_000_000, 'lorem ipsum dolor\r\n')]);
+  const bytes = Buffer.concat([Buffer.from(HEADER), Buffer.alloc(24_000_000, 'lorem ipsum dolor\r\n')]);
   it.each([
     ['and hangs up', { reply: '552 5.3.4 too large after all', close: true as const }],
     ['and goes on reading', '552 5.3.4 too large after all'],
   ])('decides with its reply: %s', async (_, answer) => {
     const to = await sink({ body: { afterBytes: 1_000_000, answer } });
-    const report = await deliver(client(), job(to), { octets });
+    const report = await deliver(client(), job(to), { bytes });
     expect(report).toMatchObject({ conclusion: 'replied', reply: { code: 552, enhanced: '5.3.4' } });
     await expect.poll(() => to.open).toBe(0);
   });
@@ -75,30 +75,30 @@ describe('a server that refuses in the middle of the message', () => {
     const to = await sink({
       body: { afterBytes: 1_000_000, answer: { reply: '421 4.3.0 going down', close: true } },
     });
-    expect(summary(await deliver(client(), job(to), { octets }))).toBe('unreachable data 421');
+    expect(summary(await deliver(client(), job(to), { bytes }))).toBe('unreachable data 421');
   });
 
   it('is followed by the next host when it closes without a reply: the final dot was never sent', async () => {
     const [one, two] = await sinks({ body: { afterBytes: 1_000_000, answer: 'drop' } }, {});
-    const report = await deliver(client(), job([one!, two!]), { octets });
+    const report = await deliver(client(), job([one!, two!]), { bytes });
     expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions[0]).toMatchObject({ phase: 'data', error: expect.stringMatching(/during DATA$/) });
   });
 });
 
 describe('SIZE (RFC 1870)', () => {
-  const octets = Buffer.from(`${HEADER}${'x'.repeat(70)}\r\n`);
+  const bytes = Buffer.from(`${HEADER}${'x'.repeat(70)}\r\n`);
 
   it.each([
     ['SIZE 50', false],
-    [`SIZE ${octets.length - 1}`, false],
-    [`SIZE ${octets.length}`, true],
+    [`SIZE ${bytes.length - 1}`, false],
+    [`SIZE ${bytes.length}`, true],
     ['SIZE 0', true],
     ['SIZE', true],
     ['SIZE much', true],
   ])('%s: sent %s', async (offer, sent) => {
     const to = await sink({ keywords: [offer] });
-    const report = await deliver(client(), job(to), { octets });
+    const report = await deliver(client(), job(to), { bytes });
     expect(to.count).toBe(sent ? 1 : 0);
     if (!sent) {
       expect(report).toMatchObject({
@@ -111,20 +111,20 @@ describe('SIZE (RFC 1870)', () => {
 
   it('sends SIZE without doubled dots when the server supports it', async () => {
     const to = await sink({ keywords: ['SIZE 1000'] });
-    await deliver(client(), job(to), { octets: Buffer.from(`${HEADER}.\r\n`) });
+    await deliver(client(), job(to), { bytes: Buffer.from(`${HEADER}.\r\n`) });
     expect(to.messages[0]?.parameters).toBe(`SIZE=${HEADER.length + 3}`);
   });
 
   it('does not try the next host after a message that is too large', async () => {
     const [one, two] = await sinks({ keywords: ['SIZE 10'] }, {});
-    expect(summary(await deliver(client(), job([one!, two!]), { octets }))).toBe('refused-locally ehlo 552');
+    expect(summary(await deliver(client(), job([one!, two!]), { bytes }))).toBe('refused-locally ehlo 552');
     expect(two?.sessions).toHaveLength(0);
   });
 
   it('reuses the connection for smaller messages', async () => {
     const to = await sink({ keywords: ['SIZE 60'] });
     const by = client();
-    await deliver(by, job(to), { octets });
+    await deliver(by, job(to), { bytes });
     expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
   });
@@ -132,20 +132,20 @@ describe('SIZE (RFC 1870)', () => {
 
 describe('SMTPUTF8 (RFC 6531)', () => {
   const envelope = { from: 'b-1@return-a.example.org', to: 'jörg@example.test' };
-  const octets = Buffer.from('To: jörg@example.test\r\n\r\nhello\r\n');
+  const bytes = Buffer.from('To: jörg@example.test\r\n\r\nhello\r\n');
 
   it('is requested only when the message needs it', async () => {
     const to = await sink({ keywords: ['SMTPUTF8', '8BITMIME'] });
     await deliver(client(), job(to));
-    await deliver(client(), job(to, { envelope }), { octets, utf8: true });
+    await deliver(client(), job(to, { envelope }), { bytes, utf8: true });
     expect(to.messages.map(({ parameters }) => parameters)).toEqual(['', 'SMTPUTF8 BODY=8BITMIME']);
     expect(to.messages[1]?.to).toEqual(['jörg@example.test']);
-    expect(to.messages[1]?.raw).toBe(octets.toString('latin1'));
+    expect(to.messages[1]?.raw).toBe(bytes.toString('latin1'));
   });
 
   it('tries the next host when it is not offered', async () => {
     const [one, two] = await sinks({ keywords: [] }, { keywords: ['SMTPUTF8'] });
-    expect(summary(await deliver(client(), job([one!, two!], { envelope }), { octets, utf8: true }))).toBe(
+    expect(summary(await deliver(client(), job([one!, two!], { envelope }), { bytes, utf8: true }))).toBe(
       'replied dot 250',
     );
     expect(one?.sessions[0]?.commands).not.toContain('DATA');
@@ -153,7 +153,7 @@ describe('SMTPUTF8 (RFC 6531)', () => {
 
   it('refuses the message locally when no host offers it', async () => {
     const all = await sinks({ keywords: [] }, { keywords: [] });
-    const report = await deliver(client(), job(all, { envelope }), { octets, utf8: true });
+    const report = await deliver(client(), job(all, { envelope }), { bytes, utf8: true });
     expect(report).toMatchObject({ conclusion: 'refused-locally', reply: { code: 553, enhanced: '5.6.7' } });
     expect(lastError(report)).toBe(
       'mx2.example.test does not support internationalized addresses (SMTPUTF8)',

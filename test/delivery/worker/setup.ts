@@ -65,11 +65,11 @@ let ids = 0;
 
 /** A content in the stored form `json`. */
 export function jsonContent(json: string): EncodedContent {
-  const encoded = octets(json);
-  return { octets: encoded, encoding: 'json', size: encoded.byteLength };
+  const encoded = bytes(json);
+  return { bytes: encoded, encoding: 'json', size: encoded.byteLength };
 }
 
-function octets(text: string): Uint8Array<ArrayBuffer> {
+function bytes(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
@@ -106,7 +106,7 @@ export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): Deli
 export const BODY = 'Subject: hello\r\n\r\nHow are you?\r\n';
 
 export function message(of: DeliveryJob, changes: Partial<OutgoingMessage> = {}): OutgoingMessage {
-  return { ...of.envelope, octets: Buffer.from(BODY), utf8: false, ...changes };
+  return { ...of.envelope, bytes: Buffer.from(BODY), utf8: false, ...changes };
 }
 
 /** One attempt with the standard message; throws when the attempt is aborted. */
