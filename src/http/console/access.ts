@@ -31,6 +31,8 @@ export interface AccessRule {
   accountOptional?: boolean;
   /** Whether the query parameter `account` names the account, where browsers send no header of the application. */
   accountInQuery?: boolean;
+  /** Whether the operation belongs to an account although only operators may call it: one without a known permission. */
+  inAccount?: boolean;
   /** Whether the request does not extend the session. */
   passive?: boolean;
 }
@@ -58,14 +60,14 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
 
   function identify(incoming: RoutedRequest, rule: AccessRule): Identity | Refusal {
     const { req } = incoming;
-    const { access, accountOptional, accountInQuery, passive } = rule;
+    const { access, accountOptional, accountInQuery, inAccount, passive } = rule;
     const token = cookie().read(req.headers);
     const session = token === null ? null : sessions.find(token, passive === true);
     if (access === 'anyone') return { session, accountId: null, standing: null };
     if (session === null)
       return refuse('UNAUTHENTICATED', 'Sign in to the console: there is no valid session');
     const { operator } = session.person;
-    if (access === 'person' || access === 'operator')
+    if (access === 'person' || (access === 'operator' && inAccount !== true))
       return { session, accountId: null, standing: operator ? 'operator' : null };
     const header = req.headers['x-id'];
     const named = accountInQuery === true ? new URLSearchParams(incoming.search).get('account') : null;

@@ -42,6 +42,7 @@ import type { ConsoleRoute } from './console-route.ts';
 import { type SessionCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
+import { CONTENT_OPERATION, messageContentHandler } from './message-content.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
@@ -250,6 +251,9 @@ function assemble(
     operations: [
       ...own.map((each) => ownOperation(each, guard, access, auditing)),
       ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
+      ...routes
+        .filter(({ operationId }) => operationId === CONTENT_OPERATION)
+        .map((each) => contentOperation(each, guard, access, auditing)),
     ],
     external: oidcPages({ oidc, sessions, signIn, log, url: parts.url }),
     streamed: streamedOperations({ access, auditing, audit, people, sessions, streams, cookie }),
@@ -284,7 +288,11 @@ function apiOperation(
   auditing: Auditing,
 ): Operation {
   const { operationId, method } = route;
-  const rule = { access: permissionOf(operationId), confirmed: REAUTHENTICATED.has(operationId) };
+  const rule = {
+    access: permissionOf(operationId),
+    confirmed: REAUTHENTICATED.has(operationId),
+    inAccount: route.scope !== 'operator',
+  };
   const handler = guardedHandler(
     route,
     { ...guard, authenticate: (incoming) => access.authenticate(incoming, rule) },
@@ -295,6 +303,33 @@ function apiOperation(
     operationId,
     path: `/console/api${route.path}`,
     handler: auditing.wrap(operationId, method, handler, AUDITED_READS.has(operationId)),
+  };
+}
+
+/** The page with the content of a message. A frame sends no header of the application: its address names the account. */
+function contentOperation(
+  route: Route,
+  guard: Omit<GuardDeps, 'authenticate'>,
+  access: ConsoleAccess,
+  auditing: Auditing,
+): Operation {
+  const { operationId, method } = route;
+  const rule = {
+    access: permissionOf(operationId),
+    confirmed: false,
+    accountInQuery: true,
+    inAccount: true,
+  };
+  const content = guardedHandler(route, {
+    ...guard,
+    authenticate: (incoming) => access.authenticate(incoming, rule),
+  });
+  const [id] = Object.keys(route.params?.shape ?? {});
+  return {
+    method,
+    operationId,
+    path: `/console/message-content/{${id}}`,
+    handler: auditing.wrap(operationId, method, messageContentHandler(content)),
   };
 }
 

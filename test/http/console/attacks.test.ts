@@ -135,4 +135,23 @@ describe.skipIf(findBrowser() === null)('in Chromium', () => {
     expect(results).toEqual(['blocked', 'blocked', 'blocked', 'blocked']);
     expect(received).toEqual([]);
   });
+
+  it('a message as it was sent shows its text and does nothing else', async () => {
+    await page.goto(`${origin}/console/`);
+    const loaded = page.waitForEvent('framenavigated');
+    await run('frame', `${origin}/console/message-content/msg_${attackerPort}?account=${test.account}`);
+    await loaded;
+    const [, frame] = page.frames();
+    expect(await frame?.locator('p').innerText()).toBe('Buy now');
+    const color = await frame?.evaluate("getComputedStyle(document.querySelector('p')).color");
+    expect(color).toBe('rgb(255, 0, 0)');
+    await frame?.locator('button').click();
+    // The browser refuses to show another page in the frame, and the message is gone.
+    await frame?.locator('#link').click();
+    // Time for what the message attempts later.
+    await page.waitForTimeout(500);
+    expect(await page.title()).toBe('Postrider');
+    expect(received).toEqual([]);
+    expect(changes()).toEqual([]);
+  });
 });

@@ -165,8 +165,11 @@ describe('operations of the API', () => {
 
   it('are all open to operators, in every account', async () => {
     const browser = await test.operator();
-    for (const operation of Object.keys(CALLS))
-      expect([operation, (await call(browser, operation)).status]).toEqual([operation, 200]);
+    for (const operation of Object.keys(CALLS)) {
+      const { status, data } = await call(browser, operation);
+      const accountId = operation === 'getQueue' ? '' : test.account;
+      expect([operation, status, data['accountId']]).toEqual([operation, 200, accountId]);
+    }
     expect((await browser.get('/console/api/web-setup/messages', test.other)).data).toMatchObject({
       accountId: test.other,
     });
@@ -374,3 +377,33 @@ function call(browser: ReturnType<TestConsole['browser']>, operation: string) {
   const [method, path] = CALLS[operation] ?? ['GET', '/'];
   return browser.send(method, `/console/api${path}`, { headers: { 'X-Id': test.account } });
 }
+
+describe('the content of a message', () => {
+  const get = (cookie: string, path: string, headers: Record<string, string> = {}) =>
+    fetch(`${test.base}/console/message-content/${path}`, { headers: { Cookie: cookie, ...headers } });
+
+  it('is a page with a policy of its own; text is escaped', async () => {
+    const operator = await test.operator();
+    const response = await get(operator.cookie, `msg_text?account=${test.account}`, {
+      'Sec-Fetch-Dest': 'iframe',
+      'Sec-Fetch-Site': 'same-origin',
+    });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(response.headers.get('content-security-policy')).toMatch(
+      /^sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:;/,
+    );
+    expect(response.headers.get('x-frame-options')).toBe('SAMEORIGIN');
+    expect(await response.text()).toContain('<pre>&lt;script&gt;1 &amp; 2&lt;/script&gt;</pre>');
+  });
+
+  it('is shown in the account of the message, to people who may read it, and in a frame', async () => {
+    const operator = await test.operator();
+    const status = async (...args: Parameters<typeof get>) => (await get(...args)).status;
+    expect(await status('', `msg_text?account=${test.account}`)).toBe(401);
+    expect(await status(operator.cookie, 'msg_text')).toBe(400);
+    expect(await status(operator.cookie, 'msg_text?account=acct_none')).toBe(403);
+    const asPage = { 'Sec-Fetch-Dest': 'document', 'Sec-Fetch-Site': 'same-origin' };
+    expect(await status(operator.cookie, `msg_text?account=${test.account}`, asPage)).toBe(403);
+  });
+});

@@ -34,6 +34,7 @@ export const SAMPLE_ROUTES: Route[] = [
   sample('POST', '/web-setup/campaigns/{campaignId}/send', 'sendCampaign', 'marketing'),
   sample('DELETE', '/web-setup/contacts/{contactIdentifier}', 'eraseContact', 'setup'),
   sample('GET', '/web-setup/queue', 'getQueue', 'operator'),
+  messageContent(),
   sample('GET', '/web-setup/unlisted', 'anOperationThatIsNotListed', 'setup'),
 ];
 
@@ -50,6 +51,37 @@ function sample(method: Route['method'], path: string, operationId: string, scop
     responses: {},
     refusals: [],
     handle: ({ caller }) => ({ status: 200, data: { accountId: caller.accountId, by: caller.keyId } }),
+  });
+}
+
+/** A message that attempts what a sender can. */
+export const HOSTILE_MESSAGE = `<!doctype html><title>Offer</title><p style="color: red">Buy now</p>
+<img src="http://localhost:ATTACKER/open"><link rel="stylesheet" href="http://localhost:ATTACKER/a.css">
+<style>p { background: url("http://localhost:ATTACKER/background") }</style>
+<meta http-equiv="refresh" content="0; url=http://localhost:ATTACKER/refresh">
+<script>parent.document.title = 'script'</script><img src="data:," onerror="parent.document.title = 'handler'">
+<form action="/console/api/web-setup/templates" method="post"><button>Send</button></form>
+<iframe src="http://localhost:ATTACKER/frame"></iframe><base href="http://localhost:ATTACKER/">
+<a id="link" href="http://localhost:ATTACKER/link">Link</a>`;
+
+function messageContent(): Route {
+  return route({
+    method: 'GET',
+    path: '/web-setup/messages/{id}/content',
+    operationId: 'getMessageContent',
+    tag: 'Test',
+    summary: 'Test',
+    scope: 'setup',
+    params: z.object({ id: z.string() }),
+    responses: {},
+    refusals: [],
+    handle: ({ params: { id } }) => ({
+      status: 200,
+      data:
+        id === 'msg_text'
+          ? { html: null, text: '<script>1 & 2</script>' }
+          : { html: HOSTILE_MESSAGE.replaceAll('ATTACKER', id.replace('msg_', '')), text: null },
+    }),
   });
 }
 
