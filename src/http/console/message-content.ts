@@ -5,7 +5,7 @@ import type { Handler, RoutedRequest } from '../router.ts';
 
 /**
  * The HTML part of a message as it was sent, for a frame in the page of the message. The policy forbids scripts, forms and
- * everything from other hosts, such as images that would count as opens; `sandbox` gives the page an origin of its own.
+ * everything from other hosts, such as images that would count as opens; `sandbox` isolates it from the origin of the console.
  */
 const HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':

@@ -382,7 +382,7 @@ describe('the content of a message', () => {
   const get = (cookie: string, path: string, headers: Record<string, string> = {}) =>
     fetch(`${test.base}/console/message-content/${path}`, { headers: { Cookie: cookie, ...headers } });
 
-  it('is a page with a policy of its own; text is escaped', async () => {
+  it('is a page with a separate policy; text is escaped', async () => {
     const operator = await test.operator();
     const response = await get(operator.cookie, `msg_text?account=${test.account}`, {
       'Sec-Fetch-Dest': 'iframe',
