@@ -7,7 +7,7 @@ import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
-import { insertDomain } from '../support/store.ts';
+import { enqueue, insertDomain } from '../support/store.ts';
 
 /*
  * The built application in Chromium, over a daemon in this process: each page by mouse and by keyboard, on a phone and a
@@ -261,21 +261,19 @@ describe('Messages', () => {
     await context.close();
   });
 
-  it('cancels a deferred message after a confirmation, by keyboard', async () => {
-    const sent = await client.send({
-      from: 'orders@shop.test',
-      to: `deferred@simulator.${PLATFORM}`,
-      subject: 'Again later',
-      html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+  it('cancels a waiting message after a confirmation, by keyboard', async () => {
+    const now = Date.now();
+    const { message_id: id } = enqueue(daemon.tables, now, {
+      account_id: client.accountId,
+      domain_id: 'domain_1',
+      dueAt: now + DAY,
     });
-    const id = sent.data.recipients[0]?.messageId ?? '';
-    await eventually('the first attempt', async () => (await client.message(id)).status === 'deferred');
     const window = await signedIn(PHONE);
     const { page, context } = window;
     await visit(window, `messages/${id}`);
     await page.getByRole('button', { name: 'Cancel the message' }).press('Enter');
     await page.getByRole('dialog').waitFor();
-    expect((await client.message(id)).status).toBe('deferred');
+    expect((await client.message(id)).status).toBe('queued');
     await page.keyboard.press('Enter');
     await page.locator('.detail .status', { hasText: 'canceled' }).waitFor();
     expect((await client.message(id)).status).toBe('cancelled');
