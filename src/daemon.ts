@@ -23,6 +23,7 @@ import { measureEventLoopDelay } from './core/event-loop-delay.ts';
 import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import { gaugesOf } from './core/metrics.ts';
+import { isPortInUse } from './core/operator-fault.ts';
 import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
 import { createDelivery } from './delivery/delivery.ts';
@@ -47,7 +48,7 @@ import { createRetention } from './events/retention.ts';
 import { registerRetentionMetrics } from './events/retention-metrics.ts';
 import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
-import { createConsole } from './http/console/console.ts';
+import { createConsole, type Console as WebConsole } from './http/console/console.ts';
 import { createProbe, failedChecks, instanceRoute, readiness, readinessChecks } from './http/health.ts';
 import { createOperatorSocket, OPERATOR_SOCKET } from './http/operator-socket.ts';
 import { createPublicPages } from './http/public/public.ts';
@@ -627,8 +628,8 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
             directory: env.consoleDirectory ?? fileURLToPath(new URL('./console/', import.meta.url)),
             version: programVersion(),
           });
-    if (webConsole !== null) {
-      await webConsole.listen();
+    const isConsoleUp = webConsole !== null && (await startConsole(webConsole, log));
+    if (isConsoleUp) {
       undo.push(() => webConsole.close(CONSOLE_GRACE_MS));
       logListener(log, 'console', webConsole.address());
     }
@@ -688,7 +689,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       ],
     });
     const reload = createReload({ config, log, resolver: ownResolver, delivery, rateLimits });
-    const consoleUrl = webConsole?.url() ?? null;
+    const consoleUrl = isConsoleUp ? webConsole.url() : null;
     return {
       apiUrl,
       publicUrl: publicPages.url(),
@@ -703,6 +704,21 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+/**
+ * Binds the console; false: its port is in use. Mail does not wait for the console, which is on by default: after an
+ * upgrade another program may have its port.
+ */
+async function startConsole(webConsole: WebConsole, log: Log): Promise<boolean> {
+  try {
+    await webConsole.listen();
+    return true;
+  } catch (error) {
+    if (!isPortInUse(error)) throw error;
+    log.error({ err: error }, 'the console is not available');
+    return false;
   }
 }
 

@@ -51,6 +51,8 @@ beforeEach(() => {
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   env = {
     PATH: process.env['PATH'],
+    // Other tests use its default port.
+    POSTRIDER_CONSOLE__LISTEN: 'off',
     POSTRIDER_DNS__RESOLVERS: JSON.stringify([dns.address]),
     POSTRIDER_DELIVERY__PORT: String(sink.port),
     POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true',

@@ -62,6 +62,7 @@ describe.skipIf(required.missing)(`${DOCUMENT}${required.reason}`, { timeout: 60
       'api.listen': `${ADDRESS}:8080`,
       'public.listen': `${ADDRESS}:80`,
       'mx.listen': `${ADDRESS}:25`,
+      'console.listen': `${ADDRESS}:8082`,
       'dns.resolvers': [dns.address],
       'delivery.port': sink.port,
       'delivery.allowPrivateNetworks': true,

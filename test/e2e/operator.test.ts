@@ -44,7 +44,7 @@ afterAll(async () => {
 
 /** `more`: further lines; listeners that it does not configure use free ports. */
 function writeConfig(more: string, hostname = HOST): void {
-  const listeners = ['api', 'public', 'mx']
+  const listeners = ['api', 'public', 'mx', 'console']
     .filter((section) => !more.includes(`[${section}`))
     .map((section) => `[${section}]\nlisten = "127.0.0.1:0"\n`);
   writeFileSync(
@@ -120,7 +120,13 @@ describe('startup', () => {
     const child = serve();
     await eventually('the daemon to be up', isUp(child), { ms: 30_000 });
     const listening = linesOf(child).filter(({ msg }) => msg === 'listening');
-    expect(listening.map(({ listener }) => listener)).toEqual(['public', 'api', 'mx', 'submission']);
+    expect(listening.map(({ listener }) => listener)).toEqual([
+      'public',
+      'console',
+      'api',
+      'mx',
+      'submission',
+    ]);
     for (const { address } of listening) expect(address).toMatch(/^127\.0\.0\.1:[1-9]\d*$/);
     const warnings = () => linesOf(child).filter(({ level, key }) => level === 'warn' && key !== undefined);
     await eventually('the DNS checks', () => warnings().length === 3, { ms: 30_000 });
@@ -174,6 +180,14 @@ describe('startup', () => {
         ),
       );
     }
+    writeConfig(`[console]\nlisten = "127.0.0.1:${port}"\n`);
+    const child = serve();
+    await eventually('the daemon to be up without the console', isUp(child), { ms: 30_000 });
+    expect(linesOf(child)).toContainEqual(
+      expect.objectContaining({ level: 'error', msg: 'the console is not available' }),
+    );
+    expect(child.output).toContain(`console.listen: port ${port} of 127.0.0.1 is in use`);
+    expect(await child.kill('SIGTERM')).toMatchObject({ code: 0 });
     writeConfig(
       '[mx]\nlisten = "127.0.0.1:0"\n[mx.tls]\ncertificateFile = "none.pem"\nkeyFile = "none.key"\n',
     );

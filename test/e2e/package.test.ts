@@ -310,6 +310,8 @@ listen = "${ADDRESS}:8080"
 listen = "${ADDRESS}:81"
 [mx]
 listen = "${ADDRESS}:24"
+[console]
+listen = "off"
 [dns]
 resolvers = ["${dns.address}"]
 [delivery]

@@ -42,6 +42,7 @@ function configText(changes: Record<string, readonly string[]>): string {
     api: [`listen = "127.0.0.1:${apiPort}"`],
     public: [`listen = "127.0.0.1:${pagesPort}"`],
     mx: [`listen = "127.0.0.1:${mxPort}"`],
+    console: ['listen = "off"'],
     dns: ['timeoutMs = 2000', ...(changes['dns'] === undefined ? [`resolvers = ["${dns.address}"]`] : [])],
   };
   const delivery: Record<string, string> = {

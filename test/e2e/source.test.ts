@@ -73,6 +73,7 @@ describe.skipIf(required.missing)(`from source${required.reason}`, { timeout: 90
         'api.listen': base,
         'public.listen': `127.0.0.1:${await freePort()}`,
         'mx.listen': `127.0.0.1:${await freePort()}`,
+        'console.listen': 'off',
         'dns.resolvers': [dns.address],
       }),
       PATH: bin,
