@@ -1,5 +1,5 @@
 // Builds the program: bundles src/ and its libraries into dist/. Hundreds of small files take longer to load than to run,
-// and each thread loads them again: bundled, the daemon and every command start in half the processor time.
+// and each thread loads them again: bundled, the daemon and every command start in half the CPU time.
 import {
   chmodSync,
   existsSync,

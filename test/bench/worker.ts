@@ -25,7 +25,7 @@ const values = readOptions({
 encoding, signing, sending. Exits with 1 when two versions compose different messages.`,
   options: {
     rounds: { integer: 5, help: 'rounds; the best one counts' },
-    'round-ms': { integer: 100, help: 'processor time of each step in a round' },
+    'round-ms': { integer: 100, help: 'CPU time of each step in a round' },
     sizes: { text: 'KB,KB', help: 'sizes of the HTML (default: 1,10,100,1024)' },
     kinds: { text: 'KIND,KIND', help: 'of derived, given, tracked, newsletter (default: all)' },
     compare: { text: 'DIR', help: 'another clone, to compare with' },

@@ -91,7 +91,7 @@ function newJob(slot: number, port: number, tls: DeliveryJob['tls']): DeliveryJo
   };
 }
 
-/** Sends messages over all slots for at least `roundMs` of processor time; returns their number. */
+/** Sends messages over all slots for at least `roundMs` of CPU time; returns their number. */
 async function send(port: number, tls: DeliveryJob['tls']): Promise<number> {
   const isOver = createCheck();
   let sent = 0;
@@ -106,7 +106,7 @@ async function send(port: number, tls: DeliveryJob['tls']): Promise<number> {
   return sent;
 }
 
-/** Calls `step` for at least `roundMs` of processor time; returns the number of calls. */
+/** Calls `step` for at least `roundMs` of CPU time; returns the number of calls. */
 function repeat(step: () => unknown): number {
   const isOver = createCheck();
   let calls = 0;
@@ -117,7 +117,7 @@ function repeat(step: () => unknown): number {
   return calls;
 }
 
-/** Whether the round is over: reading the processor time takes longer than some of the steps. */
+/** Whether the round is over: reading the CPU time takes longer than some of the steps. */
 function createCheck(): () => boolean {
   const start = cpuMs();
   let calls = 0;
