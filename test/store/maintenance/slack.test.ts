@@ -29,9 +29,9 @@ function open(autoVacuum: 'NONE' | 'INCREMENTAL' = 'NONE') {
 }
 
 function fill(db: Database): void {
-  db.exec('CREATE TABLE people (n INTEGER PRIMARY KEY, name TEXT NOT NULL, note TEXT NOT NULL) STRICT');
-  db.exec('CREATE INDEX people_by_name ON people (name)');
-  const insert = db.prepare<[number, string, string]>('INSERT INTO people VALUES (?, ?, ?)');
+  db.exec('CREATE TABLE sample_rows (n INTEGER PRIMARY KEY, name TEXT NOT NULL, note TEXT NOT NULL) STRICT');
+  db.exec('CREATE INDEX people_by_name ON sample_rows (name)');
+  const insert = db.prepare<[number, string, string]>('INSERT INTO sample_rows VALUES (?, ?, ?)');
   db.exec('BEGIN');
   for (let n = 0; n < ROWS; n++) {
     // 2,417 has no divisor in common with 4,000: each number once, scattered.
@@ -40,7 +40,7 @@ function fill(db: Database): void {
     insert.run(scattered, name, 'x'.repeat(scattered % 150));
   }
   db.exec('COMMIT');
-  db.exec(`DELETE FROM people WHERE n % 4 = 0`);
+  db.exec(`DELETE FROM sample_rows WHERE n % 4 = 0`);
   db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
 }
 
@@ -54,7 +54,7 @@ function traces(dir: string): number {
 function check(db: Database): void {
   expect(db.prepare<[], string>('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
   const sum = db.prepare<[], object>(
-    'SELECT count(*) AS rows, count(DISTINCT name) AS names, sum(length(note)) AS notes FROM people WHERE n < 4000',
+    'SELECT count(*) AS rows, count(DISTINCT name) AS names, sum(length(note)) AS notes FROM sample_rows WHERE n < 4000',
   );
   const numbers = Array.from({ length: ROWS }, (_, n) => n).filter((n) => n % 4 !== 0);
   expect(sum.get()).toEqual({
@@ -103,11 +103,11 @@ describe('clearing unused space', () => {
   it('makes other connections drop their cached pages', async () => {
     const { db, dir } = open();
     fill(db);
-    const read = db.prepare('SELECT sum(length(name) + length(note)) FROM people');
+    const read = db.prepare('SELECT sum(length(name) + length(note)) FROM sample_rows');
     read.all();
     await runSlackPass(db.name);
     // Writes every page again, from the cache if it is there.
-    db.exec("UPDATE people SET note = replace(note, 'x', 'y'), name = upper(name)");
+    db.exec("UPDATE sample_rows SET note = replace(note, 'x', 'y'), name = upper(name)");
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     expect(traces(dir)).toBe(0);
     expect(db.prepare('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
@@ -123,9 +123,9 @@ describe('clearing unused space', () => {
     const log = () => statSync(`${db.name}-wal`).size;
     for (let batches = 1; batches <= 3; batches++) {
       // Moves rows, so that pages have unused space to clear again.
-      db.exec(`DELETE FROM people WHERE n % 40 = ${batches}`);
+      db.exec(`DELETE FROM sample_rows WHERE n % 40 = ${batches}`);
       db.exec(
-        'UPDATE people SET note = note || note WHERE n % 7 = 0; UPDATE people SET note = substr(note, 1, 20)',
+        'UPDATE sample_rows SET note = note || note WHERE n % 7 = 0; UPDATE sample_rows SET note = substr(note, 1, 20)',
       );
       expect(cleaner.begin()).toBe(true);
       const before = version.get();
@@ -140,7 +140,7 @@ describe('clearing unused space', () => {
   it('runs in a thread while other connections write', async () => {
     const { db, dir } = open('INCREMENTAL');
     fill(db);
-    const insert = db.prepare<[number, string, string]>('INSERT INTO people VALUES (?, ?, ?)');
+    const insert = db.prepare<[number, string, string]>('INSERT INTO sample_rows VALUES (?, ?, ?)');
     const through = new AbortController();
     let written = 0;
     const write = async () => {
@@ -164,7 +164,7 @@ describe('clearing unused space', () => {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     expect(traces(dir)).toBe(0);
     check(db);
-    expect(db.prepare('SELECT count(*) FROM people WHERE n >= ?').pluck().get(ROWS)).toBe(written);
+    expect(db.prepare('SELECT count(*) FROM sample_rows WHERE n >= ?').pluck().get(ROWS)).toBe(written);
   }, 60_000);
 
   it('is busy while another connection has the write lock or reads an old state', () => {
@@ -178,10 +178,10 @@ describe('clearing unused space', () => {
     const reader = openDatabase(dir);
     onTestFinished(() => void reader.close());
     reader.exec('BEGIN');
-    reader.prepare('SELECT count(*) FROM people').get();
+    reader.prepare('SELECT count(*) FROM sample_rows').get();
     expect(cleaner.begin()).toBe(true);
-    db.exec("UPDATE people SET note = '' WHERE n = 1");
-    db.exec("UPDATE people SET note = 'x' WHERE n = 1");
+    db.exec("UPDATE sample_rows SET note = '' WHERE n = 1");
+    db.exec("UPDATE sample_rows SET note = 'x' WHERE n = 1");
     expect(cleaner.begin()).toBe(false);
     expect(cleaner.clear(1)).toEqual({ kind: 'busy' });
     expect(cleaner.end()).toBe(false);
