@@ -15,7 +15,7 @@ export default {
         bounceType: 'soft',
         source: 'local',
         diagnostic: expect.stringMatching(
-          /^the message has \d+ octets, mx\.size-too-small\.example accepts 1000 at most$/,
+          /^the message has \d+ bytes, mx\.size-too-small\.example accepts 1000 at most$/,
         ),
       },
     },

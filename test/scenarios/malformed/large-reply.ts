@@ -18,7 +18,7 @@ export default {
   messages: {
     ada: {
       attempts: [
-        deferred('451 4.4.1', 'network-error', 5 * MINUTE, 'mx ehlo: a reply of more than 65536 octets'),
+        deferred('451 4.4.1', 'network-error', 5 * MINUTE, 'mx ehlo: a reply of more than 65536 bytes'),
         delivered('mx dot 250'),
       ],
       status: 'delivered',

@@ -9,7 +9,7 @@ export default {
   messages: {
     ada: {
       attempts: [
-        deferred('451 4.4.1', 'network-error', 5 * MINUTE, 'mx rcpt: a reply line of more than 8192 octets'),
+        deferred('451 4.4.1', 'network-error', 5 * MINUTE, 'mx rcpt: a reply line of more than 8192 bytes'),
         delivered('mx dot 250'),
       ],
       status: 'delivered',
