@@ -87,14 +87,14 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
       hosts,
       port: route?.port ?? config.port,
       // Two routes may name the same host and so share a site, with different TLS modes.
-      tls: route?.tls ?? site.profile.tls,
-      tlsSource: route === null ? profileSource(site.profile) : 'route',
+      tls: route?.tls ?? site.profile().tls,
+      tlsSource: route === null ? profileSource(site.profile()) : 'route',
       ...(route?.user === undefined || password === undefined
         ? {}
         : { auth: { user: route.user, password, allowUnverified: route.allowUnverifiedAuth } }),
       egress: jobEgress(entry),
-      messagesPerConnection: site.profile.messagesPerConnection,
-      idleMs: site.profile.idleMs,
+      messagesPerConnection: site.profile().messagesPerConnection,
+      idleMs: site.profile().idleMs,
     };
   };
   return { build, usePasswords };

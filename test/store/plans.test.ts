@@ -191,9 +191,13 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
   },
   {
     statement:
-      /^SELECT (?:m\.seq, m\.message_key .*, q\.destination|count\(\*\) AS messages|q\.seq, m\.message_key).* FROM queue q CROSS JOIN messages m /,
+      /^SELECT (?:m\.seq, m\.message_key, .*, q\.destination|count\(\*\) AS messages|q\.seq, m\.message_key).* FROM queue q CROSS JOIN messages m /,
     reason:
       'commands of the operator, in a separate process or on a reader thread: they read the whole queue',
+  },
+  {
+    statement: /^SELECT count\(\*\) FROM queue WHERE domain = /,
+    reason: 'a command of the operator, in a separate process',
   },
   {
     statement: /^SELECT \* FROM suppressions WHERE account_id = \S+ AND recipient_hash = /,

@@ -87,7 +87,7 @@ export function createInspection(deps: InspectionDeps): Inspection {
     limitedMs: Math.ceil(site.limitedMs()),
     pause: controls.ofSite(site),
     rateWaitMs: Math.ceil(site.rateWaitMs()),
-    connections: { ...site.connections(), limit: site.profile.connections },
+    connections: { ...site.connections(), limit: site.profile().connections },
     readAhead: { transactional: site.backlogSize(0), marketing: site.backlogSize(1) },
     waitingKeys: site.waitingCount(),
   });

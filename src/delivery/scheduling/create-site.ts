@@ -159,9 +159,8 @@ export function createSite(options: SiteOptions): Site {
     key,
     number,
     pool,
-    get profile() {
-      return profile;
-    },
+    // Not a getter: objects with one are hash tables, and every decision about the next message reads this one.
+    profile: () => profile,
     configure: (next) => {
       profile = next;
       limiter.configure(next);

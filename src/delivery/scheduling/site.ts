@@ -23,7 +23,7 @@ export interface Site {
   readonly number: number;
   readonly pool: string;
   /** Limits of the site; `configure` replaces them. */
-  readonly profile: SiteProfile;
+  profile(): SiteProfile;
   /** Changes the limits. Sessions above a lower number of connections end by themselves. */
   configure(profile: SiteProfile): void;
 

@@ -75,7 +75,7 @@ export function createSites(options: SitesOptions): Sites {
           waiting,
         });
         sites.set(key, site);
-      } else if (!isSameProfile(site.profile, profile)) {
+      } else if (!isSameProfile(site.profile(), profile)) {
         site.configure(profile);
       }
       site.touch();

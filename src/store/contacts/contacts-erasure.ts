@@ -97,9 +97,11 @@ export interface ErasableMail {
 function rowsOfPerson(db: Database) {
   const { account } = idNumbers(db);
   const { toRow } = messageRows(db);
-  const messages = db.prepare<[BoundId, StoredKey, number, number, number], StoredMessage>(`
-    SELECT ${MESSAGE_COLUMNS} FROM messages m INDEXED BY messages_by_recipient
-    WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
+  const messages = db
+    .prepare<[BoundId, StoredKey, number, number, number], StoredMessage>(`
+      SELECT ${MESSAGE_COLUMNS} FROM messages m INDEXED BY messages_by_recipient
+      WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
+    .raw();
   const seqs = db
     .prepare<[BoundId, StoredKey, number, number, number], number>(`
       SELECT seq FROM messages INDEXED BY messages_by_recipient

@@ -2,8 +2,14 @@ import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { jobKey, MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
-import { LISTED_COLUMNS, type ListedColumns, type ListedMessage, type MessageStatus } from './messages.ts';
+import { jobKey, MESSAGE_COLUMNS, messageRows } from './message-rows.ts';
+import {
+  LISTED_COLUMNS,
+  type ListedMessage,
+  type MessageStatus,
+  type StoredListed,
+  toListed,
+} from './messages.ts';
 
 /** Messages by any combination of filters, newest first. */
 export interface MessageFilter {
@@ -150,7 +156,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   }));
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);
-  const listed = preparedByText<Parameters, StoredMessage & ListedColumns>(db);
+  const listed = preparedByText<Parameters, StoredListed>(db);
   const numbered = preparedByText<Parameters, { seq: number }>(db);
 
   function stored(filter: MessageFilter): StoredMessageFilter {
@@ -231,8 +237,9 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
       const rows = listed(`
         SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
         WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`)
+        .raw()
         .all({ ...values, ...range, afterSeq: end ?? range.afterSeq, limit: filter.limit + 1 })
-        .map(toRow);
+        .map((stored) => toListed(toRow(stored), stored));
       const last = rows[filter.limit - 1];
       if (rows.length > filter.limit && last !== undefined)
         return { rows: rows.slice(0, filter.limit), nextSeq: last.seq };

@@ -34,7 +34,15 @@ export interface ListedColumns {
 }
 
 /** The columns of ListedColumns, of a queue row `q`. */
-export const LISTED_COLUMNS = `q.due_at, ${HOLD_REASON_SQL} AS hold_reason`;
+export const LISTED_COLUMNS = `q.due_at, ${HOLD_REASON_SQL}`;
+
+/** A row of MESSAGE_COLUMNS and LISTED_COLUMNS. */
+export type StoredListed = [...StoredMessage, dueAt: number | null, holdReason: HoldReason | null];
+
+/** `message`: decoded from the same row. */
+export function toListed(message: MessageRow, stored: StoredListed): ListedMessage {
+  return { ...message, due_at: stored[25], hold_reason: stored[26] };
+}
 
 /** A content to be stored: JSON as a string, or bytes that mail/stored-content.ts has encoded. */
 export interface NewContent {
@@ -105,12 +113,14 @@ export function messageTable(db: Database) {
     VALUES (@message_key, @account, @content_id, @use_case_code, @domain, @job_key, @campaign, @subscription_group,
       @from_address, @recipient, @recipient_key, @role_code, @subject, ${STATUS_CODES.sql('queued')}, @simulated,
       @track_clicks, @track_opens, @essential, @created_at, @created_at, @expires_at, -@created_at, -@created_at)`);
-  const bySeq = db.prepare<[number], StoredMessage>(
-    `SELECT ${MESSAGE_COLUMNS} FROM messages m WHERE m.seq = ?`,
-  );
-  const byId = db.prepare<[StoredKey], StoredMessage & ListedColumns>(
-    `SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
-  );
+  const bySeq = db
+    .prepare<[number], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages m WHERE m.seq = ?`)
+    .raw();
+  const byId = db
+    .prepare<[StoredKey], StoredListed>(
+      `SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
+    )
+    .raw();
   const setState = db.prepare<[number, number, number | null, number | null, number]>(`
     UPDATE messages SET status_code = ?, updated_at = ?,
       sent_time = iif(sent_time < 0, coalesce(?, sent_time), sent_time),
@@ -150,7 +160,7 @@ export function messageTable(db: Database) {
     /** A message of any account: compare `account_id` before returning it to a caller. */
     byId: (messageId: string): ListedMessage | null => {
       const found = byId.get(messageKey(messageId));
-      return found === undefined ? null : toRow(found);
+      return found === undefined ? null : toListed(toRow(found), found);
     },
     /** `sentAt` and `finalAt` do not change once they are set. */
     setState: (

@@ -1,13 +1,15 @@
 import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from './message-rows.ts';
+import { MESSAGE_COLUMNS, messageIdOf, messageRows } from './message-rows.ts';
 import {
   HELD_BY_RESTORE,
   HOLD_REASON_SQL,
   type HoldReason,
-  type QueueColumns,
+  QUEUED_COLUMNS,
   type QueuedMessage,
+  type StoredQueued,
+  toQueued,
 } from './queue.ts';
 
 /** Queued messages by any combination of filters, for the commands of the operator. */
@@ -74,14 +76,13 @@ export function queueList(db: Database) {
       min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
     FROM queue q GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
 
-  type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused' | 'hold_reason'>;
+  type StoredInQueue = [...StoredQueued, ready: 0 | 1, paused: 0 | 1, holdReason: HoldReason | null];
   // CROSS JOIN: reads the queue, not all messages of a campaign.
   const SELECT = `
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.secondary, q.reroute, q.ready, ${PAUSED} AS paused,
-      ${HOLD_REASON_SQL} AS hold_reason
+    SELECT ${MESSAGE_COLUMNS}, ${QUEUED_COLUMNS}, q.ready, ${PAUSED}, ${HOLD_REASON_SQL}
     FROM queue q CROSS JOIN messages m USING (seq)`;
   const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
-  const oneListed = db.prepare<[number], StoredInQueue>(`${SELECT} WHERE q.seq = ?`);
+  const oneListed = db.prepare<[number], StoredInQueue>(`${SELECT} WHERE q.seq = ?`).raw();
   const counted = preparedByText<StoredFilter, QueueCounts>(db);
   const paged = preparedByText<
     StoredFilter & { afterSeq: number; limit: number },
@@ -93,6 +94,12 @@ export function queueList(db: Database) {
     ...(accountId === undefined ? {} : { account: account.find(accountId) }),
     ...(domainId === undefined ? {} : { domain: domain.find(domainId) }),
     ...(campaignId === undefined ? {} : { campaign: campaign.find(campaignId) }),
+  });
+  const toListed = (row: StoredInQueue): ListedInQueue => ({
+    ...toQueued(toRow(row), row),
+    ready: row[31],
+    paused: row[32],
+    hold_reason: row[33],
   });
   const conditions = (filter: QueueFilter): string => {
     const where = ['1 = 1'];
@@ -108,12 +115,13 @@ export function queueList(db: Database) {
     /** Messages in the queue by due time, held ones last. */
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`${SELECT} WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)
+        .raw()
         .all({ ...stored(filter), limit })
-        .map(toRow),
+        .map(toListed),
     /** Null when the message is not in the queue. */
     listed: (seq: number): ListedInQueue | null => {
       const found = oneListed.get(seq);
-      return found === undefined ? null : toRow(found);
+      return found === undefined ? null : toListed(found);
     },
     counts: (filter: QueueFilter): QueueCounts =>
       counted(`

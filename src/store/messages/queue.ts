@@ -86,11 +86,35 @@ export type QueuedMessage = MessageRow & {
 /** A message that is ready to be sent, with the size of its content, decoded. */
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
-/** The columns of the queue in a queued message. */
-export type QueueColumns = Pick<
-  QueuedMessage,
-  'destination' | 'priority' | 'lease' | 'due_at' | 'secondary' | 'reroute'
->;
+/** The columns of a queue row `q` in a queued message. */
+export const QUEUED_COLUMNS = 'q.destination, q.lane, q.lease, q.due_at, q.secondary, q.reroute';
+
+/** A row of MESSAGE_COLUMNS and QUEUED_COLUMNS. */
+export type StoredQueued = [
+  ...StoredMessage,
+  destination: string,
+  priority: QueuePriority,
+  lease: number | null,
+  dueAt: number,
+  secondary: 0 | 1,
+  reroute: number | null,
+];
+
+/** `message`: decoded from the same row. Further columns of the statement follow. */
+export function toQueued(
+  message: MessageRow,
+  stored: readonly [...StoredQueued, ...unknown[]],
+): QueuedMessage {
+  return {
+    ...message,
+    destination: stored[25],
+    priority: stored[26],
+    lease: stored[27],
+    due_at: stored[28],
+    secondary: stored[29],
+    reroute: stored[30],
+  };
+}
 
 /** A row of the table: ids are numbers (id-numbers.ts). */
 type StoredQueueRow<Id = StoredId> = Omit<QueueRow, 'account_id' | 'domain_id'> & { account: Id; domain: Id };
@@ -128,6 +152,9 @@ export const QUEUE_POLICY = {
   retention: { until: 'the message is final' },
 } as const satisfies DataPolicy;
 
+/** Messages among which those in the queue are searched: bounds a query of the writer. */
+const MAX_NEWEST = 5000;
+
 export function queueTable(db: Database) {
   const { account, domain } = idNumbers(db);
   const { toRow } = messageRows(db);
@@ -163,11 +190,13 @@ export function queueTable(db: Database) {
     SELECT q.seq, m.expires_at FROM queue q CROSS JOIN messages m USING (seq)
     WHERE q.lane = ? AND q.account = ? AND q.destination = ? AND q.ready = 1 AND q.lease IS NULL AND q.seq > ?
     ORDER BY q.seq LIMIT +?`);
-  const ready = db.prepare<[number], StoredMessage & QueueColumns & { content_bytes: number }>(`
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.secondary, q.reroute,
-      coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
-    FROM queue q JOIN messages m USING (seq)
-    WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`);
+  const ready = db
+    .prepare<[number], [...StoredQueued, contentBytes: number]>(`
+      SELECT ${MESSAGE_COLUMNS}, ${QUEUED_COLUMNS},
+        coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0)
+      FROM queue q JOIN messages m USING (seq)
+      WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`)
+    .raw();
   const lease = db.prepare<[number, number, number | null]>(
     'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL AND reroute IS ?',
   );
@@ -239,9 +268,13 @@ export function queueTable(db: Database) {
     'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
   );
   const count = db.prepare<[], { n: number }>('SELECT count(*) AS n FROM queue');
-  const ofDomain = db.prepare<[BoundId, number], { seq: number }>(
-    'SELECT seq FROM queue WHERE domain = ? LIMIT +?',
-  );
+  const ofDomain = db
+    .prepare<[BoundId, number, number], number>(`
+      SELECT q.seq FROM (
+        SELECT seq FROM messages INDEXED BY messages_by_domain WHERE domain = ? ORDER BY seq DESC LIMIT +?)
+      CROSS JOIN queue q USING (seq) LIMIT +?`)
+    .pluck();
+  const countOfDomain = db.prepare<[BoundId], number>('SELECT count(*) FROM queue WHERE domain = ?').pluck();
   const toQueueKey = ({ priority, account: number, destination }: StoredQueueKey): QueueKey => ({
     priority,
     account_id: account.id(number),
@@ -287,7 +320,7 @@ export function queueTable(db: Database) {
     /** Null when it was deleted, deferred or held meanwhile. */
     ready: (seq: number): ReadyMessage | null => {
       const found = ready.get(seq);
-      return found === undefined ? null : toRow(found);
+      return found === undefined ? null : { ...toQueued(toRow(found), found), content_bytes: found[31] };
     },
     /** `reroute`: that of the message when it was read. Returns false when it was deleted, deferred, leased or rerouted meanwhile. */
     lease: (seq: number, generation: number, reroute: number | null = null): boolean =>
@@ -352,8 +385,10 @@ export function queueTable(db: Database) {
      */
     oldestWaiting: (limit: number): number | null => oldestWaiting.get(limit) ?? null,
     count: (): number => count.get()?.n ?? 0,
-    /** Messages of a sending domain, at most `limit`. */
+    /** Queued messages among the newest MAX_NEWEST messages of a sending domain, at most `limit`. */
     ofDomain: (domainId: string, limit: number): number[] =>
-      ofDomain.all(domain.find(domainId), limit).map((row) => row.seq),
+      ofDomain.all(domain.find(domainId), MAX_NEWEST, limit),
+    /** Number of queued messages of a sending domain. Reads the whole queue: for commands. */
+    countOfDomain: (domainId: string): number => countOfDomain.get(domain.find(domainId)) ?? 0,
   };
 }

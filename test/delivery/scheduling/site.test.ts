@@ -420,7 +420,7 @@ describe('changed limits', () => {
     const { site, reserveAll } = createTestSite();
     const held = reserveAll();
     site.configure(limits(2));
-    expect(site.profile).toEqual(limits(2));
+    expect(site.profile()).toEqual(limits(2));
     for (const reservation of held.slice(0, 8)) site.release(reservation);
     // Two sessions are in progress, whatever their slots are.
     expect(reserveAll()).toHaveLength(0);

@@ -40,7 +40,7 @@ describe('sites', () => {
     const sites = createTestSites([GOOGLE]);
     const site = sites.of('a.test', hosts('aspmx.l.google.com'), null, 'p');
     expect(sites.of('b.test', hosts('alt1.aspmx.l.google.com', 'other'), null, 'p')).toBe(site);
-    expect(site.profile).toEqual({
+    expect(site.profile()).toEqual({
       connections: 5,
       messagesPerConnection: 50,
       perSecond: 0,
@@ -51,8 +51,8 @@ describe('sites', () => {
 
   it("also match a recipient's domain, and never a look-alike", () => {
     const sites = createTestSites([{ ...GOOGLE, match: ['a.test'] }, GOOGLE]);
-    expect(sites.of('a.test', hosts('mx.x'), null, 'p').profile.connections).toBe(5);
-    expect(sites.of('b.test', hosts('evilgoogle.com'), null, 'p').profile.connections).toBe(10);
+    expect(sites.of('a.test', hosts('mx.x'), null, 'p').profile().connections).toBe(5);
+    expect(sites.of('b.test', hosts('evilgoogle.com'), null, 'p').profile().connections).toBe(10);
   });
 
   it('are found only when they exist', () => {
