@@ -101,8 +101,6 @@ CREATE INDEX passkeys_by_person ON passkeys (person_id);
 
 CREATE INDEX queue_by_campaign ON queue (campaign_seq, ready, due_at) WHERE campaign_seq IS NOT NULL;
 
-CREATE INDEX queue_by_domain ON queue (domain);
-
 CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 
 CREATE INDEX queue_held ON queue (domain) WHERE held = 1;

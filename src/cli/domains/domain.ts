@@ -189,9 +189,8 @@ async function deleteDomain(context: CliContext, text: string, options: DeleteOp
     const domain = findDomain(context, tables, text, options.account);
     if (domain === null) return;
     const { domain_id: domainId, name, account_id: accountId } = domain;
-    const queued = tables.queue.ofDomain(domainId, MAX_COUNTED).length;
-    const number = queued === MAX_COUNTED ? `${MAX_COUNTED} or more` : String(queued);
-    const messages = `${number} queued ${queued === 1 ? 'message' : 'messages'}`;
+    const queued = tables.queue.countOfDomain(domainId);
+    const messages = `${queued} queued ${queued === 1 ? 'message' : 'messages'}`;
     const question = `Delete ${name} (${domainId}) of ${accountId}? ${messages} will be dropped.`;
     if (options.yes !== true && !(await context.confirm(question))) return;
     const removed = await domains.remove(accountId, domainId);
@@ -200,9 +199,6 @@ async function deleteDomain(context: CliContext, text: string, options: DeleteOp
     else context.print(`${name} (${domainId}) is deleted`);
   });
 }
-
-/** Queued messages of a domain are counted up to this number. */
-const MAX_COUNTED = 10_000;
 
 async function rotateDkim(context: CliContext, text: string, options: ShowOptions): Promise<void> {
   await withDomains(context, async ({ domains, tables }) => {
