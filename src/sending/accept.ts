@@ -6,7 +6,6 @@ import { inSlices } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
-import { MAX_SLOTS } from '../mail/template.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -28,8 +27,7 @@ import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
-import { MAX_RENDERED } from './render.ts';
-import { createRenderQueue } from './render-queue.ts';
+import { createRenderQueue, renderedSize } from './render-queue.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 
 /**
@@ -103,7 +101,9 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     if (refusal !== null) return refusal;
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;
-    const size = sizeOf(send, content);
+    // Marketing copies have separate contents.
+    const contents = sender.useCase === 'mk' ? send.recipients.length : 1;
+    const size = renderedSize(send, content, contents);
     return renderQueue.run(sender.account.account_id, size, () =>
       renderAndStore(request, send, content, reservation),
     );
@@ -238,25 +238,4 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
 /** The body without its Message-ID: a program that repeats a submission often changes it. */
 function fingerprinted(body: SendRequest): SendRequest {
   return { ...body, messageId: undefined };
-}
-
-/** An upper bound of the characters that are rendered and encoded: each variable counts like the longest one. */
-function sizeOf({ attachments, variables }: ParsedSend, { html, text }: TemplateContent): number {
-  const attached = attachments.reduce((sum, { content }) => sum + content.length, 0);
-  const source = html.length + (text?.length ?? 0);
-  const filled = (slotsIn(html) + slotsIn(text ?? '')) * longestText(variables);
-  return attached + source + Math.min(filled, MAX_RENDERED);
-}
-
-function slotsIn(template: string): number {
-  let slots = 0;
-  for (let at = template.indexOf('{{'); at >= 0 && slots < MAX_SLOTS; at = template.indexOf('{{', at + 2))
-    slots++;
-  return slots;
-}
-
-function longestText(value: unknown): number {
-  if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 0;
-  return Object.values(value).reduce<number>((longest, inner) => Math.max(longest, longestText(inner)), 0);
 }

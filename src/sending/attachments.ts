@@ -6,7 +6,7 @@ export const MAX_ATTACHMENTS = 10;
 /** Decoded bytes of all attachments of a message. */
 export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
 
-/** Strict RFC 4648 §4: bits after the last octet are zero (§3.5), so each content has one form. */
+/** Strict RFC 4648 §4: bits after the last byte are zero (§3.5), so each content has one form. */
 const BASE64 = /^[A-Za-z0-9+/]*(?:[AQgw]==|[AEIMQUYcgkosw048]=)?$/;
 const BAD_NAME = /[\p{Cc}/\\\u2028\u2029]/u;
 

@@ -4,7 +4,7 @@ import { type PackedContent, packContent, packLongContent, plainContent } from '
 import type { Draft } from './draft.ts';
 
 /** Characters of all contents of a request as JSON, which are written in one unit of work. */
-const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
+export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
 /** Characters of one string that are encoded between two yields. */
 const CHARACTERS_PER_STEP = 64 * 1024;
 

@@ -1,3 +1,9 @@
+import { MAX_SLOTS } from '../mail/template.ts';
+import type { TemplateContent } from '../templates/source.ts';
+import { MAX_STORED_CHARACTERS } from './encode.ts';
+import { MAX_RENDERED } from './render.ts';
+import type { ParsedSend } from './request.ts';
+
 /**
  * Limits the memory for messages that are being checked, rendered and stored. Rendering takes many times the size of a
  * message, and requests are rendered concurrently in slices: without a limit, a few dozen large messages exhaust the
@@ -77,4 +83,33 @@ function createFairSemaphore(total: number): RenderQueue {
       }
     },
   };
+}
+
+/**
+ * An upper bound of the characters that are rendered and encoded: each variable counts like the longest one. `contents`:
+ * the number of contents that are encoded; above MAX_STORED_CHARACTERS together they are refused.
+ */
+export function renderedSize(
+  { attachments, alternatives, variables }: Pick<ParsedSend, 'attachments' | 'alternatives' | 'variables'>,
+  { html, text }: Pick<TemplateContent, 'html' | 'text'>,
+  contents: number,
+): number {
+  const encoded = [...attachments, ...alternatives].reduce((sum, { content }) => sum + content.length, 0);
+  const source = html.length + (text?.length ?? 0);
+  const filled = (slotsIn(html) + slotsIn(text ?? '')) * longestText(variables);
+  const one = encoded + source + Math.min(filled, MAX_RENDERED);
+  return Math.max(one, Math.min(one * contents, MAX_STORED_CHARACTERS));
+}
+
+function slotsIn(template: string): number {
+  let slots = 0;
+  for (let at = template.indexOf('{{'); at >= 0 && slots < MAX_SLOTS; at = template.indexOf('{{', at + 2))
+    slots++;
+  return slots;
+}
+
+function longestText(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce<number>((longest, inner) => Math.max(longest, longestText(inner)), 0);
 }

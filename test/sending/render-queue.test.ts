@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRenderQueue } from '../../src/sending/render-queue.ts';
+import { createRenderQueue, renderedSize } from '../../src/sending/render-queue.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -70,5 +70,24 @@ describe('messages that are rendered at the same time', () => {
     void run('next', 'a', 8 * MIB);
     await new Promise(setImmediate);
     expect(running).toEqual(['next']);
+  });
+});
+
+describe('the size of a message', () => {
+  const part = (length: number) => ({ name: 'a', contentType: 'a/b', content: 'x'.repeat(length) });
+  const send = {
+    attachments: [part(100)],
+    alternatives: [{ ...part(1000), position: 'after-html' as const }],
+    variables: { short: 'x', long: { name: 'x'.repeat(30) } },
+  };
+  const content = { html: '{{short}}{{long.name}}', text: null };
+
+  it('includes attachments, alternatives, and each variable with the length of the longest one', () => {
+    expect(renderedSize(send, content, 1)).toBe(1100 + content.html.length + 2 * 30);
+  });
+
+  it('counts each content, up to the size above which a send is refused', () => {
+    expect(renderedSize(send, content, 50)).toBe(50 * renderedSize(send, content, 1));
+    expect(renderedSize({ ...send, attachments: [part(MIB)] }, content, 50)).toBe(16 * MIB);
   });
 });
