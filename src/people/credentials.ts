@@ -7,11 +7,12 @@ import type { PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { checkPassword, type Passwords } from './passwords.ts';
+import { MAX_PEOPLE } from './people.ts';
 import type { Session } from './sessions.ts';
 import { base32, matchTotp, TOTP_SECRET_BYTES, totpAddress } from './totp.ts';
 
 /**
- * Sign-in with a password and a code of an authenticator application. A password alone signs nobody in. Every change of a
+ * Sign-in with a password and a code of an authenticator application, never with a password alone. Every change of a
  * credential ends the other sessions of the person.
  */
 export interface PasswordCredentials {
@@ -49,13 +50,16 @@ export interface CredentialDeps {
 
 /** Attempts for one address: a burst of 10, then one every two minutes. */
 const ATTEMPTS = { burst: 10, perSecond: 1 / 120 };
-const MAX_ADDRESSES = 10_000;
+/** Unknown addresses whose attempts are counted. */
+const MAX_UNKNOWN = 10_000;
 const SETUP_MS = 15 * MINUTE;
 const ISSUER = 'Postrider';
 
 export function createPasswordCredentials(deps: CredentialDeps): PasswordCredentials {
   const { tables, writer, clock, random, seal, passwords } = deps;
-  const attempts = createTokenBuckets(clock, ATTEMPTS, MAX_ADDRESSES);
+  // Separate, so that attempts for many unknown addresses evict no bucket of a person.
+  const attemptsOfPeople = createTokenBuckets(clock, ATTEMPTS, MAX_PEOPLE);
+  const attemptsOfUnknown = createTokenBuckets(clock, ATTEMPTS, MAX_UNKNOWN);
 
   /** Accepts the code and marks its step as used, in one unit of work. */
   async function useCode(row: PersonRow, code: string): Promise<boolean> {
@@ -83,12 +87,13 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   return {
     verify: async ({ email, password, totp }) => {
       const key = email.trim().toLowerCase();
-      const attempt = attempts.of(key).take();
+      const row = tables.people.byEmail(key);
+      const attempts = row === null ? attemptsOfUnknown.of(key) : attemptsOfPeople.of(row.person_id);
+      const attempt = attempts.take();
       if (!attempt.allowed)
         return refuse('RATE_LIMITED', 'Too many attempts for this address: wait, or sign in with a link', {
           retryAfter: attempt.retryAfterSeconds,
         });
-      const row = tables.people.byEmail(key);
       const isCorrect = await passwords.verify(password, row?.password ?? null);
       if (isRefusal(isCorrect)) return isCorrect;
       if (!isCorrect || row === null || row.status !== 'active') return 'wrong';

@@ -4,10 +4,10 @@ import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 
 /**
  * Passwords, stored as scrypt hashes (RFC 7914). One hash takes 128 MiB and 0.4 s of a thread, so they are computed one at
- * a time, and few may wait.
+ * a time, at most MAX_WAITING in total.
  */
 export interface Passwords {
-  /** The text to store. Refuses when too many wait. */
+  /** The text to store. Refuses above MAX_WAITING. */
   hash(password: string): Promise<string | Refusal>;
   /** Whether the password is that of the stored text; null: no password, which takes as long. */
   verify(password: string, stored: string | null): Promise<boolean | Refusal>;
@@ -19,6 +19,7 @@ const BLOCK = 8;
 const PARALLEL = 1;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
+/** Hashes that are computed or wait. */
 const MAX_WAITING = 8;
 export const MIN_PASSWORD = 12;
 export const MAX_PASSWORD = 256;

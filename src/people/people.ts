@@ -291,11 +291,12 @@ function linkFor(
   return { person: presentPerson(all, person), link: createLink(deps, all, person, purpose) };
 }
 
-/** Stores the row without password and TOTP; removes passkeys, links to other systems, and sessions. */
+/** Stores the row without password and TOTP; removes passkeys, OIDC identities, sign-in links and sessions. */
 export function withoutCredentials(all: Tables, row: PersonRow): PersonRow {
   const cleared: PersonRow = { ...row, password: null, totp: null, totp_used: 0 };
   all.people.update(cleared);
   all.consoleSessions.removeOf(row.person_id, null);
+  all.signInLinks.removeOf(row.person_id);
   all.passkeys.removeOf(row.person_id);
   all.identities.removeOf(row.person_id);
   return cleared;

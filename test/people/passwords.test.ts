@@ -23,7 +23,7 @@ it('uses the cost that is stored with a hash', async () => {
   expect(await passwords.verify('correct horse battery', stored)).toBe(true);
 });
 
-it('computes one hash at a time and refuses when nine wait', async () => {
+it('refuses a ninth hash while eight are computed or wait', async () => {
   const results = await Promise.all(
     Array.from({ length: 12 }, () => passwords.hash('correct horse battery')),
   );

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../accounts/authenticate.ts';
+import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { People } from '../../people/people.ts';
 import { type Permission, permissionsOf, rolesWith, type Standing } from '../../people/roles.ts';
@@ -111,7 +112,8 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
       if (refusal !== null) return refusal;
       const caller: Caller = {
         accountId: identity.accountId ?? '',
-        keyId: identity.session === null ? `console ${incoming.from().address}` : identity.session.person.id,
+        // Names the bucket of the rate limit: without a session, that of the client's block of addresses.
+        keyId: identity.session?.person.id ?? `console ${callerBlock(incoming.from().address)}`,
         allowFrom: [],
         allowEssential: true,
         strictCompliance: false,

@@ -255,8 +255,8 @@ function assemble(
         .filter(({ operationId }) => operationId === CONTENT_OPERATION)
         .map((each) => contentOperation(each, guard, access, auditing)),
     ],
-    external: oidcPages({ oidc, sessions, signIn, log, url: parts.url }),
-    streamed: streamedOperations({ access, auditing, audit, people, sessions, streams, cookie }),
+    external: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
+    streamed: streamedOperations({ access, auditing, audit, streams }),
     streams,
   };
 }

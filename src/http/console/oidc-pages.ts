@@ -1,8 +1,13 @@
 import type { Context, Middleware } from 'koa';
+import { callerBlock } from '../../accounts/caller-addresses.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { isRefusal, type Refusal, type RefusalCode } from '../../core/refusal.ts';
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
+import { createTokenBuckets } from '../../core/token-bucket.ts';
 import { OIDC_STATE_MS, type Oidc } from '../../people/oidc.ts';
 import type { Sessions } from '../../people/sessions.ts';
+import { respond } from '../front.ts';
+import { refusalResponse } from '../responses.ts';
 import type { RequestState } from '../router.ts';
 import type { AnyCall, SignIn } from './session-routes.ts';
 
@@ -14,6 +19,7 @@ export interface OidcPagesDeps {
   oidc: Oidc;
   sessions: Sessions;
   signIn: SignIn;
+  clock: Clock;
   log: Log;
   url(): string;
 }
@@ -29,8 +35,12 @@ const START = '/console/oidc/start';
 export const OIDC_CALLBACK = '/console/oidc/callback';
 const COOKIE = 'postrider_oidc';
 const MAX_STATE = 4000;
+/** Requests of one client, each of which can cause a request to the provider. */
+const RATE = { burst: 60, perSecond: 1 };
+const MAX_CLIENTS = 10_000;
 
-export function oidcPages({ oidc, sessions, signIn, log, url }: OidcPagesDeps): Middleware {
+export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPagesDeps): Middleware {
+  const requests = createTokenBuckets(clock, RATE, MAX_CLIENTS);
   const attributes = () =>
     `Path=/console/oidc; HttpOnly; SameSite=Lax${url().startsWith('https:') ? '; Secure' : ''}`;
 
@@ -70,13 +80,19 @@ export function oidcPages({ oidc, sessions, signIn, log, url }: OidcPagesDeps): 
   }
 
   return async (ctx: Context, next) => {
-    if (ctx.method !== 'GET' || oidc.name === null) return next();
+    const isStart = ctx.path === START;
+    if (ctx.method !== 'GET' || oidc.name === null || (!isStart && ctx.path !== OIDC_CALLBACK)) return next();
     const state: RequestState = ctx.state;
+    const { address } = state.from();
+    const { allowed, retryAfterSeconds } = requests.of(callerBlock(address)).take();
+    if (!allowed) {
+      const refusal = refuse('RATE_LIMITED', 'Too many sign-ins from this address', {
+        retryAfter: retryAfterSeconds,
+      });
+      return respond(ctx, refusalResponse(refusal, state.requestId));
+    }
     ctx.res.setHeader('Cache-Control', 'no-store');
-    if (ctx.path === START) return start(ctx);
-    if (ctx.path === OIDC_CALLBACK)
-      return finish(ctx, { headers: ctx.headers, address: state.from().address });
-    return next();
+    return isStart ? start(ctx) : finish(ctx, { headers: ctx.headers, address });
   };
 }
 

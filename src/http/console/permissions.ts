@@ -2,7 +2,7 @@ import type { Permission } from '../../people/roles.ts';
 
 /**
  * The permission that each operation of the API requires in the console. An operation that is not listed requires
- * `operator`; test/http/console/permissions.test.ts checks that all are listed.
+ * `operator`; test/http/console/matrix.test.ts checks that all are listed.
  */
 export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   // The account.
@@ -107,7 +107,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   rerouteQueue: 'operator',
 };
 
-/** Operations before which the person must have proved recently who they are: keys, erasure, disabling. */
+/** Operations of the API that require a person who was confirmed recently. */
 export const REAUTHENTICATED: ReadonlySet<string> = new Set(['eraseContact', 'purgeQueue']);
 
 /** Reads that are recorded in the audit log: exports. */

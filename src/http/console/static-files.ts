@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -34,13 +34,23 @@ const INDEX = 'index.html';
 const ASSETS = 'assets/';
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
+interface StoredFile {
+  body: Buffer;
+  etag: string;
+}
+
+async function readStored(file: string): Promise<StoredFile> {
+  const body = await readFile(file);
+  return { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` };
+}
+
 export function createStaticFiles(directory: string): StaticFiles {
   const names = new Set(filesIn(directory));
-  const contents = new Map<string, Promise<Buffer>>();
-  const read = (name: string): Promise<Buffer> => {
+  const contents = new Map<string, Promise<StoredFile>>();
+  const read = (name: string): Promise<StoredFile> => {
     const known = contents.get(name);
     if (known !== undefined) return known;
-    const content = readFile(join(directory, name)).catch((error: unknown) => {
+    const content = readStored(join(directory, name)).catch((error: unknown) => {
       contents.delete(name);
       throw error;
     });
@@ -66,8 +76,7 @@ export function createStaticFiles(directory: string): StaticFiles {
           : names.has(`${name}.gz`) && acceptsCoding(headers['accept-encoding'], 'gzip')
             ? [`${name}.gz`, 'gzip']
             : [name, null];
-      const body = await read(stored);
-      const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+      const { body, etag } = await read(stored);
       const common = {
         ETag: etag,
         Vary: 'Accept-Encoding',

@@ -3,16 +3,13 @@ import type { Context, Middleware } from 'koa';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { eventLoopTurns } from '../../core/slices.ts';
 import type { Audit } from '../../people/audit.ts';
-import type { People } from '../../people/people.ts';
-import { permissionsOf } from '../../people/roles.ts';
-import type { Session, Sessions } from '../../people/sessions.ts';
+import type { Session } from '../../people/sessions.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
 import type { RequestState, RoutedRequest } from '../router.ts';
 import type { AccessRule, ConsoleAccess, Identity } from './access.ts';
 import { exportedRecords } from './audit-routes.ts';
 import type { Auditing } from './auditing.ts';
-import type { SessionCookie } from './cookies.ts';
 import type { EventStreams } from './event-stream.ts';
 
 /**
@@ -23,17 +20,14 @@ export interface StreamedDeps {
   access: ConsoleAccess;
   auditing: Auditing;
   audit: Audit;
-  people: People;
-  sessions: Sessions;
   streams: EventStreams;
-  cookie(): SessionCookie;
 }
 
 interface StreamedOperation {
   operation: string;
   rule: AccessRule;
-  /** Starts the response, or refuses. */
-  handle(ctx: Context, identity: Identity & { session: Session }): Refusal | null;
+  /** Starts the response, or refuses. `isAllowed`: whether the request would be permitted now. */
+  handle(ctx: Context, identity: Identity & { session: Session }, isAllowed: () => boolean): Refusal | null;
 }
 
 const EXPORT = 'console.exportAuditRecords';
@@ -57,8 +51,11 @@ export function streamedOperations(deps: StreamedDeps): Middleware {
       search: ctx.querystring,
       from: state.from,
     };
-    const caller = deps.access.authenticate(incoming, operation.rule);
-    const result = isRefusal(caller) ? caller : startOf(operation, ctx, deps.access.identityOf(caller));
+    const authenticate = () => deps.access.authenticate(incoming, operation.rule);
+    const caller = authenticate();
+    const result = isRefusal(caller)
+      ? caller
+      : startOf(operation, ctx, deps.access.identityOf(caller), () => !isRefusal(authenticate()));
     const { session = null, accountId = null } = deps.access.identityOfRequest(ctx.req) ?? {};
     if (session !== null && (operation.operation === EXPORT || result?.status === 403))
       await deps.auditing.record({
@@ -80,25 +77,23 @@ function startOf(
   { handle }: StreamedOperation,
   ctx: Context,
   { session, ...identity }: Identity,
+  isAllowed: () => boolean,
 ): Refusal | null {
-  return session === null ? refuse('UNAUTHENTICATED', 'Sign in') : handle(ctx, { ...identity, session });
+  return session === null
+    ? refuse('UNAUTHENTICATED', 'Sign in to the console: there is no valid session')
+    : handle(ctx, { ...identity, session }, isAllowed);
 }
 
-function streamOperation({ people, sessions, streams, cookie }: StreamedDeps): StreamedOperation {
+function streamOperation({ streams }: StreamedDeps): StreamedOperation {
   return {
     operation: 'console.stream',
     rule: { access: 'read', confirmed: false, accountInQuery: true, passive: true },
-    handle: (ctx, { session, accountId }) => {
-      const token = cookie().read(ctx.headers);
+    handle: (ctx, { session, accountId }, isAllowed) => {
       const opened = streams.open({
         accountId: accountId ?? '',
         personId: session.person.id,
         response: ctx.res,
-        isAllowed: () => {
-          const current = token === null ? null : sessions.find(token, true);
-          const standing = current === null ? null : people.standing(current.person, accountId ?? '');
-          return standing !== null && permissionsOf(standing).includes('read');
-        },
+        isAllowed,
       });
       if (!opened)
         return refuse('RATE_LIMITED', 'Too many pages of the console are open', { retryAfter: 60 });

@@ -292,6 +292,20 @@ describe('requests of other pages', () => {
   }
 });
 
+it('requests without a session are limited for all addresses of a client together', async () => {
+  const proxied = await startConsole({ env: { POSTRIDER_CONSOLE__TRUSTEDPROXIES: '["127.0.0.1"]' } });
+  try {
+    const statuses = new Set<number>();
+    for (let request = 0; request <= 300; request++) {
+      const headers = { 'X-Forwarded-For': `2001:db8::${request.toString(16)}` };
+      statuses.add((await fetch(`${proxied.base}/console/session`, { headers })).status);
+    }
+    expect([...statuses]).toEqual([200, 429]);
+  } finally {
+    await proxied.stop();
+  }
+});
+
 describe('the files of the application', () => {
   it('are served with headers that allow nothing from elsewhere, inline or in frames', async () => {
     const response = await fetch(`${test.base}/console/`);

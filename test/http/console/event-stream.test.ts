@@ -86,6 +86,15 @@ describe('the event stream', () => {
     await events.ended;
   });
 
+  it('ends for members when the account is disabled', async () => {
+    const viewer = await test.member('viewer');
+    const events = await stream(viewer, test.account);
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await test.accounts.setStatus(test.account, 'disabled');
+    test.clock.time += 15_000;
+    await events.ended;
+  });
+
   it('does not extend the session', async () => {
     const viewer = await test.member('viewer');
     const seenAt = () =>

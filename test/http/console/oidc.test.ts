@@ -160,6 +160,15 @@ describe('sign-in with OpenID Connect', () => {
     expect((await second.browser.get('/console/me')).status).toBe(200);
   });
 
+  it('invalidates the link of an existing person with this address: others may have it', async () => {
+    const { link } = accepted(
+      await test.people.invite(test.other, { email: 'ada@example.com', role: 'viewer' }, 'owner'),
+    );
+    expect(await personOf((await signIn()).browser)).toMatchObject({ email: 'ada@example.com' });
+    const response = await test.browser().post('/console/session/link', { token: link?.token });
+    expect(response.status).toBe(401);
+  });
+
   it.each([
     ['whose address the provider has not verified', { email_verified: false }],
     ['whose address may not be verified', { email_verified: undefined }],
@@ -225,5 +234,16 @@ describe('the return from the provider is refused', () => {
     const state = new URL(location).searchParams.get('state') ?? '';
     const back = `${test.console.url()}/console/oidc/callback?error=access_denied&state=${state}`;
     expect((await comeBack(back, cookie)).location).toBe('/console/?signInError=provider-denied');
+  });
+
+  it('after 60 requests of a client, then once a second', async () => {
+    const status = async () =>
+      (await fetch(`${test.base}/console/oidc/callback?code=1&state=1`, { redirect: 'manual' })).status;
+    const statuses = new Set<number>();
+    for (let times = 0; times < 60; times++) statuses.add(await status());
+    expect([...statuses]).toEqual([303]);
+    expect(await status()).toBe(429);
+    test.clock.time += 1000;
+    expect([await status(), await status()]).toEqual([303, 429]);
   });
 });
