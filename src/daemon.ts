@@ -478,7 +478,11 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       ...intoQueue,
       publicUrl: publicPages.url(),
       oneClick,
-      keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
+      keys: createIdempotencyKeys({
+        tables,
+        now: clock.now,
+        lifetimeMs: config.limits.idempotencyHours * HOUR,
+      }),
     });
     const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl: publicPages.url() });
     undo.push(() => campaignSystem.runner.stop());

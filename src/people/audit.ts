@@ -4,7 +4,7 @@ import type { AuditFilter, AuditRow } from '../store/people/audit.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
-/** The audit log: who changed what with the console, and what was denied. It has no bodies of requests. */
+/** The audit log: changes that people made with the console, and denied requests. It has no bodies of requests. */
 export interface AuditRecord {
   seq: number;
   /** Epoch ms. */

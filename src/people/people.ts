@@ -51,8 +51,8 @@ export interface Invited {
   link: IssuedLink;
 }
 
-/** Who asks for a change: the operators of the installation, or an owner of the account. */
-export type AskedBy = 'operator' | 'owner';
+/** Who requests a change: an operator of the installation, or an owner of the account. */
+export type RequestedBy = 'operator' | 'owner';
 
 export interface People {
   get(personId: string): ConsolePerson | null;
@@ -62,7 +62,7 @@ export interface People {
   members(accountId: string): AccountMember[];
   /** The accounts of a person: for an operator the first MAX_LISTED_ACCOUNTS of all. */
   memberships(person: Pick<ConsolePerson, 'id' | 'operator'>): AccountMembership[];
-  /** What a person is to an account; null: nothing, or there is no such account. */
+  /** The role of a person in an account; null: none, or there is no such account. */
   standing(person: Pick<ConsolePerson, 'id' | 'operator'>, accountId: string): Standing | null;
   /**
    * Creates an operator with a sign-in link. An existing person becomes an operator and loses all credentials and sessions:
@@ -70,13 +70,13 @@ export interface People {
    */
   createOperator(input: PersonInput): Promise<Invited | Refusal>;
   /**
-   * Adds a person to an account. The link, which signs in as the person, is issued for new people only: everyone who sees it
-   * could otherwise sign in as an existing one. Owners cannot add existing people, whose identity they do not know.
+   * Adds a person to an account. The link, which signs in as the person, is issued for new people only: otherwise, everyone who
+   * sees it could sign in as an existing one. Owners cannot add existing people, whose identity they do not know.
    */
   invite(
     accountId: string,
     input: PersonInput & { role: MemberRole },
-    by: AskedBy,
+    by: RequestedBy,
   ): Promise<(Omit<Invited, 'link'> & { link: IssuedLink | null }) | Refusal>;
   /** Refuses the last owner of an account a lower role. */
   setRole(accountId: string, personId: string, role: MemberRole): Promise<Refusal | null>;
@@ -235,7 +235,7 @@ export function createPeople(deps: PeopleDeps): People {
         if (all.memberships.get(personId, accountId) === null) return noMember();
         const isOperator = all.people.get(personId)?.operator === 1;
         if (isOperator || all.memberships.ofPerson(personId, 2).length > 1)
-          return refuse('INVALID_STATE', 'This person has other roles, too: ask an operator for the link');
+          return refuse('INVALID_STATE', 'This person has other roles: ask an operator for the link');
         return linkFor(deps, all, personId, 'recovery');
       }),
     remove: (personId) =>
@@ -358,7 +358,7 @@ function isLastOperator(all: Tables, row: PersonRow): boolean {
   return row.operator === 1 && row.status === 'active' && all.people.activeOperators() === 1;
 }
 
-/** Whether nobody else would own the account. Operators can still add an owner, but its members could not. */
+/** Whether this is the only active owner of the account, which only operators could then give another one. */
 function isLastOwner(all: Tables, accountId: string, personId: string): boolean {
   const membership = all.memberships.get(personId, accountId);
   if (membership?.role !== 'owner' || all.people.get(personId)?.status !== 'active') return false;

@@ -45,7 +45,7 @@ export const ROLE_PERMISSIONS: Readonly<Record<MemberRole, readonly Permission[]
   viewer: ['read'],
 };
 
-/** What a person is to an account. */
+/** The role of a member in an account, or `operator`. */
 export type Standing = MemberRole | 'operator';
 
 /** The permissions of an operator or of a member with a role. */

@@ -14,7 +14,7 @@ export interface CalendarParts {
   file: Attachment;
   /** Length of the object, which is counted once. */
   bytes: number;
-  /** Sentences about what keeps mail programs from showing an invitation. */
+  /** Sentences about the reasons why mail programs may show no invitation. */
   warnings: string[];
 }
 

@@ -52,9 +52,9 @@ export function createIdempotencyKeys(deps: {
   tables: Tables;
   now: () => number;
   /** How long responses are stored. */
-  keepMs: number;
+  lifetimeMs: number;
 }): IdempotencyKeys {
-  const { tables, now, keepMs } = deps;
+  const { tables, now, lifetimeMs } = deps;
   const reserved = new Set<string>();
   return {
     begin: ({ accountId, endpoint, key, body }) => {
@@ -83,7 +83,7 @@ export function createIdempotencyKeys(deps: {
             fingerprint,
             status,
             body: response,
-            expires_at: now() + keepMs,
+            expires_at: now() + lifetimeMs,
           };
           all.idempotency.insert(row, now());
         },

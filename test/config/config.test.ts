@@ -1,17 +1,20 @@
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'smol-toml';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { exampleToml } from '../../src/config/example.ts';
 import { ConfigFault, loadConfig } from '../../src/config/load.ts';
 import { parseListen } from '../../src/config/setting-types.ts';
 import { parseServer } from '../../src/dns/transport.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'postrider-config-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+let files = 0;
 
 function fileWith(text: string): string {
-  const file = join(dir, `${Math.random()}.toml`);
+  const file = join(dir, `${files++}.toml`);
   writeFileSync(file, text);
   return file;
 }
@@ -53,13 +56,13 @@ describe('configuration', () => {
     expect(loadConfig({ env: { POSTRIDER_CONFIG: file } }).hostname).toBe('a.example');
   });
 
-  it('takes an empty name in the environment for none', () => {
+  it('ignores an empty file name in the environment', () => {
     const files = [fileWith('hostname = "system.example"')];
     expect(loadConfig({ env: { POSTRIDER_CONFIG: '' }, files }).hostname).toBe('system.example');
   });
 
   it('searches the working directory, then the system directory', () => {
-    const cwd = mkdtempSync(join(tmpdir(), 'postrider-cwd-'));
+    const cwd = mkdtempSync(join(dir, 'cwd-'));
     const system = fileWith('hostname = "system.example"');
     const files = ['config/postrider.toml', system];
     expect(loadConfig({ env: {}, cwd, files }).hostname).toBe('system.example');
@@ -191,12 +194,12 @@ describe('configuration', () => {
     it.each(['none', 'opportunistic', 'required'])(
       'refuses tls = "%s" without allowUnverifiedAuth',
       (tls) => {
-        const words = `tls: "${tls}" would send the password to a server whose name is not verified: use tls = "verified", or set allowUnverifiedAuth = true`;
-        expect(faultsOf(() => load(`${login}, tls = "${tls}"`))).toEqual([`delivery.routes[0].${words}`]);
+        const fault = `tls: "${tls}" would send the password to a server whose name is not verified: use tls = "verified", or set allowUnverifiedAuth = true`;
+        expect(faultsOf(() => load(`${login}, tls = "${tls}"`))).toEqual([`delivery.routes[0].${fault}`]);
         const env = {
           POSTRIDER_SECONDARY: `{ type = "relay", host = "r.example", ${login}, tls = "${tls}" }`,
         };
-        expect(faultsOf(() => loadConfig({ env, cwd: dir }))).toEqual([`secondary.${words}`]);
+        expect(faultsOf(() => loadConfig({ env, cwd: dir }))).toEqual([`secondary.${fault}`]);
       },
     );
 
@@ -231,8 +234,8 @@ describe('configuration', () => {
     it.each([
       ['user = "u"', 'passwordFile: is missing: user needs it'],
       ['passwordFile = "/p"', 'user: is missing: passwordFile needs it'],
-    ])('rejects { %s } alone', (hop, words) => {
-      expect(faultsOf(() => load(hop))).toEqual([`delivery.routes[0].${words}`]);
+    ])('rejects { %s } alone', (hop, fault) => {
+      expect(faultsOf(() => load(hop))).toEqual([`delivery.routes[0].${fault}`]);
     });
   });
 
@@ -252,12 +255,12 @@ describe('configuration', () => {
   it.each([
     ['a file that does not exist', join(dir, 'none.toml'), /cannot be read/],
     ['a file that is not TOML', fileWith('a = = b'), /is not TOML/],
-  ])('rejects %s', (_, file, words) => {
-    expect(faultsOf(() => loadConfig({ file, env: {} })).join()).toMatch(words);
+  ])('rejects %s', (_, file, message) => {
+    expect(faultsOf(() => loadConfig({ file, env: {} })).join()).toMatch(message);
   });
 
   it('uses the master key from systemd credentials', () => {
-    const credentials = mkdtempSync(join(tmpdir(), 'postrider-credentials-'));
+    const credentials = mkdtempSync(join(dir, 'credentials-'));
     writeFileSync(join(credentials, 'master.key'), Buffer.alloc(32));
     const config = loadConfig({ env: { CREDENTIALS_DIRECTORY: credentials }, cwd: dir });
     expect(config.data.masterKeyFile).toBe(join(credentials, 'master.key'));

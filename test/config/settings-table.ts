@@ -29,8 +29,8 @@ function settingsTables(): string {
 }
 
 function defaultText(shown: string): string {
-  const words = /^"" {2}# default: (.*)$/.exec(shown)?.[1];
-  if (words !== undefined) return escaped(words);
+  const description = /^"" {2}# default: (.*)$/.exec(shown)?.[1];
+  if (description !== undefined) return escaped(description);
   // Lists of tables are in the example file.
   return shown.includes('\n') ? 'see the example file' : `\`${escaped(shown)}\``;
 }

@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { effectiveSettings } from '../../src/config/inspect.ts';
 import { ConfigFault, configFrom, loadConfig, readSources } from '../../src/config/load.ts';
 import { assignLive, changesBetween } from '../../src/config/reload.ts';
@@ -10,6 +10,7 @@ import { configWarnings } from '../../src/config/warnings.ts';
 import { withSettingsTable } from './settings-table.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'postrider-settings-'));
+afterAll(() => rmSync(dir, { recursive: true }));
 let files = 0;
 
 function fileWith(text: string): string {

@@ -243,10 +243,10 @@ describe('the cache', () => {
     ['a short TTL', 5, 60],
     ['its TTL', 600, 600],
     ['a long TTL', 86_400, 3600],
-  ])('keeps an answer for %s: %i s as %i s', async (_, ttl, kept) => {
+  ])('caches an answer for %s: %i s as %i s', async (_, ttl, cached) => {
     dns.set('host.test', 'A', { values: ['192.0.2.1'], ttl });
-    expect((await resolver.a('host.test')).ttl).toBe(kept);
-    passSeconds(kept - 1);
+    expect((await resolver.a('host.test')).ttl).toBe(cached);
+    passSeconds(cached - 1);
     expect((await resolver.a('HOST.test.')).ttl).toBe(1);
     expect(dns.asked('host.test')).toBe(1);
     passSeconds(1);
@@ -260,7 +260,7 @@ describe('the cache', () => {
     ['NXDOMAIN', 86_400, 300],
     ['NXDOMAIN', 0, 0],
     ['NODATA', null, 0],
-  ] as const)('keeps %s with an SOA minimum of %s for %i s', async (behavior, negativeTtl, kept) => {
+  ] as const)('caches %s with an SOA minimum of %s for %i s', async (behavior, negativeTtl, cached) => {
     const other = await startDnsServer({ negativeTtl, behaviors: [['gone.test', 'A', behavior]] });
     const clock = { now: () => now };
     const asking = createResolver({
@@ -271,19 +271,19 @@ describe('the cache', () => {
     });
     try {
       await codeOf(asking.a('gone.test'));
-      passSeconds(Math.max(0, kept - 1));
+      passSeconds(Math.max(0, cached - 1));
       await codeOf(asking.a('gone.test'));
-      expect(other.asked('gone.test')).toBe(kept > 0 ? 1 : 2);
+      expect(other.asked('gone.test')).toBe(cached > 0 ? 1 : 2);
       passSeconds(1);
       await codeOf(asking.a('gone.test'));
-      expect(other.asked('gone.test')).toBe(kept > 0 ? 2 : 3);
+      expect(other.asked('gone.test')).toBe(cached > 0 ? 2 : 3);
     } finally {
       asking.close();
       await other.close();
     }
   });
 
-  it('keeps a failure for five seconds', async () => {
+  it('caches a failure for five seconds', async () => {
     dns.set('broken.test', 'MX', 'SERVFAIL');
     expect(await codeOf(resolver.mx('broken.test'))).toBe('ESERVFAIL');
     dns.set('broken.test', 'MX', ['10 mx.test']);
@@ -303,7 +303,7 @@ describe('the cache', () => {
     expect(dns.asked('host.test')).toBe(2);
   });
 
-  it('keeps a valid answer when a fresh lookup fails', async () => {
+  it('retains a valid answer when a fresh lookup fails', async () => {
     dns.set('host.test', 'A', ['192.0.2.1']);
     await resolver.a('host.test');
     dns.set('host.test', 'A', 'SERVFAIL');

@@ -53,7 +53,7 @@ describe('a line for each record', () => {
     expect(line).toContain(`TXT\t"${'x'.repeat(255)}" "${'x'.repeat(255)}" "${'x'.repeat(90)}"\n`);
   });
 
-  it('keeps the order', () => {
+  it('preserves the order', () => {
     expect(toZoneFile([record('NS', 'b.test'), record('A', '192.0.2.1')])).toMatch(/^.*NS.*\n.*A.*\n$/);
     expect(toZoneFile([])).toBe('');
   });

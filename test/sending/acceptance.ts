@@ -37,7 +37,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     tables,
     writer,
     recorder,
-    keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
+    keys: createIdempotencyKeys({ tables, now: clock.now, lifetimeMs: 24 * HOUR }),
     pressure: { refusal: () => pressure },
     limits: store.limits,
     oneClick: createOneClickNotice({ publicUrl, log }),

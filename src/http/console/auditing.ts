@@ -47,7 +47,7 @@ export function createAuditing({ audit, access, clock, log }: AuditingDeps): Aud
     try {
       await audit.record(input);
     } catch (error) {
-      // The operation has been performed: its response must say so.
+      // The operation has been performed: its response must report it.
       log.error({ err: error, operation: input.operation }, 'audit record not written');
     }
   }

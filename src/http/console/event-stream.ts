@@ -45,13 +45,13 @@ interface Watched {
 }
 
 const INTERVAL_MS = SECOND;
-/** Events of an account per interval; with more, the application is asked to read its lists again. */
+/** Events of an account per interval; with more, the application reads its lists again. */
 const MAX_EVENTS = 100;
 const MAX_STREAMS = 200;
 export const MAX_STREAMS_OF_PERSON = 6;
 /** Bytes that may wait for a client. */
 const MAX_WAITING_BYTES = 256 * 1024;
-/** A comment keeps proxies from closing the connection; the session is checked as often. */
+/** Interval of comments, so that proxies do not close the connection, and of checks of the session. */
 const HEARTBEAT_MS = 15 * SECOND;
 
 export function createEventStreams(deps: EventStreamDeps): EventStreams {

@@ -14,7 +14,7 @@ import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { SessionCookie } from './cookies.ts';
 import { OPERATION_PERMISSIONS } from './permissions.ts';
 
-/** What the application knows of its user: the response of `GET /console/session` and of each sign-in. */
+/** The person of the session, for the application: the response of `GET /console/session` and of each sign-in. */
 export interface ConsoleSession {
   signedIn: boolean;
   /** How people can sign in here. */
@@ -47,7 +47,7 @@ export interface SessionPerson {
 export interface SignIn {
   /** The response to a successful sign-in. */
   succeeded(opened: OpenedSession, method: SessionRow['method'], call: AnyCall): Promise<ApiResponse>;
-  /** The response to a failed one, which counts against the client's address. `email`: who it was for; '': unknown. */
+  /** The response to a failed one, which counts against the client's address. `email`: as it was entered; '': unknown. */
   failed(method: SessionRow['method'], email: string, message: string, call: AnyCall): Promise<Refusal>;
   browserOf(call: AnyCall): Browser;
 }
@@ -65,7 +65,7 @@ export interface SessionRouteDeps {
   version: string;
 }
 
-/** The beginnings and ends of sessions. */
+/** Opens sessions after successful sign-ins, and counts failed ones. */
 export function createSignIn(deps: SessionRouteDeps): SignIn {
   const { auditing, failures, sessions, cookie } = deps;
   const recordOf = (

@@ -17,7 +17,7 @@ describe.skipIf(findBrowser() === null)('in Chromium', () => {
   let attacker: Server;
   let attackerPort: number;
   let window: Window;
-  /** Paths that the attacker's server was asked for. */
+  /** Paths that the attacker's server received. */
   const received: string[] = [];
   let page: Page;
   let origin: string;
@@ -146,7 +146,7 @@ describe.skipIf(findBrowser() === null)('in Chromium', () => {
     const color = await frame?.evaluate("getComputedStyle(document.querySelector('p')).color");
     expect(color).toBe('rgb(255, 0, 0)');
     await frame?.locator('button').click();
-    // The browser refuses to show another page in the frame, and the message is gone.
+    // The browser refuses to show another page in the frame; the message is no longer shown.
     await frame?.locator('#link').click();
     // Time for what the message attempts later.
     await page.waitForTimeout(500);

@@ -116,7 +116,7 @@ describe('the event stream', () => {
     await vi.waitFor(async () => expect((await stream(viewer, test.account)).status).toBe(200), 5000);
   });
 
-  it('asks to read again instead of sending a flood', async () => {
+  it('sends a reset instead of more than 100 events', async () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
     await vi.waitFor(() => expect(events.text()).toContain('event: hello'));

@@ -56,7 +56,7 @@ async function begin(): Promise<{ location: string; cookie: string }> {
 }
 
 /** Opens the address to which the provider sends the browser, as a navigation from another site. */
-async function comeBack(
+async function returnFromProvider(
   address: string,
   cookie: string,
 ): Promise<{ browser: TestBrowser; location: string }> {
@@ -78,7 +78,7 @@ async function comeBack(
 
 async function signIn(): Promise<{ browser: TestBrowser; location: string }> {
   const { location, cookie } = await begin();
-  return comeBack(await provider.authorize(location), cookie);
+  return returnFromProvider(await provider.authorize(location), cookie);
 }
 
 const personOf = async (browser: TestBrowser) => (await browser.get('/console/session')).data['person'];
@@ -213,19 +213,21 @@ describe('the return from the provider is refused', () => {
     const mine = await begin();
     const others = await begin();
     const back = await provider.authorize(others.location);
-    expect((await comeBack(back, '')).location).toBe('/console/?signInError=expired');
-    expect((await comeBack(back, mine.cookie)).location).toBe('/console/?signInError=provider-denied');
+    expect((await returnFromProvider(back, '')).location).toBe('/console/?signInError=expired');
+    expect((await returnFromProvider(back, mine.cookie)).location).toBe(
+      '/console/?signInError=provider-denied',
+    );
   });
 
   it('after ten minutes, and a second time', async () => {
     const late = await begin();
     const back = await provider.authorize(late.location);
     test.clock.time += 10 * MINUTE;
-    expect((await comeBack(back, late.cookie)).location).toBe('/console/?signInError=expired');
+    expect((await returnFromProvider(back, late.cookie)).location).toBe('/console/?signInError=expired');
     const twice = await begin();
     const address = await provider.authorize(twice.location);
-    expect((await comeBack(address, twice.cookie)).location).toBe('/console/');
-    expect((await comeBack(address, twice.cookie)).browser.cookie).toBe('');
+    expect((await returnFromProvider(address, twice.cookie)).location).toBe('/console/');
+    expect((await returnFromProvider(address, twice.cookie)).browser.cookie).toBe('');
     expect(provider.refused).toEqual(['unknown code']);
   });
 
@@ -233,7 +235,7 @@ describe('the return from the provider is refused', () => {
     const { location, cookie } = await begin();
     const state = new URL(location).searchParams.get('state') ?? '';
     const back = `${test.console.url()}/console/oidc/callback?error=access_denied&state=${state}`;
-    expect((await comeBack(back, cookie)).location).toBe('/console/?signInError=provider-denied');
+    expect((await returnFromProvider(back, cookie)).location).toBe('/console/?signInError=provider-denied');
   });
 
   it('after 60 requests of a client, then once a second', async () => {

@@ -38,7 +38,7 @@ export async function startSubmission(
     tables,
     writer,
     recorder,
-    keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
+    keys: createIdempotencyKeys({ tables, now: clock.now, lifetimeMs: 24 * HOUR }),
     pressure: { refusal: () => null },
     limits: store.limits,
     oneClick: { warnings: () => [], sent: () => undefined },
