@@ -2,7 +2,8 @@ import { Command } from 'commander';
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { linkAddress } from '../people/links.ts';
-import { type ConsolePerson, createPeople, type Invited, type People } from '../people/people.ts';
+import { createPeople, type Invited, type People } from '../people/people.ts';
+import type { ConsolePerson } from '../people/person.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider operator create|list|link|delete`. */

@@ -7,7 +7,7 @@ import type { PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { checkPassword, type Passwords } from './passwords.ts';
-import { MAX_PEOPLE } from './people.ts';
+import { MAX_PEOPLE } from './person.ts';
 import type { Session } from './sessions.ts';
 import { base32, matchTotp, TOTP_SECRET_BYTES, totpAddress } from './totp.ts';
 

@@ -10,7 +10,7 @@ import type { MemberRole, PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Configuration } from './oidc-library.ts';
-import { MAX_MEMBERSHIPS, MAX_PEOPLE, newPerson, withoutCredentials } from './people.ts';
+import { clearCredentials, MAX_MEMBERSHIPS, MAX_PEOPLE, newPerson } from './person.ts';
 import { ROLES } from './roles.ts';
 
 /**
@@ -251,7 +251,7 @@ function findPerson(all: Tables, profile: Profile, now: number): PersonRow | nul
       'UNAUTHENTICATED',
       `${profile.email} is known here, and the provider has not verified the address: sign in with a link`,
     );
-  return withoutCredentials(all, { ...known, updated_at: now });
+  return clearCredentials(all, { ...known, updated_at: now });
 }
 
 function withOperator(person: PersonRow, isOperator: boolean): PersonRow {

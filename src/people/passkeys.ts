@@ -5,7 +5,7 @@ import { type Refusal, refuse } from '../core/refusal.ts';
 import type { PasskeyRow } from '../store/people/credentials.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { MAX_PASSKEYS } from './people.ts';
+import { MAX_PASSKEYS } from './person.ts';
 import type { Session } from './sessions.ts';
 
 /**

@@ -6,24 +6,17 @@ import type { MemberRole, PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createLink, type IssuedLink } from './links.ts';
+import {
+  type ConsolePerson,
+  clearCredentials,
+  MAX_MEMBERSHIPS,
+  MAX_PEOPLE,
+  newPerson,
+  presentPerson,
+} from './person.ts';
 import type { Standing } from './roles.ts';
 
-/** The people who use the console: operators of the installation and members of accounts. */
-export interface ConsolePerson {
-  id: string;
-  email: string;
-  name: string;
-  operator: boolean;
-  status: PersonRow['status'];
-  language: string | null;
-  hasPassword: boolean;
-  hasTotp: boolean;
-  passkeys: number;
-  /** Epoch ms. */
-  createdAt: number;
-  signedInAt: number | null;
-}
-
+/** A person in the list of the members of an account. */
 export interface AccountMember extends ConsolePerson {
   role: MemberRole;
 }
@@ -100,15 +93,9 @@ export interface PeopleDeps {
   ids: Ids;
 }
 
-export const MAX_PEOPLE = 10_000;
 export const MAX_MEMBERS = 500;
-/** Memberships of one person. */
-export const MAX_MEMBERSHIPS = 500;
 export const MAX_LISTED_ACCOUNTS = 500;
 const MAX_NAME = 100;
-/** Passkeys of one person. */
-export const MAX_PASSKEYS = 20;
-
 export function createPeople(deps: PeopleDeps): People {
   const { tables, writer, clock } = deps;
   const change = (personId: string, fields: Partial<PersonRow>) => (all: Tables) => {
@@ -266,7 +253,7 @@ function findOrCreate(
     if (known.status === 'disabled')
       return refuse('INVALID_STATE', `${email} is disabled: enable the person first`);
     if (!operator || (known.operator === 1 && known.operator_by_group === 0)) return known;
-    return withoutCredentials(all, { ...known, operator: 1, operator_by_group: 0, updated_at: now });
+    return clearCredentials(all, { ...known, operator: 1, operator_by_group: 0, updated_at: now });
   }
   if (all.people.count() >= MAX_PEOPLE)
     return refuse('LIMIT_REACHED', `An installation has at most ${MAX_PEOPLE} people`);
@@ -287,56 +274,8 @@ function linkFor(
   if (row.status === 'disabled')
     return refuse('INVALID_STATE', `${row.email} is disabled: enable the person first`);
   const person =
-    purpose === 'recovery' ? withoutCredentials(all, { ...row, updated_at: deps.clock.now() }) : row;
+    purpose === 'recovery' ? clearCredentials(all, { ...row, updated_at: deps.clock.now() }) : row;
   return { person: presentPerson(all, person), link: createLink(deps, all, person, purpose) };
-}
-
-/** Stores the row without password and TOTP; removes passkeys, OIDC identities, sign-in links and sessions. */
-export function withoutCredentials(all: Tables, row: PersonRow): PersonRow {
-  const cleared: PersonRow = { ...row, password: null, totp: null, totp_used: 0 };
-  all.people.update(cleared);
-  all.consoleSessions.removeOf(row.person_id, null);
-  all.signInLinks.removeOf(row.person_id);
-  all.passkeys.removeOf(row.person_id);
-  all.identities.removeOf(row.person_id);
-  return cleared;
-}
-
-/** The row of a person without roles and credentials. */
-export function newPerson(personId: string, email: string, name: string, now: number): PersonRow {
-  return {
-    person_id: personId,
-    email,
-    email_key: email.toLowerCase(),
-    name,
-    operator: 0,
-    operator_by_group: 0,
-    status: 'active',
-    language: null,
-    password: null,
-    totp: null,
-    totp_used: 0,
-    created_at: now,
-    updated_at: now,
-    signed_in_at: null,
-  };
-}
-
-/** A person as lists show them. */
-export function presentPerson(tables: Tables, row: PersonRow): ConsolePerson {
-  return {
-    id: row.person_id,
-    email: row.email,
-    name: row.name,
-    operator: row.operator === 1,
-    status: row.status,
-    language: row.language,
-    hasPassword: row.password !== null,
-    hasTotp: row.totp !== null,
-    passkeys: tables.passkeys.ofPerson(row.person_id, MAX_PASSKEYS).length,
-    createdAt: row.created_at,
-    signedInAt: row.signed_in_at,
-  };
 }
 
 function checkPerson({ email, name = '' }: PersonInput): { email: string; name: string } | Refusal {

@@ -6,7 +6,7 @@ import type { SessionRow } from '../store/people/sessions.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { tokenHash } from './links.ts';
-import { type ConsolePerson, presentPerson } from './people.ts';
+import { type ConsolePerson, presentPerson } from './person.ts';
 
 /**
  * Sessions of the console. The browser has a random token in a cookie, the database its hash. A session ends 12 hours after

@@ -3,7 +3,7 @@ import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createPasswordCredentials } from '../../src/people/credentials.ts';
-import { newPerson } from '../../src/people/people.ts';
+import { newPerson } from '../../src/people/person.ts';
 import { startStore } from '../support/store.ts';
 
 it('counts the attempts for a person, whatever number of other addresses is attempted', async () => {

@@ -39,6 +39,11 @@ export function passkeyTable(db: Database) {
   const get = db.prepare<[string], PasskeyRow>('SELECT * FROM passkeys WHERE credential_id = ?');
   const ofPerson = db.prepare<[string, number], PasskeyRow>(`
     SELECT * FROM passkeys INDEXED BY passkeys_by_person WHERE person_id = ? ORDER BY credential_id LIMIT +?`);
+  const countOf = db
+    .prepare<[string], number>(
+      'SELECT count(*) FROM passkeys INDEXED BY passkeys_by_person WHERE person_id = ?',
+    )
+    .pluck();
   const used = db.prepare<[number, number, string]>(
     'UPDATE passkeys SET counter = ?, used_at = ? WHERE credential_id = ?',
   );
@@ -52,6 +57,7 @@ export function passkeyTable(db: Database) {
     },
     get: (credentialId: string): PasskeyRow | null => get.get(credentialId) ?? null,
     ofPerson: (personId: string, limit: number): PasskeyRow[] => ofPerson.all(personId, limit),
+    countOf: (personId: string): number => countOf.get(personId) ?? 0,
     setUsed: (credentialId: string, counter: number, at: number): void => {
       used.run(counter, at, credentialId);
     },

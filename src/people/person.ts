@@ -1,0 +1,72 @@
+import type { PersonRow } from '../store/people/people.ts';
+import type { Tables } from '../store/tables.ts';
+
+/** A person who uses the console: an operator of the installation, or a member of accounts. */
+export interface ConsolePerson {
+  id: string;
+  email: string;
+  name: string;
+  operator: boolean;
+  status: PersonRow['status'];
+  language: string | null;
+  hasPassword: boolean;
+  hasTotp: boolean;
+  passkeys: number;
+  /** Epoch ms. */
+  createdAt: number;
+  signedInAt: number | null;
+}
+
+export const MAX_PEOPLE = 10_000;
+/** Memberships of one person. */
+export const MAX_MEMBERSHIPS = 500;
+/** Passkeys of one person. */
+export const MAX_PASSKEYS = 20;
+
+/** A person as lists show them. */
+export function presentPerson(tables: Tables, row: PersonRow): ConsolePerson {
+  return {
+    id: row.person_id,
+    email: row.email,
+    name: row.name,
+    operator: row.operator === 1,
+    status: row.status,
+    language: row.language,
+    hasPassword: row.password !== null,
+    hasTotp: row.totp !== null,
+    passkeys: tables.passkeys.countOf(row.person_id),
+    createdAt: row.created_at,
+    signedInAt: row.signed_in_at,
+  };
+}
+
+/** The row of a person without roles and credentials. */
+export function newPerson(personId: string, email: string, name: string, now: number): PersonRow {
+  return {
+    person_id: personId,
+    email,
+    email_key: email.toLowerCase(),
+    name,
+    operator: 0,
+    operator_by_group: 0,
+    status: 'active',
+    language: null,
+    password: null,
+    totp: null,
+    totp_used: 0,
+    created_at: now,
+    updated_at: now,
+    signed_in_at: null,
+  };
+}
+
+/** Stores the row without password and TOTP; removes passkeys, OIDC identities, sign-in links and sessions. */
+export function clearCredentials(all: Tables, row: PersonRow): PersonRow {
+  const cleared: PersonRow = { ...row, password: null, totp: null, totp_used: 0 };
+  all.people.update(cleared);
+  all.consoleSessions.removeOf(row.person_id, null);
+  all.signInLinks.removeOf(row.person_id);
+  all.passkeys.removeOf(row.person_id);
+  all.identities.removeOf(row.person_id);
+  return cleared;
+}
