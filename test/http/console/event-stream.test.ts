@@ -1,5 +1,9 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { MAX_STREAMS_OF_PERSON } from '../../../src/http/console/event-stream.ts';
+import { createLog } from '../../../src/core/log.ts';
+import type { FeedEvent } from '../../../src/events/feed.ts';
+import { createEventStreams, MAX_STREAMS_OF_PERSON } from '../../../src/http/console/event-stream.ts';
 import { startConsole, type TestBrowser, type TestConsole } from './harness.ts';
 
 let test: TestConsole;
@@ -135,4 +139,28 @@ describe('the event stream', () => {
     await vi.waitFor(() => expect(events.text()).toContain('event: reset'), 5000);
     expect(events.text()).not.toContain('event: event');
   });
+});
+
+it('a client that does not read is disconnected, and no longer counts', async () => {
+  let seq = 0;
+  const streams = createEventStreams({
+    clock: { now: () => 0 },
+    log: createLog({ level: 'silent', hashAddresses: false }),
+    intervalMs: 1,
+    nextSeq: () => seq + 1,
+    // Sound: the streams only serialize events.
+    read: async () => [{ seq: ++seq, event: { eventId: 'x'.repeat(64 * 1024) } as FeedEvent }],
+  });
+  // A response without a connection, which stores what is written.
+  const open = () => {
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    const options = { accountId: 'acct_one', personId: 'person_1', response, isAllowed: () => true };
+    return { response, opened: streams.open(options) };
+  };
+  const all = Array.from({ length: MAX_STREAMS_OF_PERSON }, open);
+  expect(open().opened).toBe(false);
+  await vi.waitFor(() => expect(all.map(({ response }) => response.destroyed)).not.toContain(false));
+  expect(all.every(({ response }) => response.writableLength < 512 * 1024)).toBe(true);
+  expect(open().opened).toBe(true);
+  await streams.stop();
 });
