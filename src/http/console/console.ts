@@ -256,7 +256,7 @@ function assemble(
         .map((each) => contentOperation(each, guard, access, auditing)),
     ],
     external: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
-    streamed: streamedOperations({ access, auditing, audit, streams }),
+    streamed: streamedOperations({ access, auditing, audit, streams, log }),
     streams,
   };
 }

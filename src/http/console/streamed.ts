@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
+import type { Log } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { eventLoopTurns } from '../../core/slices.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -21,6 +22,7 @@ export interface StreamedDeps {
   auditing: Auditing;
   audit: Audit;
   streams: EventStreams;
+  log: Log;
 }
 
 interface StreamedOperation {
@@ -103,7 +105,7 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
   };
 }
 
-function exportOperation({ audit }: StreamedDeps): StreamedOperation {
+function exportOperation({ audit, log }: StreamedDeps): StreamedOperation {
   let running = 0;
   return {
     operation: EXPORT,
@@ -123,8 +125,18 @@ function exportOperation({ audit }: StreamedDeps): StreamedOperation {
       ctx.res.setHeader('Cache-Control', 'no-store');
       ctx.res.setHeader('Content-Disposition', `attachment; filename="audit-log.${format}"`);
       ctx.type = format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson; charset=utf-8';
-      ctx.body = Readable.from(lines, { objectMode: false });
+      ctx.body = Readable.from(withLog(lines, log), { objectMode: false });
       return null;
     },
   };
+}
+
+/** Logs what ends the lines early; the client then receives an incomplete response. */
+async function* withLog(lines: AsyncIterable<string>, log: Log): AsyncGenerator<string> {
+  try {
+    yield* lines;
+  } catch (error) {
+    log.error({ err: error }, 'export of the audit log failed');
+    throw error;
+  }
 }

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { createAccounts } from '../../../src/accounts/accounts.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createIds } from '../../../src/core/ids.ts';
-import { createLog } from '../../../src/core/log.ts';
+import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
 import { createSeal } from '../../../src/core/seal.ts';
@@ -25,6 +25,8 @@ export interface TestConsoleOptions {
   routes?: Route[];
   /** Id of the account "Shop"; default: generated. */
   id?: string;
+  /** Default: none. */
+  log?: Log;
 }
 
 /** Operations that stand for the API: their responses show the account. */
@@ -106,7 +108,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   const account = await accountNamed('Shop', options.id);
   clock.time++;
   const other = await accountNamed('Other');
-  const log = createLog({ level: 'silent', hashAddresses: false });
+  const log = options.log ?? createLog({ level: 'silent', hashAddresses: false });
   const config = loadConfig({
     cwd: dir,
     file: null,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
+import { createLog } from '../../../src/core/log.ts';
 import { accepted, startConsole, type TestBrowser, type TestConsole, type TestResponse } from './harness.ts';
 
 let test: TestConsole;
@@ -273,6 +274,28 @@ describe('the audit log', () => {
       'console.exportAuditRecords',
       ...Array.from({ length: 1200 }, (_, index) => `operation${1199 - index}`),
     ]);
+  });
+
+  it('is not exported completely when it cannot be read, which is logged', async () => {
+    const logged: string[] = [];
+    const log = createLog(
+      { level: 'error', hashAddresses: false },
+      { write: (line) => logged.push(JSON.parse(line).msg) },
+    );
+    const failing = await startConsole({ log });
+    try {
+      const { cookie } = await failing.operator();
+      failing.tables.auditRecords.list = () => {
+        throw new Error('database disk image is malformed');
+      };
+      const url = `${failing.base}/console/audit/export?format=csv`;
+      await expect(
+        fetch(url, { headers: { Cookie: cookie } }).then((response) => response.text()),
+      ).rejects.toThrow();
+      expect(logged).toEqual(['export of the audit log failed']);
+    } finally {
+      await failing.stop();
+    }
   });
 
   it('is not exported for others', async () => {
