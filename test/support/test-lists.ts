@@ -54,6 +54,7 @@ export const COMPONENT: readonly string[] = [
   'http/reads.test.ts',
   'monitoring/metrics.test.ts',
   'sending/consent-matrix.test.ts',
+  'sending/message-cost.test.ts',
   // Delivery with its worker threads, a name server and mail servers (delivery/setup.ts).
   'delivery/delivery.test.ts',
   'delivery/egress/month.test.ts',
