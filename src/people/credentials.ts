@@ -2,7 +2,7 @@ import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
-import { createTokenBuckets } from '../core/token-bucket.ts';
+import { createTokenBuckets, type RateReading } from '../core/token-bucket.ts';
 import type { PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -17,7 +17,7 @@ import { base32, matchTotp, TOTP_SECRET_BYTES, totpAddress } from './totp.ts';
  */
 export interface PasswordCredentials {
   /** The id of the person; a refusal, or what is missing or wrong. Takes as long for unknown addresses. */
-  verify(input: { email: string; password: string; totp?: string | undefined }): Promise<Verified | Refusal>;
+  verify(input: PasswordInput): Promise<Verified | Refusal>;
   setPassword(session: Session, password: string): Promise<Refusal | null>;
   /** Removes password and TOTP. */
   removePassword(session: Session): Promise<void>;
@@ -25,6 +25,14 @@ export interface PasswordCredentials {
   beginTotp(session: Session): TotpSetup;
   /** Stores the secret of `state` if the code is correct. */
   confirmTotp(session: Session, state: string, code: string): Promise<Refusal | null>;
+}
+
+export interface PasswordInput {
+  email: string;
+  password: string;
+  totp?: string | undefined;
+  /** The block of addresses from which the request came. */
+  client: string;
 }
 
 /** `wrong`: address, password or code; `totp`: a correct password without a code; `incomplete`: no TOTP is set up. */
@@ -50,6 +58,9 @@ export interface CredentialDeps {
 
 /** Attempts for one address: a burst of 10, then one every two minutes. */
 const ATTEMPTS = { burst: 10, perSecond: 1 / 120 };
+/** Attempts of one client, which must not occupy all hashes that may wait. */
+const CLIENT_ATTEMPTS = { burst: 60, perSecond: 1 / 2 };
+const MAX_CLIENTS = 10_000;
 /** Unknown addresses whose attempts are counted. */
 const MAX_UNKNOWN = 10_000;
 const SETUP_MS = 15 * MINUTE;
@@ -57,6 +68,7 @@ const ISSUER = 'Postrider';
 
 export function createPasswordCredentials(deps: CredentialDeps): PasswordCredentials {
   const { tables, writer, clock, random, seal, passwords } = deps;
+  const attemptsOfClients = createTokenBuckets(clock, CLIENT_ATTEMPTS, MAX_CLIENTS);
   // Separate, so that attempts for many unknown addresses evict no bucket of a person.
   const attemptsOfPeople = createTokenBuckets(clock, ATTEMPTS, MAX_PEOPLE);
   const attemptsOfUnknown = createTokenBuckets(clock, ATTEMPTS, MAX_UNKNOWN);
@@ -85,15 +97,14 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   }
 
   return {
-    verify: async ({ email, password, totp }) => {
+    verify: async ({ email, password, totp, client }) => {
+      const ofClient = attemptsOfClients.of(client).take();
+      if (!ofClient.allowed) return tooManyAttempts('from', ofClient);
       const key = email.trim().toLowerCase();
       const row = tables.people.byEmail(key);
       const attempts = row === null ? attemptsOfUnknown.of(key) : attemptsOfPeople.of(row.person_id);
-      const attempt = attempts.take();
-      if (!attempt.allowed)
-        return refuse('RATE_LIMITED', 'Too many attempts for this address: wait, or sign in with a link', {
-          retryAfter: attempt.retryAfterSeconds,
-        });
+      const ofPerson = attempts.take();
+      if (!ofPerson.allowed) return tooManyAttempts('for', ofPerson);
       const isCorrect = await passwords.verify(password, row?.password ?? null);
       if (isRefusal(isCorrect)) return isCorrect;
       if (!isCorrect || row === null || row.status !== 'active') return 'wrong';
@@ -129,6 +140,11 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
       return null;
     },
   };
+}
+
+function tooManyAttempts(by: 'from' | 'for', { retryAfterSeconds }: RateReading): Refusal {
+  const message = `Too many attempts ${by} this address: wait, or sign in with a link`;
+  return refuse('RATE_LIMITED', message, { retryAfter: retryAfterSeconds });
 }
 
 function sealContext(personId: string): string {

@@ -6,22 +6,47 @@ import { createPasswordCredentials } from '../../src/people/credentials.ts';
 import { newPerson } from '../../src/people/person.ts';
 import { startStore } from '../support/store.ts';
 
-it('counts the attempts for a person, whatever number of other addresses is attempted', async () => {
+/** Attempts with a wrong password for the person ada@example.com and others. */
+function start() {
   const { tables, writer, clock } = startStore();
+  let hashes = 0;
   const credentials = createPasswordCredentials({
     tables,
     writer,
     clock,
     random: systemRandom,
     seal: createSeal(Buffer.alloc(32), systemRandom),
-    passwords: { hash: async () => '', verify: async () => false },
+    passwords: {
+      hash: async () => '',
+      verify: async () => {
+        hashes++;
+        return false;
+      },
+    },
   });
   tables.people.insert(newPerson('person_1', 'ada@example.com', 'Ada', clock.now()));
-  const attempt = async (email: string) => {
-    const verified = await credentials.verify({ email, password: 'a wrong password' });
+  const attempt = async (email: string, client: string) => {
+    const verified = await credentials.verify({ email, client, password: 'a wrong password' });
     return isRefusal(verified) ? verified.code : verified;
   };
-  for (let times = 0; times < 10; times++) expect(await attempt('ada@example.com')).toBe('wrong');
-  for (let number = 0; number < 10_001; number++) await attempt(`nobody${number}@example.com`);
-  expect(await attempt('ADA@example.com')).toBe('RATE_LIMITED');
+  return { attempt, clock, hashes: () => hashes };
+}
+
+it('counts the attempts for a person, whatever number of other addresses is attempted', async () => {
+  const { attempt } = start();
+  for (let times = 0; times < 10; times++)
+    expect(await attempt('ada@example.com', '192.0.2.1')).toBe('wrong');
+  for (let number = 0; number < 10_001; number++)
+    await attempt(`nobody${number}@example.com`, `client ${number}`);
+  expect(await attempt('ADA@example.com', '192.0.2.2')).toBe('RATE_LIMITED');
+});
+
+it('computes 60 hashes for a client, then one in two seconds', async () => {
+  const { attempt, clock, hashes } = start();
+  for (let number = 0; number < 100; number++) await attempt(`nobody${number}@example.com`, '192.0.2.1');
+  expect(hashes()).toBe(60);
+  expect(await attempt('ada@example.com', '192.0.2.1')).toBe('RATE_LIMITED');
+  expect(await attempt('ada@example.com', '192.0.2.2')).toBe('wrong');
+  clock.advance(2000);
+  expect(await attempt('ada@example.com', '192.0.2.1')).toBe('wrong');
 });

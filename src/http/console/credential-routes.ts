@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { Caller } from '../../accounts/authenticate.ts';
+import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { PasswordCredentials, Verified } from '../../people/credentials.ts';
 import { MAX_PASSWORD } from '../../people/passwords.ts';
@@ -53,7 +54,7 @@ export function credentialRoutes({
       body: z.strictObject({ email: z.string().min(1).max(320), password, totp }),
       handle: async (call): Promise<ApiResponse | Refusal> => {
         const { body } = call;
-        const verified = await credentials.verify(body);
+        const verified = await credentials.verify({ ...body, client: callerBlock(call.address) });
         const refusal = await refusalOf(verified, body.email, call);
         if (refusal !== null || isRefusal(verified) || typeof verified !== 'object')
           return refusal ?? refuse('UNAUTHENTICATED', MESSAGES.incomplete);
@@ -70,7 +71,7 @@ export function credentialRoutes({
       handle: async (call) => {
         const session = sessionOf(call);
         const { email, id } = session.person;
-        const verified = await credentials.verify({ ...call.body, email });
+        const verified = await credentials.verify({ ...call.body, email, client: callerBlock(call.address) });
         const refusal = await refusalOf(verified, email, call);
         // 403: the session itself stays valid.
         if (refusal !== null)
