@@ -44,8 +44,29 @@ export function whenSignedOut(callback: () => void): void {
   onSignedOut = callback;
 }
 
-/** Sends a request to the console; returns `data` of its response, throws an ApiError otherwise. */
+/** Lets the person prove who they are; true: a refused request can be repeated. */
+let onUnconfirmed = (): Promise<boolean> => Promise.resolve(false);
+
+/** `callback`: called when a request requires a session that was confirmed recently. */
+export function whenUnconfirmed(callback: () => Promise<boolean>): void {
+  onUnconfirmed = callback;
+}
+
+/**
+ * Sends a request to the console; returns `data` of its response, throws an ApiError otherwise. It is repeated after the
+ * person has confirmed the session, if it requires that.
+ */
 export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  try {
+    return await send<T>(path, options);
+  } catch (error) {
+    const isUnconfirmed = error instanceof ApiError && error.reason === 'REAUTHENTICATION';
+    if (!isUnconfirmed || !(await onUnconfirmed())) throw error;
+    return send<T>(path, options);
+  }
+}
+
+async function send<T>(path: string, options: RequestOptions): Promise<T> {
   const { method = 'GET', body, account, signal } = options;
   const headers = new Headers({ Accept: 'application/json', 'X-Postrider-Console': '1' });
   if (account !== undefined) headers.set('X-Id', account);

@@ -6,15 +6,25 @@ import { DomainsPage } from './pages/domains.tsx';
 import { MessagesPage } from './pages/messages.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
+import { lazyPage } from './parts/lazy.tsx';
+import { SessionConfirmation } from './parts/session-confirmation.tsx';
 import { Empty, Failure, Page } from './parts.tsx';
 import { NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
-import { type ConsoleSession, MemberProvider, memberOf, type SessionPerson } from './session.ts';
+import {
+  type ConsoleSession,
+  MemberProvider,
+  memberOf,
+  memberWithoutAccount,
+  type Permission,
+  type SessionPerson,
+} from './session.ts';
 import {
   browserLanguage,
   isLanguage,
   LANGUAGES,
   type Language,
   loadTexts,
+  type TextKey,
   type Texts,
   TextsProvider,
   useTexts,
@@ -22,11 +32,27 @@ import {
 import { applyTheme, storedTheme, THEMES, type Theme } from './theme.ts';
 
 /** The pages in the navigation; `path` is the first segment of the address. */
-const PAGES = [
+const PAGES: readonly PageEntry[] = [
   { path: '', title: 'page.overview' },
   { path: 'messages', title: 'page.messages' },
   { path: 'domains', title: 'page.domains' },
-] as const;
+  { path: 'people', title: 'page.people', needs: 'people' },
+  { path: 'audit', title: 'page.audit', needs: 'people' },
+];
+
+interface PageEntry {
+  path: string;
+  title: TextKey;
+  /** The permission without which it is not shown. */
+  needs?: Permission;
+}
+
+/** Pages about the person or the installation: operators open them before there is an account. */
+const WITHOUT_ACCOUNT = ['me', 'people', 'audit'];
+
+const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
+const AuditPage = lazyPage(() => import('./pages/audit.tsx').then((module) => module.AuditPage));
+const ProfilePage = lazyPage(() => import('./pages/profile.tsx').then((module) => module.ProfilePage));
 
 const LANGUAGE_KEY = 'postrider-language';
 
@@ -111,6 +137,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
     isFirst.current = false;
   }, [address]);
 
+  const current = member ?? memberWithoutAccount(person);
   const signOut = () => void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
   return (
     <>
@@ -150,37 +177,44 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
           )}
           <nav aria-label={t('app.pages')}>
             <ul>
-              {PAGES.map(({ path, title }) => (
-                <li key={path}>
-                  <a href={href(path)} aria-current={path === first ? 'page' : undefined}>
-                    {t(title)}
-                  </a>
-                </li>
-              ))}
+              {PAGES.filter(({ needs }) => needs === undefined || current.has(needs)).map(
+                ({ path, title }) => (
+                  <li key={path}>
+                    <a href={href(path)} aria-current={path === first ? 'page' : undefined}>
+                      {t(title)}
+                    </a>
+                  </li>
+                ),
+              )}
             </ul>
           </nav>
           <Settings onLanguage={onLanguage} />
-          <p class="small">{person.email}</p>
+          <p>
+            <a href={href('me')} aria-current={first === 'me' ? 'page' : undefined}>
+              {person.email}
+            </a>
+          </p>
           <button type="button" onClick={signOut}>
             {t('app.signOut')}
           </button>
         </aside>
         <main id="content" ref={main} tabIndex={-1}>
-          {member === null ? (
+          {member === null && !WITHOUT_ACCOUNT.includes(first) ? (
             <Page title={t('page.overview')}>
               <Empty title={t('app.noAccount')}>
                 <p>{t(person.operator ? 'app.noAccount.operator' : 'app.noAccount.member')}</p>
               </Empty>
             </Page>
           ) : (
-            <MemberProvider value={member}>
+            <MemberProvider value={current}>
               <LiveProvider value={live}>
-                <CurrentPage key={member.accountId} segments={location.segments} />
+                <CurrentPage key={current.accountId} segments={location.segments} />
               </LiveProvider>
             </MemberProvider>
           )}
         </main>
       </div>
+      <SessionConfirmation onSignOut={signOut} />
     </>
   );
 }
@@ -193,6 +227,9 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'domains' && id === undefined) return <DomainsPage />;
   if (page === 'domains' && id !== undefined && more === undefined)
     return <DomainPage key={id} domainId={id} />;
+  if (page === 'people' && id === undefined) return <PeoplePage />;
+  if (page === 'audit' && id === undefined) return <AuditPage />;
+  if (page === 'me' && id === undefined) return <ProfilePage />;
   return (
     <Page title={t('app.notFound')}>
       <p>{t('app.notFound.hint')}</p>

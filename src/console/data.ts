@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks';
-import { ApiError, callApi } from './api.ts';
+import { ApiError, callApi, request } from './api.ts';
 import { useMember } from './session.ts';
 
 /** Data of the API: the last that was read remains while it is read again. */
@@ -14,17 +14,34 @@ export interface Data<T> {
 export function useData<T>(path: string | null): Data<T> {
   const { accountId } = useMember();
   const live = useContext(LiveContext);
+  return useReading<T>(
+    path === null ? null : `${accountId} ${path}`,
+    (signal) => callApi<T>(path ?? '', { account: accountId, signal }),
+    live,
+  );
+}
+
+/** Reads what belongs to the console itself, such as its people. `account`: the account that it is about. */
+export function useConsoleData<T>(path: string, account?: string): Data<T> {
+  return useReading<T>(`${account} ${path}`, (signal) => request<T>(path, { account, signal }), 0);
+}
+
+/** Reads when `key` or `liveTurn` changes. */
+function useReading<T>(
+  key: string | null,
+  read: (signal: AbortSignal) => Promise<T>,
+  liveTurn: number,
+): Data<T> {
   const [turn, setTurn] = useState(0);
   const [state, setState] = useState<{ of: string; value: T | null; error: ApiError | null }>({
     of: '',
     value: null,
     error: null,
   });
-  const key = `${accountId} ${path}`;
   useEffect(() => {
-    if (path === null) return undefined;
+    if (key === null) return undefined;
     const abort = new AbortController();
-    callApi<T>(path, { account: accountId, signal: abort.signal }).then(
+    read(abort.signal).then(
       (value) => setState({ of: key, value, error: null }),
       (error: unknown) => {
         if (abort.signal.aborted) return;
@@ -33,7 +50,7 @@ export function useData<T>(path: string | null): Data<T> {
       },
     );
     return () => abort.abort();
-  }, [key, turn, live]);
+  }, [key, turn, liveTurn]);
   const reload = useCallback(() => setTurn((last) => last + 1), []);
   return state.of === key
     ? { value: state.value, error: state.error, reload }

@@ -10,7 +10,11 @@ export interface CurrentMember {
   accountId: string;
   /** Whether the person's role permits an operation of the API. */
   may(operationId: string): boolean;
+  /** Whether it has a permission: for operations of the console itself. */
+  has(permission: Permission): boolean;
 }
+
+export type Permission = SessionPerson['operations'][string];
 
 const MemberContext = createContext<CurrentMember | null>(null);
 export const MemberProvider = MemberContext.Provider;
@@ -29,10 +33,21 @@ export function memberOf(person: SessionPerson, accountId: string | undefined): 
   // An operator may use every account, also those that are not in the list.
   const id = person.operator ? (accountId ?? membership?.accountId) : membership?.accountId;
   if (id === undefined) return null;
-  const permissions = person.roles[person.operator ? 'operator' : (membership?.role ?? '')] ?? [];
+  return memberWith(person, id, person.operator ? 'operator' : (membership?.role ?? ''));
+}
+
+/** A person without an account, for the pages about the person and the installation. */
+export function memberWithoutAccount(person: SessionPerson): CurrentMember {
+  return memberWith(person, '', person.operator ? 'operator' : '');
+}
+
+function memberWith(person: SessionPerson, accountId: string, role: string): CurrentMember {
+  const permissions = person.roles[role] ?? [];
+  const has = (permission: Permission) => permissions.includes(permission);
   return {
     person,
-    accountId: id,
-    may: (operationId) => permissions.includes(person.operations[operationId] ?? 'operator'),
+    accountId,
+    has,
+    may: (operationId) => has(person.operations[operationId] ?? 'operator'),
   };
 }

@@ -2,6 +2,8 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { type Catalog, en, type TextKey } from './texts/en.ts';
 
+export type { TextKey };
+
 /** The languages, by their own names. */
 export const LANGUAGES = { en: 'English', de: 'Deutsch', fr: 'Français' } as const;
 export type Language = keyof typeof LANGUAGES;

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError, request } from '../api.ts';
 import { Page } from '../parts.tsx';
+import { signWithPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
@@ -41,6 +42,16 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
       void signIn('link', { token }, ({ status, message }) =>
         status === 401 ? t('signIn.failed') : message,
       );
+  };
+  const byPasskey = async () => {
+    setError('');
+    try {
+      const response = await signWithPasskey();
+      await signIn('passkey/verify', { response }, ({ message }) => message);
+    } catch (failure) {
+      // The browser's reason, such as that the person closed its dialog; or the server's for no challenge.
+      setError(t('signIn.passwordFailed', { message: failure instanceof Error ? failure.message : '' }));
+    }
   };
   useEffect(() => {
     const use = () => {
@@ -86,6 +97,13 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
             {t('signIn.submit')}
           </button>
         </form>
+        {methods.passkey && (
+          <p>
+            <button type="button" class="primary" disabled={isRunning} onClick={() => void byPasskey()}>
+              {t('signIn.passkey')}
+            </button>
+          </p>
+        )}
         {methods.password && (
           <form
             onSubmit={(event) => {

@@ -70,7 +70,8 @@ export async function* exportedRecords(
   }
 }
 
-type PresentedRecord = Omit<AuditRecord, 'at'> & { at: string };
+/** A record in responses. */
+export type PresentedRecord = Omit<AuditRecord, 'at'> & { at: string };
 
 function presentRecord(record: AuditRecord): PresentedRecord {
   return { ...record, at: iso(record.at) };

@@ -7,6 +7,7 @@ import type { AccountMembership, People } from '../../people/people.ts';
 import type { ConsolePerson } from '../../people/person.ts';
 import { type Permission, permissionsOf, ROLE_PERMISSIONS } from '../../people/roles.ts';
 import type { Browser, OpenedSession, Session, Sessions } from '../../people/sessions.ts';
+import type { MemberRole } from '../../store/people/people.ts';
 import type { SessionRow } from '../../store/people/sessions.ts';
 import type { ApiResponse, Call } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
@@ -250,8 +251,19 @@ function presentSession(
   };
 }
 
+/** A person in responses; with `role` in the list of the members of an account. */
+export interface PresentedPerson extends Omit<ConsolePerson, 'createdAt' | 'signedInAt'> {
+  role?: MemberRole;
+  createdAt: string;
+  signedInAt: string | null;
+}
+
 /** A person as the console shows them. */
-export function presentMe({ createdAt, signedInAt, ...person }: ConsolePerson): object {
+export function presentMe({
+  createdAt,
+  signedInAt,
+  ...person
+}: ConsolePerson & { role?: MemberRole }): PresentedPerson {
   return {
     ...person,
     createdAt: iso(createdAt),

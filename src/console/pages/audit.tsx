@@ -1,0 +1,155 @@
+import type { PresentedRecord } from '../../http/console/audit-routes.ts';
+import type { PresentedPerson } from '../../http/console/session-routes.ts';
+import { withQuery } from '../api.ts';
+import { useConsoleData } from '../data.ts';
+import { Badge } from '../parts/badge.tsx';
+import { ScopeChoice, useScope } from '../parts/scope.tsx';
+import { Empty, Loaded, Page, Table } from '../parts.tsx';
+import { useNavigation } from '../routing.ts';
+import { useTexts } from '../texts.ts';
+
+interface AuditList {
+  records: PresentedRecord[];
+  next: number | null;
+}
+
+const KINDS = { done: 'good', denied: 'bad', refused: 'open', failed: 'bad' } as const;
+
+/** Who did what with the console, and what was denied. */
+export function AuditPage() {
+  const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const { account } = useScope();
+  const { scope, personId, before } = location.query;
+  const list = useConsoleData<AuditList>(
+    withQuery('/console/audit', { limit: '50', personId, before }),
+    account,
+  );
+  const exported = (format: 'csv' | 'ndjson') => (
+    <a
+      class="button"
+      download={`audit-log.${format}`}
+      href={withQuery('/console/audit/export', { format, account })}
+    >
+      {t('audit.export', { format: format.toUpperCase() })}
+    </a>
+  );
+  return (
+    <Page title={t('page.audit')} question={t('audit.question')}>
+      <ScopeChoice path="audit" />
+      <PersonFilter key={account ?? ''} account={account} scope={scope} personId={personId} />
+      <Loaded data={list}>
+        {({ records, next }) => (
+          <>
+            {records.length === 0 ? (
+              <Empty title={t(next === null ? 'audit.empty' : 'messages.partial')}>
+                <p>{t('audit.empty.hint')}</p>
+              </Empty>
+            ) : (
+              <Records records={records} />
+            )}
+            <p class="actions">
+              {before !== undefined && (
+                <a class="button" href={href('audit', { scope, personId })}>
+                  {t('app.first')}
+                </a>
+              )}
+              {next !== null && (
+                <a class="button" href={href('audit', { scope, personId, before: String(next) })}>
+                  {t('app.older')}
+                </a>
+              )}
+              {exported('csv')}
+              {exported('ndjson')}
+            </p>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Records({ records }: { records: PresentedRecord[] }) {
+  const { t, time, named } = useTexts();
+  return (
+    <Table
+      label={t('page.audit')}
+      heads={[
+        t('audit.time'),
+        t('people.person'),
+        t('audit.operation'),
+        t('audit.target'),
+        t('audit.outcome'),
+        t('audit.address'),
+      ]}
+    >
+      {records.map(({ seq, at, email, operation, target, outcome, detail, address }) => (
+        <tr key={seq}>
+          <td>
+            <time dateTime={at}>{time(at)}</time>
+          </td>
+          <td>{email || t('audit.nobody')}</td>
+          <td class="value">{operation}</td>
+          <td class="value">
+            {Object.entries(target)
+              .map(([name, value]) => `${name}: ${value}`)
+              .join('\n')}
+          </td>
+          <td>
+            <Badge kind={KINDS[outcome]}>{named('audit.outcome', outcome)}</Badge>
+            {detail !== '' && <p class="small">{detail}</p>}
+          </td>
+          <td>{address}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+interface PersonFilterProps {
+  account: string | undefined;
+  scope: string | undefined;
+  personId: string | undefined;
+}
+
+function PersonFilter({ account, scope, personId }: PersonFilterProps) {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const data = useConsoleData<{ people: PresentedPerson[] }>('/console/people', account);
+  const people = data.value?.people ?? [];
+  // Operators and former members are in the log of an account, too.
+  const isListed = personId === undefined || people.some(({ id }) => id === personId);
+  return (
+    <form
+      class="search"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const chosen = new FormData(event.currentTarget).get('personId');
+        go(href('audit', { scope, personId: typeof chosen === 'string' ? chosen : undefined }));
+      }}
+    >
+      <label>
+        {t('people.person')}
+        <select name="personId">
+          <option value="">{t('messages.any')}</option>
+          {!isListed && (
+            <option value={personId} selected>
+              {personId}
+            </option>
+          )}
+          {people.map(({ id, email }) => (
+            <option value={id} key={id} selected={id === personId}>
+              {email}
+            </option>
+          ))}
+        </select>
+      </label>
+      <div class="actions">
+        <button type="submit" class="primary">
+          {t('messages.search')}
+        </button>
+      </div>
+    </form>
+  );
+}

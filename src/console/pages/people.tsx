@@ -1,0 +1,274 @@
+import { useState } from 'preact/hooks';
+import type { PresentedPerson } from '../../http/console/session-routes.ts';
+import { request } from '../api.ts';
+import { useConsoleData } from '../data.ts';
+import { Badge } from '../parts/badge.tsx';
+import { ScopeChoice, useScope } from '../parts/scope.tsx';
+import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { useMember } from '../session.ts';
+import { useTexts } from '../texts.ts';
+
+type MemberRole = NonNullable<PresentedPerson['role']>;
+const ROLES = ['owner', 'sender', 'author', 'developer', 'viewer'] as const satisfies MemberRole[];
+
+/** A link that signs a person in: it is shown once. */
+interface NewLink {
+  email: string;
+  link: string;
+  expiresAt: string;
+}
+
+interface Invited {
+  person: PresentedPerson;
+  link?: string;
+  expiresAt?: string;
+}
+
+/** Who may do what: the members of the account or, for operators, all people of the installation. */
+export function PeoplePage() {
+  const { t } = useTexts();
+  const { isInstallation, account } = useScope();
+  return (
+    <Page title={t('page.people')} question={t('people.question')}>
+      <ScopeChoice path="people" />
+      <People key={account ?? ''} isInstallation={isInstallation} account={account} />
+    </Page>
+  );
+}
+
+interface PeopleProps {
+  isInstallation: boolean;
+  account: string | undefined;
+}
+
+function People({ isInstallation, account }: PeopleProps) {
+  const { t } = useTexts();
+  const data = useConsoleData<{ people: PresentedPerson[] }>('/console/people', account);
+  const [link, setLink] = useState<NewLink | null>(null);
+  const { outcome, run } = useAction();
+  const change: Change = (method, path, body) =>
+    run(async () => {
+      const result = await request<Partial<Invited>>(`/console/people${path}`, { method, body, account });
+      const { person, link: address, expiresAt } = result;
+      const hasLink = person !== undefined && address !== undefined && expiresAt !== undefined;
+      setLink(hasLink ? { email: person.email, link: address, expiresAt } : null);
+      data.reload();
+      return t(path === '' && !hasLink ? 'people.added' : 'people.done');
+    });
+  return (
+    <>
+      <Outcome of={outcome} />
+      {link !== null && <LinkNotice link={link} />}
+      <Loaded data={data}>
+        {({ people }) =>
+          people.length === 0 ? (
+            <Empty title={t('people.empty')}>
+              <p>{t('people.empty.hint')}</p>
+            </Empty>
+          ) : (
+            <Table
+              label={t('page.people')}
+              heads={[
+                t('people.person'),
+                t('people.role'),
+                t('people.credentials'),
+                t('people.lastSignIn'),
+                t('people.actions'),
+              ]}
+            >
+              {people.map((person) => (
+                <PersonRow key={person.id} person={person} isInstallation={isInstallation} change={change} />
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      <Invitation isInstallation={isInstallation} change={change} isRunning={outcome?.running === true} />
+    </>
+  );
+}
+
+type Change = (method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown) => Promise<void>;
+
+interface PersonRowProps {
+  person: PresentedPerson;
+  isInstallation: boolean;
+  change: Change;
+}
+
+function PersonRow({ person, isInstallation, change }: PersonRowProps) {
+  const { t, time } = useTexts();
+  const member = useMember();
+  const isSelf = person.id === member.person.id;
+  const path = `/${encodeURIComponent(person.id)}`;
+  const isActive = person.status === 'active';
+  return (
+    <tr>
+      <th scope="row">
+        {person.email} {isSelf && <span class="small">({t('people.you')})</span>}
+        {person.name !== '' && <p class="small">{person.name}</p>}
+        {!isActive && <Badge kind="bad">{t('people.disabled')}</Badge>}
+      </th>
+      <td>
+        {isInstallation || person.role === undefined ? (
+          t(person.operator ? 'role.operator' : 'people.member')
+        ) : (
+          <RoleForm
+            email={person.email}
+            role={person.role}
+            save={(role) => change('PATCH', path, { role })}
+          />
+        )}
+      </td>
+      <td>{credentialsOf(person, t)}</td>
+      <td>{person.signedInAt === null ? t('domains.never') : time(person.signedInAt)}</td>
+      <td>
+        <div class="actions">
+          {!isSelf && (
+            <Confirmed
+              label={t('people.recover')}
+              question={t('people.recover.confirm', { email: person.email })}
+              action={() => change('POST', `${path}/recovery`)}
+            />
+          )}
+          {isInstallation && !isSelf && isActive && (
+            <Confirmed
+              label={t('people.disable')}
+              question={t('people.disable.confirm', { email: person.email })}
+              action={() => change('PATCH', path, { status: 'disabled' })}
+            />
+          )}
+          {isInstallation && !isActive && (
+            <button type="button" onClick={() => void change('PATCH', path, { status: 'active' })}>
+              {t('people.enable')}
+            </button>
+          )}
+          {!isSelf && (
+            <Confirmed
+              label={t('people.remove')}
+              question={t(isInstallation ? 'people.delete.confirm' : 'people.remove.confirm', {
+                email: person.email,
+              })}
+              action={() => change('DELETE', path)}
+            />
+          )}
+        </div>
+      </td>
+    </tr>
+  );
+}
+
+function credentialsOf(person: PresentedPerson, t: ReturnType<typeof useTexts>['t']): string {
+  const parts = [
+    ...(person.passkeys > 0 ? [t('people.passkeys', { count: person.passkeys })] : []),
+    ...(person.hasPassword && person.hasTotp ? [t('people.password')] : []),
+  ];
+  return parts.length === 0 ? t('people.linkOnly') : parts.join(', ');
+}
+
+interface RoleFormProps {
+  email: string;
+  role: MemberRole;
+  save: (role: string) => Promise<void>;
+}
+
+/** The role is saved with a button: a choice by keyboard passes the roles between. */
+function RoleForm({ email, role, save }: RoleFormProps) {
+  const { t } = useTexts();
+  const [chosen, setChosen] = useState<string>(role);
+  return (
+    <form
+      class="actions"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save(chosen);
+      }}
+    >
+      <select
+        aria-label={t('people.roleOf', { email })}
+        value={chosen}
+        onChange={(event) => setChosen(event.currentTarget.value)}
+      >
+        {ROLES.map((name) => (
+          <option value={name} key={name}>
+            {t(`role.${name}`)}
+          </option>
+        ))}
+      </select>
+      {chosen !== role && <button type="submit">{t('people.saveRole')}</button>}
+    </form>
+  );
+}
+
+function LinkNotice({ link: { email, link, expiresAt } }: { link: NewLink }) {
+  const { t, time } = useTexts();
+  return (
+    <div class="notice">
+      <strong>{t('people.link', { email })}</strong>
+      <pre tabIndex={0}>{link}</pre>
+      <Copy text={link} label={t('people.link.copy')} />
+      <p class="small">{t('people.link.hint', { time: time(expiresAt) })}</p>
+    </div>
+  );
+}
+
+interface InvitationProps {
+  isInstallation: boolean;
+  isRunning: boolean;
+  change: Change;
+}
+
+function Invitation({ isInstallation, isRunning, change }: InvitationProps) {
+  const { t } = useTexts();
+  const [role, setRole] = useState<MemberRole>('viewer');
+  return (
+    <>
+      <h2>{t(isInstallation ? 'people.inviteOperator' : 'people.invite')}</h2>
+      <form
+        class="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const fields = new FormData(event.currentTarget);
+          const input = { email: fields.get('email'), name: fields.get('name') };
+          void change('POST', '', isInstallation ? input : { ...input, role });
+        }}
+      >
+        <label>
+          {t('signIn.email')}
+          <input name="email" type="email" required maxLength={320} autocomplete="off" />
+        </label>
+        <label>
+          {t('people.name')}
+          <input name="name" maxLength={100} autocomplete="off" />
+        </label>
+        {!isInstallation && (
+          <label>
+            {t('people.role')}
+            <select
+              value={role}
+              aria-describedby="role-hint"
+              onChange={({ currentTarget: { value } }) =>
+                setRole(ROLES.find((name) => name === value) ?? 'viewer')
+              }
+            >
+              {ROLES.map((name) => (
+                <option value={name} key={name}>
+                  {t(`role.${name}`)}
+                </option>
+              ))}
+            </select>
+            <span id="role-hint" class="small">
+              {t(`role.${role}.hint`)}
+            </span>
+          </label>
+        )}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={isRunning}>
+            {t('people.inviteNow')}
+          </button>
+        </div>
+      </form>
+      {isInstallation && <p class="small">{t('people.inviteOperator.hint')}</p>}
+    </>
+  );
+}

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect } from 'vitest';
+import { isRefusal } from '../../src/core/refusal.ts';
+import type { MemberRole } from '../../src/store/people/people.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, type TestBrowser, type Window } from '../support/browser.ts';
+import type { InProcess } from '../support/in-process-daemon.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Text of a third party that would change the title of the page if it were not shown as text. */
+export const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+
+/** A test's ways into the console. */
+export interface OpenConsole {
+  /** A window with a new operator, who has signed in with a link. */
+  operator(...options: Parameters<TestBrowser['open']>): Promise<Window>;
+  /** A window with a new member of an account. */
+  member(client: ApiClient, role: MemberRole, ...options: Parameters<TestBrowser['open']>): Promise<Window>;
+  /** Opens a page of an account and waits for its data. */
+  visit(window: Window, path: string, client: ApiClient): Promise<void>;
+  /**
+   * Expects of each page, on a phone and a desktop, light and dark: no finding of axe-core, no scrolling sideways. Stores
+   * screenshots.
+   */
+  examine(pages: Readonly<Record<string, string>>, client: ApiClient): Promise<void>;
+}
+
+let people = 0;
+
+export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsole {
+  const signedIn = async (token: string, options: Parameters<TestBrowser['open']>): Promise<Window> => {
+    const window = await browser.open(...options);
+    // Shorter than the limit of a test: a failure names the step.
+    window.page.setDefaultTimeout(10_000);
+    await window.page.goto(`${daemon.consoleUrl}/console/#/link/${token}`);
+    await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+    return window;
+  };
+  const visit: OpenConsole['visit'] = async ({ page }, path, client) => {
+    const separator = path.includes('?') ? '&' : '?';
+    await page.goto(`${daemon.consoleUrl}/console/${path}${separator}account=${client.accountId}`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await expect.poll(() => page.locator('.loading').count()).toBe(0);
+  };
+  const operator: OpenConsole['operator'] = async (...options) => {
+    const created = await daemon.people.createOperator({ email: `operator${++people}@example.com` });
+    if (isRefusal(created)) throw new Error(created.message);
+    return signedIn(created.link.token, options);
+  };
+  return {
+    operator,
+    visit,
+    member: async (client, role, ...options) => {
+      const email = `${role}${++people}@example.com`;
+      const invited = await daemon.people.invite(client.accountId, { email, role }, 'operator');
+      if (isRefusal(invited)) throw new Error(invited.message);
+      return signedIn(invited.link?.token ?? '', options);
+    },
+    examine: async (pages, client) => {
+      for (const [sizeName, size] of [
+        ['phone', PHONE],
+        ['desktop', DESKTOP],
+      ] as const)
+        for (const dark of [false, true]) {
+          const window = await operator(size, { dark });
+          for (const [name, path] of Object.entries(pages)) {
+            const description = `${name} on a ${sizeName}, ${dark ? 'dark' : 'light'}`;
+            await visit(window, path, client);
+            expect(await findings(window), description).toEqual([]);
+            expect(
+              await window.page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+              description,
+            ).toBe(0);
+            await window.screenshot(`console-${name}-${sizeName}-${dark ? 'dark' : 'light'}`);
+          }
+          await window.context.close();
+        }
+    },
+  };
+}
+
+/** What axe-core finds with the rules of WCAG 2.2 AA and its best practices. */
+export async function findings({ page }: Window): Promise<string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate(`axe.run(document).then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`);
+}

@@ -1,0 +1,246 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { totpCode, totpStep } from '../../src/people/totp.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* People, the audit log and the profile, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+
+beforeAll(async () => {
+  daemon = await startInProcess({
+    'console.listen': '127.0.0.1:0',
+    // Passkeys need https or this name.
+    'console.url': 'http://localhost:0',
+  });
+  client = await daemon.account('Shop');
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+describe('People', () => {
+  it('invites a person, who opens the link and has the role', async () => {
+    const { page, context } = await open.operator(DESKTOP);
+    await page.getByRole('link', { name: 'People', exact: true }).click();
+    await page.getByText('Nobody is a member of this account').waitFor();
+    await page.getByLabel('Email address').fill('new@example.com');
+    await page.getByLabel('Role').selectOption('author');
+    await page.getByText('Prepares templates and campaigns, but does not send.').waitFor();
+    await page.getByRole('button', { name: 'Invite' }).click();
+    const link = (await page.locator('.notice pre').textContent()) ?? '';
+    await page.getByRole('rowheader', { name: 'new@example.com' }).waitFor();
+
+    const invited = await browser.open(PHONE);
+    await invited.page.goto(link);
+    await invited.page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await invited.page.getByRole('button', { name: 'Menu' }).click();
+    expect(await invited.page.getByRole('link', { name: 'People', exact: true }).count()).toBe(0);
+    await invited.page.getByRole('link', { name: 'new@example.com' }).click();
+    await invited.page.getByRole('heading', { name: 'Your profile' }).waitFor();
+    await invited.context.close();
+    await context.close();
+  });
+
+  it('changes a role and removes a member by keyboard', async () => {
+    const member = await daemon.people.invite(
+      client.accountId,
+      { email: 'changed@example.com', role: 'viewer' },
+      'operator',
+    );
+    if (!('person' in member)) throw new Error(member.message);
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await open.visit(window, 'people', client);
+    const role = page.getByLabel('Role of changed@example.com');
+    await role.focus();
+    await page.keyboard.press('ArrowUp');
+    expect(await role.inputValue()).toBe('developer');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => daemon.people.standing(member.person, client.accountId)).toBe('developer');
+    const row = page.getByRole('row', { name: 'changed@example.com' });
+    await row.getByRole('button', { name: 'Remove' }).press('Enter');
+    await page.getByRole('dialog').getByText('Remove changed@example.com from this account?').waitFor();
+    await page.keyboard.press('Enter');
+    await row.waitFor({ state: 'detached' });
+    expect(daemon.people.get(member.person.id)).toBeNull();
+    await context.close();
+  });
+
+  it('shows operators all people, and disables one', async () => {
+    const created = await daemon.people.createOperator({ email: 'left@example.com', name: HOSTILE });
+    if (!('person' in created)) throw new Error(created.message);
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'people', client);
+    await page.getByRole('link', { name: 'Whole installation' }).click();
+    const row = page.getByRole('row', { name: 'left@example.com' });
+    await row.getByText(HOSTILE).waitFor();
+    await row.getByRole('button', { name: 'Disable' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
+    await row.getByText('disabled').waitFor();
+    expect(daemon.people.get(created.person.id)?.status).toBe('disabled');
+    await row.getByRole('button', { name: 'Enable' }).click();
+    await expect.poll(() => daemon.people.get(created.person.id)?.status).toBe('active');
+    expect(await page.title()).toBe('People · Postrider');
+    expect(page.url()).toContain('scope=all');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('says why a person cannot be invited', async () => {
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, 'people', client);
+    for (let turn = 0; turn < 2; turn++) {
+      await window.page.getByLabel('Email address').fill('twice@example.com');
+      await window.page.getByRole('button', { name: 'Invite' }).click();
+      if (turn === 0) await window.page.getByRole('rowheader', { name: 'twice@example.com' }).waitFor();
+    }
+    await window.page.getByText('is already a member of the account').waitFor();
+    await window.context.close();
+  });
+});
+
+describe('the audit log', () => {
+  it('shows what was done and denied, by person, and exports it', async () => {
+    const owner = await open.member(client, 'owner', DESKTOP);
+    const { page, context } = owner;
+    await open.visit(owner, 'people', client);
+    await page.getByLabel('Email address').fill('audited@example.com');
+    await page.getByRole('button', { name: 'Invite' }).click();
+    await page.getByRole('rowheader', { name: 'audited@example.com' }).waitFor();
+    await page.getByRole('link', { name: 'Audit log' }).click();
+    const row = page.getByRole('row', { name: 'console.invitePerson' }).first();
+    await row.getByText('done').waitFor();
+    expect(await page.getByRole('link', { name: 'Whole installation' }).count()).toBe(0);
+    await page.getByLabel('Person').selectOption('audited@example.com');
+    await page.getByRole('button', { name: 'Search' }).press('Enter');
+    await page.getByText('No records').waitFor();
+    expect(page.url()).toContain('personId=person_');
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Export as CSV' }).click(),
+    ]);
+    expect(readFileSync(await download.path(), 'utf8')).toContain('"console.invitePerson"');
+    await context.close();
+  });
+});
+
+describe('the profile', () => {
+  it('adds a passkey, which signs in and confirms a session', async () => {
+    const { page, context } = await open.operator(DESKTOP);
+    const devtools = await context.newCDPSession(page);
+    await devtools.send('WebAuthn.enable');
+    await devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'internal',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+      },
+    });
+    const profile = page.getByRole('link', { name: /^operator\d+@example\.com$/ });
+    const email = (await profile.textContent()) ?? '';
+    await profile.click();
+    await page.getByLabel('Name of the passkey').fill(HOSTILE);
+    await page.getByRole('button', { name: 'Add a passkey' }).click();
+    await page.getByRole('rowheader', { name: HOSTILE }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor();
+
+    requireConfirmation(email);
+    await page.getByRole('row', { name: HOSTILE }).getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('button', { name: 'Confirm with a passkey' }).press('Enter');
+    await page.getByText('The passkey was removed').waitFor();
+    expect(await page.title()).toBe('Your profile · Postrider');
+    await context.close();
+  });
+
+  it('sets a password with an authenticator app by keyboard; both confirm a session', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await open.visit(window, 'me', client);
+    await page.getByLabel('New password').fill('correct horse battery staple');
+    await page.keyboard.press('Enter');
+    await page.getByText('The password signs you in only together').waitFor();
+    await page.getByRole('button', { name: 'Set up' }).press('Enter');
+    const secret = bytesOf((await page.locator('form code').textContent()) ?? '');
+    const step = totpStep(Date.now());
+    await page.getByLabel('Code of the authenticator app').fill(totpCode(secret, step));
+    await page.keyboard.press('Enter');
+    await page.getByText('The authenticator app is set up').waitFor();
+
+    await page.getByRole('button', { name: 'Menu' }).click();
+    requireConfirmation((await page.getByRole('link', { name: /^operator/ }).textContent()) ?? '');
+    await page.getByRole('button', { name: 'Remove the password' }).press('Enter');
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' });
+    await dialog.getByLabel('Password').fill('wrong');
+    await dialog.getByLabel('Code of the authenticator app').fill(totpCode(secret, step + 1));
+    await page.keyboard.press('Enter');
+    await dialog.getByText('Address, password or code are not correct').waitFor();
+    expect(await findings(window)).toEqual([]);
+    await dialog.getByLabel('Password').fill('correct horse battery staple');
+    await page.keyboard.press('Enter');
+    await page.getByText('You have no password').waitFor();
+    await context.close();
+  });
+
+  it('lists sessions and ends another one; a person without credentials signs in again', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    const email = (await page.getByRole('link', { name: /^operator/ }).textContent()) ?? '';
+    const person = daemon.people.list().find((each) => each.email === email);
+    const link = await daemon.people.issueLink(person?.id ?? '', 'sign-in');
+    if (!('link' in link)) throw new Error(link.message);
+    const other = await browser.open(PHONE);
+    await other.page.goto(`${daemon.consoleUrl}/console/#/link/${link.link.token}`);
+    await other.page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await open.visit(window, 'me', client);
+    await page.getByText('this session').waitFor();
+    await page.getByRole('button', { name: 'End', exact: true }).click();
+    await page.getByText('Ended').waitFor();
+    await other.page.reload();
+    await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
+    requireConfirmation(email);
+    await page.getByLabel('New password').fill('correct horse battery staple');
+    await page.keyboard.press('Enter');
+    await page.getByText('you have neither a passkey nor a password').waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('.outcome.bad', { hasText: 'Confirm with your passkey or password' }).waitFor();
+    await other.context.close();
+    await context.close();
+  });
+});
+
+it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+  await open.examine({ people: 'people', audit: 'audit?scope=all', profile: 'me' }, client);
+});
+
+/** Lets the last sign-in of a person be long ago. */
+function requireConfirmation(email: string): void {
+  const person = daemon.people.list().find((each) => each.email === email);
+  const sessions = daemon.tables.consoleSessions.ofPerson(person?.id ?? '', 10);
+  expect(sessions.length).toBeGreaterThan(0);
+  for (const { session_hash: hash } of sessions) daemon.tables.consoleSessions.setAuthenticated(hash, 0);
+}
+
+/** The bytes of a text in base32 (RFC 4648). */
+function bytesOf(text: string): Buffer {
+  const bits = [...text]
+    .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'))
+    .join('');
+  return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+}
