@@ -15,7 +15,7 @@ import {
   MemberProvider,
   memberOf,
   memberWithoutAccount,
-  type Permission,
+  type PermissionName,
   type SessionPerson,
 } from './session.ts';
 import {
@@ -44,7 +44,7 @@ interface PageEntry {
   path: string;
   title: TextKey;
   /** The permission without which it is not shown. */
-  needs?: Permission;
+  needs?: PermissionName;
 }
 
 /** Pages about the person or the installation: operators open them before there is an account. */
@@ -189,7 +189,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
             </ul>
           </nav>
           <Settings onLanguage={onLanguage} />
-          <p>
+          <p class="small">
             <a href={href('me')} aria-current={first === 'me' ? 'page' : undefined}>
               {person.email}
             </a>

@@ -11,10 +11,10 @@ export interface CurrentMember {
   /** Whether the person's role permits an operation of the API. */
   may(operationId: string): boolean;
   /** Whether it has a permission: for operations of the console itself. */
-  has(permission: Permission): boolean;
+  has(permission: PermissionName): boolean;
 }
 
-export type Permission = SessionPerson['operations'][string];
+export type PermissionName = SessionPerson['operations'][string];
 
 const MemberContext = createContext<CurrentMember | null>(null);
 export const MemberProvider = MemberContext.Provider;
@@ -43,7 +43,7 @@ export function memberWithoutAccount(person: SessionPerson): CurrentMember {
 
 function memberWith(person: SessionPerson, accountId: string, role: string): CurrentMember {
   const permissions = person.roles[role] ?? [];
-  const has = (permission: Permission) => permissions.includes(permission);
+  const has = (permission: PermissionName) => permissions.includes(permission);
   return {
     person,
     accountId,

@@ -97,7 +97,7 @@ describe('People', () => {
     await context.close();
   });
 
-  it('says why a person cannot be invited', async () => {
+  it('shows why a person cannot be invited', async () => {
     const window = await open.operator(DESKTOP);
     await open.visit(window, 'people', client);
     for (let turn = 0; turn < 2; turn++) {
@@ -239,7 +239,7 @@ function requireConfirmation(email: string): void {
 
 /** The bytes of a text in base32 (RFC 4648). */
 function bytesOf(text: string): Buffer {
-  const bits = [...text]
+  const bits = Array.from(text)
     .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'))
     .join('');
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
