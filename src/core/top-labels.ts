@@ -43,6 +43,9 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopL
     volume.at = at;
   }
 
+  /** The least volume when it was last searched: a lower bound, because volumes only grow apart from their decay. */
+  let known: Volume = { amount: 0, at: 0 };
+
   /** The chosen value with the least volume. */
   function least(at: number): { value: string; amount: number } | null {
     let found: { value: string; amount: number } | null = null;
@@ -59,8 +62,10 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopL
     increase(volume, amount);
     candidates.set(value, volume);
     if (chosen.size >= max) {
+      if (!exceeds(volume, decayed(known, volume.at))) return OTHER_LABEL;
       const last = least(volume.at);
-      if (last === null || volume.amount < LEAD * last.amount + 1) return OTHER_LABEL;
+      known = { amount: last?.amount ?? 0, at: volume.at };
+      if (last === null || !exceeds(volume, last.amount)) return OTHER_LABEL;
       const dropped = chosen.get(last.value);
       chosen.delete(last.value);
       if (dropped !== undefined) candidates.set(last.value, dropped);
@@ -81,6 +86,11 @@ export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopL
     },
     values: () => [...chosen.keys()],
   };
+}
+
+/** Whether a value with this volume replaces one with the volume `least`. */
+function exceeds({ amount }: Volume, least: number): boolean {
+  return amount >= LEAD * least + 1;
 }
 
 function decayed({ amount, at }: Volume, now: number): number {

@@ -18,7 +18,7 @@ import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
 import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts';
 import type { Recording } from './recording.ts';
-import { type BudgetShare, createBudget } from './scheduling/budget.ts';
+import { type BudgetShare, createBudget, UNCOUNTED_BYTES } from './scheduling/budget.ts';
 import type { Parking } from './scheduling/parking.ts';
 import type { Assignment, ReservedMessage, Site, SlotReservation } from './scheduling/site.ts';
 import type { Feedback } from './shaping/feedback.ts';
@@ -88,11 +88,6 @@ export type ObserveAttempt = (site: string, result: 'delivered' | 'deferred' | '
 /** What the action of a classification leads to. */
 const RESULTS = { deliver: 'delivered', defer: 'deferred', bounce: 'bounced' } as const;
 
-/**
- * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
- * block ordinary mail. The number of sessions bounds the sum of these parts.
- */
-const UNCOUNTED_BYTES = 64 * 1024;
 /**
  * The share of the sessions that sites may use which have not answered: each holds its session until a timeout. Without a
  * limit, a few hundred dead destinations would leave no session for the others.

@@ -93,9 +93,9 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
     // Deleted rows are overwritten with zeros: the file contains nothing of an erased person.
     db.exec('PRAGMA secure_delete = ON');
     db.exec('PRAGMA temp_store = MEMORY');
-    // 16 MiB: every commit walks the cached pages, and the system caches the file anyway. With a million stored messages,
-    // neither 64 MiB nor 256 MiB nor mmap_size made sends measurably faster.
-    db.exec('PRAGMA cache_size = -16384');
+    // 24 MiB: the pages of the messages that are being sent stay in it from the lease to the outcome. More makes sends to
+    // an empty queue no faster, because the system caches the file anyway.
+    db.exec('PRAGMA cache_size = -24576');
     db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     return db;
   } catch (error) {

@@ -3,6 +3,7 @@ import type { Lane } from '../../store/domains/domains.ts';
 import type { QueuePriority, ReadyMessage } from '../../store/messages/queue.ts';
 import type { DestinationTls } from '../tls/host-policies.ts';
 import type { TargetHost } from '../worker/protocol.ts';
+import { UNCOUNTED_BYTES } from './budget.ts';
 
 /** A message that waits in memory, with its route. */
 export interface Assignment {
@@ -125,16 +126,16 @@ function createTurns(): Turns {
 
 /**
  * Removes and returns the first message of an account that `admits` accepts. Where a message is refused, so is every
- * one that is not smaller.
+ * one that is not smaller, and every other one if its size is not the reason.
  */
 function takeFirst(list: Assignment[], admits: Admits): Assignment | null {
   let refused = Number.POSITIVE_INFINITY;
-  const index = list.findIndex((assignment) => {
+  for (const [index, assignment] of list.entries()) {
     const { content_bytes } = assignment.message;
-    if (content_bytes >= refused) return false;
-    if (admits(assignment)) return true;
+    if (content_bytes >= refused) continue;
+    if (admits(assignment)) return list.splice(index, 1)[0] ?? null;
+    if (content_bytes <= UNCOUNTED_BYTES) return null;
     refused = content_bytes;
-    return false;
-  });
-  return index < 0 ? null : (list.splice(index, 1)[0] ?? null);
+  }
+  return null;
 }

@@ -24,6 +24,11 @@ export interface BudgetShare {
   size: number;
 }
 
+/**
+ * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
+ * block ordinary mail. The number of sessions bounds the sum of these parts.
+ */
+export const UNCOUNTED_BYTES = 64 * 1024;
 /** The multiple of the free budget that an account may use, by priority: alone it gets 4/5 and 2/3. */
 const ACCOUNT_FACTOR = [4, 2] as const;
 /** The same for a site, which alone gets 2/3 and 1/2. */

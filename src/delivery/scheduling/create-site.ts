@@ -4,6 +4,7 @@ import { createAccountLimits } from '../shaping/account-limits.ts';
 import { createLimiter } from '../shaping/limiter.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
 import { type Assignment, createBacklog } from './backlog.ts';
+import { UNCOUNTED_BYTES } from './budget.ts';
 import type { DroppedMessages, Site, SiteProfile } from './site.ts';
 import { createSuspension } from './suspension.ts';
 import { createWaitingIndex, createWaitingKeys, type WaitingIndex } from './waiting-keys.ts';
@@ -53,7 +54,6 @@ const MAX_AGE_MS = 10 * SECOND;
  * not take the place of others.
  */
 const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
-const LARGE_BYTES = 64 * 1024;
 
 /** In the order in which `pop` returns 0 first. */
 function slotsBelow(connections: number): number[] {
@@ -132,7 +132,9 @@ export function createSite(options: SiteOptions): Site {
   function isOutdated({ message, readAt }: Assignment): boolean {
     const age = clock.now() - readAt;
     if (age < MAX_AGE_HELD_BACK_MS) return false;
-    return age >= MAX_AGE_MS || message.content_bytes > LARGE_BYTES || accounts.isLimited(message.account_id);
+    return (
+      age >= MAX_AGE_MS || message.content_bytes > UNCOUNTED_BYTES || accounts.isLimited(message.account_id)
+    );
   }
 
   function drop(matches: (assignment: Assignment) => boolean): DroppedMessages {

@@ -83,6 +83,8 @@ export const OTHER_PROVIDER = 'other';
  * recipient domains are chosen by callers, and must not fill the table.
  */
 const MAX_ROWS_PER_HOUR = 500;
+/** Full hours of accounts in memory. */
+const MAX_REMEMBERED = 1000;
 /** The number up to which the deferred messages of one account are counted. */
 export const MAX_DEFERRED = 1_000_000;
 
@@ -144,6 +146,9 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
       GROUP BY name, outcome_code, class`);
   }
 
+  /** Hours and accounts that are full. */
+  const full = new Set<string>();
+
   /** Counts of the unit of work that is running, and of the earlier units in the open transaction. */
   const unit: Pending = new Map();
   const group: Pending = new Map();
@@ -160,8 +165,17 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
       messages: rest.messages,
     };
     if (increase.run(row).changes > 0) return;
-    const isFull = (rowsOf.get(hour, row.account, maxRowsPerHour) ?? 0) >= maxRowsPerHour;
-    insert.run(isFull ? { ...row, provider: OTHER_PROVIDER } : row);
+    insert.run(isFull(hour, row.account) ? { ...row, provider: OTHER_PROVIDER } : row);
+  }
+
+  /** Whether the account has all rows that it may have of this hour. Rows of the current hours are not deleted. */
+  function isFull(hour: number, account: BoundId): boolean {
+    const key = `${hour} ${account}`;
+    if (full.has(key)) return true;
+    if ((rowsOf.get(hour, account, maxRowsPerHour) ?? 0) < maxRowsPerHour) return false;
+    if (full.size >= MAX_REMEMBERED) full.clear();
+    full.add(key);
+    return true;
   }
 
   return {

@@ -237,8 +237,8 @@ describe('a reservation', () => {
   it('passes over a refused message to a smaller one of the same account, not to a larger one', () => {
     const { site, assignment } = createTestSite({ messages: 0 });
     for (const [seq, content_bytes] of [
-      [1, 500],
-      [2, 900],
+      [1, 500_000],
+      [2, 900_000],
       [3, 100],
     ] as const)
       site.add(assignment(seq, { content_bytes }));
@@ -249,6 +249,22 @@ describe('a reservation', () => {
     });
     expect(next).toMatchObject({ assignment: { message: { seq: 3 } } });
     expect(asked).toEqual([1, 3]);
+  });
+
+  it('passes over all messages of an account when a small one is refused', () => {
+    const { site, assignment } = createTestSite({ messages: 0 });
+    for (const [seq, content_bytes] of [
+      [1, 900],
+      [2, 100],
+    ] as const)
+      site.add(assignment(seq, { content_bytes }));
+    const asked: number[] = [];
+    const next = site.reserve(({ message }) => {
+      asked.push(message.seq);
+      return false;
+    });
+    expect(next).toBe('refused');
+    expect(asked).toEqual([1]);
   });
 
   it('is not given without a free slot, and not without a message', () => {
