@@ -36,6 +36,7 @@ const PAGES: readonly PageEntry[] = [
   { path: '', title: 'page.overview' },
   { path: 'messages', title: 'page.messages' },
   { path: 'domains', title: 'page.domains' },
+  { path: 'templates', title: 'page.templates' },
   { path: 'people', title: 'page.people', needs: 'people' },
   { path: 'audit', title: 'page.audit', needs: 'people' },
 ];
@@ -50,6 +51,12 @@ interface PageEntry {
 /** Pages about the person or the installation: operators open them before there is an account. */
 const WITHOUT_ACCOUNT = ['me', 'people', 'audit'];
 
+const TemplateListPage = lazyPage(() =>
+  import('./pages/templates/template-list.tsx').then((module) => module.TemplateListPage),
+);
+const TemplatePage = lazyPage(() =>
+  import('./pages/templates/template-editor.tsx').then((module) => module.TemplatePage),
+);
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
 const AuditPage = lazyPage(() => import('./pages/audit.tsx').then((module) => module.AuditPage));
 const ProfilePage = lazyPage(() => import('./pages/profile.tsx').then((module) => module.ProfilePage));
@@ -227,6 +234,9 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'domains' && id === undefined) return <DomainsPage />;
   if (page === 'domains' && id !== undefined && more === undefined)
     return <DomainPage key={id} domainId={id} />;
+  if (page === 'templates' && id === undefined) return <TemplateListPage />;
+  if (page === 'templates' && id !== undefined && more === undefined)
+    return <TemplatePage key={id} templateId={id} />;
   if (page === 'people' && id === undefined) return <PeoplePage />;
   if (page === 'audit' && id === undefined) return <AuditPage />;
   if (page === 'me' && id === undefined) return <ProfilePage />;

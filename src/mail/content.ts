@@ -114,7 +114,11 @@ export const MARKS = {
 const MARK = new RegExp(Object.values(MARKS).join('|'), 'g');
 
 /** Replaces the marks by the values of one copy. In HTML they are escaped for attributes and element content alike. */
-export function personalize(source: string, copy: CopyDetails, kind: 'html' | 'text'): string {
+export function personalize(
+  source: string,
+  copy: Pick<CopyDetails, 'recipient' | 'unsubscribeUrl' | 'reportAbuseUrl'>,
+  kind: 'html' | 'text',
+): string {
   if (!source.includes('\u0000')) return source;
   const encode = kind === 'html' ? escapeHtml : (value: string) => value;
   const values: Record<string, string> = {

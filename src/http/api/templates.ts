@@ -59,7 +59,7 @@ const html = lines()
 /** The body that creates a template. */
 export const templateInput = z.object({ name, ...fields, html }).meta({ id: 'TemplateInput' });
 
-const template = z
+export const template = z
   .object({
     templateId: z.string(),
     name: z.string(),

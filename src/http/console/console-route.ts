@@ -27,6 +27,8 @@ export interface ConsoleRouteDescription<
   accountOptional?: boolean;
   ownAudit?: boolean;
   auditReads?: boolean;
+  /** Bytes of the body. */
+  limit?: number;
 }
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -38,6 +40,7 @@ export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObje
   accountOptional = false,
   ownAudit = false,
   auditReads = false,
+  limit = MAX_BODY_BYTES,
   ...description
 }: ConsoleRouteDescription<Params, Query, Body>): ConsoleRoute {
   return {
@@ -53,7 +56,7 @@ export function consoleRoute<Params extends z.ZodObject, Query extends z.ZodObje
       tag: '',
       summary: '',
       scope: 'setup',
-      limit: MAX_BODY_BYTES,
+      limit,
       responses: {},
       refusals: [],
     }),

@@ -47,6 +47,7 @@ import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
 import { AUDITED_READS, permissionOf, REAUTHENTICATED } from './permissions.ts';
+import { previewRoutes } from './previews.ts';
 import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
 import { streamedOperations } from './streamed.ts';
@@ -247,9 +248,13 @@ function assemble(
     ...peopleRoutes({ access, people, url: parts.url }),
     ...auditRoutes({ access, audit }),
   ];
+  const previews = previewRoutes({ access, tables, random: deps.random });
+  const previewContent = ownOperation(previews.content, guard, access, auditing);
   return {
     operations: [
       ...own.map((each) => ownOperation(each, guard, access, auditing)),
+      ownOperation(previews.create, guard, access, auditing),
+      { ...previewContent, handler: messageContentHandler(previewContent.handler) },
       ...routes.map((each) => apiOperation(each, routes, guard, access, auditing)),
       ...routes
         .filter(({ operationId }) => operationId === CONTENT_OPERATION)
@@ -351,7 +356,7 @@ function staticFiles(directory: string): Middleware {
 }
 
 /** The first segments of paths of operations. */
-const OPERATIONS = /^(?:api|session|me|people|audit|stream|message-content|oidc)(?:\/|$)/;
+const OPERATIONS = /^(?:api|session|me|people|audit|stream|message-content|previews|oidc)(?:\/|$)/;
 
 function isOperation(path: string): boolean {
   return OPERATIONS.test(path);

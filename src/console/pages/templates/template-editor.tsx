@@ -1,0 +1,217 @@
+import { useEffect, useState } from 'preact/hooks';
+import type * as z from 'zod';
+import type { template as templateSchema } from '../../../http/api/templates.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { CodeEditor } from '../../parts/code-editor.tsx';
+import { Preview } from '../../parts/preview.tsx';
+import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+type Template = z.output<typeof templateSchema>;
+/** Its fields in the form; '' for no subject. */
+type Draft = Pick<Template, 'name' | 'type' | 'html' | 'text'> & { subject: string };
+
+/** What a first template shows: the variables of a contact, and the footer without which mail is refused. */
+const FIRST_HTML = `<!doctype html>
+<html>
+  <body>
+    <p>Hello {{firstName|there}},</p>
+    <p>…</p>
+    <p>{{company_address_html}}{{unsubscribe_email_html}}</p>
+  </body>
+</html>
+`;
+
+/** How will it look: the code of a template, next to it as a contact sees it. */
+export function TemplatePage({ templateId }: { templateId: string }) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const isNew = templateId === 'new';
+  const path = `/web-setup/templates/${encodeURIComponent(templateId)}`;
+  const data = useData<{ template: Template }>(isNew ? null : path);
+  const title = isNew ? t('templates.new') : (data.value?.template.name ?? t('page.templates'));
+  return (
+    <Page title={title} question={t('templates.question')} {...(isNew ? {} : { curl: path })}>
+      <p>
+        <a href={href('templates')}>{t('app.back')}</a>
+      </p>
+      {isNew ? (
+        <Editor template={null} />
+      ) : (
+        <Loaded data={data}>{({ template }) => <Editor template={template} />}</Loaded>
+      )}
+    </Page>
+  );
+}
+
+/** `template`: null for a new one. Later versions of it, after events of the account, do not replace the draft. */
+function Editor({ template }: { template: Template | null }) {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId, may } = useMember();
+  const [draft, setDraft] = useState<Draft>({
+    name: template?.name ?? '',
+    type: template?.type ?? null,
+    subject: template?.subject ?? '',
+    html: template?.html ?? FIRST_HTML,
+    text: template?.text ?? null,
+  });
+  const [isDirty, setDirty] = useState(false);
+  const { outcome, run } = useAction();
+  const readOnly = !may(template === null ? 'createTemplate' : 'updateTemplate');
+  const change = (fields: Partial<Draft>) => {
+    setDraft((last) => ({ ...last, ...fields }));
+    setDirty(true);
+  };
+  useEffect(() => {
+    if (!isDirty) return undefined;
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener('beforeunload', ask);
+    return () => window.removeEventListener('beforeunload', ask);
+  }, [isDirty]);
+
+  const collection = '/web-setup/templates';
+  const path = template === null ? collection : `${collection}/${encodeURIComponent(template.templateId)}`;
+  const save = () =>
+    run(async () => {
+      const saved = await callApi<{ template: Template; warnings?: string[] }>(path, {
+        method: template === null ? 'POST' : 'PUT',
+        account: accountId,
+        body: {
+          ...draft,
+          subject: draft.subject === '' ? null : draft.subject,
+          html: draft.html === '' ? null : draft.html,
+        },
+      });
+      setDirty(false);
+      if (template === null)
+        go(href(`templates/${encodeURIComponent(saved.template.templateId)}`), { replace: true });
+      return [t('me.saved'), ...(saved.warnings ?? [])].join('. ');
+    });
+  return (
+    <>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save();
+        }}
+      >
+        <fieldset class="plain" disabled={readOnly}>
+          <div class="search">
+            <label>
+              {t('people.name')}
+              <input
+                value={draft.name}
+                required
+                maxLength={200}
+                autocomplete="off"
+                onInput={(event) => change({ name: event.currentTarget.value })}
+              />
+            </label>
+            <label>
+              {t('messages.subject')}
+              <input
+                value={draft.subject}
+                maxLength={998}
+                autocomplete="off"
+                onInput={(event) => change({ subject: event.currentTarget.value })}
+              />
+            </label>
+            <label>
+              {t('templates.stream')}
+              <select
+                value={draft.type ?? ''}
+                onChange={({ currentTarget: { value } }) =>
+                  change({ type: value === 'marketing' || value === 'transactional' ? value : null })
+                }
+              >
+                <option value="">{t('templates.stream.both')}</option>
+                <option value="transactional">{t('templates.stream.transactional')}</option>
+                <option value="marketing">{t('templates.stream.marketing')}</option>
+              </select>
+            </label>
+            {!readOnly && (
+              <div class="actions">
+                <button type="submit" class="primary" disabled={outcome?.running}>
+                  {t('me.save')}
+                </button>
+              </div>
+            )}
+          </div>
+        </fieldset>
+        <Outcome of={outcome} />
+      </form>
+      {readOnly && <p class="small">{t('messages.notAllowed')}</p>}
+      <div class="editor">
+        <section aria-label={t('templates.code')}>
+          <h2>{t('templates.code')}</h2>
+          <CodeEditor
+            label={t('templates.code')}
+            value={draft.html}
+            readOnly={readOnly}
+            onChange={(html) => change({ html })}
+          />
+          <TextPart text={draft.text} readOnly={readOnly} onChange={(text) => change({ text })} />
+        </section>
+        <Preview
+          content={draft}
+          page={template === null ? 'templates/new' : `templates/${encodeURIComponent(template.templateId)}`}
+        />
+      </div>
+      {template !== null && may('deleteTemplate') && (
+        <Confirmed
+          label={t('templates.delete')}
+          question={t('templates.delete.confirm', { name: template.name })}
+          action={() =>
+            run(async () => {
+              const { message } = await callApi<{ message: string }>(path, {
+                method: 'DELETE',
+                account: accountId,
+              });
+              setDirty(false);
+              go(href('templates'));
+              return message;
+            })
+          }
+        />
+      )}
+    </>
+  );
+}
+
+interface TextPartProps {
+  text: string | null;
+  readOnly: boolean;
+  onChange: (text: string | null) => void;
+}
+
+/** The plain text, if it is not derived from the html. */
+function TextPart({ text, readOnly, onChange }: TextPartProps) {
+  const { t } = useTexts();
+  return (
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={text !== null}
+          disabled={readOnly}
+          onChange={({ currentTarget: { checked } }) => onChange(checked ? '' : null)}
+        />
+        {t('templates.ownText')}
+      </label>
+      {text !== null && (
+        <label>
+          {t('templates.text')}
+          <textarea
+            value={text}
+            readOnly={readOnly}
+            onInput={({ currentTarget: { value } }) => onChange(value)}
+          />
+        </label>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,80 @@
+import type * as z from 'zod';
+import type { template as templateSchema } from '../../../http/api/templates.ts';
+import { withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Empty, Loaded, Page, Table } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+interface TemplateList {
+  templates: z.output<typeof templateSchema>[];
+  nextKey?: string;
+}
+
+/** The templates of the account. */
+export function TemplateListPage() {
+  const { t, time } = useTexts();
+  const { location, href } = useNavigation();
+  const { may } = useMember();
+  const { lastKey } = location.query;
+  const path = withQuery('/web-setup/templates', { limit: '50', lastKey });
+  const list = useData<TemplateList>(path);
+  return (
+    <Page title={t('page.templates')} question={t('templates.question')} curl={path}>
+      {may('createTemplate') && (
+        <p class="actions">
+          <a class="button primary" href={href('templates/new')}>
+            {t('templates.new')}
+          </a>
+        </p>
+      )}
+      <Loaded data={list}>
+        {({ templates, nextKey }) => (
+          <>
+            {templates.length === 0 ? (
+              <Empty title={t('templates.empty')}>
+                <p>{t('templates.empty.hint')}</p>
+              </Empty>
+            ) : (
+              <Table
+                label={t('page.templates')}
+                heads={[
+                  t('people.name'),
+                  t('templates.stream'),
+                  t('messages.subject'),
+                  t('templates.updated'),
+                ]}
+              >
+                {templates.map(({ templateId, name, type, subject, updatedAt }) => (
+                  <tr key={templateId}>
+                    <td>
+                      <a href={href(`templates/${encodeURIComponent(templateId)}`)}>{name || templateId}</a>
+                    </td>
+                    <td>{t(type === null ? 'templates.stream.both' : `templates.stream.${type}`)}</td>
+                    <td>{subject ?? ''}</td>
+                    <td>
+                      <time dateTime={updatedAt}>{time(updatedAt)}</time>
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+            <p class="actions">
+              {lastKey !== undefined && (
+                <a class="button" href={href('templates')}>
+                  {t('app.first')}
+                </a>
+              )}
+              {nextKey !== undefined && (
+                <a class="button" href={href('templates', { lastKey: nextKey })}>
+                  {t('app.older')}
+                </a>
+              )}
+            </p>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,283 @@
+import { useEffect, useState } from 'preact/hooks';
+import type * as z from 'zod';
+import type { contact as contactSchema } from '../../http/api/contacts/contact-schemas.ts';
+import type { TemplatePreview } from '../../http/console/previews.ts';
+import { ApiError, callApi, request, withQuery } from '../api.ts';
+import { useData } from '../data.ts';
+import { Failure, Outcome, useAction } from '../parts.tsx';
+import { useNavigation } from '../routing.ts';
+import { useMember } from '../session.ts';
+import { useTexts } from '../texts.ts';
+import './preview.css';
+
+type Contact = z.output<typeof contactSchema>;
+
+/** What is shown: a template, or the content of a campaign. */
+export interface PreviewedContent {
+  subject: string;
+  html: string;
+  /** Null: derived from the html. */
+  text: string | null;
+  /** Address of the sender. */
+  from?: string;
+}
+
+const VIEWS = ['desktop', 'phone', 'text'] as const;
+const DELAY_MS = 400;
+/** Above it, Gmail hides the end of the message. */
+const CLIPPED_BYTES = 100_000;
+
+/**
+ * Content as a contact would see it, in a frame that runs no scripts and loads nothing from elsewhere. View and contact
+ * are in the address; `page`: of the address.
+ */
+export function Preview({ content, page }: { content: PreviewedContent; page: string }) {
+  const { t } = useTexts();
+  const { location, href, go } = useNavigation();
+  const { accountId } = useMember();
+  const { view: chosenView, dark, contact: contactId } = location.query;
+  const view = VIEWS.find((name) => name === chosenView) ?? 'desktop';
+  const found = useData<{ contact: Contact }>(
+    contactId === undefined ? null : `/web-setup/contacts/${encodeURIComponent(contactId)}`,
+  );
+  const contact = found.value?.contact ?? null;
+  const [values, setValues] = useState<Record<string, string>>({});
+  const [asked, setAsked] = useState<readonly string[]>([]);
+  const [preview, setPreview] = useState<TemplatePreview | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const body = JSON.stringify({
+    ...content,
+    to: contact?.email ?? undefined,
+    values: { ...nested(values), ...valuesOf(contact) },
+  });
+  useEffect(() => {
+    const abort = new AbortController();
+    const timer = window.setTimeout(() => {
+      request<TemplatePreview>('/console/previews', {
+        method: 'POST',
+        account: accountId,
+        // Sound: it was an object above, which is compared as text.
+        body: JSON.parse(body) as unknown,
+        signal: abort.signal,
+      }).then(
+        (next) => {
+          setPreview(next);
+          setError(null);
+          // A field remains when its variable has a value.
+          setAsked((last) => [...last, ...next.missing.filter((name) => !last.includes(name))].slice(0, 100));
+        },
+        (failure: unknown) => {
+          if (abort.signal.aborted) return;
+          if (!(failure instanceof ApiError)) throw failure;
+          setError(failure);
+        },
+      );
+    }, DELAY_MS);
+    return () => {
+      window.clearTimeout(timer);
+      abort.abort();
+    };
+  }, [body, accountId]);
+
+  const change = (query: Record<string, string | undefined>) =>
+    go(href(page, { view: chosenView, dark, contact: contactId, ...query }), { replace: true });
+  return (
+    <section class="preview" aria-label={t('preview.title')}>
+      <h2>{t('preview.title')}</h2>
+      <fieldset>
+        <legend class="small">{t('preview.view')}</legend>
+        {VIEWS.map((name) => (
+          <label class="check" key={name}>
+            <input
+              type="radio"
+              name="view"
+              checked={name === view}
+              onChange={() => change({ view: name === 'desktop' ? undefined : name })}
+            />
+            {t(`preview.view.${name}`)}
+          </label>
+        ))}
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={dark !== undefined}
+            onChange={({ currentTarget: { checked } }) => change({ dark: checked ? '1' : undefined })}
+          />
+          {t('preview.dark')}
+        </label>
+      </fieldset>
+      <ContactChoice contact={contact} onChoice={(id) => change({ contact: id })} />
+      {found.error !== null && <Failure error={found.error} retry={found.reload} />}
+      {error !== null && <Failure error={error} />}
+      {preview !== null && (
+        <>
+          <Faults preview={preview} />
+          <Values names={asked} values={values} onChange={setValues} />
+          <p>
+            <strong>{t('messages.subject')}:</strong> {preview.subject || '–'}
+          </p>
+          {view === 'text' ? (
+            <pre tabIndex={0}>{preview.text}</pre>
+          ) : (
+            <iframe
+              title={t('preview.frame')}
+              class={`${view} ${dark === undefined ? '' : 'dark'}`}
+              sandbox=""
+              src={`/console/previews/${encodeURIComponent(preview.id)}`}
+            />
+          )}
+          <p class="small">{t('preview.size', { size: Math.ceil(preview.bytes / 1000) })}</p>
+          {preview.bytes > CLIPPED_BYTES && <p class="notice bad">{t('preview.clipped')}</p>}
+        </>
+      )}
+    </section>
+  );
+}
+
+/** What prevents the content from being sent, or probably is a mistake. */
+function Faults({ preview: { missing, required, leftovers } }: { preview: TemplatePreview }) {
+  const { t } = useTexts();
+  const braces = (names: readonly string[]) => names.map((name) => `{{${name}}}`).join(' ');
+  const faults = [
+    ...(required.length > 0 ? [t('preview.required', { names: braces(required) })] : []),
+    ...(missing.length > 0 ? [t('preview.missing', { names: braces(missing) })] : []),
+    ...(leftovers.length > 0 ? [t('preview.leftovers', { names: leftovers.join(' ') })] : []),
+  ];
+  if (faults.length === 0) return <p role="status">{t('preview.complete')}</p>;
+  return (
+    <div class="notice bad" role="status">
+      {faults.map((fault) => (
+        <p key={fault}>{fault}</p>
+      ))}
+    </div>
+  );
+}
+
+interface ValuesProps {
+  names: readonly string[];
+  values: Record<string, string>;
+  onChange: (values: Record<string, string>) => void;
+}
+
+function Values({ names, values, onChange }: ValuesProps) {
+  const { t } = useTexts();
+  const own = names.filter((name) => !name.startsWith('company_address'));
+  if (own.length === 0) return null;
+  return (
+    <details>
+      <summary>{t('preview.values')}</summary>
+      <div class="search">
+        {own.map((name) => (
+          <label key={name}>
+            {name}
+            <input
+              value={values[name] ?? ''}
+              maxLength={1000}
+              autocomplete="off"
+              onInput={({ currentTarget: { value } }) => onChange({ ...values, [name]: value })}
+            />
+          </label>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+interface ContactChoiceProps {
+  contact: Contact | null;
+  onChoice: (identifier: string | undefined) => void;
+}
+
+/** Finds the contact whose values the preview uses. */
+function ContactChoice({ contact, onChoice }: ContactChoiceProps) {
+  const { t } = useTexts();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const find = (search: string) =>
+    run(async () => {
+      const { contacts } = await callApi<{ contacts: Contact[] }>(
+        withQuery('/web-setup/contacts', { search, limit: '1' }),
+        { account: accountId },
+      );
+      const [first] = contacts;
+      if (first === undefined) throw new Error(t('preview.contact.none'));
+      onChoice(first.contactIdentifier);
+      return t('preview.contact.as', { contact: first.email ?? first.contactIdentifier });
+    });
+  return (
+    <>
+      <form
+        class="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const search = new FormData(event.currentTarget).get('search');
+          if (typeof search === 'string') void find(search.trim());
+        }}
+      >
+        <label>
+          {t('preview.contact')}
+          <input
+            name="search"
+            type="search"
+            required
+            maxLength={320}
+            autocomplete="off"
+            defaultValue={contact?.email ?? ''}
+            key={contact?.email ?? ''}
+          />
+        </label>
+        <div class="actions">
+          <button type="submit">{t('preview.contact.find')}</button>
+          {contact !== null && (
+            <button type="button" onClick={() => onChoice(undefined)}>
+              {t('preview.contact.nobody')}
+            </button>
+          )}
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}
+
+/** The variables of a contact, as in campaigns; a field without a value is empty. */
+function valuesOf(contact: Contact | null): Record<string, unknown> {
+  if (contact === null) return {};
+  const { email, firstName, lastName, phone, customFields } = contact;
+  return {
+    email: email ?? '',
+    firstName: firstName ?? '',
+    lastName: lastName ?? '',
+    phone: phone ?? '',
+    customFields: customFields ?? {},
+  };
+}
+
+/** Values by path, such as `order.number`, as objects. Empty values are left out. */
+function nested(values: Readonly<Record<string, string>>): Record<string, unknown> {
+  const root = new Map<string, unknown>();
+  for (const [path, value] of Object.entries(values)) {
+    if (value === '') continue;
+    const steps = path.split('.');
+    const last = steps.pop() ?? '';
+    let object = root;
+    for (const step of steps) {
+      const next = object.get(step);
+      const child = next instanceof Map ? (next as Map<string, unknown>) : new Map<string, unknown>();
+      object.set(step, child);
+      object = child;
+    }
+    object.set(last, value);
+  }
+  return objectOf(root);
+}
+
+function objectOf(map: ReadonlyMap<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    [...map].map(([name, value]) => [
+      name,
+      // Sound: `nested` stores maps of this type only.
+      value instanceof Map ? objectOf(value as Map<string, unknown>) : value,
+    ]),
+  );
+}

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* The pages of templates, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+let templateId: string;
+
+const FOOTER = '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>';
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  await client.post('/web-setup/contacts', {
+    email: 'ann@example.com',
+    firstName: HOSTILE,
+    consentMethod: 'explicit_form',
+    customFields: { city: 'Paris' },
+  });
+  const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+    name: HOSTILE,
+    subject: 'For {{firstName}}',
+    html: `<p style="color: red">Hello {{firstName}} in {{customFields.city}}, {{offer}}</p>
+      <script>parent.document.title = 'script'</script>${FOOTER}`,
+  });
+  templateId = created.data.template.templateId;
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+describe('Templates', () => {
+  it('creates a template by keyboard, with the code next to its preview', async () => {
+    const window = await open.member(client, 'author', DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'templates', client);
+    await page.getByRole('link', { name: 'New template' }).press('Enter');
+    await page.getByLabel('Name').fill('Welcome');
+    await page.getByLabel('Subject').fill('Welcome to the shop');
+    const code = page.getByRole('textbox', { name: 'HTML' });
+    await code.focus();
+    await page.keyboard.press('ControlOrMeta+A');
+    await page.keyboard.insertText(`<h1>Welcome, {{name}}</h1>`);
+    await page.getByText('Cannot be sent without {{company_address_html}}').waitFor();
+    await page.keyboard.insertText(FOOTER);
+    await page.getByText('Without a value: {{name}}').waitFor();
+    const frame = page.frameLocator('iframe');
+    await frame.getByRole('heading', { name: 'Welcome, {{name}}' }).waitFor();
+    await frame.getByText('Shop Ltd').waitFor();
+    await page.getByText('Values of variables').click();
+    await page.getByLabel('name', { exact: true }).fill('Ann');
+    await frame.getByRole('heading', { name: 'Welcome, Ann' }).waitFor();
+    // Tab leaves the editor: nobody is trapped in it.
+    await code.focus();
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.shadowRoot')).toBeNull();
+    await page.getByLabel('Subject').press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Welcome' }).waitFor();
+    const listed = await client.get<{ templates: { name: string; html: string }[] }>('/web-setup/templates');
+    expect(listed.data.templates[0]).toMatchObject({
+      name: 'Welcome',
+      html: `<h1>Welcome, {{name}}</h1>${FOOTER}`,
+    });
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('shows a template as a contact sees it; scripts do not run and values are text', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context, requests } = window;
+    await open.visit(window, `templates/${templateId}`, client);
+    await page.getByLabel('As the contact (address)').fill('ann@example.com');
+    await page.getByRole('button', { name: 'Use', exact: true }).click();
+    const frame = page.frameLocator('iframe');
+    await frame.getByText(`Hello ${HOSTILE} in Paris, {{offer}}`).waitFor();
+    expect(await frame.locator('p').first().evaluate('element => getComputedStyle(element).color')).toBe(
+      'rgb(255, 0, 0)',
+    );
+    await page.getByText(`For ${HOSTILE}`).waitFor();
+    expect(page.url()).toContain('contact=email_');
+    await page.getByLabel('Phone').check();
+    await page.reload();
+    await frame.getByText(`Hello ${HOSTILE} in Paris`).waitFor();
+    await page.getByLabel('Plain text', { exact: true }).check();
+    await page.locator('.preview pre', { hasText: 'in Paris, {{offer}}' }).waitFor();
+    expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
+    expect(requests.filter((url) => !url.startsWith(daemon.consoleUrl) && !url.startsWith('data:'))).toEqual(
+      [],
+    );
+    await context.close();
+  });
+
+  it('saves a change by mouse, and shows what the server refuses', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `templates/${templateId}`, client);
+    await page.getByLabel('Write the plain text yourself').check();
+    await page.getByLabel('Plain text', { exact: true }).first().fill('Hello {{firstName}}');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved').waitFor();
+    const read = await client.get<{ template: { text: string } }>(`/web-setup/templates/${templateId}`);
+    expect(read.data.template.text).toBe('Hello {{firstName}}');
+    await page.getByLabel('Subject').fill('{{{firstName}}} {{unsubscribe_url}}');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('.outcome.bad', { hasText: 'subject' }).waitFor();
+    await context.close();
+  });
+
+  it('deletes a template after a confirmation; a viewer changes nothing', async () => {
+    const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+      name: 'Old',
+      html: FOOTER,
+    });
+    const path = `templates/${created.data.template.templateId}`;
+    const viewer = await open.member(client, 'viewer', DESKTOP);
+    await open.visit(viewer, path, client);
+    await viewer.page.getByText('Your role in this account does not permit this.').waitFor();
+    expect(await viewer.page.getByRole('button', { name: /Save|Delete/ }).count()).toBe(0);
+    await viewer.context.close();
+    const { page, context } = await open.operator(DESKTOP);
+    await page.goto(`${daemon.consoleUrl}/console/${path}?account=${client.accountId}`);
+    await page.getByRole('button', { name: 'Delete the template' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete the template' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
+    await expect.poll(() => page.getByRole('link', { name: 'Old', exact: true }).count()).toBe(0);
+    await context.close();
+  });
+});
+
+it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+  await open.examine({ templates: 'templates', template: `templates/${templateId}` }, client);
+});
