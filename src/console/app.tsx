@@ -37,6 +37,7 @@ const PAGES: readonly PageEntry[] = [
   { path: 'messages', title: 'page.messages' },
   { path: 'domains', title: 'page.domains' },
   { path: 'templates', title: 'page.templates' },
+  { path: 'campaigns', title: 'page.campaigns' },
   { path: 'people', title: 'page.people', needs: 'people' },
   { path: 'audit', title: 'page.audit', needs: 'people' },
 ];
@@ -56,6 +57,12 @@ const TemplateListPage = lazyPage(() =>
 );
 const TemplatePage = lazyPage(() =>
   import('./pages/templates/template-editor.tsx').then((module) => module.TemplatePage),
+);
+const CampaignListPage = lazyPage(() =>
+  import('./pages/campaigns/campaign-list.tsx').then((module) => module.CampaignListPage),
+);
+const CampaignPage = lazyPage(() =>
+  import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
 );
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
 const AuditPage = lazyPage(() => import('./pages/audit.tsx').then((module) => module.AuditPage));
@@ -237,6 +244,9 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'templates' && id === undefined) return <TemplateListPage />;
   if (page === 'templates' && id !== undefined && more === undefined)
     return <TemplatePage key={id} templateId={id} />;
+  if (page === 'campaigns' && id === undefined) return <CampaignListPage />;
+  if (page === 'campaigns' && id !== undefined && more === undefined)
+    return <CampaignPage key={id} campaignId={id} />;
   if (page === 'people' && id === undefined) return <PeoplePage />;
   if (page === 'audit' && id === undefined) return <AuditPage />;
   if (page === 'me' && id === undefined) return <ProfilePage />;

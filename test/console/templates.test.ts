@@ -16,12 +16,13 @@ const FOOTER = '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>';
 beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
-  await client.post('/web-setup/contacts', {
+  const contact = await client.post('/web-setup/contacts', {
     email: 'ann@example.com',
     firstName: HOSTILE,
-    consentMethod: 'explicit_form',
+    consentMethod: 'web_form',
     customFields: { city: 'Paris' },
   });
+  expect(contact.status).toBe(201);
   const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
     name: HOSTILE,
     subject: 'For {{firstName}}',

@@ -22,6 +22,12 @@ export interface PreviewedContent {
   from?: string;
 }
 
+interface PreviewProps {
+  content: PreviewedContent;
+  page: string;
+  keep?: Readonly<Record<string, string>>;
+}
+
 const VIEWS = ['desktop', 'phone', 'text'] as const;
 const DELAY_MS = 400;
 /** Above it, Gmail hides the end of the message. */
@@ -29,9 +35,9 @@ const CLIPPED_BYTES = 100_000;
 
 /**
  * Content as a contact would see it, in a frame that runs no scripts and loads nothing from elsewhere. View and contact
- * are in the address; `page`: of the address.
+ * are in the address; `page`: of the address, with what `keep` contains.
  */
-export function Preview({ content, page }: { content: PreviewedContent; page: string }) {
+export function Preview({ content, page, keep = {} }: PreviewProps) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId } = useMember();
@@ -45,8 +51,12 @@ export function Preview({ content, page }: { content: PreviewedContent; page: st
   const [asked, setAsked] = useState<readonly string[]>([]);
   const [preview, setPreview] = useState<TemplatePreview | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
+  const { subject, html, text, from } = content;
   const body = JSON.stringify({
-    ...content,
+    subject,
+    html,
+    text,
+    from,
     to: contact?.email ?? undefined,
     values: { ...nested(values), ...valuesOf(contact) },
   });
@@ -80,7 +90,7 @@ export function Preview({ content, page }: { content: PreviewedContent; page: st
   }, [body, accountId]);
 
   const change = (query: Record<string, string | undefined>) =>
-    go(href(page, { view: chosenView, dark, contact: contactId, ...query }), { replace: true });
+    go(href(page, { ...keep, view: chosenView, dark, contact: contactId, ...query }), { replace: true });
   return (
     <section class="preview" aria-label={t('preview.title')}>
       <h2>{t('preview.title')}</h2>
@@ -109,6 +119,11 @@ export function Preview({ content, page }: { content: PreviewedContent; page: st
       <ContactChoice contact={contact} onChoice={(id) => change({ contact: id })} />
       {found.error !== null && <Failure error={found.error} retry={found.reload} />}
       {error !== null && <Failure error={error} />}
+      {preview === null && error === null && (
+        <p class="loading" role="status">
+          {t('app.loading')}
+        </p>
+      )}
       {preview !== null && (
         <>
           <Faults preview={preview} />

@@ -171,6 +171,17 @@ const counts = z
   )
   .meta({ id: 'CampaignCounts' });
 
+export const analyticsSchema = z.object({
+  campaignId: z.string(),
+  totals: counts,
+  series: z
+    .array(counts.extend({ timestamp: z.iso.datetime().describe('Start of the interval, UTC.') }))
+    .describe('In order; intervals without events are omitted.'),
+  links: z
+    .array(z.object({ url: z.string(), clicks: z.int() }))
+    .describe('The 100 most clicked URLs, regardless of `from` and `to`.'),
+});
+
 function analytics(campaigns: Campaigns): Route {
   return route({
     ...COMMON,
@@ -189,16 +200,7 @@ function analytics(campaigns: Campaigns): Route {
     responses: {
       200: {
         description: 'The counts.',
-        data: z.object({
-          campaignId: z.string(),
-          totals: counts,
-          series: z
-            .array(counts.extend({ timestamp: z.iso.datetime().describe('Start of the interval, UTC.') }))
-            .describe('In order; intervals without events are omitted.'),
-          links: z
-            .array(z.object({ url: z.string(), clicks: z.int() }))
-            .describe('The 100 most clicked URLs, regardless of `from` and `to`.'),
-        }),
+        data: analyticsSchema,
         example: EXAMPLE_ANALYTICS,
       },
     },

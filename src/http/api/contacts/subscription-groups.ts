@@ -157,7 +157,7 @@ const DEFAULTS = {
   companyAddressTemplateId: null,
 };
 
-const group = z
+export const group = z
   .object({
     subscriptionGroupId: z.string(),
     name: z.string(),
