@@ -135,6 +135,8 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
             <pre tabIndex={0}>{preview.text}</pre>
           ) : (
             <iframe
+              // A new element: another address of the same one would be an entry in the history of the browser.
+              key={preview.id}
               title={t('preview.frame')}
               class={`${view} ${dark === undefined ? '' : 'dark'}`}
               sandbox=""

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { startGroup } from '../support/group.ts';
+import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
+import { insertDomain } from '../support/store.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* The pages of campaigns, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+let empty: ApiClient;
+let group: string;
+let templateId: string;
+
+const MEMBERS = ['delivered', 'delivered+2', 'delivered+3'].map((name) => `${name}@simulator.${PLATFORM}`);
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  empty = await daemon.account('Empty');
+  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
+  insertDomain(
+    daemon.tables,
+    {
+      account_id: client.accountId,
+      group_id: domainGroup?.group_id ?? '',
+      domain_id: 'domain_1',
+      name: 'news.test',
+      use_case: 'mk',
+      next_check_at: Date.now() + DAY,
+    },
+    Date.now(),
+  );
+  const started = await startGroup(
+    client,
+    MEMBERS.map((email) => ({ email, firstName: 'Ann', consentMethod: 'web_form' })),
+  );
+  group = started.subscriptionGroupId;
+  const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+    name: 'Spring offer',
+    subject: 'Spring is here, {{firstName}}',
+    html: '<p>Hello {{firstName}}</p><p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+  });
+  templateId = created.data.template.templateId;
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+async function campaign(name: string): Promise<string> {
+  const created = await client.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', { name });
+  return created.data.campaign.campaignId;
+}
+
+async function statusOf(id: string): Promise<string> {
+  return (await client.get<{ campaign: { status: string } }>(`/web-setup/campaigns/${id}`)).data.campaign
+    .status;
+}
+
+describe('Campaigns', () => {
+  it('composes, checks, tests, sends, and shows the results as they arrive, by mouse', async () => {
+    const window = await open.member(client, 'sender', DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'campaigns', client);
+    await page.getByLabel('Name').fill(HOSTILE);
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
+    await page.getByRole('combobox', { name: 'Group' }).selectOption(group);
+    await page.getByRole('combobox', { name: 'Template' }).selectOption(templateId);
+    await page.getByLabel('Sender').fill('Shop <news@news.test>');
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByLabel('As the contact (address)').fill(MEMBERS[0] ?? '');
+    await page.getByRole('button', { name: 'Use', exact: true }).press('Enter');
+    await page.frameLocator('iframe').getByText('Hello Ann').waitFor();
+    await page.getByLabel('To', { exact: true }).fill(MEMBERS[1] ?? '');
+    await page.getByRole('button', { name: 'Send the test message' }).press('Enter');
+    await page.getByText('The test message was accepted').waitFor();
+    expect(page.url()).toContain(`template=${templateId}`);
+
+    await page.getByRole('button', { name: 'Send the campaign' }).press('Enter');
+    await page.getByRole('dialog').getByText('to News: 3 active members?').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByText('3 of 3 members are processed').waitFor({ timeout: 20_000 });
+    await page.locator('main .status', { hasText: 'sent' }).waitFor({ timeout: 20_000 });
+    await page.getByRole('row', { name: 'Queued 3' }).waitFor();
+    expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('schedules, pauses, resumes and cancels by keyboard, on a phone', async () => {
+    const id = await campaign('Summer');
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await open.visit(
+      window,
+      `campaigns/${id}?group=${group}&template=${templateId}&from=news@news.test&at=${localTime(Date.now() + DAY)}`,
+      client,
+    );
+    await page.getByRole('button', { name: 'Schedule the campaign' }).press('Enter');
+    await page.keyboard.press('Enter');
+    await page.locator('main .status', { hasText: 'scheduled' }).waitFor();
+    expect(await statusOf(id)).toBe('scheduled');
+    await page.getByRole('button', { name: 'Pause' }).press('Enter');
+    await page.locator('main .status', { hasText: 'paused' }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).press('Enter');
+    await page.locator('main .status', { hasText: 'scheduled' }).waitFor();
+    await page.getByRole('button', { name: 'Cancel the campaign' }).press('Enter');
+    await page.keyboard.press('Enter');
+    await page.locator('main .status', { hasText: 'canceled' }).waitFor();
+    expect(await statusOf(id)).toBe('cancelled');
+    await context.close();
+  });
+
+  it('shows what the server refuses, and lets an author prepare only', async () => {
+    const id = await campaign('Refused');
+    const path = `campaigns/${id}?group=${group}&template=${templateId}&from=news@other.test`;
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, path, client);
+    await window.page.getByRole('button', { name: 'Send the campaign' }).press('Enter');
+    await window.page.keyboard.press('Enter');
+    await window.page.locator('.outcome.bad', { hasText: 'other.test' }).waitFor();
+    expect(await statusOf(id)).toBe('draft');
+    await window.context.close();
+    const author = await open.member(client, 'author', DESKTOP);
+    await open.visit(author, path, client);
+    await author.page.getByText('Your role does not permit sending.').waitFor();
+    expect(await author.page.getByRole('button', { name: /Send/ }).count()).toBe(0);
+    await author.context.close();
+  });
+
+  it('leads from an empty account to the first template', async () => {
+    await empty.post('/web-setup/contacts/subscription-groups', { name: 'News' });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'campaigns', empty);
+    await page.getByText('No campaigns yet').waitFor();
+    await page.getByLabel('Name').fill('First');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'New template' }).click();
+    await page.getByRole('heading', { level: 1, name: 'New template' }).waitFor();
+    await context.close();
+  });
+});
+
+it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+  const draft = await campaign('Draft');
+  const sent = (
+    await client.get<{ campaigns: { campaignId: string; status: string }[] }>('/web-setup/campaigns')
+  ).data.campaigns.find(({ status }) => status === 'sent');
+  await open.examine(
+    {
+      campaigns: 'campaigns',
+      'campaign-draft': `campaigns/${draft}?group=${group}&template=${templateId}&from=news@news.test`,
+      'campaign-sent': `campaigns/${sent?.campaignId}`,
+    },
+    client,
+  );
+});
+
+/** The value of a field for a time in the time zone of this process, which is that of the browser. */
+function localTime(time: number): string {
+  return new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
