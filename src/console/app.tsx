@@ -7,6 +7,7 @@ import { MessagesPage } from './pages/messages.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { lazyPage } from './parts/lazy.tsx';
+import { Palette } from './parts/palette.tsx';
 import { SessionConfirmation } from './parts/session-confirmation.tsx';
 import { Empty, Failure, Page } from './parts.tsx';
 import { NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
@@ -38,8 +39,10 @@ const PAGES: readonly PageEntry[] = [
   { path: 'domains', title: 'page.domains' },
   { path: 'templates', title: 'page.templates' },
   { path: 'campaigns', title: 'page.campaigns' },
+  { path: 'keys', title: 'page.keys', needs: 'keys' },
   { path: 'people', title: 'page.people', needs: 'people' },
   { path: 'audit', title: 'page.audit', needs: 'people' },
+  { path: 'system', title: 'page.system', needs: 'operator' },
 ];
 
 interface PageEntry {
@@ -50,7 +53,7 @@ interface PageEntry {
 }
 
 /** Pages about the person or the installation: operators open them before there is an account. */
-const WITHOUT_ACCOUNT = ['me', 'people', 'audit'];
+const WITHOUT_ACCOUNT = ['me', 'people', 'audit', 'system'];
 
 const TemplateListPage = lazyPage(() =>
   import('./pages/templates/template-list.tsx').then((module) => module.TemplateListPage),
@@ -64,6 +67,8 @@ const CampaignListPage = lazyPage(() =>
 const CampaignPage = lazyPage(() =>
   import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
 );
+const KeysPage = lazyPage(() => import('./pages/keys.tsx').then((module) => module.KeysPage));
+const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
 const AuditPage = lazyPage(() => import('./pages/audit.tsx').then((module) => module.AuditPage));
 const ProfilePage = lazyPage(() => import('./pages/profile.tsx').then((module) => module.ProfilePage));
@@ -152,6 +157,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   }, [address]);
 
   const current = member ?? memberWithoutAccount(person);
+  const pages = PAGES.filter(({ needs }) => needs === undefined || current.has(needs));
   const signOut = () => void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
   return (
     <>
@@ -162,6 +168,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
         <a class="brand" href={href('')}>
           Postrider
         </a>
+        <Palette member={current} pages={pages.map(({ path, title }) => ({ path, title: t(title) }))} />
         <button
           type="button"
           class="menu"
@@ -191,15 +198,13 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
           )}
           <nav aria-label={t('app.pages')}>
             <ul>
-              {PAGES.filter(({ needs }) => needs === undefined || current.has(needs)).map(
-                ({ path, title }) => (
-                  <li key={path}>
-                    <a href={href(path)} aria-current={path === first ? 'page' : undefined}>
-                      {t(title)}
-                    </a>
-                  </li>
-                ),
-              )}
+              {pages.map(({ path, title }) => (
+                <li key={path}>
+                  <a href={href(path)} aria-current={path === first ? 'page' : undefined}>
+                    {t(title)}
+                  </a>
+                </li>
+              ))}
             </ul>
           </nav>
           <Settings onLanguage={onLanguage} />
@@ -247,6 +252,8 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'campaigns' && id === undefined) return <CampaignListPage />;
   if (page === 'campaigns' && id !== undefined && more === undefined)
     return <CampaignPage key={id} campaignId={id} />;
+  if (page === 'keys' && id === undefined) return <KeysPage />;
+  if (page === 'system' && id === undefined) return <SystemPage />;
   if (page === 'people' && id === undefined) return <PeoplePage />;
   if (page === 'audit' && id === undefined) return <AuditPage />;
   if (page === 'me' && id === undefined) return <ProfilePage />;

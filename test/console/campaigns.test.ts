@@ -79,7 +79,7 @@ describe('Campaigns', () => {
     await page.getByLabel('As the contact (address)').fill(MEMBERS[0] ?? '');
     await page.getByRole('button', { name: 'Use', exact: true }).press('Enter');
     await page.frameLocator('iframe').getByText('Hello Ann').waitFor();
-    await page.getByLabel('To', { exact: true }).fill(MEMBERS[1] ?? '');
+    await page.getByRole('textbox', { name: /^To / }).fill(MEMBERS[1] ?? '');
     await page.getByRole('button', { name: 'Send the test message' }).press('Enter');
     await page.getByText('The test message was accepted').waitFor();
     expect(page.url()).toContain(`template=${templateId}`);

@@ -21,13 +21,13 @@ export function CodeEditor({ label, value, readOnly, onChange }: CodeEditorProps
     const element = host.current;
     if (element === null) return undefined;
     const root = element.shadowRoot ?? element.attachShadow({ mode: 'open' });
+    const report = (changed: string) => change.current(changed);
     let remove: (() => void) | null = null;
     let isOpen = true;
     import('./code-mirror.ts').then(
       ({ showCodeMirror }) => {
         if (!isOpen) return;
-        const changed = (next: string) => change.current(next);
-        remove = showCodeMirror({ root, label, value, readOnly, onChange: changed });
+        remove = showCodeMirror({ root, label, value, readOnly, onChange: report });
         setState('shown');
       },
       () => setState('failed'),

@@ -70,11 +70,13 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
         body: JSON.parse(body) as unknown,
         signal: abort.signal,
       }).then(
-        (next) => {
-          setPreview(next);
+        (created) => {
+          setPreview(created);
           setError(null);
           // A field remains when its variable has a value.
-          setAsked((last) => [...last, ...next.missing.filter((name) => !last.includes(name))].slice(0, 100));
+          setAsked((last) =>
+            [...last, ...created.missing.filter((name) => !last.includes(name))].slice(0, 100),
+          );
         },
         (failure: unknown) => {
           if (abort.signal.aborted) return;

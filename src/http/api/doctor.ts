@@ -31,7 +31,7 @@ export function doctorRoutes({ doctor }: { doctor: Pick<Doctor, 'examine'> }): R
 
 const status = z.enum(FINDING_STATUSES);
 
-const reportSchema = z
+export const reportSchema = z
   .object({
     checkedAt: z.iso.datetime().describe('When the run began.'),
     durationMs: z.int(),

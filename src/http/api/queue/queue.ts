@@ -125,7 +125,7 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
   ];
 }
 
-const queueSchema = z.object({
+export const queueSchema = z.object({
   stopped: z.string().nullable().describe('What stops all mail; null: nothing does.'),
   sessions: z.object({ used: z.int(), limit: z.int() }),
   controls: z.array(controlSchema),

@@ -1,0 +1,238 @@
+import { useEffect } from 'preact/hooks';
+import type * as z from 'zod';
+import type { reportSchema } from '../../http/api/doctor.ts';
+import type { queueSchema } from '../../http/api/queue/queue.ts';
+import type { siteSchema } from '../../http/api/queue/queue-schemas.ts';
+import { useConsoleData } from '../data.ts';
+import { Badge } from '../parts/badge.tsx';
+import { Empty, Loaded, Page, Table } from '../parts.tsx';
+import { useNavigation } from '../routing.ts';
+import { type ConsoleSession, useMember } from '../session.ts';
+import { useTexts } from '../texts.ts';
+
+type Report = z.output<typeof reportSchema>;
+type Queue = z.output<typeof queueSchema>;
+type Site = z.output<typeof siteSchema>;
+type Finding = Report['findings'][number];
+
+const KINDS = { failure: 'bad', warning: 'bad', unknown: 'open', ok: 'good' } as const;
+const ORDER = ['failure', 'warning', 'unknown', 'ok'] as const satisfies Finding['status'][];
+const REFRESH_MS = 10_000;
+const SHOWN_DESTINATIONS = 10;
+
+/** Is the machine healthy: checks, queue, egress and accounts of the installation. */
+export function SystemPage() {
+  const { t } = useTexts();
+  const { person } = useMember();
+  if (!person.operator)
+    return (
+      <Page title={t('page.system')}>
+        <Empty title={t('system.operatorsOnly')} />
+      </Page>
+    );
+  return (
+    <Page title={t('page.system')} question={t('system.question')} curl="/web-setup/doctor">
+      <Version />
+      <Findings />
+      <QueueTotals />
+      <Sites />
+      <Accounts />
+    </Page>
+  );
+}
+
+function Version() {
+  const { t } = useTexts();
+  const session = useConsoleData<ConsoleSession>('/console/session');
+  return <p>{session.value !== null && t('system.version', { version: session.value.version })}</p>;
+}
+
+/** The checks, worst first; those that pass are folded. */
+function Findings() {
+  const { t, time } = useTexts();
+  const { location, href } = useNavigation();
+  const data = useConsoleData<Report>('/console/api/web-setup/doctor');
+  const showsAll = location.query['checks'] === 'all';
+  return (
+    <>
+      <h2>{t('system.checks')}</h2>
+      {data.value === null && data.error === null && <p class="small">{t('system.checks.wait')}</p>}
+      <Loaded data={data}>
+        {({ checkedAt, counts, findings }) => {
+          const problems = findings.filter(({ status }) => status !== 'ok');
+          const shown = [...(showsAll ? findings : problems)].sort(
+            (a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status),
+          );
+          return (
+            <>
+              <p>
+                {t('system.checks.counts', {
+                  ok: counts.ok,
+                  failure: counts.failure,
+                  warning: counts.warning,
+                  unknown: counts.unknown,
+                })}{' '}
+                <span class="small">{t('system.checks.at', { time: time(checkedAt) })}</span>
+              </p>
+              <p class="actions">
+                <button type="button" onClick={data.reload}>
+                  {t('system.checks.again')}
+                </button>
+                <a class="button" href={href('system', { checks: showsAll ? undefined : 'all' })}>
+                  {t(showsAll ? 'system.checks.problems' : 'system.checks.all')}
+                </a>
+              </p>
+              {shown.length === 0 ? (
+                <Empty title={t('system.checks.none')} />
+              ) : (
+                <Table
+                  label={t('system.checks')}
+                  heads={[t('messages.status'), t('system.check'), t('system.reason'), t('system.fix')]}
+                >
+                  {shown.map(({ check, subject, status, reason, fix }, index) => (
+                    <tr key={`${check} ${subject} ${index}`}>
+                      <td>
+                        <Badge kind={KINDS[status]}>{t(`system.status.${status}`)}</Badge>
+                      </td>
+                      <td>
+                        {check}
+                        <p class="small">{subject}</p>
+                      </td>
+                      <td>{reason}</td>
+                      <td class="value">{fix ?? ''}</td>
+                    </tr>
+                  ))}
+                </Table>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}
+
+function QueueTotals() {
+  const { t, time } = useTexts();
+  const data = useConsoleData<Queue>('/console/api/web-setup/queue');
+  useEffect(() => {
+    const timer = window.setInterval(data.reload, REFRESH_MS);
+    return () => window.clearInterval(timer);
+  }, [data.reload]);
+  return (
+    <>
+      <h2>{t('system.queue')}</h2>
+      <Loaded data={data}>
+        {({ stopped, sessions, controls, destinations }) => {
+          const total = (name: 'messages' | 'sending' | 'deferred' | 'held') =>
+            destinations.reduce((sum, each) => sum + each[name], 0);
+          return (
+            <>
+              {stopped !== null && <p class="notice bad">{t('system.stopped', { reason: stopped })}</p>}
+              <dl>
+                {(
+                  [
+                    [t('system.waiting'), total('messages')],
+                    [t('system.sending'), total('sending')],
+                    [t('system.deferred'), total('deferred')],
+                    [t('system.held'), total('held')],
+                    [
+                      t('system.sessions'),
+                      t('campaigns.of', { count: sessions.used, members: sessions.limit }),
+                    ],
+                    [t('system.controls'), controls.length],
+                  ] as const
+                ).map(([name, value]) => (
+                  <div key={name}>
+                    <dt>{name}</dt>
+                    <dd>{value}</dd>
+                  </div>
+                ))}
+              </dl>
+              {destinations.length === 0 ? (
+                <Empty title={t('system.queue.empty')} />
+              ) : (
+                <Table
+                  label={t('system.queue')}
+                  heads={[
+                    t('system.destination'),
+                    t('system.waiting'),
+                    t('system.deferred'),
+                    t('messages.next'),
+                  ]}
+                >
+                  {destinations.slice(0, SHOWN_DESTINATIONS).map((each) => (
+                    <tr key={each.destination}>
+                      <th scope="row">{each.destination}</th>
+                      <td>{each.messages}</td>
+                      <td>{each.deferred}</td>
+                      <td>{time(each.nextAttemptAt)}</td>
+                    </tr>
+                  ))}
+                </Table>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}
+
+function Sites() {
+  const { t, time } = useTexts();
+  const data = useConsoleData<{ sites: Site[] }>('/console/api/web-setup/queue/sites');
+  return (
+    <>
+      <h2>{t('system.sites')}</h2>
+      <Loaded data={data}>
+        {({ sites }) =>
+          sites.length === 0 ? (
+            <Empty title={t('system.sites.empty')} />
+          ) : (
+            <Table
+              label={t('system.sites')}
+              heads={[t('system.site'), t('system.pool'), t('system.connections'), t('system.limitedUntil')]}
+            >
+              {sites.map(({ site, pool, connections, suspendedUntil, limitedUntil }) => (
+                <tr key={`${site} ${pool}`}>
+                  <th scope="row">{site}</th>
+                  <td>{pool}</td>
+                  <td>{t('campaigns.of', { count: connections.used, members: connections.allowed })}</td>
+                  <td>{time(suspendedUntil ?? limitedUntil)}</td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+
+function Accounts() {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const { person } = useMember();
+  return (
+    <>
+      <h2>{t('system.accounts')}</h2>
+      {person.memberships.length === 0 ? (
+        <Empty title={t('system.accounts.empty')}>
+          <p>{t('app.noAccount.operator')}</p>
+        </Empty>
+      ) : (
+        <Table label={t('system.accounts')} heads={[t('people.name'), 'ID']}>
+          {person.memberships.map(({ accountId, accountName }) => (
+            <tr key={accountId}>
+              <td>
+                <a href={href('', { account: accountId })}>{accountName || accountId}</a>
+              </td>
+              <td class="value">{accountId}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}

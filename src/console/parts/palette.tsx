@@ -1,0 +1,173 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, callApi } from '../api.ts';
+import { useNavigation } from '../routing.ts';
+import type { CurrentMember } from '../session.ts';
+import { useTexts } from '../texts.ts';
+import './palette.css';
+
+/** A page of the navigation. */
+interface ListedPage {
+  path: string;
+  title: string;
+}
+
+interface Target {
+  title: string;
+  address: string;
+}
+
+interface PaletteProps {
+  member: CurrentMember;
+  pages: readonly ListedPage[];
+}
+
+const MAX_TARGETS = 12;
+/** Pages of things by the beginning of their ids. */
+const BY_ID = [
+  { prefix: 'msg_', path: 'messages', text: 'palette.message' },
+  { prefix: 'template_', path: 'templates', text: 'palette.template' },
+  { prefix: 'campaign_', path: 'campaigns', text: 'palette.campaign' },
+  { prefix: 'domain_', path: 'domains', text: 'palette.domain' },
+] as const;
+
+/** Opens a page, a message, a domain or an account by what the person types: Ctrl and K, or the button. */
+export function Palette({ member, pages }: PaletteProps) {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState('');
+  const [selected, setSelected] = useState(0);
+  const [domains, setDomains] = useState<{ domain: string; domainId: string }[]>([]);
+  const { accountId } = member;
+
+  const open = () => {
+    if (dialog.current === null || dialog.current.open) return;
+    setText('');
+    setSelected(0);
+    dialog.current.showModal();
+    if (accountId === '') return;
+    callApi<{ domains: { domain: string; domainId: string }[] }>('/web-setup/domains', {
+      account: accountId,
+    }).then(
+      (list) => setDomains(list.domains),
+      (error: unknown) => {
+        // Without the domains, everything else can be found.
+        if (!(error instanceof ApiError)) throw error;
+        setDomains([]);
+      },
+    );
+  };
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const isShortcut = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'k';
+      if (!isShortcut) return;
+      event.preventDefault();
+      open();
+    };
+    document.addEventListener('keydown', press);
+    return () => document.removeEventListener('keydown', press);
+  }, [accountId]);
+
+  const search = text.trim();
+  const lower = search.toLowerCase();
+  const targets: Target[] = [
+    ...BY_ID.filter(({ prefix }) => search.startsWith(prefix)).map(({ path, text: key }) => ({
+      title: t(key, { id: search }),
+      address: href(`${path}/${encodeURIComponent(search)}`),
+    })),
+    ...(search.includes('@')
+      ? [
+          {
+            title: t('palette.recipient', { address: search }),
+            address: href('messages', { recipient: search }),
+          },
+        ]
+      : []),
+    ...pages
+      .filter(({ title }) => title.toLowerCase().includes(lower))
+      .map(({ path, title }) => ({ title: t('palette.page', { title }), address: href(path) })),
+    ...domains
+      .filter(({ domain }) => lower !== '' && domain.includes(lower))
+      .map(({ domain, domainId }) => ({
+        title: t('palette.domain', { id: domain }),
+        address: href(`domains/${encodeURIComponent(domainId)}`),
+      })),
+    ...member.person.memberships
+      .filter(
+        (each) =>
+          lower !== '' && (each.accountId === search || each.accountName.toLowerCase().includes(lower)),
+      )
+      .map((each) => ({
+        title: t('palette.account', { name: each.accountName || each.accountId }),
+        address: href('', { account: each.accountId }),
+      })),
+  ].slice(0, MAX_TARGETS);
+  const current = targets[Math.min(selected, targets.length - 1)];
+
+  const choose = (target: Target | undefined) => {
+    if (target === undefined) return;
+    dialog.current?.close();
+    go(target.address);
+  };
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    if (step === 0 || targets.length === 0) return;
+    event.preventDefault();
+    setSelected((last) => (Math.min(last, targets.length - 1) + step + targets.length) % targets.length);
+  };
+  const optionId = (target: Target) => `palette-${targets.indexOf(target)}`;
+  return (
+    <>
+      <button type="button" aria-keyshortcuts="Control+K" onClick={open}>
+        {t('palette.open')}
+      </button>
+      <dialog ref={dialog} class="palette" aria-label={t('palette.title')}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            choose(current);
+          }}
+        >
+          <label>
+            {t('palette.label')}
+            <input
+              role="combobox"
+              aria-expanded="true"
+              aria-controls="palette-list"
+              aria-autocomplete="list"
+              aria-activedescendant={current === undefined ? undefined : optionId(current)}
+              autocomplete="off"
+              spellcheck={false}
+              maxLength={320}
+              value={text}
+              onInput={(event) => {
+                setText(event.currentTarget.value);
+                setSelected(0);
+              }}
+              onKeyDown={move}
+            />
+          </label>
+        </form>
+        <ul id="palette-list" role="listbox" aria-label={t('palette.found')} tabIndex={0}>
+          {targets.map((target) => (
+            <li
+              key={target.address}
+              id={optionId(target)}
+              role="option"
+              aria-selected={target === current}
+              onClick={() => choose(target)}
+            >
+              {target.title}
+            </li>
+          ))}
+        </ul>
+        <p role="status" class="small">
+          {targets.length === 0 ? t('palette.none') : t('palette.hint')}
+        </p>
+        <button type="button" onClick={() => dialog.current?.close()}>
+          {t('app.cancel')}
+        </button>
+      </dialog>
+    </>
+  );
+}

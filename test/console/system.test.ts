@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { enqueue, insertDomain } from '../support/store.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* The pages of keys and of the system, and the palette, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+let other: ApiClient;
+let messageId: string;
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  other = await daemon.account(HOSTILE);
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
+  insertDomain(
+    daemon.tables,
+    {
+      account_id: client.accountId,
+      group_id: group?.group_id ?? '',
+      domain_id: 'domain_1',
+      name: 'shop.test',
+      next_check_at: Date.now() + DAY,
+    },
+    Date.now(),
+  );
+  ({ message_id: messageId } = enqueue(daemon.tables, Date.now(), {
+    account_id: client.accountId,
+    domain_id: 'domain_1',
+    dueAt: Date.now() + DAY,
+  }));
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+describe('System', () => {
+  it('shows failed checks with what to change, the queue and the accounts', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    page.setDefaultTimeout(50_000);
+    await page.getByRole('link', { name: 'System', exact: true }).click();
+    const checks = page.getByRole('region', { name: 'Checks' });
+    await checks.getByText('failure').first().waitFor();
+    expect(await checks.getByText('passes', { exact: true }).count()).toBe(0);
+    await page.getByRole('link', { name: 'Show all checks' }).press('Enter');
+    await checks.getByText('passes', { exact: true }).first().waitFor();
+    expect(page.url()).toContain('checks=all');
+    await page.getByRole('region', { name: 'Queue' }).getByRole('rowheader').waitFor();
+    await page.getByRole('link', { name: HOSTILE }).click();
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    expect(page.url()).toContain(other.accountId);
+    expect(await page.title()).toBe('Overview · Postrider');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('is shown to operators only', async () => {
+    const window = await open.member(client, 'owner', DESKTOP);
+    expect(await window.page.getByRole('link', { name: 'System', exact: true }).count()).toBe(0);
+    await open.visit(window, 'system', client);
+    await window.page.getByText('Only operators of the installation see this page').waitFor();
+    await window.context.close();
+  });
+});
+
+describe('Keys', () => {
+  it('shows a command and a program in the chosen language, by keyboard', async () => {
+    const window = await open.member(client, 'developer', PHONE);
+    const { page, context } = window;
+    await open.visit(window, 'keys', client);
+    await page.getByText(`--account ${client.accountId} --name NAME --scope transactional`).waitFor();
+    await page.getByLabel('For').press('ArrowDown');
+    await page.getByText('--scope marketing').waitFor();
+    const languages = await page.getByLabel('Programming language').locator('option').allTextContents();
+    expect(languages).toEqual(['Shell', 'JavaScript', 'Python', 'Java', 'PHP', 'Ruby', 'Go', 'C#']);
+    await page.getByLabel('Programming language').selectOption('Go');
+    await page.getByText('package main').waitFor();
+    await page.reload();
+    await page.getByText('package main').waitFor();
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy the account id' }).press('Enter');
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(client.accountId);
+    await context.close();
+  });
+});
+
+describe('the palette', () => {
+  it('opens pages, messages, domains, recipients and accounts by keyboard', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, '', client);
+    const find = async (text: string, option: string) => {
+      await page.keyboard.press('Control+K');
+      await page.getByRole('combobox', { name: 'Address, id, domain' }).fill(text);
+      await page.getByRole('option', { name: option, exact: true, selected: true }).waitFor();
+      await page.keyboard.press('Enter');
+    };
+    await find('templ', 'Page: Templates');
+    await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
+    await find(messageId, `Message ${messageId}`);
+    await page.getByRole('button', { name: 'Cancel the message' }).waitFor();
+    await find('shop.te', 'Domain shop.test');
+    await page.getByRole('heading', { level: 1, name: 'shop.test' }).waitFor();
+    await find('ann@example.com', 'Messages to ann@example.com');
+    await page.getByText('No message matches').waitFor();
+    expect(page.url()).toContain('recipient=ann%40example.com');
+    await find('onerror', `Account ${HOSTILE}`);
+    await expect.poll(() => page.url()).toContain(other.accountId);
+    await context.close();
+  });
+
+  it('chooses with the arrow keys and the mouse, on a phone, without a finding of axe-core', async () => {
+    const window = await open.operator(PHONE, { dark: true });
+    const { page, context } = window;
+    await open.visit(window, '', client);
+    await page.getByRole('button', { name: 'Search (Ctrl K)' }).click();
+    await page.getByRole('option', { name: 'Page: Overview' }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    await page.getByRole('option', { name: 'Page: System', selected: true }).waitFor();
+    expect(await findings(window)).toEqual([]);
+    await window.screenshot('console-palette-phone-dark');
+    await page.getByRole('option', { name: 'Page: Domains' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Domains' }).waitFor();
+    await page.keyboard.press('Control+K');
+    await page.getByRole('combobox', { name: 'Address, id, domain' }).fill('no such thing');
+    await page.getByText('Nothing was found.').waitFor();
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await context.close();
+  });
+});
+
+it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+  await open.examine({ keys: 'keys', system: 'system?checks=all' }, client);
+});
