@@ -89,9 +89,43 @@ describe('Campaigns', () => {
     await page.keyboard.press('Enter');
     await page.getByText('3 of 3 members are processed').waitFor({ timeout: 20_000 });
     await page.locator('main .status', { hasText: 'sent' }).waitFor({ timeout: 20_000 });
-    await page.getByRole('row', { name: 'Queued 3' }).waitFor();
+    await page.getByRole('row', { name: /^Queued \d/ }).waitFor();
     expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
     expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('shows counts, shares and links, whose addresses are text', async () => {
+    const id = await campaign('Counted');
+    await client.post(`/web-setup/campaigns/${id}/cancel`);
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    // Mail to the simulator is not counted: the counts are invented.
+    const { data } = await client.get<{ totals: Record<string, number> }>(
+      `/web-setup/campaigns/${id}/analytics`,
+    );
+    await page.route('**/analytics?**', (sent) =>
+      sent.fulfill({
+        json: {
+          success: true,
+          data: {
+            ...data,
+            totals: { ...data.totals, queued: 1000, sent: 800, delivered: 600 },
+            series: [{ ...data.totals, delivered: 600, timestamp: '2026-01-31T00:00:00.000Z' }],
+            links: [{ url: `https://example.com/${HOSTILE}`, clicks: 7 }],
+          },
+        },
+      }),
+    );
+    await open.visit(window, '', client);
+    await page.keyboard.press('Control+K');
+    await page.getByRole('combobox', { name: 'Address, id, domain' }).fill(id);
+    await page.keyboard.press('Enter');
+    await page.getByRole('row', { name: 'Delivered 600 75.0 %' }).waitFor();
+    await page.getByRole('row', { name: `https://example.com/${HOSTILE} 7` }).waitFor();
+    await page.getByRole('link', { name: 'By hour' }).press('Enter');
+    await expect.poll(() => page.url()).toContain('interval=hour');
+    expect(await page.title()).toBe('Counted · Postrider');
     await context.close();
   });
 

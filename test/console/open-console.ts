@@ -42,7 +42,8 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
     const separator = path.includes('?') ? '&' : '?';
     await page.goto(`${daemon.consoleUrl}/console/${path}${separator}account=${client.accountId}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    await expect.poll(() => page.locator('.loading').count()).toBe(0);
+    // The checks of the installation take longer than everything else.
+    await expect.poll(() => page.locator('.loading').count(), { timeout: 50_000 }).toBe(0);
   };
   const operator: OpenConsole['operator'] = async (...options) => {
     const created = await daemon.people.createOperator({ email: `operator${++people}@example.com` });
