@@ -88,7 +88,7 @@ export function KeysPage() {
   );
 }
 
-/** The first block of code of each language; the section about SMTP has none of its own. */
+/** The first block of code of each language; the section about SMTP sends with other programs. */
 function programsOf(markdown: string): Program[] {
   return markdown
     .split(/^## /m)

@@ -17,7 +17,7 @@ import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 
 /**
  * `/console/previews`: content that is not saved yet, as a recipient would see it. The HTML is stored in memory for a few
- * minutes, for a frame with a policy of its own: the policy of the page would apply to HTML that the page inserts itself.
+ * minutes, for a frame with another policy: the policy of the page would apply to HTML that the page inserts itself.
  */
 export interface TemplatePreview {
   /** Of the HTML: `/console/previews/{id}`. */

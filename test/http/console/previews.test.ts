@@ -69,8 +69,8 @@ describe('/console/previews', () => {
   });
 
   it('refuses people who are not members, content above the limit, and values that do not end', async () => {
-    const stranger = test.browser();
-    expect((await stranger.post('/console/previews', { html: '' }, test.account)).status).toBe(401);
+    const visitor = test.browser();
+    expect((await visitor.post('/console/previews', { html: '' }, test.account)).status).toBe(401);
     const viewer = await test.member('viewer');
     expect((await viewer.post('/console/previews', { html: '' }, test.other)).status).toBe(403);
     expect((await viewer.post('/console/previews', { html: 'x' }, test.account)).status).toBe(200);
