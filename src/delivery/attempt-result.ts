@@ -93,15 +93,15 @@ export function logAttempt(
       accountId: message.account_id,
       recipient: message.recipient,
       recipientDomain: message.destination,
-      ...sent,
-      ...(session === undefined || session === null ? {} : { host: session.host, ...tlsFields(session) }),
       action: classification.action,
-      ...(classification.action === 'deliver' ? {} : { classification: classification.bounceClass }),
       smtpCode: reply.code,
       enhancedCode: reply.enhanced,
       reply: reply.text,
       // "local": no server gave this reply.
       source,
+      ...sent,
+      ...(classification.action === 'deliver' ? {} : { classification: classification.bounceClass }),
+      ...(session === undefined || session === null ? {} : { host: session.host, ...tlsFields(session) }),
     },
     'delivery attempt',
   );
@@ -268,7 +268,7 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
       const attempts = tables.messages.countAttempt(seq);
       const { classification, reply } = result;
       const { greylistMs } = result;
-      const retryAt = clock.now() + retryWait(retry, attempts, { ...classification, greylistMs }, random);
+      const retryAt = clock.now() + retryWait(retry, attempts, { greylistMs, ...classification }, random);
       const isLast = classification.action === 'defer' && retryAt >= message.expires_at;
       tables.messages.insertAttempt({
         message_seq: seq,

@@ -134,12 +134,13 @@ export function createFlights(deps: FlightsDeps): Flights {
   });
 
   function sharesOf(site: Site, message: FlightMessage): Pick<Flight, 'session' | 'unanswered' | 'bytes'> {
-    const owner = { account: message.account_id, site: site.key, priority: message.priority };
+    const { account_id: account, priority } = message;
+    const { key } = site;
     const counted = Math.max(0, message.content_bytes - UNCOUNTED_BYTES);
     return {
-      session: { ...owner, size: 1 },
-      unanswered: { ...owner, size: site.hasAnswered() ? 0 : 1 },
-      bytes: { ...owner, size: counted },
+      session: { account, site: key, priority, size: 1 },
+      unanswered: { account, site: key, priority, size: site.hasAnswered() ? 0 : 1 },
+      bytes: { account, site: key, priority, size: counted },
     };
   }
 

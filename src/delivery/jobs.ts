@@ -77,24 +77,25 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     const shared = sharedId === null ? null : sharedContent(sharedId);
     if (sharedId !== null && shared === null) return 'content_invalid';
     const password = route === null ? undefined : passwords.get(route);
+    const profile = site.profile();
     return {
-      ...prepare(message, domain, own, signersIn(domain, lane)),
-      ...(shared === null
-        ? {}
-        : { shared: { ...shared, identity: { messageId: message.message_id, date: message.created_at } } }),
       id: message.seq,
       slot: `${site.number}:${slot}`,
       hosts,
       port: route?.port ?? config.port,
       // Two routes may name the same host and so share a site, with different TLS modes.
-      tls: route?.tls ?? site.profile().tls,
-      tlsSource: route === null ? profileSource(site.profile()) : 'route',
+      tls: route?.tls ?? profile.tls,
+      tlsSource: route === null ? profileSource(profile) : 'route',
+      egress: jobEgress(entry),
+      messagesPerConnection: profile.messagesPerConnection,
+      idleMs: profile.idleMs,
+      ...prepare(message, domain, own, signersIn(domain, lane)),
+      ...(shared === null
+        ? {}
+        : { shared: { identity: { messageId: message.message_id, date: message.created_at }, ...shared } }),
       ...(route?.user === undefined || password === undefined
         ? {}
         : { auth: { user: route.user, password, allowUnverified: route.allowUnverifiedAuth } }),
-      egress: jobEgress(entry),
-      messagesPerConnection: site.profile().messagesPerConnection,
-      idleMs: site.profile().idleMs,
     };
   };
   return { build, usePasswords };

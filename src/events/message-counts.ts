@@ -21,11 +21,11 @@ export function countAccepted(
 ): void {
   const { destination, ...from } = mail;
   tables.hourlyCounts.add({
-    ...from,
     hour: hourOf(at),
     provider: providerOf(destination),
     outcome: 'accepted',
     outcomeClass: '',
+    ...from,
   });
 }
 

@@ -118,7 +118,7 @@ export function* findingHidden(
   // A short text stands in for each snippet: where that is displayed, so is the snippet.
   const probes = Object.fromEntries(REQUIRED.map((name) => [name, PROBE]));
   const own = { ...service, ...probes };
-  const html = yield* renderingTemplate(template, 'html', variables, own, { ...options, positions });
+  const html = yield* renderingTemplate(template, 'html', variables, own, { positions, ...options });
   return typeof html === 'string' ? yield* findingNotDisplayed(html, positions) : [...REQUIRED];
 }
 

@@ -56,7 +56,7 @@ export function packContent(json: string): PackedContent {
   const size = scratch.write(json);
   // Node would allocate 16 KB by default, for an output of about 1 KB.
   const chunkSize = Math.max(1024, size >> 2);
-  return smaller(json, size, deflateRawSync(scratch.subarray(0, size), { ...INLINE, chunkSize }));
+  return smaller(json, size, deflateRawSync(scratch.subarray(0, size), { chunkSize, ...INLINE }));
 }
 
 /** Compresses a content that `packContent` did not because of its length, on a thread of libuv's pool. */

@@ -131,8 +131,8 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     if (isRefusal(contents)) return contents;
     const isMarketing = sender.useCase === 'mk';
     const clipping = clippingWarnings(checked.rendered.html, {
-      ...send,
       linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
+      ...send,
     });
     const unavailable = isMarketing ? oneClick.warnings(sender.account.account_id) : [];
     const warnings = [...send.warnings, ...clipping, ...unavailable];
@@ -213,9 +213,9 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
         idempotency === null
           ? null
           : keys.begin({
-              ...idempotency,
               accountId: sender.account.account_id,
               body: fingerprinted(request.body),
+              ...idempotency,
             });
       if (isRefusal(reservation)) return reservation;
       if (reservation?.kind === 'stored')

@@ -81,17 +81,19 @@ export function createDraft(
     (recipient, index): Copy => ({ recipient, messageId: ids.make('msg'), content: isSeparate ? index : 0 }),
   );
   const content = (messageId: string, to: Recipient[], cc: Recipient[]): MessageContent => ({
-    ...rendered,
+    subject: rendered.subject,
+    html: rendered.html,
+    text: rendered.text,
     from: send.from,
     to: to.map(({ mailbox }) => mailbox),
     cc: cc.map(({ mailbox }) => mailbox),
     replyTo: send.replyTo,
     headers: send.headers,
     attachments: send.attachments,
-    ...(send.alternatives.length === 0 ? {} : { alternatives: send.alternatives }),
-    ...(list === null ? {} : { list }),
     messageId: send.messageId ?? `${messageId}@${send.fromDomain}`,
     date: now,
+    ...(send.alternatives.length === 0 ? {} : { alternatives: send.alternatives }),
+    ...(list === null ? {} : { list }),
   });
   const withRole = (role: string) => send.recipients.filter((recipient) => recipient.role === role);
   const contents = isSeparate

@@ -100,14 +100,13 @@ export function parseSend(request: SendRequest, now: number): ParsedSend | Refus
     const headers = checkHeaders(request.headers ?? {}, fault);
     const calendar = request.calendar === undefined ? null : parseCalendar(request.calendar, fault);
     const tooMuch = checkAttachments(attachments, fault, (calendar?.bytes ?? 0) + bytesOf(alternatives));
-    return mail === null ? null : { ...mail, recipients, headers, calendar, tooMuch };
+    return mail === null ? null : { recipients, headers, calendar, tooMuch, ...mail };
   });
   if (isRefusal(parsed)) return parsed;
-  const { tooMuch, calendar, ...rest } = parsed;
+  const { tooMuch, calendar, warnings, ...rest } = parsed;
   if (tooMuch !== null) return tooMuch;
   return {
-    ...rest,
-    warnings: [...rest.warnings, ...(calendar?.warnings ?? [])],
+    warnings: [...warnings, ...(calendar?.warnings ?? [])],
     fromAsGiven: request.from,
     attachments: calendar === null ? attachments : [...attachments, calendar.file],
     alternatives: calendar === null ? alternatives : [...alternatives, calendar.alternative],
@@ -115,6 +114,7 @@ export function parseSend(request: SendRequest, now: number): ParsedSend | Refus
     essential: request.essential ?? false,
     campaignId: request.campaignId ?? null,
     groupId: request.subscriptionGroupId ?? null,
+    ...rest,
   };
 }
 

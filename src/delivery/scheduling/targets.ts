@@ -105,7 +105,7 @@ export function createTargets(deps: TargetsDeps): Targets {
     return {
       kind: 'site',
       site,
-      assignment: { message, hosts, route, lane, ...(tls === undefined ? {} : { tls }), provider, readAt },
+      assignment: { message, hosts, route, lane, provider, readAt, ...(tls === undefined ? {} : { tls }) },
     };
   }
 

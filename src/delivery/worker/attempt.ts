@@ -87,7 +87,7 @@ export async function attempt(
   };
   const tryAt = (host: string, address: string, requirement: TlsRequirement, plain: boolean) => {
     progress.connection?.wire.quit();
-    const terms = { ...job, requirement, plain };
+    const terms = { requirement, plain, ...job };
     return tryAddress(newRecord(host, address, job, client), terms, message, dueAt, client);
   };
   const conclude = (): AttemptReport | null => {

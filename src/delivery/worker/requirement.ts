@@ -28,19 +28,19 @@ export interface TlsRequirement {
 export function requirementOf(job: Pick<DeliveryJob, 'tls' | 'tlsSource'>, host: TargetHost): TlsRequirement {
   const { policy } = host;
   const configured = { mode: job.tls, source: job.tlsSource, dane: null, key: job.tls };
-  if (policy === undefined || job.tls === 'none') return { ...configured, policy: null };
+  if (policy === undefined || job.tls === 'none') return { policy: null, ...configured };
   if (policy.kind === 'mta-sts') {
     const isEnforced = policy.mode === 'enforce';
     return isEnforced
       ? { mode: 'verified', source: 'mta-sts', policy, dane: null, key: 'verified' }
-      : { ...configured, policy };
+      : { policy, ...configured };
   }
   if (policy.records.length > 0)
     return { mode: 'verified', source: 'dane', policy, dane: policy, key: daneKey(policy) };
   // RFC 7672 §2.2: unusable records require encryption only.
   return job.tls === 'opportunistic'
     ? { mode: 'required', source: 'dane', policy, dane: null, key: 'required' }
-    : { ...configured, policy };
+    : { policy, ...configured };
 }
 
 function daneKey({ base, names, records }: DanePolicy): string {

@@ -180,7 +180,7 @@ export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOU
 
   return {
     /** Counts messages, in a unit of work. They are in the table when the unit is committed. */
-    add: (key: CountKey, messages = 1): void => addTo(unit, { ...key, messages }),
+    add: (key: CountKey, messages = 1): void => addTo(unit, { messages, ...key }),
     /** Ends a unit of work; a unit that is not committed was rolled back. For the writer. */
     endUnit: (isCommitted: boolean): void => {
       if (isCommitted) for (const counted of unit.values()) addTo(group, counted);

@@ -149,7 +149,9 @@ export function messageTable(db: Database) {
     /** Null when retention has deleted it. */
     content: (contentId: number): ContentRow | null => {
       const row = content.get(contentId);
-      return row === undefined ? null : { ...row, bytes: separateMemory(row.bytes) };
+      if (row === undefined) return null;
+      const { bytes, ...rest } = row;
+      return { bytes: separateMemory(bytes), ...rest };
     },
     /** Returns its seq. */
     insert: (row: NewMessage): number => Number(insert.run(toStored(row)).lastInsertRowid),

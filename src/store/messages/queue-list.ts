@@ -9,7 +9,6 @@ import {
   QUEUED_COLUMNS,
   type QueuedMessage,
   type StoredQueued,
-  toQueued,
 } from './queue.ts';
 
 /** Queued messages by any combination of filters, for the commands of the operator. */
@@ -96,7 +95,13 @@ export function queueList(db: Database) {
     ...(campaignId === undefined ? {} : { campaign: campaign.find(campaignId) }),
   });
   const toListed = (row: StoredInQueue): ListedInQueue => ({
-    ...toQueued(toRow(row), row),
+    ...toRow(row),
+    destination: row[25],
+    priority: row[26],
+    lease: row[27],
+    due_at: row[28],
+    secondary: row[29],
+    reroute: row[30],
     ready: row[31],
     paused: row[32],
     hold_reason: row[33],

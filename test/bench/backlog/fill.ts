@@ -25,8 +25,9 @@ const DUE_WITHIN_MS = 60 * MINUTE;
 const CREATED_BEFORE_MS = 2 * 60 * MINUTE;
 
 /**
- * Fills the queue of a stopped daemon: messages in turn to each destination, half transactional and half marketing. Those
- * to dead destinations are deferred after several attempts and become due in the next hour, a part of them immediately.
+ * Fills the queue of a stopped daemon: messages in turn to each destination, half of them with the priority of marketing
+ * mail. All are transactional: marketing mail would be dropped without the consent of each recipient. Those to dead
+ * destinations are deferred after several attempts and become due in the next hour, a part of them immediately.
  * The contents are copies of the newest one in the database. Returns the number of deferred messages.
  */
 export function fillBacklog(dataDir: string, options: BacklogOptions): number {
@@ -67,7 +68,7 @@ export function fillBacklog(dataDir: string, options: BacklogOptions): number {
         from_address: from,
         recipient: `b${String(number).padStart(9, '0')}@${destination}`,
         content_id: contentId,
-        use_case: priority === 0 ? 'tx' : 'mk',
+        use_case: 'tx',
       });
       const seq = insertQueued(tables, message, { priority, dueAt, now });
       if (!isDeferred) return;
