@@ -1,4 +1,4 @@
 import { registerScenarios } from './support/register.ts';
 
-// Without an MX listener, an address behind NAT is none of this server.
+// Public addresses behind NAT count as those of this server only with an MX listener.
 await registerScenarios('routing', { settings: { 'mx.listen': '127.0.0.1:0' } });

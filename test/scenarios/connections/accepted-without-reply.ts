@@ -5,8 +5,8 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   /*
-   * The host has accepted the message, and its reply is lost. Nothing distinguishes this from a host that has not
-   * accepted it, and without a reply the client remains responsible: it sends again (RFC 1047 §2, RFC 5321 §4.2.5).
+   * The host has accepted the message, and its reply is lost. The client cannot distinguish this from a host that has not
+   * accepted the message; without a reply it remains responsible and sends again (RFC 1047 §2, RFC 5321 §4.2.5).
    */
   title: 'sends a message again when the reply that accepted it is lost',
   hosts: { mx: { script: { dot: onConnection(1, { accepted: 'reset' }) } }, mx2: {} },

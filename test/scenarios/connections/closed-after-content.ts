@@ -4,8 +4,8 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // The message may have been accepted (RFC 1047): it is not offered to another host in the same attempt.
-  title: 'retries a message whose connection is closed after the final dot, without asking the next host',
+  // The host may have accepted the message (RFC 1047): another host does not get it in the same attempt.
+  title: 'retries a message whose connection is closed after the final dot, without trying the next host',
   hosts: { mx: { script: { dot: onConnection(1, 'drop') } }, mx2: {} },
   messages: {
     ada: {

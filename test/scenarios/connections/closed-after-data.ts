@@ -1,24 +1,9 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { onConnection } from '../support/answers.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { failedConnection } from '../support/failed-connection.ts';
 
-export default {
+export default failedConnection({
   title: 'retries a host that closes the connection after DATA',
-  hosts: { mx: { script: { data: onConnection(1, 'drop') } } },
-  messages: {
-    ada: {
-      attempts: [
-        deferred(
-          '451 4.4.1',
-          'network-error',
-          5 * MINUTE,
-          'mx data: server closed the connection during DATA',
-        ),
-        delivered('mx dot 250'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO MAIL RCPT DATA', 'EHLO MAIL RCPT DATA . QUIT'] },
-} satisfies Scenario;
+  phase: 'data',
+  answer: 'drop',
+  commands: 'EHLO MAIL RCPT DATA',
+  session: 'mx data: server closed the connection during DATA',
+});

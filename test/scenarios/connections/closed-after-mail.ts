@@ -1,24 +1,9 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { onConnection } from '../support/answers.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { failedConnection } from '../support/failed-connection.ts';
 
-export default {
+export default failedConnection({
   title: 'retries a host that closes the connection after MAIL',
-  hosts: { mx: { script: { mail: onConnection(1, 'drop') } } },
-  messages: {
-    ada: {
-      attempts: [
-        deferred(
-          '451 4.4.1',
-          'network-error',
-          5 * MINUTE,
-          'mx mail: server closed the connection during MAIL',
-        ),
-        delivered('mx dot 250'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO MAIL', 'EHLO MAIL RCPT DATA . QUIT'] },
-} satisfies Scenario;
+  phase: 'mail',
+  answer: 'drop',
+  commands: 'EHLO MAIL',
+  session: 'mx mail: server closed the connection during MAIL',
+});

@@ -1,24 +1,9 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { onConnection } from '../support/answers.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { failedConnection } from '../support/failed-connection.ts';
 
-export default {
-  title: 'retries a host that closes the connection before it greets',
-  hosts: { mx: { script: { greeting: onConnection(1, 'drop') } } },
-  messages: {
-    ada: {
-      attempts: [
-        deferred(
-          '451 4.4.1',
-          'network-error',
-          5 * MINUTE,
-          'mx greeting: server closed the connection before the greeting',
-        ),
-        delivered('mx dot 250'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['', 'EHLO MAIL RCPT DATA . QUIT'] },
-} satisfies Scenario;
+export default failedConnection({
+  title: 'retries a host that closes the connection before the greeting',
+  phase: 'greeting',
+  answer: 'drop',
+  commands: '',
+  session: 'mx greeting: server closed the connection before the greeting',
+});

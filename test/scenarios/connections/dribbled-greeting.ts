@@ -3,8 +3,8 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 5321 §4.5.3.2.1 allows five minutes; what arrives does not prolong the wait.
-  title: 'closes a connection whose greeting never ends after a minute',
+  // RFC 5321 §4.5.3.2.1 recommends five minutes. Received bytes do not extend the timeout.
+  title: 'closes a connection whose greeting does not end within a minute',
   hosts: {
     mx: { script: { greeting: onConnection(1, { bytes: '220-Welcome\r\n', everyMs: 5 }) } },
     mx2: {},

@@ -2,7 +2,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'tries the next host when one does not answer for 30 seconds',
+  title: 'uses the next host when a connection to one is not established within 30 seconds',
   hosts: { mx: 'unresponsive', mx2: {} },
   messages: {
     ada: {

@@ -1,6 +1,6 @@
 import { paused } from '../support/paused.ts';
 
 export default paused(
-  'holds the mail to a destination that is paused, and sends it when it is resumed',
+  'does not send the mail to a destination while it is paused, and sends it when it is resumed',
   ({ domain }) => ({ scope: 'destination', target: domain }),
 );

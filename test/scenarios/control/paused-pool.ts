@@ -1,6 +1,6 @@
 import { paused } from '../support/paused.ts';
 
-export default paused('holds the mail of an egress pool that is paused', () => ({
+export default paused('does not send the mail of an egress pool while it is paused', () => ({
   scope: 'pool',
   target: 'default',
 }));

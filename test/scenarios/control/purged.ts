@@ -10,7 +10,7 @@ const PURGED = {
 } as const;
 
 export default {
-  title: 'cancels waiting mail that the operator purges',
+  title: 'cancels queued mail that the operator purges',
   hosts: { mx: {} },
   messages: { ada: PURGED, bob: PURGED },
   connections: { mx: [] },

@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   title:
-    'bounces the mail to a destination that the operator rejects, suppresses nobody, and accepts it again',
+    'bounces mail while the operator rejects its destination, without suppressing recipients, and delivers it afterwards',
   hosts: { mx: {} },
   messages: {
     ada: {

@@ -4,7 +4,7 @@ import { changeQueued, control, resume } from '../support/controls.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'sends waiting mail to the next hop that the operator chose, and later mail to the MX host',
+  title: 'sends queued mail to the next hop that the operator chose, and later mail to the MX host',
   hosts: { mx: {}, other: {} },
   zone: () => ({ '@': { MX: ['10 mx'] } }),
   messages: {

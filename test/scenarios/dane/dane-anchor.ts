@@ -4,11 +4,11 @@ import { BY_DANE } from '../support/published-policies.ts';
 import type { Scenario } from '../support/scenario.ts';
 import { withTlsa } from '../support/signed-destination.ts';
 
-const UNKNOWN = createAuthority('An authority that nobody trusts');
+const UNKNOWN = createAuthority('Untrusted authority');
 const { key, cert } = UNKNOWN.issue(['mx.dane-anchor.example']);
 
 export default {
-  title: 'verifies the certificate of an unknown authority by a record 2 1 1',
+  title: 'verifies the certificate of an untrusted authority with a TLSA record 2 1 1',
   signed: withTlsa(tlsaRecord(2, UNKNOWN)),
   hosts: { mx: { tls: { key, cert: cert + UNKNOWN.cert } } },
   messages: { ada: BY_DANE },

@@ -8,7 +8,8 @@ const CERTIFICATE = selfSigned(['mx.dane-before-sts.example']);
 
 export default {
   // RFC 8461 §2
-  title: 'verifies by TLSA records although an enforced MTA-STS policy asks for another certificate and host',
+  title:
+    'verifies with TLSA records although an enforced MTA-STS policy permits neither the certificate nor the host',
   mtaSts: policyOf('dane-before-sts', 'enforce', ['mail.elsewhere.example']),
   signed: withTlsa(tlsaRecord(3, CERTIFICATE)),
   hosts: { mx: { tls: CERTIFICATE } },

@@ -11,7 +11,7 @@ const BOGUS = deferred(
 );
 
 export default {
-  title: 'never connects to a host whose TLSA records are bogus, and expires its mail',
+  title: 'never connects to a host whose TLSA records are bogus, and fails its mail as expired',
   settings: () => ({ 'delivery.retry.first': '20h', 'delivery.retry.max': '20h' }),
   signed: withTlsa(BOGUS_TLSA),
   hosts: { mx: { tls: selfSigned(['mx.example']) } },

@@ -8,7 +8,7 @@ const CERTIFICATE = AUTHORITY.issue(['mail.elsewhere.example'], new Date('2020-0
 
 export default {
   // RFC 7671 §5.1
-  title: 'ignores name and dates of a certificate that a record 3 1 1 matches',
+  title: 'ignores the names and dates of a certificate that a TLSA record 3 1 1 matches',
   signed: withTlsa(tlsaRecord(3, CERTIFICATE)),
   hosts: { mx: { tls: CERTIFICATE } },
   messages: { ada: BY_DANE },

@@ -8,7 +8,8 @@ import { withTlsa } from '../support/signed-destination.ts';
 const PUBLISHED = selfSigned(['mx.dane-mismatch.example']);
 
 export default deferredForTls({
-  title: 'defers mail while no record matches the certificate, although an authority vouches for it',
+  title:
+    'defers mail while no TLSA record matches the certificate, although a trusted authority has issued it',
   signed: withTlsa(tlsaRecord(3, PUBLISHED)),
   tls: AUTHORITY.issue(['mx.dane-mismatch.example']),
   session:

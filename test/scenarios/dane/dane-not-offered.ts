@@ -6,7 +6,8 @@ import { withTlsa } from '../support/signed-destination.ts';
 const CERTIFICATE = selfSigned(['mx.dane-not-offered.example']);
 
 export default deferredForTls({
-  title: 'sends nothing in plain text to a host with TLSA records that does not offer STARTTLS',
+  title:
+    'defers mail while a host with TLSA records does not offer STARTTLS, and sends nothing in plain text',
   signed: withTlsa(tlsaRecord(3, CERTIFICATE)),
   tls: null,
   session:

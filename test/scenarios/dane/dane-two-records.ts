@@ -7,7 +7,7 @@ import { NO_MATCH, withTlsa } from '../support/signed-destination.ts';
 const CERTIFICATE = selfSigned(['mx.dane-two-records.example']);
 
 export default {
-  title: 'accepts a certificate that one of several records matches, as during a key change',
+  title: 'accepts a certificate that one of several TLSA records matches, as during a key change',
   signed: withTlsa(NO_MATCH, tlsaRecord(3, CERTIFICATE)),
   hosts: { mx: { tls: CERTIFICATE } },
   messages: { ada: BY_DANE },

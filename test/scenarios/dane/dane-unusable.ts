@@ -5,7 +5,7 @@ import { UNUSABLE, withTlsa } from '../support/signed-destination.ts';
 
 export default {
   // RFC 7672 §2.2
-  title: 'requires encryption, and no verification, by records of which none is usable',
+  title: 'requires encryption without verification when no TLSA record is usable',
   signed: withTlsa(UNUSABLE),
   hosts: { mx: { tls: selfSigned(['mx.example']) } },
   messages: {

@@ -7,7 +7,7 @@ import { withTlsa } from '../support/signed-destination.ts';
 const CERTIFICATE = selfSigned(['mx.dane-valid.example']);
 
 export default {
-  title: 'verifies a self-signed certificate by a record 3 1 1',
+  title: 'verifies a self-signed certificate with a TLSA record 3 1 1',
   signed: withTlsa(tlsaRecord(3, CERTIFICATE)),
   hosts: { mx: { tls: CERTIFICATE } },
   messages: { ada: BY_DANE },

@@ -8,7 +8,7 @@ import { withTlsa } from '../support/signed-destination.ts';
 const CERTIFICATE = selfSigned(['mx.dane-with-required.example']);
 
 export default {
-  title: 'verifies by TLSA records where shaping requires encryption',
+  title: 'verifies with TLSA records when shaping requires only encryption',
   settings: requiring('required'),
   signed: withTlsa(tlsaRecord(3, CERTIFICATE)),
   hosts: { mx: { tls: CERTIFICATE } },

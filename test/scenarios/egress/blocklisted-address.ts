@@ -11,11 +11,11 @@ const refuse = (session: SinkSession) => (session.remoteAddress === NEW_ADDRESS 
 
 export default {
   title:
-    'avoids an address that a provider has blocklisted, probes it, and uses it again when it is accepted',
+    'avoids a source address that a provider has blocklisted, probes it, and uses it again when mail is accepted',
   settings: ({ domain }) => addressSettings(domain, [{ name: 'listed', address: NEW_ADDRESS }]),
   hosts: { mx: { script: { mail: refuse } } },
   messages: {
-    // Sent when the pool had one address: the first refusal is seen with two.
+    // Refused from the listed address, and retried from the other one.
     first: {
       attempts: [
         deferred('550 5.7.1', 'reputation-block', undefined, 'mx mail 550'),
@@ -29,7 +29,7 @@ export default {
   play: async (run) => {
     const users = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
     await run.configure(addressSettings(run.domain, [{ name: 'listed', address: NEW_ADDRESS }, WARM]));
-    // Until a connection leaves from the listed address: which one is first depends on the name of the site.
+    // The name of the site decides that the first connection is from the listed address.
     await run.send('first');
     await run.settle();
     await run.env.advance(6 * MINUTE);
@@ -44,7 +44,7 @@ export default {
       await run.settle();
     }
     expect(sourcesAt(run)[NEW_ADDRESS] ?? 0).toBeGreaterThanOrEqual(3);
-    const problems = await (await fetch(`${run.env.daemon.url}/metrics`)).text();
-    expect(problems).not.toContain('postrider_egress_problems{entry="listed"');
+    const metrics = await (await fetch(`${run.env.daemon.url}/metrics`)).text();
+    expect(metrics).not.toContain('postrider_egress_problems{entry="listed"');
   },
 } satisfies Scenario;

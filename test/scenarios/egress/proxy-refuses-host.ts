@@ -8,7 +8,7 @@ import { addressSettings } from '../support/source-addresses.ts';
 const NOT_ALLOWED = 2;
 
 export default {
-  title: 'defers mail while the proxy of its only address does not allow the connection, and bounces nothing',
+  title: 'defers mail while the proxy of the only source address does not allow the connection',
   hosts: { mx: {} },
   messages: {
     ada: {

@@ -5,7 +5,8 @@ import type { Scenario } from '../support/scenario.ts';
 import { addressSettings } from '../support/source-addresses.ts';
 
 export default {
-  title: 'sends through the SOCKS5 proxy of an address, which receives the address of the host and no name',
+  title:
+    'sends through the SOCKS5 proxy of a source address, which gets the address of the host, not its name',
   hosts: { mx: {} },
   messages: { ada: { attempts: [delivered('mx dot 250')], status: 'delivered' } },
   play: async (run) => {

@@ -3,7 +3,7 @@ import type { Scenario } from '../support/scenario.ts';
 import { startWarmup } from '../support/source-addresses.ts';
 
 export default {
-  title: 'expires mail whose lifetime ends before the next day of a warm-up',
+  title: 'fails mail as expired if its expiry is before the next day of a warm-up',
   hosts: { mx: {} },
   messages: {
     ada: { marketing: true, attempts: [delivered('mx dot 250')], status: 'delivered' },

@@ -5,7 +5,7 @@ import { expectReason, NEW_ADDRESS, sourcesAt, startWarmup } from '../support/so
 
 export default {
   title:
-    'keeps the schedule of a warm-up: the rest of the mail waits for the next day, as its explanation states',
+    'sends no more than the quota of a warm-up; the rest waits for the next day, as its explanation states',
   hosts: { mx: {} },
   messages: many(5, 'reader', { marketing: true }),
   play: async (run) => {

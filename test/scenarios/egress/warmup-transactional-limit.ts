@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 import { startWarmup } from '../support/source-addresses.ts';
 
 export default {
-  title: 'sends at most twice the quota of a warm-up, also of transactional mail',
+  title: 'sends at most twice the quota of a warm-up of transactional mail',
   hosts: { mx: {} },
   messages: many(7, 'user'),
   play: async (run) => {

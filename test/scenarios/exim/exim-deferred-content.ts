@@ -3,12 +3,12 @@ import { exim } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'tries a message again that an Exim defers after its content',
+  title: 'retries a message that an Exim defers after its content',
   hosts: {
     mx: exim({
       domain: 'exim-deferred-content.example',
       users: ['ada'],
-      // Deferred unless it was seen before, however recently.
+      // The condition `seen` is true from the second attempt on; -0s: without a minimum time.
       dataAcl: `  defer message = Temporary local problem - please try later
         !seen = -0s / key=$sender_address`,
     }),

@@ -4,12 +4,12 @@ import { exim } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'delivers to an Exim that greylists at the second attempt',
+  title: 'delivers at the second attempt to an Exim that greylists',
   hosts: {
     mx: exim({
       domain: 'exim-greylisting.example',
       users: ['ada'],
-      // Deferred unless it was seen before, however recently.
+      // The condition `seen` is true from the second attempt on; -0s: without a minimum time.
       acl: `  defer message = Greylisted - please try again later
         !seen = -0s / key=$sender_host_address-$sender_address-$local_part`,
     }),

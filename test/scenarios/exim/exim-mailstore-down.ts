@@ -5,9 +5,9 @@ import type { Scenario } from '../support/scenario.ts';
 const DOMAIN = 'exim-mailstore-down.example';
 
 export default {
-  title: 'delivers to the next host when an Exim cannot verify the recipient',
+  title: 'uses the next host when an Exim cannot verify the recipient',
   hosts: {
-    // Its router defers this user.
+    // A router of this Exim defers the user `slow`.
     mx: exim({ domain: DOMAIN, users: ['ada'], acl: '  require verify = recipient' }),
     backup: {},
   },

@@ -3,7 +3,7 @@ import { exim } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'suppresses nobody when an Exim rejects the content',
+  title: 'does not suppress the recipient when an Exim rejects the content',
   hosts: {
     mx: exim({
       domain: 'exim-rejected-content.example',

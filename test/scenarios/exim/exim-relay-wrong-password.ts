@@ -2,7 +2,7 @@ import { eximRelay } from '../support/exim-relay.ts';
 import { LISTED, overRelay, RELAY_LOGIN, relaySettings } from '../support/relay.ts';
 import type { Scenario } from '../support/scenario.ts';
 
-const title = 'keeps mail of the secondary lane while the relay refuses the login';
+const title = 'defers mail of the secondary lane while the relay rejects the login';
 
 export default {
   ...overRelay(title, eximRelay('exim-relay-wrong-password.example'), {

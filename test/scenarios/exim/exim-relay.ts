@@ -2,7 +2,7 @@ import { eximRelay } from '../support/exim-relay.ts';
 import { LISTED, overRelay } from '../support/relay.ts';
 
 export default overRelay(
-  'sends over the secondary lane to an Exim as relay, after a login over verified TLS',
+  'sends mail of the secondary lane to an Exim as its relay, after a login over verified TLS',
   eximRelay('exim-relay.example'),
   {
     attempts: [LISTED, { reply: '250', action: 'deliver', sessions: ['relay dot 250 TLS verified'] }],

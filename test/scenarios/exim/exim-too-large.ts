@@ -3,7 +3,7 @@ import { exim } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'does not send an Exim what exceeds its SIZE',
+  title: 'bounces a message that exceeds the SIZE limit of an Exim',
   hosts: {
     mx: exim({ domain: 'exim-too-large.example', users: ['ada'], main: 'message_size_limit = 20000' }),
   },

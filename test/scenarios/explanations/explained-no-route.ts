@@ -8,7 +8,7 @@ const POOL = { scope: 'pool', target: 'default' } as const;
 export default explained({
   explains: 'no_route',
   text: 'There is no route',
-  // The pause of the pool, without which the message would be deferred.
+  // The pause of the pool decides; without it, the message would be deferred.
   decides: false,
   hosts: { mx: {} },
   zone: () => ({ '@': { MX: 'SERVFAIL', A: 'SERVFAIL', AAAA: 'SERVFAIL' } }),

@@ -10,7 +10,7 @@ export default explained({
   cause: (run) => run.sendAll(),
   end: async (run) => {
     run.publish({ '@': { MX: ['10 mx'] } });
-    // After a reload the result of the lookup in progress is not used.
+    // A reload discards the lookup in progress.
     await run.configure({});
   },
 });

@@ -5,7 +5,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import { explained } from '../support/explained.ts';
 
 export default explained({
-  title: 'explains mail to a new site while others without an answer have their share of the sessions',
+  title: 'explains mail to a new site while sites that do not respond use their share of the sessions',
   explains: 'sessions_used',
   text: 'sites without an answer',
   user: 'bob',

@@ -8,7 +8,7 @@ export default explained({
   user: 'user2',
   hosts: { mx: {} },
   messages: many(3, 'user'),
-  // Transactional mail may use twice the limit.
+  // Transactional mail may use twice the quota.
   cause: async (run) => {
     await startWarmup(run, [1, 10]);
     await run.sendAll();

@@ -6,7 +6,7 @@ const FOOTER = '{{company_address_html}}{{unsubscribe_email_html}}';
 const SEVEN_BITS = /^[\t\r\n\x20-\x7e]+$/;
 
 export default {
-  title: 'sends a message of any language to a host without extensions, in seven bits',
+  title: 'sends a message in any language to a host without extensions as seven-bit text',
   hosts: { mx: { keywords: [] } },
   messages: {
     ada: {

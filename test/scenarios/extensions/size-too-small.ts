@@ -3,8 +3,8 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 1870 §6.1: the client does not offer a message that it knows to be too large.
-  title: 'bounces a message that exceeds the limit of the host, without offering it',
+  // RFC 1870 §6.1: the client does not send a message that exceeds the announced limit.
+  title: 'bounces a message that exceeds the SIZE limit of the host, without sending MAIL',
   hosts: { mx: { keywords: ['PIPELINING', 'SIZE 1000', '8BITMIME'] }, mx2: {} },
   messages: {
     ada: {

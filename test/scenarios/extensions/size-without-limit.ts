@@ -2,7 +2,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'takes SIZE 0, and SIZE without a number, as no limit',
+  title: 'treats SIZE 0, and SIZE without a number, as no limit',
   hosts: { mx: { keywords: ['SIZE 0'] }, mx2: { keywords: ['SIZE'] } },
   zone: () => ({ one: { MX: ['10 mx'] }, two: { MX: ['10 mx2'] } }),
   messages: {

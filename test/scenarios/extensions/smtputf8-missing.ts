@@ -2,7 +2,7 @@ import { bounced, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'bounces mail to an address that needs SMTPUTF8 when no host offers it, and delivers the other',
+  title: 'bounces mail to an address that needs SMTPUTF8 when no host offers it, and delivers other mail',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { keywords: ['PIPELINING', '8BITMIME'] }, mx2: { keywords: [] } },
   messages: {

@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   // RFC 6531 §3.4
-  title: 'requests SMTPUTF8 for an address that needs it, and for no other',
+  title: 'requests SMTPUTF8 only for an address that needs it',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: {} },
   messages: {

@@ -3,7 +3,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'ignores extensions that it does not use, and keywords in any case and form',
+  title: 'parses keywords in any case and form, and ignores extensions that it does not use',
   hosts: {
     mx: {
       keywords: [

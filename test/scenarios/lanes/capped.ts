@@ -2,7 +2,7 @@ import type { Scenario } from '../support/scenario.ts';
 import { CHANGES_LANE, LISTING, toPrimary } from '../support/secondary-lane.ts';
 
 export default {
-  title: 'bounces mail above the cap of the secondary lane, and suppresses nobody',
+  title: 'bounces mail above the limit of the secondary lane, without suppressing the recipient',
   settings: () => ({ secondary: { type: 'builtin', pool: 'secondary', share: 1, perHour: 1 } }),
   hosts: { mx: { script: { rcpt: toPrimary(LISTING) } } },
   messages: {

@@ -3,7 +3,7 @@ import type { Scenario } from '../support/scenario.ts';
 import { CHANGES_LANE, LISTING, SECONDARY_ADDRESS, toPrimary } from '../support/secondary-lane.ts';
 
 export default {
-  title: 'sends mail that is refused because of our address once over the secondary lane, and shows it',
+  title: 'sends mail once over the secondary lane when our address is blocklisted, and records the change',
   hosts: { mx: { script: { rcpt: toPrimary(LISTING) } } },
   messages: { ada: CHANGES_LANE },
   verify: async (run) => {

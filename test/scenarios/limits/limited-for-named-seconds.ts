@@ -5,7 +5,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'attempts no other mail while a site asks to wait 90 seconds, then sends it',
+  title: 'attempts no other mail for the 90 seconds that the reply of a site states, then sends it',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { script: { mail: inTurn('451 4.7.1 Too many messages, try again in 90 seconds') } } },
   messages: {

@@ -7,7 +7,7 @@ import { expectReason } from '../support/source-addresses.ts';
 
 export default {
   title:
-    'sends nothing for a minute to a site that asks for less and names no time, and explains that the site asked for it',
+    'sends nothing for a minute to a site whose rate limit states no time, and explains that the site asked for it',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { script: { mail: inTurn('451 4.7.1 Too many messages, slow down') } } },
   messages: {

@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'waits the minutes that a rate limit names, in another language',
+  title: 'waits for the number of minutes that a rate limit states in another language',
   hosts: {
     mx: { script: { rcpt: inTurn('451 4.7.1 Zu viele Nachrichten, bitte in 20 Minuten erneut versuchen') } },
   },

@@ -4,7 +4,7 @@ import { bounced, deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'follows the rules for replies of the configuration before its own',
+  title: 'applies the rules for replies in the configuration before the built-in ones',
   settings: () => ({
     'delivery.replies': [
       { text: 'user unknown * sunday', meaning: 'mailbox inactive', action: 'defer', retryAfter: '3h' },

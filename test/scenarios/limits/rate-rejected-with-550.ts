@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'retries a message that is rejected permanently because of the rate',
+  title: 'retries a message that is rejected with 550 because of the rate',
   hosts: {
     mx: { script: { mail: inTurn('550 Connection frequency limited. http://service.mail.qq.com/') } },
   },

@@ -8,7 +8,7 @@ const CLOSED = 'mx greeting 421: the server ended the session';
 const TOO_MANY = { reply: '421 4.7.0 Too many connections from your IP', close: true } as const;
 
 export default {
-  title: 'sends nothing for a minute to a site that has too many connections, and does not suspend it',
+  title: 'sends nothing for a minute to a site that refuses further connections, and does not suspend it',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { script: { greeting: inTurn(TOO_MANY, TOO_MANY) } } },
   messages: {

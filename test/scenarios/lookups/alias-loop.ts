@@ -3,7 +3,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'defers mail to a domain whose aliases form a loop, and delivers it once they do not',
+  title: 'defers mail to a domain while its aliases form a loop',
   hosts: { mx: {} },
   zone: () => ({ shop: { CNAME: ['store'] }, store: { CNAME: ['shop'] } }),
   messages: {

@@ -3,7 +3,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   title:
-    'defers mail to a domain with neither MX nor address, and bounces it when another day shows the same',
+    'defers mail to a domain with neither MX nor address, and bounces it if there is still none on another day',
   // Waits are spread by 10 %: even the shortest one ends on another day.
   settings: () => ({ 'delivery.retry.first': '28h', 'delivery.retry.max': '28h' }),
   hosts: {},

@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'bounces mail to a domain that does not exist, and suppresses nobody the first time',
+  title: 'bounces mail to a domain that does not exist, without suppressing the recipient the first time',
   hosts: {},
   zone: () => ({ '@': { '*': 'NXDOMAIN' } }),
   messages: {

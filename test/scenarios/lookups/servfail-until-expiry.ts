@@ -2,7 +2,7 @@ import { deferred } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'fails mail as expired, and never bounces it, when the domain cannot be looked up for two days',
+  title: 'fails mail as expired, without a bounce, when the domain cannot be looked up for two days',
   settings: () => ({ 'delivery.retry.first': '20h', 'delivery.retry.max': '20h' }),
   hosts: {},
   zone: () => ({ '@': { '*': 'SERVFAIL' } }),

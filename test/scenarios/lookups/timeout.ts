@@ -4,5 +4,5 @@ export default deferredForLookup({
   title: 'defers mail while the name server does not answer',
   settings: () => ({ 'dns.timeoutMs': 200 }),
   answer: 'silent',
-  withdrawsSettings: true,
+  resetsSettings: true,
 });

@@ -1,19 +1,9 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { onConnection } from '../support/answers.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { failedConnection } from '../support/failed-connection.ts';
 
-export default {
-  title: 'closes the connection when the code is none of SMTP, and retries',
-  hosts: { mx: { script: { mail: onConnection(1, '650 hello') } } },
-  messages: {
-    ada: {
-      attempts: [
-        deferred('451 4.4.1', 'network-error', 5 * MINUTE, 'mx mail: not an SMTP reply: 650 hello'),
-        delivered('mx dot 250'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO MAIL RCPT DATA', 'EHLO MAIL RCPT DATA . QUIT'] },
-} satisfies Scenario;
+export default failedConnection({
+  title: 'closes the connection when the code of a reply is not an SMTP code, and retries',
+  phase: 'mail',
+  answer: '650 hello',
+  commands: 'EHLO MAIL RCPT DATA',
+  session: 'mx mail: not an SMTP reply: 650 hello',
+});

@@ -1,19 +1,9 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { onConnection } from '../support/answers.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { failedConnection } from '../support/failed-connection.ts';
 
-export default {
+export default failedConnection({
   title: 'closes the connection when a line does not end, and retries',
-  hosts: { mx: { script: { rcpt: onConnection(1, { bytes: `250 ${'x'.repeat(20_000)}` }) } } },
-  messages: {
-    ada: {
-      attempts: [
-        deferred('451 4.4.1', 'network-error', 5 * MINUTE, 'mx rcpt: a reply line of more than 8192 bytes'),
-        delivered('mx dot 250'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO MAIL RCPT DATA', 'EHLO MAIL RCPT DATA . QUIT'] },
-} satisfies Scenario;
+  phase: 'rcpt',
+  answer: { bytes: `250 ${'x'.repeat(20_000)}` },
+  commands: 'EHLO MAIL RCPT DATA',
+  session: 'mx rcpt: a reply line of more than 8192 bytes',
+});

@@ -1,28 +1,9 @@
-import { MINUTE } from '../../../src/core/clock.ts';
-import { onConnection } from '../support/answers.ts';
-import { deferred, delivered } from '../support/attempts.ts';
-import type { Scenario } from '../support/scenario.ts';
+import { failedConnection } from '../support/failed-connection.ts';
 
-export default {
+export default failedConnection({
   title: 'closes the connection when a reply has thousands of lines, and retries',
-  hosts: {
-    mx: {
-      script: {
-        ehlo: onConnection(
-          1,
-          Array.from({ length: 5000 }, () => '250-and another line'),
-        ),
-      },
-    },
-  },
-  messages: {
-    ada: {
-      attempts: [
-        deferred('451 4.4.1', 'network-error', 5 * MINUTE, 'mx ehlo: a reply of more than 128 lines'),
-        delivered('mx dot 250'),
-      ],
-      status: 'delivered',
-    },
-  },
-  connections: { mx: ['EHLO', 'EHLO MAIL RCPT DATA . QUIT'] },
-} satisfies Scenario;
+  phase: 'ehlo',
+  answer: Array.from({ length: 5000 }, () => '250-and another line'),
+  commands: 'EHLO',
+  session: 'mx ehlo: a reply of more than 128 lines',
+});

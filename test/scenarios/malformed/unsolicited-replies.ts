@@ -3,8 +3,8 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // Each later reply would be taken for that of another command: the last one would accept a message that it refuses.
-  title: 'closes the connection to a server that replies more often than it was asked',
+  // Otherwise each of these replies would be matched to a later command, and the last one to a message not yet sent.
+  title: 'closes the connection to a server that sends unsolicited replies',
   hosts: {
     mx: {
       script: {

@@ -5,7 +5,7 @@ import { BY_POLICY, OPPORTUNISTIC, policyOf } from '../support/published-policie
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'no longer enforces a policy that was withdrawn when its max_age has passed',
+  title: 'no longer enforces a withdrawn policy after its max_age',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, idleSeconds: 0 }] }),
   mtaSts: policyOf('policy-expired'),
   hosts: { mx: { tls: AUTHORITY.issue(['mx.policy-expired.example']) } },

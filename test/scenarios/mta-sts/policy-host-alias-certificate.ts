@@ -7,7 +7,7 @@ const PROVIDER = 'tenant.provider.policy-host-alias-certificate.example';
 
 export default {
   // RFC 8461 §3.3
-  title: 'ignores a policy from a host whose certificate is for the target of its alias only',
+  title: 'ignores a policy from a host whose certificate is only for the target of its alias',
   mtaSts: { ...policyOf('policy-host-alias-certificate'), certificate: AUTHORITY.issue([PROVIDER]) },
   hosts: { mx: { tls: selfSigned(['mx.example']) } },
   messages: { ada: OPPORTUNISTIC },

@@ -8,7 +8,7 @@ import type { Scenario } from '../support/scenario.ts';
 const CERTIFICATE = AUTHORITY.issue(['mx.policy-kept.example']);
 
 export default {
-  title: 'enforces a stored policy while its host and its announcement are gone',
+  title: 'enforces a stored policy while neither its TXT record nor its host can be looked up',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, idleSeconds: 0 }] }),
   mtaSts: policyOf('policy-kept'),
   hosts: { mx: { tls: CERTIFICATE } },

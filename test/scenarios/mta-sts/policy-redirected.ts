@@ -9,7 +9,7 @@ const ELSEWHERE = 'policies.policy-redirected.example';
 
 export default {
   // RFC 8461 §3.3
-  title: 'follows no redirect of a policy host, and delivers as if there were no policy',
+  title: 'does not follow a redirect of a policy host, and delivers without a policy',
   mtaSts: {
     policy: (_, response) => {
       response.writeHead(302, { location: `https://${ELSEWHERE}/.well-known/mta-sts.txt` }).end();
@@ -27,7 +27,7 @@ export default {
     await run.sendAll();
   },
   verify: ({ env, domain }) => {
-    const asked = env.policyHost().requests.filter((request) => request.includes(domain));
-    expect(asked).toEqual([`mta-sts.${domain} /.well-known/mta-sts.txt`]);
+    const requests = env.policyHost().requests.filter((request) => request.includes(domain));
+    expect(requests).toEqual([`mta-sts.${domain} /.well-known/mta-sts.txt`]);
   },
 } satisfies Scenario;

@@ -3,7 +3,8 @@ import { AUTHORITY } from '../support/environment.ts';
 import { policyOf } from '../support/published-policies.ts';
 
 export default deferredForTls({
-  title: 'sends nothing in plain text to a host in an enforced policy that does not offer STARTTLS',
+  title:
+    'defers mail while a host in an enforced policy does not offer STARTTLS, and sends nothing in plain text',
   mtaSts: policyOf('sts-enforce-not-offered'),
   tls: null,
   session:

@@ -3,7 +3,7 @@ import { AUTHORITY } from '../support/environment.ts';
 import { policyOf } from '../support/published-policies.ts';
 
 export default deferredForTls({
-  title: 'defers mail while a host in an enforced policy has the certificate of another one',
+  title: 'defers mail while a host in an enforced policy has the certificate of another host',
   mtaSts: policyOf('sts-enforce-other-name'),
   tls: AUTHORITY.issue(['mail.elsewhere.example']),
   session:

@@ -3,7 +3,7 @@ import { BY_POLICY, policyOf } from '../support/published-policies.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'verifies the certificate of a host in a policy that is enforced',
+  title: 'verifies the certificate of a host in an enforced policy',
   mtaSts: policyOf('sts-enforce'),
   hosts: { mx: { tls: AUTHORITY.issue(['mx.sts-enforce.example']) } },
   messages: { ada: BY_POLICY },

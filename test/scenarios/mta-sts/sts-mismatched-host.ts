@@ -7,8 +7,9 @@ import { announcePolicy } from '../support/run.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'defers mail while no MX host is in the policy, and delivers it by a policy with a new id',
-  // Longer than the name server's answers are cached.
+  title:
+    'defers mail while no MX host is in the policy, and delivers it when a policy with a new id permits the host',
+  // Longer than the TTL of the name server's records.
   settings: () => ({ 'delivery.retry.first': '20m' }),
   mtaSts: policyOf('sts-mismatched-host', 'enforce', ['*.elsewhere.example']),
   hosts: { mx: { tls: AUTHORITY.issue(['mx.sts-mismatched-host.example']) } },

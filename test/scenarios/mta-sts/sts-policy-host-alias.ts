@@ -3,7 +3,7 @@ import { BY_POLICY, policyOf } from '../support/published-policies.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 8461 §3.3: the certificate and the Host field are those of the policy host, whatever its name is an alias of.
+  // RFC 8461 §3.3: the certificate and the Host field are those of the policy host, not those of the alias target.
   title: 'enforces a policy whose host is an alias of a host of its provider',
   mtaSts: policyOf('sts-policy-host-alias'),
   hosts: { mx: { tls: AUTHORITY.issue(['mx.sts-policy-host-alias.example']) } },

@@ -3,7 +3,7 @@ import { OPPORTUNISTIC, policyOf } from '../support/published-policies.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'delivers to an invalid certificate by a policy in mode testing',
+  title: 'delivers to a host with an invalid certificate under a policy in mode testing',
   mtaSts: policyOf('sts-testing', 'testing'),
   hosts: { mx: { tls: selfSigned(['mx.sts-testing.example']) } },
   messages: { ada: OPPORTUNISTIC },

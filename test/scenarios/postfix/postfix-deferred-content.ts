@@ -4,7 +4,7 @@ import { postfix } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'tries a message again that a Postfix defers after its content',
+  title: 'retries a message that a Postfix defers after its content',
   hosts: {
     mx: postfix({
       domain: 'postfix-deferred-content.example',

@@ -5,7 +5,7 @@ import { postfix } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'delivers to a Postfix that greylists with a policy service at the second attempt',
+  title: 'delivers at the second attempt to a Postfix that greylists with a policy service',
   hosts: {
     mx: postfix({
       domain: 'postfix-greylisting.example',

@@ -5,7 +5,7 @@ import type { Scenario } from '../support/scenario.ts';
 const DOMAIN = 'postfix-lookup-fails.example';
 
 export default {
-  title: 'delivers to the next host when the user database of a Postfix cannot be reached',
+  title: 'uses the next host when the user database of a Postfix cannot be reached',
   hosts: {
     mx: postfix({
       domain: DOMAIN,

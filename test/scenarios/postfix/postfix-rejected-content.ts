@@ -3,7 +3,7 @@ import { postfix } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'suppresses nobody when a Postfix rejects the content',
+  title: 'does not suppress the recipient when a Postfix rejects the content',
   hosts: {
     mx: postfix({
       domain: 'postfix-rejected-content.example',

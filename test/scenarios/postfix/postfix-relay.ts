@@ -20,7 +20,7 @@ const RELAY = postfix({
 });
 
 export default overRelay(
-  'sends over the secondary lane to a Postfix as relay, after a login over verified TLS',
+  'sends mail of the secondary lane to a Postfix as its relay, after a login over verified TLS',
   RELAY,
   {
     attempts: [LISTED, { reply: '250 2.0.0', action: 'deliver', sessions: ['relay dot 250 TLS verified'] }],

@@ -3,7 +3,7 @@ import { postfix } from '../support/real-servers.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'does not send a Postfix what exceeds its SIZE',
+  title: 'bounces a message that exceeds the SIZE limit of a Postfix',
   hosts: {
     mx: postfix({
       domain: 'postfix-too-large.example',

@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'never suppresses the recipient when our address is blocklisted, whatever the code',
+  title: 'does not suppress the recipient when our address is blocklisted, even with the code 550 5.1.1',
   hosts: { mx: { script: { rcpt: '550 5.1.1 Mail from 192.0.2.25 rejected: listed at zen.spamhaus.org' } } },
   messages: {
     ada: {

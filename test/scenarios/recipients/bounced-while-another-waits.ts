@@ -6,7 +6,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'drops the deferred message to a recipient that another message finds not to exist',
+  title: 'fails a deferred message when another message to the same recipient bounces and suppresses it',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 later', '550 5.1.1 No such user') } } },
   messages: {
@@ -19,10 +19,7 @@ export default {
     await run.send('ada');
     await run.settle();
     await run.env.advance(10 * MINUTE);
-    await eventually(
-      'the first message to be dropped',
-      async () => (await run.message(first)).status === 'failed',
-    );
+    await eventually('the first message to fail', async () => (await run.message(first)).status === 'failed');
     expect((await run.message(first)).timeline.at(-1)).toMatchObject({ event: 'email_suppressed' });
     expect(run.sink('mx').sessions).toHaveLength(1);
   },

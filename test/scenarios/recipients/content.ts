@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'reports the rejection of the content, and never suppresses the recipient',
+  title: 'reports that the content was rejected, without suppressing the recipient',
   hosts: {
     mx: {
       script: {

@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'suppresses the recipient whose mailbox its server has disabled',
+  title: 'suppresses a recipient whose mailbox is disabled',
   hosts: { mx: { script: { rcpt: '550 5.2.1 The email account that you tried to reach is disabled' } } },
   messages: {
     ada: {

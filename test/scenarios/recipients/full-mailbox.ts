@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'never suppresses the recipient whose mailbox is full',
+  title: 'does not suppress a recipient whose mailbox is full',
   hosts: { mx: { script: { rcpt: '552 5.2.2 The recipient mailbox is full' } } },
   messages: {
     ada: {

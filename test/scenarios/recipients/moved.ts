@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'suppresses the recipient that has moved',
+  title: 'suppresses a recipient who has moved',
   hosts: { mx: { script: { rcpt: '551 5.1.6 User has moved to another address' } } },
   messages: {
     ada: {

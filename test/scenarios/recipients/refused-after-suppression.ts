@@ -6,7 +6,7 @@ import type { Scenario } from '../support/scenario.ts';
 const HTML = '<p>Again.</p>{{company_address_html}}{{unsubscribe_email_html}}';
 
 export default {
-  title: 'refuses a further send to the recipient that does not exist, and opens no connection for it',
+  title: 'refuses a further send to a recipient that does not exist, without opening a connection',
   hosts: { mx: { script: { rcpt: '550 5.1.1 No such user' } } },
   messages: {
     ada: { attempts: [bounced('550 5.1.1', 'invalid-recipient', 'mx rcpt 550')], status: 'bounced' },

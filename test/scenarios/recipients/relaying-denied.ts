@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'never suppresses the recipient when the host does not relay',
+  title: 'does not suppress the recipient when the host denies relaying',
   hosts: { mx: { script: { rcpt: '554 5.7.1 <ada@recipients.example>: Relay access denied' } } },
   messages: {
     ada: {

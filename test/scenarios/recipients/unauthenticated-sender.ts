@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'never suppresses the recipient when the sender is not authenticated',
+  title: 'does not suppress the recipient when the sender is not authenticated',
   hosts: {
     mx: { script: { dot: '550 5.7.26 This mail has been blocked because the sender is unauthenticated' } },
   },

@@ -4,7 +4,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'suppresses the recipient that is refused in unknown words on two days',
+  title: 'suppresses a recipient that is rejected with an unclassified 550 on two days',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { script: { rcpt: '550 Nope' } } },
   messages: {

@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'does not suppress the recipient after a first 550 of unknown meaning',
+  title: 'does not suppress a recipient after the first unclassified 550',
   hosts: { mx: { script: { rcpt: '550 Nope' } } },
   messages: {
     ada: {

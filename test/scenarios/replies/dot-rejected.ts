@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'reports a message that is rejected as spam, and suppresses nobody',
+  title: 'reports a message that is rejected as spam, without suppressing the recipient',
   hosts: { mx: { script: { dot: '554 5.7.1 Message rejected as spam by content filter' } }, mx2: {} },
   messages: {
     ada: {

@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'retries a host that defers EHLO, without HELO',
+  title: 'retries a host that defers EHLO, without sending HELO',
   hosts: { mx: { script: { ehlo: inTurn('451 4.3.0 Temporary lookup failure') } } },
   messages: {
     ada: {

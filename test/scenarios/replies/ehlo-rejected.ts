@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 const REJECTED = '550 5.7.1 Helo command rejected: Host not found';
 
 export default {
-  title: 'uses the next host when one rejects our host name, after HELO as well',
+  title: 'uses the next host when one rejects our host name after EHLO and HELO',
   hosts: {
     mx: { script: { ehlo: REJECTED, helo: REJECTED } },
     mx2: {},

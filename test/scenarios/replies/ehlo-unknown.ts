@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   // RFC 5321 §3.2
-  title: 'sends HELO, and no extensions, to a host that does not know EHLO',
+  title: 'sends HELO to a host that does not know EHLO, and uses no extensions',
   hosts: { mx: { script: { ehlo: '500 5.5.1 Command unrecognized' } } },
   messages: { ada: { attempts: [delivered('mx dot 250')], status: 'delivered' } },
   connections: { mx: ['EHLO HELO MAIL RCPT DATA . QUIT'] },

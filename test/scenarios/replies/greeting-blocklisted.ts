@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 const BLOCKED = '554 5.7.1 Service unavailable; Client host [192.0.2.25] blocked using zen.spamhaus.org';
 
 export default {
-  title: 'bounces mail when every host rejects our address as blocklisted, and suppresses nobody',
+  title: 'bounces mail when every host rejects our address as blocklisted, without suppressing the recipient',
   hosts: {
     mx: { script: { greeting: BLOCKED } },
     mx2: { script: { greeting: BLOCKED } },

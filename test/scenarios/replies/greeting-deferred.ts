@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'retries a host that is too busy to greet',
+  title: 'retries a host that greets with 450',
   hosts: { mx: { script: { greeting: inTurn('450 4.3.2 Too busy, please try later') } } },
   messages: {
     ada: {

@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'defers mail when the only host greets with 554 and names no reason',
+  title: 'defers mail when the only host greets with 554 and states no reason',
   hosts: { mx: { script: { greeting: inTurn('554 No SMTP service here') } } },
   messages: {
     ada: {

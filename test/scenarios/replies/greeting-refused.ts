@@ -2,7 +2,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 5321 §3.1: the client may not send anything but QUIT, and uses another host.
+  // RFC 5321 §3.1: the client sends only QUIT.
   title: 'uses the next host when one greets with 554',
   hosts: { mx: { script: { greeting: '554 No SMTP service here' } }, mx2: {} },
   messages: {

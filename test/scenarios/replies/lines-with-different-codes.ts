@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 5321 §4.2.1 forbids such replies; the last line is the one that ends the reply.
+  // RFC 5321 §4.2.1 forbids such replies.
   title: 'uses the code of the last line when the lines of a reply have different codes',
   hosts: { mx: { script: { rcpt: inTurn(['250-OK, but', '550-wait', '450 4.2.1 Mailbox busy']) } } },
   messages: {

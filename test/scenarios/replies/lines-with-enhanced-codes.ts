@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'reads a reply of several lines, each with the enhanced code, as one text',
+  title: 'joins the lines of a reply to one text, without their enhanced codes',
   hosts: {
     mx: {
       script: {

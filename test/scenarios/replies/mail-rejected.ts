@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 const REJECTED = '550 5.7.1 Sender address rejected: Access denied';
 
 export default {
-  title: 'bounces mail whose sender every host rejects, and suppresses nobody',
+  title: 'bounces mail whose sender every host rejects, without suppressing the recipient',
   hosts: { mx: { script: { mail: REJECTED } }, mx2: { script: { mail: REJECTED } } },
   messages: {
     ada: {

@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'defers the recipient that two hosts defer, without a third',
+  title: 'defers a message when two hosts defer the recipient, without trying a third',
   hosts: {
     mx: { script: { rcpt: '451 4.3.0 Try later' } },
     mx2: { script: { rcpt: inTurn('451 4.3.0 Try later') } },

@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'bounces and suppresses a recipient that does not exist, without asking the next host',
+  title: 'bounces and suppresses a recipient that does not exist, without trying the next host',
   hosts: { mx: { script: { rcpt: '550 5.1.1 No such user here' } }, mx2: {} },
   messages: {
     ada: {

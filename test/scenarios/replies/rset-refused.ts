@@ -2,7 +2,7 @@ import { bounced, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'opens another connection when the host refuses RSET',
+  title: 'opens another connection when the host rejects RSET',
   hosts: {
     mx: { script: { rset: '500 5.5.1 Not implemented' }, recipients: { 'ada@': '550 5.1.1 No such user' } },
   },

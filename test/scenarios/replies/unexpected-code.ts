@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'closes the connection, and retries, when a reply has a code that the command cannot have',
+  title: 'closes the connection, and retries, when a reply has a code that is not valid for the command',
   hosts: {
     mx: { script: { rcpt: inTurn('354 Start mail input'), data: inTurn(undefined, '250 2.0.0 OK') } },
   },

@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'waits for a day at most when a reply states more',
+  title: 'waits for at most a day when a reply states a longer time',
   hosts: { mx: { script: { rcpt: inTurn('450 4.7.1 Please retry in 9999 hours') } } },
   messages: {
     ada: {

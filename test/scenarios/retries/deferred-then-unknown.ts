@@ -4,7 +4,7 @@ import { bounced, deferred } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'bounces and suppresses a recipient that a later attempt finds not to exist',
+  title: 'bounces a message, and suppresses the recipient, when the host rejects it in a later attempt',
   hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 Directory not available', '550 5.1.1 No such user') } } },
   messages: {
     ada: {

@@ -4,7 +4,7 @@ import { deferred } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'expires the held mail of a failed domain, with the reason',
+  title: 'fails the held mail of a failed domain as expired, with the reason',
   hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 later') } } },
   messages: {
     ada: {

@@ -7,7 +7,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   title:
-    'holds the mail of a sending domain whose verification has failed, and sends it when it succeeds again',
+    'holds the mail of a sending domain whose verification has failed, and sends it when the verification succeeds',
   hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 later') } } },
   messages: {
     ada: {

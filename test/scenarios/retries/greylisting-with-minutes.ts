@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'waits as long as a greylisting reply states in minutes, also when that is less than the usual wait',
+  title: 'waits as long as a greylisting reply states in minutes, even if that is less than the default wait',
   hosts: { mx: { script: { rcpt: inTurn('451 4.7.1 Greylisted, please try again in 1 minute') } } },
   messages: {
     ada: {

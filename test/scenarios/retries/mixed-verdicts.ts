@@ -4,7 +4,7 @@ import { bounced, deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'gives each recipient a separate verdict',
+  title: 'records the result of each recipient separately',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: {
     mx: {

@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'waits as long as a rate limit states',
+  title: 'waits as long as the reply for a rate limit states',
   hosts: { mx: { script: { rcpt: inTurn('452 4.3.2 Rate limit exceeded, try again in 1800 seconds') } } },
   messages: {
     ada: {

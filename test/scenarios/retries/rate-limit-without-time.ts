@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'waits five minutes after a rate limit without a time',
+  title: 'waits five minutes after a reply for a rate limit that states no time',
   hosts: {
     mx: {
       script: {

@@ -5,7 +5,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'tries a deferred message immediately when the API requests it',
+  title: 'retries a deferred message immediately on request over the API',
   hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 later') } } },
   messages: {
     ada: {

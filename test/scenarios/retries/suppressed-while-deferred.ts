@@ -4,7 +4,7 @@ import { deferred } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'drops a deferred message whose recipient is suppressed meanwhile',
+  title: 'fails a deferred message whose recipient is suppressed before the next attempt',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 later') } } },
   messages: {

@@ -2,7 +2,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 5321 §5.1: the name that results is used as if it were the original one.
+  // RFC 5321 §5.1: the target of the alias is used in place of the original name.
   title: 'follows the chain of aliases of a domain to its MX hosts',
   hosts: { mx: {} },
   zone: () => ({ shop: { CNAME: ['store'] }, store: { CNAME: ['@'] } }),

@@ -1,11 +1,11 @@
 import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
-/** More preferred than the host that works, and more than are tried in one attempt. */
+/** More preferred than the host with an address, and more than the hosts that one attempt tries. */
 const GONE = Array.from({ length: 8 }, (_, n) => `gone${n}`);
 
 export default {
-  title: 'uses an MX host behind many preferred ones that have no address',
+  title: 'uses an MX host after many more preferred ones that have no address',
   hosts: { mx: {} },
   zone: () => ({
     '@': { MX: [...GONE.map((name, n) => `${n} ${name}`), '50 mx'] },

@@ -3,7 +3,8 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'defers mail to a host with IPv6 addresses only while this server sends from IPv4 alone',
+  title:
+    'defers mail to a host that has only IPv6 addresses while this server has only IPv4 source addresses',
   settings: () => ({ 'delivery.egress': [{ name: 'main', address: '127.0.0.1' }] }),
   hosts: { mx: {} },
   zone: () => ({ mx: { A: 'NODATA', AAAA: { values: ['2001:db8::25'], ttl: 60 } } }),

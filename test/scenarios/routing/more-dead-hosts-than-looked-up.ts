@@ -2,12 +2,12 @@ import { MINUTE } from '../../../src/core/clock.ts';
 import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
-/** The addresses of the first 25 hosts are looked up. */
+/** As many hosts as are looked up. */
 const GONE = Array.from({ length: 25 }, (_, n) => `gone${n}`);
 
 export default {
   title:
-    'defers mail, and never bounces it, when so many MX hosts have no address that the rest is not looked up',
+    'defers mail, and does not bounce it, when so many MX hosts have no address that others are not looked up',
   hosts: { mx: {} },
   zone: () => ({
     '@': { MX: { values: [...GONE.map((name, n) => `${n} ${name}`), '50 mx'], ttl: 60 } },

@@ -3,7 +3,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'sends a deferred message to the host to which the domain has moved meanwhile',
+  title: 'sends a deferred message to the new host after the MX record has changed',
   hosts: { old: { script: { rcpt: '451 4.3.0 moving' } }, fresh: {} },
   zone: () => ({ '@': { MX: { values: ['10 old'], ttl: 60 } } }),
   messages: {

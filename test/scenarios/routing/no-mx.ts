@@ -2,7 +2,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 5321 §5.1: the implicit MX.
+  // RFC 5321 §5.1: implicit MX
   title: 'uses the address of a domain without MX records',
   hosts: { mx: {} },
   zone: (address) => ({ '@': { MX: 'NODATA', A: [address('mx')] } }),

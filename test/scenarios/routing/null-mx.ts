@@ -3,7 +3,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   // RFC 7505
-  title: 'bounces and suppresses a recipient whose domain accepts no mail',
+  title: 'bounces mail to a domain with a null MX, and suppresses the recipient',
   hosts: { mx: {} },
   zone: () => ({ '@': { MX: ['0 .'] } }),
   messages: {

@@ -5,7 +5,7 @@ import type { Scenario } from '../support/scenario.ts';
 const PUBLIC_ADDRESS = '192.0.2.25';
 
 export default {
-  title: 'fails mail whose best MX host is this server behind NAT under another name, as a loop',
+  title: 'fails mail as a loop when the most preferred MX host is this server behind NAT, under another name',
   settings: () => ({ 'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }] }),
   hosts: { backup: {} },
   zone: () => ({

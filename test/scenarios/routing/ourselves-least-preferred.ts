@@ -6,7 +6,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   // RFC 5321 §5.1
-  title: 'does not use this server, and hosts that are not preferred to it, as MX host',
+  title: 'uses neither this server as MX host, nor hosts that are not more preferred than it',
   hosts: { mx: { script: { rcpt: inTurn('451 4.3.0 later') } }, backup: {} },
   zone: () => ({ '@': { MX: ['10 mx', `20 ${PLATFORM}.`, '20 backup', '30 backup'] } }),
   messages: {

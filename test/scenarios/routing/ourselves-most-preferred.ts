@@ -3,7 +3,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'fails mail whose best MX host is this server, as a loop',
+  title: 'fails mail as a loop when the most preferred MX host is this server',
   hosts: { backup: {} },
   zone: () => ({ '@': { MX: [`10 ${PLATFORM}.`, '20 backup'] } }),
   messages: {

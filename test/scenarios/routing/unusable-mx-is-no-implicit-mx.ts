@@ -2,7 +2,7 @@ import { bounced } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  // RFC 5321 §5.1: with MX records, the address of the domain itself is not used.
+  // RFC 5321 §5.1: if there are MX records, the address of the domain itself is not used.
   title: 'bounces mail when no MX host has an address, although the domain itself has one',
   hosts: { web: {} },
   zone: (address) => ({

@@ -11,7 +11,7 @@ export default {
   messages: {
     ada: {
       body: { attachments: [LARGE_ATTACHMENT] },
-      // The reply is read before or after the last block of the message.
+      // The session is not compared: the reply may be read before or after the last block of the message.
       attempts: [delivered()],
       status: 'delivered',
     },

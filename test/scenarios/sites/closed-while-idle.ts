@@ -2,7 +2,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'replaces an idle connection that the host has closed, which is no failed session',
+  title: 'replaces an idle connection that the host has closed, without a failed session',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1 }] }),
   hosts: { mx: {} },
   messages: {

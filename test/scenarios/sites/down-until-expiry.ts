@@ -9,10 +9,10 @@ const ATTEMPTED = {
 
 export default {
   /*
-   * Two failures suspend the site for a minute, then each failed probe for twice as long: the last message, which is
-   * never attempted, expires after 20 minutes, in the suspension of 16 minutes that begins after 15.
+   * Two failures suspend the site for a minute, each failed probe for twice as long as before. The last message is never
+   * attempted: it expires after 20 minutes, during the suspension of 16 minutes that starts after 15 minutes.
    */
-  title: 'expires the mail that waits for a suspended site',
+  title: 'fails mail that waits for a suspended site as expired',
   settings: ({ domain }) => ({
     'delivery.shaping': [{ match: domain, connections: 1 }],
     'delivery.retry.first': '1h',

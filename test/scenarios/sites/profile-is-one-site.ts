@@ -1,3 +1,6 @@
 import { twoCustomers } from '../support/two-customers.ts';
 
-export default twoCustomers('sends less to all hosts of a profile when one of them asks for it', true);
+export default twoCustomers(
+  'limits the rate to all hosts of a shared profile when one of them requests it',
+  true,
+);

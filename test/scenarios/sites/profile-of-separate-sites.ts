@@ -1,6 +1,6 @@
 import { twoCustomers } from '../support/two-customers.ts';
 
 export default twoCustomers(
-  'sends less to one customer of a mail filter alone when its hosts ask for it',
+  'limits the rate to one customer of a mail filter only, when the hosts of that customer request it',
   false,
 );

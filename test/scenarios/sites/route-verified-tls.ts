@@ -5,8 +5,7 @@ import { AUTHORITY } from '../support/environment.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title:
-    'sends the mail of a route that requires a valid certificate to a host that has one, and to no other',
+  title: 'defers the mail of a route that requires a valid certificate until its host has one',
   settings: ({ domain, port }) => ({
     'delivery.routes': [{ match: domain, host: `relay.${domain}`, port, tls: 'verified' }],
   }),

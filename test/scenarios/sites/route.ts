@@ -3,7 +3,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'sends the mail of a route to its host and port, without asking for MX records',
+  title: 'sends the mail of a route to its host and port, without querying MX records',
   settings: ({ domain, address, port }) => ({
     'delivery.routes': [{ match: domain, host: address('relay'), port }],
   }),

@@ -6,7 +6,8 @@ import type { Scenario } from '../support/scenario.ts';
 const LOST = 'mx greeting: server closed the connection before the greeting';
 
 export default {
-  title: 'suspends a site that cannot be reached, attempts none of its other mail meanwhile, and recovers',
+  title:
+    'suspends a site that cannot be reached, attempts no other mail to it, and sends it after a successful probe',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 2 }] }),
   hosts: { mx: { script: { greeting: 'drop' } } },
   messages: {

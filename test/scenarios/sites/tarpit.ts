@@ -11,7 +11,7 @@ const PHASES = [
 ] as const;
 
 export default {
-  title: 'delivers to a host that takes its time with every reply',
+  title: 'delivers to a host that sends each reply slowly',
   hosts: {
     mx: {
       script: Object.fromEntries(PHASES.map(([phase, reply]) => [phase, { reply, bytesPerSecond: 500 }])),

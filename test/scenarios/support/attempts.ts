@@ -1,11 +1,11 @@
 import type { ExpectedAttempt } from './scenario.ts';
 
-/** An attempt that delivered the message with the sink's usual reply. */
+/** An attempt that delivered the message, with the default reply of the sink. */
 export function delivered(...sessions: readonly string[]): ExpectedAttempt {
   return { reply: '250 2.0.0', action: 'deliver', ...(sessions.length > 0 ? { sessions } : {}) };
 }
 
-/** An attempt that deferred the message; `wait`: time until the next one, undefined: not compared. */
+/** An attempt that deferred the message. `wait`: time until the next attempt; undefined: not compared. */
 export function deferred(
   reply: string,
   classification: string,
@@ -21,7 +21,7 @@ export function deferred(
   };
 }
 
-/** An attempt that ended the message. */
+/** An attempt after which the message is final, undelivered. */
 export function bounced(
   reply: string,
   classification: string,

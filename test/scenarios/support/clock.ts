@@ -4,15 +4,15 @@ import { builtThread } from '../../support/built-thread.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /**
- * The time of a daemon and of its delivery workers: that of the system plus a lead that only `advance` changes. Waits of
- * minutes and days pass immediately, and every timeout keeps its real length.
+ * The time of a daemon and of its delivery workers: that of the system plus an offset that only `advance` increases. Waits
+ * of minutes and days pass immediately, and every timeout has its real length.
  */
 export interface ScenarioClock {
   clock: Clock;
   monotonic: Clock;
-  /** The delivery worker's program with these clocks. It trusts `authority` in addition to the built-in certificates. */
+  /** The program of the delivery worker with these clocks. It trusts `authority` in addition to the built-in authorities. */
   workerScript: URL;
-  /** Moves the time forward. Resolves when the worker has checked its timeouts at the new time. */
+  /** Increases the time. Resolves when the worker has checked its timeouts at the new time. */
   advance(ms: number): Promise<void>;
 }
 
@@ -20,9 +20,12 @@ const DATA = 'postrider-scenario-clock';
 /** How often the worker checks its timeouts, ms: each step of the clock waits for one check. */
 const TICK_MS = 20;
 
-/** `authority`: a certificate in PEM. Call it before the daemon is started, which passes the data on to its workers. */
+/**
+ * `authority`: a certificate in PEM. Must be called before the daemon starts its workers, which receive the clock as
+ * environment data.
+ */
 export function createScenarioClock(authority: string): ScenarioClock {
-  // 0: the lead in ms; 1: the lead that the worker saw last.
+  // 0: the offset in ms; 1: the offset that the worker has read last.
   const shared = new BigInt64Array(new SharedArrayBuffer(2 * BigInt64Array.BYTES_PER_ELEMENT));
   setEnvironmentData(DATA, { shared, authority });
   const lead = () => Number(Atomics.load(shared, 0));
@@ -39,7 +42,7 @@ export function createScenarioClock(authority: string): ScenarioClock {
   };
 }
 
-/** The clocks, its interval and the trusted authority are set before the worker's program is loaded. */
+/** Replaces the clocks, the interval of the checks and the trusted authorities, then loads the worker's program. */
 function workerScript(): URL {
   const main = builtThread('delivery/worker/main.ts').href;
   const code = `

@@ -4,24 +4,25 @@ type Scope = 'destination' | 'site' | 'account' | 'pool';
 
 const CONTROLS = '/web-setup/queue/controls';
 
-/** The operator pauses mail, or rejects that of a destination. Default target: the destination of the scenario. */
+/** Pauses mail, or rejects the mail to a destination, as the operator. Default target: the destination of the scenario. */
 export async function control(
   { env, domain }: ScenarioRun,
   action: 'pause' | 'bounce',
   { scope = 'destination', target = domain }: { scope?: Scope; target?: string } = {},
 ): Promise<void> {
-  await env.api.post(CONTROLS, { action, scope, target, reason: 'maintenance' }).then(({ data }) => data);
+  await env.api.post(CONTROLS, { action, scope, target, reason: 'maintenance' });
 }
 
+/** Deletes a control. */
 export async function resume(
   { env, domain }: ScenarioRun,
   { scope = 'destination', target = domain }: { scope?: Scope; target?: string } = {},
 ): Promise<void> {
   const { status, text } = await env.api.call('DELETE', `${CONTROLS}/${scope}/${encodeURIComponent(target)}`);
-  if (status !== 200) throw new Error(`the control was not ended: ${status} ${text}`);
+  if (status !== 200) throw new Error(`the control was not deleted: ${status} ${text}`);
 }
 
-/** Changes all waiting mail to the destination. Returns the number of messages changed. */
+/** Purges or reroutes all queued mail to the destination. Returns the number of messages changed. */
 export async function changeQueued(
   { env, domain }: ScenarioRun,
   operation: 'purge' | 'reroute',

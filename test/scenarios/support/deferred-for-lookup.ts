@@ -3,15 +3,15 @@ import type { DnsBehavior } from '../../support/dns-server.ts';
 import { deferred, delivered } from './attempts.ts';
 import type { Scenario } from './scenario.ts';
 
-/** A destination that cannot be looked up while the name server behaves so; then it has an MX host. */
+/** A destination whose lookups get `answer` in the first attempt; before the second it has an MX host. */
 export function deferredForLookup(
   options: Pick<Scenario, 'title' | 'settings'> & {
     answer: Extract<DnsBehavior, string>;
-    /** Whether the settings are withdrawn before the second attempt. */
-    withdrawsSettings?: true;
+    /** Resets the settings before the second attempt. */
+    resetsSettings?: true;
   },
 ): Scenario {
-  const { answer, withdrawsSettings, ...scenario } = options;
+  const { answer, resetsSettings, ...scenario } = options;
   return {
     ...scenario,
     hosts: { mx: {} },
@@ -25,7 +25,7 @@ export function deferredForLookup(
     play: async (run) => {
       await run.sendAll();
       await run.settle();
-      if (withdrawsSettings) await run.configure({});
+      if (resetsSettings) await run.configure({});
       run.publish({ '@': { MX: ['10 mx'] } });
     },
   };

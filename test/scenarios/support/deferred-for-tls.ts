@@ -5,21 +5,21 @@ import { deferred, delivered } from './attempts.ts';
 import type { Scenario } from './scenario.ts';
 
 /**
- * A scenario whose host does not encrypt as something requires: the message is deferred and nothing is sent in plain text,
- * until the host has a suitable certificate.
+ * A host that does not satisfy the required encryption: the message is deferred and nothing is sent in plain text, until
+ * the host has a suitable certificate.
  */
 export interface DeferredForTls extends Pick<Scenario, 'title' | 'settings' | 'mtaSts' | 'signed' | 'zone'> {
-  /** Of the host at first. */
+  /** The TLS behavior of the host in the first attempt. */
   tls: SinkBehavior['tls'];
-  /** The session that fails: `mx starttls: …`. */
+  /** The failed session of the first attempt: `mx starttls: …`. */
   session: string;
-  /** The connection that fails. Default: it ends in the handshake. */
+  /** The commands of the failed connection. Default: it ends in the handshake. */
   connection?: string;
-  /** Makes the host suitable. */
+  /** The certificate with which the host satisfies the requirement. */
   certificate: Certificate;
   /** The session that delivers the message. Default: with a verified certificate. */
   delivery?: string;
-  /** The encryption of that session. */
+  /** Expected fields of the encryption of that session. */
   encryption?: Record<string, unknown>;
 }
 
@@ -45,7 +45,7 @@ export function deferredForTls(options: DeferredForTls): Scenario {
   };
 }
 
-/** A requirement of the operator for the destination. */
+/** Settings with which shaping requires this encryption for the destination. */
 export function requiring(tls: 'required' | 'verified'): NonNullable<Scenario['settings']> {
   return ({ domain }) => ({ 'delivery.shaping': [{ match: domain, connections: 1, tls }] });
 }

@@ -15,11 +15,11 @@ import { type PolicyHost, startPolicyHost } from '../../support/policy-host.ts';
 import { startSignedZones } from '../../support/signed-zones.ts';
 import { createScenarioClock, type ScenarioClock } from './clock.ts';
 
-/** What a family needs beyond a daemon. */
+/** Settings and servers of a family. */
 export interface EnvironmentOptions {
-  /** Settings of the daemon from the start on. */
+  /** Settings with which the daemon starts. */
   settings?: Record<string, unknown>;
-  /** An HTTPS server for MTA-STS policies on port 443 of a loopback address, which needs root. */
+  /** Starts an HTTPS server for MTA-STS policies on port 443 of a loopback address, which requires root. */
   policyHost?: boolean;
   /** The lines of zones that Knot signs, by name. All queries go through a validating Unbound. */
   signedZones?: (env: Pick<Environment, 'port' | 'addressOf'> & { policyAddress: string }) => Zones;
@@ -31,29 +31,29 @@ export interface EnvironmentOptions {
 
 type Zones = Record<string, readonly string[]>;
 
-/** What the scenarios of a family share: one daemon, its clock, and an account with two verified domains. */
+/** The environment that the scenarios of a family share: one daemon, its clock, an account with two verified domains. */
 export interface Environment extends Pick<ScenarioClock, 'clock' | 'advance'> {
   daemon: InProcess;
-  /** Applies live settings on top of those of the family; without any, those of the family apply again. */
+  /** Applies live settings in addition to those of the family, in place of the settings of the last call. */
   reload(changes?: Record<string, unknown>): Promise<void>;
   api: ApiClient;
   /** The port of all mail hosts. */
   port: number;
-  /** The address of 127.0.0.0/8 of a mail host, which no other host has. */
+  /** The address of a mail host in 127.0.0.0/8, which no other host has. */
   addressOf(domain: string, label: string): string;
-  /** Throws when the family has none. */
+  /** Throws if the family has none. */
   policyHost(): PolicyHost;
   /** The subscription group of marketing mail. */
   groupId: string;
-  /** As if the verification of the sending domain had this result. */
+  /** Stores the status of the sending domain, as its verification would. */
   setDomainStatus(domain: keyof typeof SENDERS, status: DomainStatus): void;
   setAccountStatus(status: AccountRow['status']): void;
-  /** What the daemon has logged at level error. */
+  /** The lines that the daemon has logged at level error. */
   errors: readonly Record<string, unknown>[];
   stop(): Promise<void>;
 }
 
-/** Certificates of this authority are trusted by the daemon. Its keys exist in memory only. */
+/** The daemon trusts certificates of this authority. Its key exists in memory only. */
 export const AUTHORITY = createAuthority('Scenario authority');
 
 export const SENDERS = { transactional: 'kunde.example', marketing: 'news.example' } as const;
@@ -66,7 +66,7 @@ export async function startEnvironment(options: EnvironmentOptions = {}): Promis
     {
       'delivery.port': reserved.port,
       'delivery.allowPrivateNetworks': true,
-      // Not reached on a busy machine.
+      // A busy machine does not reach it.
       'readers.budget': '60s',
       'log.level': 'error',
       ...(options.policyHost ? { 'delivery.tls.caFile': authorityFile() } : {}),
@@ -159,12 +159,15 @@ function authorityFile(): string {
   return file;
 }
 
-/** For a port below 1024, at which nobody else listens. */
+/** A loopback address for a server with a fixed port: its random bytes keep servers of parallel tests apart. */
 function unusedAddress(): string {
   return `127.${randomInt(100, 255)}.${randomInt(255)}.7`;
 }
 
-/** All mail hosts use one port, each at its own address: it is reserved at 127.0.0.1, where nothing else listens. */
+/**
+ * Reserves the port that all mail hosts use, each at its own address: a server listens on it at 127.0.0.1, so that other
+ * programs do not get it as a free port.
+ */
 async function reservePort(): Promise<{ port: number; release(): Promise<void> }> {
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
@@ -184,14 +187,14 @@ async function verify(daemon: InProcess, api: ApiClient, domain: string, useCase
   const { data: verified } = await api.post<VerifiedDomain>(path);
   if (verified.status !== 'SUCCESS')
     throw new Error(`${domain} is not verified: ${JSON.stringify(verified.checks)}`);
-  // Days pass within seconds: none of the many automatic verifications is of interest.
+  // Days pass within seconds: automatic verifications would only take time.
   const row = daemon.tables.domains.byId(data.domainId);
   if (row === null) throw new Error(`${domain} is not stored`);
   daemon.tables.domains.update({ ...row, next_check_at: row.next_check_at + 1000 * DAY });
   return data.domainId;
 }
 
-/** Publishes the record of the secondary lane when it is known, and verifies the domain. */
+/** Publishes the record of the secondary lane as soon as its key exists, and verifies the domain. */
 async function activateSecondaryLane(daemon: InProcess, api: ApiClient, domainId: string): Promise<void> {
   const path = `/web-setup/domains/${domainId}`;
   const record = await eventually('the record of the secondary lane', async () => {

@@ -3,7 +3,7 @@ import { RELAY_LOGIN } from './relay.ts';
 
 const { user, password } = RELAY_LOGIN;
 
-/** An Exim as the relay of a destination, which wants a login over TLS. */
+/** An Exim as the host `relay` of a destination. It requires a login over TLS. */
 export const eximRelay = (domain: string) =>
   exim({
     domain,

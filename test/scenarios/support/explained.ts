@@ -6,14 +6,14 @@ import type { Scenario } from './scenario.ts';
 
 export type ReasonCode = (typeof WAIT_REASON_CODES)[number];
 
-/** A scenario that provokes one reason for which mail waits. */
+/** A scenario in which mail waits for one reason. */
 export interface ExplainedScenario extends Scenario {
   explains: ReasonCode;
 }
 
 /**
- * Mail that waits for the reason `explains`: `cause` brings it about, then the explanations of the message `user` and of its
- * destination name it as the deciding reason, and `end` ends it.
+ * Mail that waits for the reason `explains`: after `cause`, the explanations of the message to `user` and of its destination
+ * have the reason, the first one as the deciding reason; after `end`, it no longer applies.
  */
 export function explained(
   options: Omit<ExplainedScenario, 'play' | 'title'> & {
@@ -22,9 +22,9 @@ export function explained(
     end?(run: ScenarioRun): Promise<unknown>;
     /** Default: `ada`. */
     user?: string;
-    /** Words of the reason. */
+    /** Part of the text of the reason. */
     text: string;
-    /** Another reason decides. */
+    /** False: another reason decides. Default: true. */
     decides?: false;
   },
 ): ExplainedScenario {
@@ -40,7 +40,7 @@ export function explained(
         return (decides ? reasons.slice(0, 1) : reasons).find(({ code }) => code === explains) ?? null;
       });
       expect(reason.text).toContain(text);
-      // A final message is none of the queue.
+      // A final message is not in the queue.
       if (explains !== 'final') await expectOfDestination(run, decides ? explains : null);
       await end?.(run);
     },

@@ -1,7 +1,7 @@
 import { bounced } from './attempts.ts';
 import type { Scenario } from './scenario.ts';
 
-/** The MX host has an address to which no mail is ever sent. `record`: its type and value. */
+/** A destination whose MX host has an address to which no mail may be sent. `record`: type and value of the address. */
 export function forbiddenAddress(
   title: string,
   record: { A: string } | { AAAA: string },

@@ -7,11 +7,11 @@ import type { HostBehavior } from './scenario.ts';
 export interface MailHost {
   label: string;
   address: string;
-  /** Null: nothing listens. */
+  /** Null: the host is a real server, or nothing listens. */
   sink: Sink | null;
-  /** A client waits there, for something that never comes. */
+  /** A client waits for a connection or a reply that it will not get. */
   isStalling(): boolean;
-  /** Everything that it has accepted, when it has delivered it. */
+  /** The messages that the host has accepted. Real servers deliver them first. */
   received(): Promise<readonly ReceivedMail[]>;
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ export interface ReceivedMail {
   raw: string;
 }
 
-/** A real mail server. */
+/** A running Postfix or Exim. */
 export interface RealServer {
   received(): Promise<readonly ReceivedMail[]>;
   stop(): Promise<void>;
@@ -56,8 +56,8 @@ export async function startHost(
 }
 
 /**
- * A listener whose thread is blocked and whose queue is full: Linux accepts one connection more than the backlog and
- * ignores further ones, so that clients wait as for a host that is switched off.
+ * Starts a listener whose thread is blocked and whose backlog is full: Linux completes one connection more than the backlog
+ * and ignores further ones, so that clients wait as for a host that is switched off. Returns a function that stops it.
  */
 async function listenWithoutAccepting(at: { host: string; port: number }): Promise<() => Promise<void>> {
   const code = `
@@ -81,7 +81,7 @@ async function listenWithoutAccepting(at: { host: string; port: number }): Promi
 function connected(at: { host: string; port: number }): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(at, () => resolve(socket));
-    // The end of the thread resets the connection.
+    // When the thread ends, the connection is reset.
     socket.on('error', reject);
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Makes a message larger than what the sockets of this machine buffer while the receiver reads nothing: almost the 2 MiB
- * that attachments may have.
+ * Makes a message larger than the socket buffers, so that sending waits until the receiver reads: almost the 2 MiB that
+ * attachments may have.
  */
 export const LARGE_ATTACHMENT = {
   name: 'a.bin',

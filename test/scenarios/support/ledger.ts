@@ -3,7 +3,7 @@ import type { MessageData } from '../../support/api-client.ts';
 import type { RunningScenario } from './run.ts';
 import type { ExpectedAttempt, ExpectedMessage, Scenario } from './scenario.ts';
 
-/** A session of an attempt as the API presents it. */
+/** A session of an attempt as the API returns it. */
 interface SessionData {
   host: string;
   address: string;
@@ -22,7 +22,7 @@ interface AttemptData {
 
 const SPREAD = 0.1;
 
-/** Compares both ends: what the API accepted and recorded, and what the hosts received. */
+/** Compares the messages that the API accepted and recorded, and those that the hosts received, with the expected ones. */
 export async function checkLedger(run: RunningScenario, scenario: Scenario): Promise<void> {
   const users = Object.keys(scenario.messages);
   expect([...run.sent.keys()], 'accepted messages').toEqual(users);
@@ -36,11 +36,11 @@ export async function checkLedger(run: RunningScenario, scenario: Scenario): Pro
     expect(copies.length, `copies of ${user} that hosts accepted`).toBe(
       expected.accepted ?? (expected.status === 'delivered' ? 1 : 0),
     );
-    // Copies of one message, not several messages.
+    // All copies are of the same message.
     expect(new Set(copies.map(({ raw }) => idOf(raw))).size).toBe(Math.min(copies.length, 1));
   }
   const others = accepted.filter(({ to }) => !recipients.has(to.join()));
-  expect(others, 'messages to nobody').toEqual([]);
+  expect(others, 'accepted messages to other recipients').toEqual([]);
   for (const [label, transcripts] of Object.entries(scenario.connections ?? {}))
     expect(transcriptsOf(run, label), `connections to ${label}`).toEqual(transcripts);
   expect(await suppressedUsers(run), 'suppressed recipients').toEqual(
@@ -56,9 +56,9 @@ function checkMessage(
 ): void {
   const attempts = message.timeline.filter(({ type }) => type === 'attempt');
   const events = message.timeline.filter(({ type }) => type === 'event');
-  // The whole story in one comparison, so that a failure shows all of it.
-  const story = attempts.map((entry, n) => attemptText(attemptOf(run, entry), expected.attempts[n]));
-  expect([...story, message.status], `story of ${user}`).toEqual([
+  // All attempts and the status in one comparison, so that a failure shows all of them.
+  const recorded = attempts.map((entry, n) => attemptText(attemptOf(run, entry), expected.attempts[n]));
+  expect([...recorded, message.status], `attempts and status of ${user}`).toEqual([
     ...expected.attempts.map((attempt) => attemptText(attempt, attempt)),
     expected.status,
   ]);
@@ -66,7 +66,7 @@ function checkMessage(
   expect(
     events.map(({ event }) => event),
     `events of ${user}`,
-  ).toEqual(expected.events ?? usualEvents(expected));
+  ).toEqual(expected.events ?? defaultEvents(expected));
   if (expected.lastEvent !== undefined)
     expect(events.at(-1), `last event of ${user}`).toMatchObject(expected.lastEvent);
   if (expected.tls !== undefined)
@@ -78,14 +78,14 @@ function checkMessage(
     if (wait === undefined) continue;
     const delay = delays[n];
     const announced = Date.parse(String(delay?.['nextAttemptAt'])) - Date.parse(delay?.timestamp ?? '');
-    const [least, usual] = typeof wait === 'number' ? [wait * (1 - SPREAD), wait] : [wait.named, wait.named];
-    expect(announced, `wait of ${user} after attempt ${n + 1}`).toBeGreaterThanOrEqual(least);
-    expect(announced, `wait of ${user} after attempt ${n + 1}`).toBeLessThanOrEqual(usual * (1 + SPREAD));
+    const [min, base] = typeof wait === 'number' ? [wait * (1 - SPREAD), wait] : [wait.named, wait.named];
+    expect(announced, `wait of ${user} after attempt ${n + 1}`).toBeGreaterThanOrEqual(min);
+    expect(announced, `wait of ${user} after attempt ${n + 1}`).toBeLessThanOrEqual(base * (1 + SPREAD));
   }
 }
 
 function attemptOf(run: RunningScenario, entry: object): ExpectedAttempt {
-  // The documented shape of the API's attempts.
+  // The documented fields of an attempt.
   const { action, classification, reply, sessions } = entry as AttemptData;
   return {
     action,
@@ -95,7 +95,7 @@ function attemptOf(run: RunningScenario, entry: object): ExpectedAttempt {
   };
 }
 
-/** The fields of an attempt that `like` has, or all of them, as one text. */
+/** The attempt as a string, with those optional fields that `like` has. */
 function attemptText(attempt: ExpectedAttempt, like: ExpectedAttempt = attempt): string {
   const { action, reply, classification, sessions } = attempt;
   const parts = [`${action} ${reply}`];
@@ -105,43 +105,43 @@ function attemptText(attempt: ExpectedAttempt, like: ExpectedAttempt = attempt):
 }
 
 /**
- * A session in one line: host, the phase that it reached, the code of the reply that ended it or the error, and the
- * encryption: `mx dot 250`, `mx rcpt 450 TLS`, `mx dot 250 TLS verified`, `mx connect: connection refused`.
+ * A session in one line: host, last phase, code of the last reply, encryption, error: `mx dot 250`, `mx rcpt 450 TLS`,
+ * `mx dot 250 TLS verified`, `mx connect: connection refused`.
  */
 function sessionText(run: RunningScenario, session: SessionData): string {
   const { host, stage: phase, reply, error, tls } = session;
   const label = host.endsWith(`.${run.domain}`) ? host.slice(0, -run.domain.length - 1) : host;
   const encryption = tls === null ? '' : tls.verified ? ' TLS verified' : ' TLS';
   const code = reply === null ? '' : ` ${reply.code}`;
-  // The port is that of the family.
+  // The hosts of a family use its port in place of 25.
   const cause = error?.replaceAll(`_${run.env.port}._tcp.`, '_25._tcp.');
   return `${label} ${phase}${code}${encryption}${cause === undefined ? '' : `: ${cause}`}`;
 }
 
-function usualEvents({ attempts, status }: ExpectedMessage): string[] {
+function defaultEvents({ attempts, status }: ExpectedMessage): string[] {
   const delays = attempts.filter(({ action }) => action === 'defer').map(() => 'email_delayed');
-  // The last attempt of a message that expires has no other event than the failure.
+  // The last attempt of a message that expires has no event but `email_failed`.
   if (status === 'failed') delays.pop();
   const last = status === 'cancelled' ? 'email_failed' : `email_${status}`;
   return [...(attempts.length > 0 ? ['email_sent'] : []), ...delays, last];
 }
 
-function transcriptsOf({ hosts }: RunningScenario, label: string): string[] {
-  const sink = hosts.find((host) => host.label === label)?.sink;
-  return sink?.sessions.map(({ verbs }) => verbs.join(' ')) ?? [];
+function transcriptsOf(run: RunningScenario, label: string): string[] {
+  return run.sink(label).sessions.map(({ verbs }) => verbs.join(' '));
 }
 
-async function suppressedUsers({ env, domain, sent }: RunningScenario): Promise<string[]> {
+async function suppressedUsers(run: RunningScenario): Promise<string[]> {
   const users: string[] = [];
-  for (const user of sent.keys()) {
-    const path = `/web-setup/suppressions?email=${encodeURIComponent(`${user}@${domain}`)}`;
-    const { data } = await env.api.get<{ suppressions: unknown[] }>(path);
+  for (const user of run.sent.keys()) {
+    const { recipient } = await run.message(user);
+    const path = `/web-setup/suppressions?email=${encodeURIComponent(recipient)}`;
+    const { data } = await run.env.api.get<{ suppressions: unknown[] }>(path);
     if (data.suppressions.length > 0) users.push(user);
   }
   return users.sort();
 }
 
-/** The unfolded value of X-Postrider-Id, which differs for each message. */
+/** The value of X-Postrider-Id without white space, which differs for each message. */
 function idOf(raw: string): string {
   const header = raw.slice(0, raw.indexOf('\r\n\r\n'));
   const value = /^X-Postrider-Id:((?:.|\r\n[ \t])*)/im.exec(header)?.[1] ?? '';

@@ -5,7 +5,7 @@ import type { ScenarioRun } from './run.ts';
 import type { Scenario } from './scenario.ts';
 import { expectReason } from './source-addresses.ts';
 
-/** Mail that waits while the operator has paused what `where` names, and is delivered once when the pause ends. */
+/** Mail that waits while the scope and target that `where` returns are paused, and is delivered once after the pause. */
 export function paused(
   title: string,
   where: (run: ScenarioRun) => NonNullable<Parameters<typeof control>[2]>,

@@ -13,13 +13,13 @@ interface RealServerOptions {
   /** The destination. */
   domain: string;
   users: readonly string[];
-  /** Of the host. Default: `mx`. */
+  /** The label of the host. Default: `mx`. */
   label?: string;
 }
 
 /**
- * A Postfix whose certificate is valid. `parameters`: of main.cf; `service`: what it asks, with the parameters that name
- * the endpoint.
+ * A Postfix with a valid certificate. `parameters`: those of main.cf. `service`: a service that Postfix queries, and the
+ * parameters with its endpoint.
  */
 export function postfix(
   options: RealServerOptions & {
@@ -33,10 +33,10 @@ export function postfix(
   return {
     start: async (at: { host: string; port: number }): Promise<RealServer> => {
       const certificate = AUTHORITY.issue([hostname]);
-      const asked = (await service?.start()) ?? null;
+      const started = (await service?.start()) ?? null;
       const parameters = {
         ...options.parameters,
-        ...(asked === null ? {} : service?.parameters(asked.endpoint)),
+        ...(started === null ? {} : service?.parameters(started.endpoint)),
       };
       const server = await startPostfix({ hostname, mailboxes, certificate, parameters, ...at });
       return {
@@ -51,7 +51,7 @@ export function postfix(
         },
         stop: async () => {
           await server.stop();
-          await asked?.close();
+          await started?.close();
         },
       };
     },
@@ -66,7 +66,7 @@ export function exim(options: RealServerOptions & EximConfiguration) {
     start: async (at: { host: string; port: number }): Promise<RealServer> => {
       const { key, cert } = AUTHORITY.issue([hostname]);
       const folder = mkdtempSync(join(tmpdir(), 'postrider-exim-certificate-'));
-      // Exim reads it as another user.
+      // Exim reads the file as another user.
       chmodSync(folder, 0o755);
       const file = join(folder, 'server.pem');
       await writeFile(file, cert + key, { mode: 0o644 });
@@ -81,7 +81,7 @@ export function exim(options: RealServerOptions & EximConfiguration) {
         dataAcl,
         authenticators,
         quota: 10_000_000,
-        // It has nothing to report.
+        // No scenario makes it send a report.
         reportsTo: { host: '127.0.0.1', port: 9 },
       });
       return {

@@ -8,12 +8,12 @@ import { startScenario } from './run.ts';
 import type { ExpectedMessage, Scenario } from './scenario.ts';
 
 export interface FamilyOptions extends EnvironmentOptions {
-  /** Programs without which the family is skipped, or fails in CI. */
+  /** Programs that the family requires: without one it is skipped, or fails in CI. */
   programs?: readonly Program[];
 }
 
 /**
- * Defines one test for each scenario file of a family, in alphabetical order, over one daemon; and at the end one that
+ * Defines one test for each scenario file of a family, in alphabetical order, with one daemon for all; and a last test that
  * compares the ledger of the whole family: every accepted message is final, and its events are in order.
  */
 export async function registerScenarios(family: string, options: FamilyOptions = {}): Promise<void> {
@@ -39,7 +39,7 @@ export async function registerScenarios(family: string, options: FamilyOptions =
   describe.skipIf(required.missing)(`${family}${required.reason}`, () => {
     let env: Environment;
     let accepted = 0;
-    /** Messages that end without an attempt have no `email_sent`. */
+    /** Ids of messages that are final without an attempt, which have no `email_sent`. */
     const neverSent: string[] = [];
     beforeAll(async () => {
       env = await startEnvironment({
@@ -79,7 +79,7 @@ export async function registerScenarios(family: string, options: FamilyOptions =
   });
 }
 
-/** The zone of a signed destination; null: it is not signed. */
+/** The lines of the zone of a destination; null if the zone is not signed. */
 function signedLines(
   domain: string,
   scenario: Scenario,

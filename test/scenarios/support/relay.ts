@@ -7,8 +7,8 @@ import { LISTING } from './secondary-lane.ts';
 export const RELAY_LOGIN = { user: 'postrider', password: 'p4ss-Word' } as const;
 
 /**
- * A secondary lane over a relay, the host `relay`, which wants a login over TLS. The destination's own host refuses all
- * mail because of our address.
+ * A secondary lane over the host `relay`, which requires a login over TLS. The host `mx` of the destination refuses all
+ * mail because our address is blocklisted.
  */
 export function overRelay(title: string, relay: HostBehavior, message: ExpectedMessage): Scenario {
   return {
@@ -33,7 +33,7 @@ export const relaySettings =
     },
   });
 
-/** The attempt that changes the lane. */
+/** The attempt after which the message changes to the secondary lane. */
 export const LISTED = { reply: '554 5.7.1', action: 'bounce', sessions: ['mx rcpt 554'] } as const;
 
 /** The file is removed with the folder of the test run: temporary-files.ts. */

@@ -8,48 +8,53 @@ import { AUTHORITY, type Environment, SENDERS } from './environment.ts';
 import { type MailHost, startHost } from './hosts.ts';
 import type { ExpectedMessage, MtaSts, Scenario, Zone } from './scenario.ts';
 
-/** A scenario in progress. */
+/** A scenario in progress, as its `play` and `verify` see it. */
 export interface ScenarioRun {
   readonly env: Environment;
-  /** The destination's domain, which no other scenario uses. */
+  /** The domain of the destination, which no other scenario uses. */
   readonly domain: string;
-  /** The programmable server of a host. */
+  /** The programmable server of a host. Throws if the host has none. */
   sink(host: string): Sink;
   address(host: string): string;
-  /** Publishes records of the destination in place of those of the same names and types. */
+  /** Publishes records of the destination; they replace those of the same names and types. */
   publish(zone: Zone): void;
-  /** Applies settings in place of those of the scenario, until its end. */
+  /** Applies settings in place of those of the scenario. They are reset after the scenario. */
   configure(settings: Record<string, unknown>): Promise<void>;
-  /** Why the message waits. */
+  /** Returns the reasons for which the message waits. */
   explain(user: string): Promise<readonly WaitReason[]>;
-  /** Sends a message, with further fields of the request; resolves with its id when it is accepted. */
+  /** Sends a message, with further fields of the request. Resolves with its id when it is accepted. */
   send(user: string, body?: SendBody): Promise<string>;
   sendAll(): Promise<void>;
-  /** Ids of the accepted messages; `sent`: by local part, the last one of each. */
+  /** Ids of all accepted messages. */
   readonly accepted: readonly string[];
+  /** Ids of the accepted messages by local part, the last one of each. */
   readonly sent: ReadonlyMap<string, string>;
   /** `user`: a local part, or a message id. */
   message(user: string): Promise<MessageData>;
-  /** Waits until nothing happens any more unless time passes: every message is final, waits, or is delayed. */
+  /** Resolves when every message is final, or waits for a time or for the operator. */
   settle(): Promise<void>;
-  /** Moves the time forward, to the next attempt or the end of the site's suspension. False: everything is final. */
+  /**
+   * Advances the time to the next attempt, expiry or end of a limit. Returns false, without advancing it, if every message
+   * is final.
+   */
   pass(): Promise<boolean>;
   /** `settle` and `pass` until every message is final. */
   finish(): Promise<void>;
 }
 
-/** Stops everything and closes its hosts; `hosts` remain readable. */
+/** A scenario in progress, as the test sees it. */
 export interface RunningScenario extends ScenarioRun {
   readonly hosts: readonly MailHost[];
-  /** Lets idle connections reach their timeout; resolves when all connections to the hosts are closed. */
+  /** Advances the time until idle connections time out. Resolves when all connections to the hosts are closed. */
   closeConnections(): Promise<void>;
+  /** Closes the hosts, which remain readable, and resets the settings. */
   close(): Promise<void>;
 }
 
 const FINAL = new Set(['delivered', 'bounced', 'failed', 'cancelled', 'complained']);
-/** While a server is silent: fine enough for every timeout, and no timeout is skipped. */
+/** Step of the time while a server is silent: not longer than the shortest timeout of a session. */
 const STALLED_STEP_MS = 30 * SECOND;
-/** Attempts of one message in the longest scenario, with a large margin: a scenario that never ends fails. */
+/** Many more than the longest scenario needs: a scenario that does not end fails. */
 const MAX_PASSES = 100;
 const POLL_MS = 10;
 
@@ -95,7 +100,7 @@ export async function startScenario(
     return id;
   };
 
-  /** Messages that are not final, as stored. */
+  /** The stored rows of all messages that are not final. */
   const open = (): OpenMessage[] =>
     accepted.flatMap((id) => {
       const message = daemon.tables.messages.byId(id);
@@ -111,23 +116,24 @@ export async function startScenario(
     );
     return Math.max(0, ...seconds) * SECOND;
   };
-  /** Nothing happens to the message unless time passes. */
-  const waits = ({ message, row }: OpenMessage, isSuspended: boolean) => {
+  /** The message is not sent before the time is advanced. */
+  const waitsForTime = ({ message, row }: OpenMessage, isSuspended: boolean) => {
     const now = clock.now();
     if (row === null || row.lease !== null) return false;
     return row.due_at > now || (isSuspended && message.expires_at > now);
   };
-  /** The reason for which a due message is not sent, if it lasts until time passes or the operator acts. */
+  /** The reason for which a due message is not sent, if it lasts until the time is advanced or the operator acts. */
   const lastingReason = async ({ message }: OpenMessage): Promise<WaitReason | null> => {
     const path = `/web-setup/queue/messages/${message.message_id}`;
     const { data } = await api.get<{ reasons: WaitReason[] }>(path);
     return data.reasons.find(({ code }) => LASTING.has(code)) ?? null;
   };
-  const rests = async (each: OpenMessage): Promise<boolean> => {
+  /** As `waitsForTime`, but also if the message waits for the operator. */
+  const waitsForLong = async (each: OpenMessage): Promise<boolean> => {
     if (each.row === null || each.row.lease !== null) return false;
-    if (waits(each, false)) return true;
+    if (waitsForTime(each, false)) return true;
     const reason = await lastingReason(each);
-    // Expired mail is about to fail, unless the operator has paused it.
+    // Expired mail is about to fail, unless it is paused.
     return reason !== null && (reason.code === 'paused' || each.message.expires_at > clock.now());
   };
 
@@ -136,14 +142,14 @@ export async function startScenario(
       `the messages of ${name} to be sent or delayed`,
       async () => {
         const left = open();
-        if (left.every((each) => waits(each, false))) return true;
+        if (left.every((each) => waitsForTime(each, false))) return true;
         if (hosts.some((host) => host.isStalling()) && left.some(({ row }) => row?.lease !== null)) {
           await env.advance(STALLED_STEP_MS);
           return false;
         }
         const isSuspended = (await suspendedMs()) > 0;
-        if (open().every((each) => waits(each, isSuspended))) return true;
-        return (await Promise.all(left.map(rests))).every(Boolean) && open().length === left.length;
+        if (open().every((each) => waitsForTime(each, isSuspended))) return true;
+        return (await Promise.all(left.map(waitsForLong))).every(Boolean) && open().length === left.length;
       },
       { everyMs: POLL_MS },
     );
@@ -153,13 +159,13 @@ export async function startScenario(
     if (left.length === 0) return false;
     const times = left.flatMap(({ message, row }) => [row?.due_at ?? 0, message.expires_at]);
     for (const each of left) {
-      const reason = waits(each, false) ? null : await lastingReason(each);
+      const reason = waitsForTime(each, false) ? null : await lastingReason(each);
       if (reason?.until) times.push(Date.parse(reason.until));
     }
     const next = Math.min(...times.map((at) => at - clock.now()).filter((ms) => ms > 0));
     const suspended = await suspendedMs();
     const ms = suspended > 0 ? Math.min(next, suspended) : next;
-    if (!Number.isFinite(ms)) throw new Error(`the messages of ${name} wait for nothing`);
+    if (!Number.isFinite(ms)) throw new Error(`the messages of ${name} have no next attempt and no expiry`);
     await env.advance(ms + 1);
     return true;
   };
@@ -184,7 +190,7 @@ export async function startScenario(
     send,
     sink: (label) => {
       const { sink } = find(label);
-      if (sink === null) throw new Error(`host ${label} is no server`);
+      if (sink === null) throw new Error(`host ${label} is not a programmable server`);
       return sink;
     },
     sendAll: async () => {
@@ -198,7 +204,7 @@ export async function startScenario(
         await settle();
         if (!(await pass())) return;
       }
-      throw new Error(`the messages of ${name} are not final after ${MAX_PASSES} waits`);
+      throw new Error(`the messages of ${name} are not final after ${MAX_PASSES} passes`);
     },
     closeConnections: () =>
       eventually(
@@ -217,14 +223,14 @@ export async function startScenario(
   };
 }
 
-/** Of an explanation of the operator's API. */
+/** A reason in an explanation of the API. */
 export interface WaitReason {
   code: string;
   text: string;
   until: string | null;
 }
 
-/** Codes of reasons that last until time passes or the operator acts. */
+/** Codes of reasons that last until the time is advanced or the operator acts. */
 const LASTING = new Set([
   'paused',
   'held',
@@ -235,7 +241,7 @@ const LASTING = new Set([
   'site_rate',
 ]);
 
-/** Its columns and its row in the queue. */
+/** Columns of a message that is not final, and of its row in the queue. */
 interface OpenMessage {
   message: { status: string; expires_at: number; message_id: string };
   row: { due_at: number; lease: number | null } | null;
@@ -260,7 +266,7 @@ function publishPolicy(env: Environment, domain: string, { policy, certificate }
   if (policy !== null) policies.serve(domain, certificate ?? AUTHORITY.issue([name]), policy);
 }
 
-/** Announces the MTA-STS policy of a destination with another id. */
+/** Publishes the TXT record that announces the MTA-STS policy of a destination with this id. */
 export function announcePolicy({ daemon }: Environment, domain: string, id: string): void {
   daemon.dns.set(`_mta-sts.${domain}`, 'TXT', [`v=STSv1; id=${id};`]);
 }
@@ -287,7 +293,7 @@ function publishZone({ daemon: { dns } }: Environment, domain: string, zone: Zon
   }
 }
 
-/** `Array.isArray` does not narrow lists that are read-only. */
+/** `Array.isArray` does not narrow read-only arrays. */
 function isList(behavior: DnsBehavior | readonly string[]): behavior is readonly string[] {
   return Array.isArray(behavior);
 }

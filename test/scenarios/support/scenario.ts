@@ -8,44 +8,44 @@ import type { RealServer } from './hosts.ts';
 import type { ScenarioRun } from './run.ts';
 
 /**
- * One delivery scenario: what the destination's servers do, which messages are sent, and everything that has to come of
- * it. See ../README.md.
+ * One delivery scenario: the behavior of the destination's servers, the messages that are sent, and all expected results.
+ * See ../README.md.
  */
 export interface Scenario {
   /** What the daemon does, in the present tense: the title of the test. */
   title: string;
   /**
    * The destination's mail hosts by label. Each has its own address, published as `<label>.<destination>`; in their
-   * order they are its MX hosts, unless `zone` names others.
+   * order they are the MX hosts of the destination, unless `zone` names others.
    */
   hosts: Record<string, HostBehavior>;
   /** Records in addition to those of the hosts, or instead of them. `address`: the address of a host. */
   zone?: (address: (host: string) => string) => Zone;
-  /** Settings that a reload applies, by path; those of the daemon apply again after the scenario. */
+  /** Settings that a reload applies, by path. They are reset after the scenario. */
   settings?: (names: SettingNames) => Record<string, unknown>;
   /** The MTA-STS policy of the destination, announced with the id 1. Only in families with a policy host. */
   mtaSts?: MtaSts;
   /**
-   * The destination is a zone that Knot signs: lines of the zone file in addition to its MX hosts and their addresses,
-   * relative to the destination. Only in families with signed zones.
+   * Has Knot sign the zone of the destination. Returns lines of the zone file in addition to the MX hosts and their
+   * addresses, relative to the destination. Only in families with signed zones.
    */
   signed?: (names: SettingNames) => readonly string[];
   /** By local part, in the order in which they are sent. */
   messages: Record<string, ExpectedMessage>;
   /**
-   * What each host has seen: one text for each connection, in order, with the verbs that it received, `TLS` for a
-   * handshake and `.` for the end of a message: `EHLO MAIL RCPT DATA . QUIT`. Omitted: nothing is compared.
+   * The commands that each host received: one string for each connection, in order, with the verbs, `TLS` for a handshake
+   * and `.` for the end of a message: `EHLO MAIL RCPT DATA . QUIT`. Hosts that are not named are not compared.
    */
   connections?: Record<string, readonly string[]>;
   /** Addresses that are suppressed at the end, by local part. Default: none. */
   suppressed?: readonly string[];
-  /** Instead of sending everything and following it to the end, which remains to be done after it. */
+  /** Replaces the default, which sends all messages. Afterwards every message is followed to its final state. */
   play?: (run: ScenarioRun) => Promise<void>;
-  /** Further assertions, after all others. */
+  /** Further assertions, which run after all others. */
   verify?: (run: ScenarioRun) => Promise<void> | void;
 }
 
-/** What settings may refer to. */
+/** The names and addresses that settings can refer to. */
 export interface SettingNames {
   /** The destination. */
   domain: string;
@@ -57,15 +57,15 @@ export interface SettingNames {
 }
 
 export interface MtaSts {
-  /** The text of the policy, or how its host responds. Null: its host has none. */
+  /** The text of the policy, or a handler of the requests to its host. Null: the host does not know the domain. */
   policy: string | Handler | null;
-  /** Of the policy host. Default: a valid one. */
+  /** The certificate of the policy host. Default: a valid one. */
   certificate?: Certificate;
 }
 
 /**
- * refused: nothing listens at the address. unresponsive: packets to it are not answered. `start`: a real mail server, see
- * `real-servers.ts`.
+ * `refused`: nothing listens at the address. `unresponsive`: packets to it are not answered. `start`: a real mail server,
+ * see `real-servers.ts`.
  */
 export type HostBehavior =
   | 'refused'
@@ -82,20 +82,20 @@ export type Zone = Record<string, Partial<Record<ZoneRecordType | '*', DnsBehavi
 export interface ExpectedMessage {
   /** Sent as marketing mail. Default: transactional. */
   marketing?: true;
-  /** The part of the recipient's domain in front of the destination. */
+  /** The recipient's domain is `<subdomain>.<destination>`. */
   subdomain?: string;
   /** Fields of the request. */
   body?: SendBody;
   attempts: readonly ExpectedAttempt[];
   status: 'delivered' | 'bounced' | 'failed' | 'cancelled';
   /**
-   * The kinds of its events. Default: `email_sent`, `email_delayed` for each attempt that deferred it, and the event of
+   * The types of its events. Default: `email_sent`, `email_delayed` for each attempt that deferred it, and the event of
    * its status.
    */
   events?: readonly string[];
   /** Fields of the last event. */
   lastEvent?: Record<string, unknown>;
-  /** Fields of the encryption of its last session. */
+  /** Fields of the encryption of its last attempt, which has one session. */
   tls?: Record<string, unknown>;
   /** How many times the hosts accepted it. Default: once if it is delivered, else never. */
   accepted?: number;
@@ -106,11 +106,11 @@ export interface ExpectedAttempt {
   reply: string;
   action: 'deliver' | 'defer' | 'bounce';
   classification?: string;
-  /** Its sessions in order, see `sessionText`: `mx rcpt 450`, `mx2 connect: connection refused`. */
+  /** Its sessions in order, in the form of `sessionText` in ledger.ts: `mx rcpt 450`, `mx2 connect: connection refused`. */
   sessions?: readonly string[];
   /**
-   * Time until the next attempt in ms, as announced in `nextAttemptAt`: spread by 10 %. `named`: the reply names it, so
-   * that it may be longer and never shorter.
+   * Time until the next attempt in ms, as announced in `nextAttemptAt`; it may differ by 10 %. `named`: the reply states
+   * the time; the wait may be up to 10 % longer and never shorter.
    */
   wait?: number | { named: number };
 }

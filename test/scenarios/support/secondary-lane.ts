@@ -14,11 +14,11 @@ export const LANE_SETTINGS = {
 
 export const LISTING = `554 5.7.1 Service unavailable; Client host [${PRIMARY_ADDRESS}] blocked using bl.example`;
 
-/** The reply to sessions from the primary address. */
+/** Answers sessions from the primary address with the reply, others with the default. */
 export const toPrimary = (reply: string) => (session: SinkSession) =>
   session.remoteAddress === PRIMARY_ADDRESS ? reply : undefined;
 
-/** Refused over the primary lane because of our address, and delivered over the secondary one. */
+/** Refused over the primary lane because our address is blocklisted, and delivered over the secondary lane. */
 export const CHANGES_LANE: ExpectedMessage = {
   attempts: [
     { reply: '554 5.7.1', action: 'bounce', sessions: ['mx rcpt 554'] } satisfies ExpectedAttempt,

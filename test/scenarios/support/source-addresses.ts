@@ -8,8 +8,9 @@ export const WARM_ADDRESS = '127.0.0.12';
 export const WARM = { name: 'warm', address: WARM_ADDRESS };
 
 /**
- * Begins a new day (UTC), on which the warm-up of `NEW_ADDRESS` begins, with the limits of its days; `others`: further
- * entries of its pool. Each connection carries one message, so that each message has an address.
+ * Advances the time to the next day (UTC), on which the warm-up of `NEW_ADDRESS` starts. `schedule`: its quota of each day;
+ * `others`: further entries of its pool; `more`: further settings. Each connection carries one message, so that a source
+ * address is chosen for each message.
  */
 export async function startWarmup(
   run: ScenarioRun,
@@ -24,7 +25,7 @@ export async function startWarmup(
   await run.configure(addressSettings(run.domain, [entry, ...others], settings));
 }
 
-/** Entries of `delivery.egress` behind NAT. */
+/** Settings with these entries of `delivery.egress`, behind NAT. */
 export function addressSettings(
   domain: string,
   entries: readonly object[],
@@ -37,7 +38,7 @@ export function addressSettings(
   };
 }
 
-/** Messages that a host accepted, by source address. */
+/** Numbers of the messages that a host accepted, by source address. */
 export function sourcesAt({ sink }: ScenarioRun, host = 'mx'): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { remoteAddress, messages } of sink(host).sessions)
@@ -45,7 +46,7 @@ export function sourcesAt({ sink }: ScenarioRun, host = 'mx'): Record<string, nu
   return counts;
 }
 
-/** An explanation of the message names this reason. */
+/** Expects a reason with this code, and with `text` in its text, in the explanation of the message to `user`. */
 export async function expectReason(
   run: ScenarioRun,
   user: string,

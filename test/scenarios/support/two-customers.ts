@@ -7,8 +7,8 @@ import type { Scenario } from './scenario.ts';
 import { expectReason } from './source-addresses.ts';
 
 /**
- * Two domains whose different hosts match one shaping profile, of which the host of the first asks to send less.
- * `shared`: that of the profile.
+ * Two domains with different hosts that match one shaping profile. The host of the first one limits the rate. `shared`: the
+ * setting of the profile; if true, both hosts are one site.
  */
 export function twoCustomers(title: string, shared: boolean): Scenario {
   return {
@@ -37,8 +37,8 @@ export function twoCustomers(title: string, shared: boolean): Scenario {
         expect(run.sink('two').sessions).toEqual([]);
         return;
       }
-      // No time passes.
-      await eventually('the other customer to have its mail', async () => {
+      // Without advancing the time.
+      await eventually('the mail of the other customer to be delivered', async () => {
         const { status } = await run.message('bob');
         return status === 'delivered';
       });

@@ -2,7 +2,10 @@ import { selfSigned } from '../../support/certificates.ts';
 import { OPPORTUNISTIC } from './published-policies.ts';
 import type { MtaSts, Scenario } from './scenario.ts';
 
-/** A destination whose announced policy cannot be obtained: its mail is sent as if there were none (RFC 8461 §3.3). */
+/**
+ * A destination whose announced MTA-STS policy cannot be fetched or is invalid: its mail is sent as without a policy
+ * (RFC 8461 §3.3).
+ */
 export function unavailablePolicy(
   title: string,
   mtaSts: MtaSts,

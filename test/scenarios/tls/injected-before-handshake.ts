@@ -4,7 +4,7 @@ import type { Scenario } from '../support/scenario.ts';
 
 export default {
   // CVE-2011-0411
-  title: 'ignores replies that were sent before the handshake',
+  title: 'discards replies that were sent before the handshake',
   hosts: {
     mx: {
       tls: selfSigned(['mx.example']),

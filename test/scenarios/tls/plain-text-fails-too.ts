@@ -4,8 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title:
-    'defers mail as unreachable, not for a lack of encryption, when plain text fails after the handshake',
+  title: 'defers mail because of the network when plain text fails after a failed handshake',
   hosts: { mx: { tls: 'garbage', script: { greeting: onConnection(2, 'drop') } } },
   messages: {
     ada: {

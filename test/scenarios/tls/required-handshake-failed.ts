@@ -2,7 +2,7 @@ import { selfSigned } from '../../support/certificates.ts';
 import { deferredForTls, requiring } from '../support/deferred-for-tls.ts';
 
 export default deferredForTls({
-  title: 'defers mail when encryption is required and the handshake fails, without plain text',
+  title: 'defers mail when encryption is required and the handshake fails, and sends nothing in plain text',
   settings: requiring('required'),
   tls: 'garbage',
   session: 'mx starttls: TLS handshake failed: wrong version number',

@@ -3,7 +3,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'uses the host that encrypts when encryption is required',
+  title: 'uses the next host when encryption is required and one does not offer it',
   settings: ({ domain }) => ({ 'delivery.shaping': [{ match: domain, tls: 'required' }] }),
   hosts: { mx: {}, mx2: { tls: selfSigned(['mx2.example']) } },
   messages: {

@@ -3,7 +3,7 @@ import { delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'continues in plain text on the same connection when the host refuses STARTTLS',
+  title: 'continues in plain text on the same connection when the host rejects STARTTLS',
   hosts: {
     mx: {
       tls: selfSigned(['mx.example']),
