@@ -13,7 +13,7 @@ import { registerScenarios } from './support/register.ts';
 // One of two sessions is for sites without an answer.
 await registerScenarios('explanations', { settings: { 'delivery.connections': 2 } });
 
-/** Of a daemon in which nothing delays the message. */
+/** The facts of a message that nothing delays. */
 const FACTS: MessageFacts = {
   path: { pool: 'default', lane: 'primary', via: null },
   route: { kind: 'hosts', hosts: [], route: null, ttl: 60 },
@@ -25,7 +25,7 @@ const FACTS: MessageFacts = {
   readAhead: false,
 };
 
-/** Reasons that a failure of this server has, or that last for a moment: no host causes them. */
+/** Reasons that no mail host causes: failures of this server, and states that last only a moment. */
 const WITHOUT_SCENARIO: [
   code: ReasonCode,
   text: string,
@@ -37,7 +37,7 @@ const WITHOUT_SCENARIO: [
   ['stopped', 'No mail is sent: the disk is full.', {}, 'the disk is full'],
 ];
 
-describe('a message that waits for no host', () => {
+describe('a message that no mail host delays', () => {
   it.each(WITHOUT_SCENARIO)('has the reason %s', (code, text, facts, stopped) => {
     const queued: ListedInQueue = { ...readyMessage(1), ready: 1, paused: 0, hold_reason: null };
     const inspection: Inspection = {

@@ -3,8 +3,8 @@ import { policyText } from '../../support/policy-host.ts';
 import { deferred, delivered } from '../support/attempts.ts';
 import { AUTHORITY } from '../support/environment.ts';
 import { policyOf } from '../support/published-policies.ts';
-import { announcePolicy } from '../support/run.ts';
 import type { Scenario } from '../support/scenario.ts';
+import { announcePolicy } from '../support/zone.ts';
 
 export default {
   title:

@@ -4,7 +4,7 @@ import { deferred, delivered } from '../support/attempts.ts';
 import type { Scenario } from '../support/scenario.ts';
 
 export default {
-  title: 'defers mail when the only host ends the session with 421, as the text of the reply requires',
+  title: 'defers mail when the only host ends the session with 421, and classifies the text of the reply',
   hosts: {
     mx: {
       script: { greeting: inTurn({ reply: '421 4.7.0 Too many connections, try again later', close: true }) },

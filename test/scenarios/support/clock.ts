@@ -21,17 +21,17 @@ const DATA = 'postrider-scenario-clock';
 const TICK_MS = 20;
 
 /**
- * `authority`: a certificate in PEM. Must be called before the daemon starts its workers, which receive the clock as
+ * Creates the clock of a family. `authority`: a certificate in PEM. Must be called before the daemon starts its workers, which receive the clock as
  * environment data.
  */
 export function createScenarioClock(authority: string): ScenarioClock {
   // 0: the offset in ms; 1: the offset that the worker has read last.
   const shared = new BigInt64Array(new SharedArrayBuffer(2 * BigInt64Array.BYTES_PER_ELEMENT));
   setEnvironmentData(DATA, { shared, authority });
-  const lead = () => Number(Atomics.load(shared, 0));
+  const offset = () => Number(Atomics.load(shared, 0));
   return {
-    clock: { now: () => Date.now() + lead() },
-    monotonic: { now: () => performance.now() + lead() },
+    clock: { now: () => Date.now() + offset() },
+    monotonic: { now: () => performance.now() + offset() },
     workerScript: workerScript(),
     advance: async (ms) => {
       const target = Atomics.add(shared, 0, BigInt(Math.ceil(ms))) + BigInt(Math.ceil(ms));
@@ -50,9 +50,9 @@ function workerScript(): URL {
     import tls from 'node:tls';
     import { getEnvironmentData } from 'node:worker_threads';
     const { shared, authority } = getEnvironmentData(${JSON.stringify(DATA)});
-    const lead = () => Number(Atomics.load(shared, 0));
+    const offset = () => Number(Atomics.load(shared, 0));
     const date = Date.now;
-    Date.now = () => date() + lead();
+    Date.now = () => date() + offset();
     const monotonic = performance.now.bind(performance);
     performance.now = () => {
       const ms = Atomics.load(shared, 0);

@@ -23,6 +23,7 @@ export interface DeferredForTls extends Pick<Scenario, 'title' | 'settings' | 'm
   encryption?: Record<string, unknown>;
 }
 
+/** Creates the scenario of such a host. */
 export function deferredForTls(options: DeferredForTls): Scenario {
   const { tls, session, connection = 'EHLO STARTTLS', certificate, encryption, ...given } = options;
   const { delivery = 'mx dot 250 TLS verified', ...scenario } = given;

@@ -56,8 +56,10 @@ export interface Environment extends Pick<ScenarioClock, 'clock' | 'advance'> {
 /** The daemon trusts certificates of this authority. Its key exists in memory only. */
 export const AUTHORITY = createAuthority('Scenario authority');
 
+/** The verified sending domains. */
 export const SENDERS = { transactional: 'kunde.example', marketing: 'news.example' } as const;
 
+/** Starts the daemon and the servers of a family, and verifies its sending domains. */
 export async function startEnvironment(options: EnvironmentOptions = {}): Promise<Environment> {
   const { clock, monotonic, workerScript, advance } = createScenarioClock(AUTHORITY.cert);
   const errors: Record<string, unknown>[] = [];
@@ -66,7 +68,7 @@ export async function startEnvironment(options: EnvironmentOptions = {}): Promis
     {
       'delivery.port': reserved.port,
       'delivery.allowPrivateNetworks': true,
-      // A busy machine does not reach it.
+      // Long enough for a busy machine.
       'readers.budget': '60s',
       'log.level': 'error',
       ...(options.policyHost ? { 'delivery.tls.caFile': authorityFile() } : {}),

@@ -20,6 +20,7 @@ export function overRelay(title: string, relay: HostBehavior, message: ExpectedM
   };
 }
 
+/** Returns settings of a secondary lane over the host `relay`, with this password. */
 export const relaySettings =
   (password: string) =>
   ({ domain, port }: Pick<SettingNames, 'domain' | 'port'>) => ({

@@ -1,12 +1,11 @@
 import { iso, SECOND } from '../../../src/core/clock.ts';
-import type { ZoneRecordType } from '../../../src/dns/zone-record.ts';
 import type { MessageData, SendBody, SendData } from '../../support/api-client.ts';
-import type { DnsBehavior } from '../../support/dns-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Sink } from '../../support/smtp-sink.ts';
-import { AUTHORITY, type Environment, SENDERS } from './environment.ts';
+import { type Environment, SENDERS } from './environment.ts';
 import { type MailHost, startHost } from './hosts.ts';
-import type { ExpectedMessage, MtaSts, Scenario, Zone } from './scenario.ts';
+import type { ExpectedMessage, Scenario, Zone } from './scenario.ts';
+import { hostRecords, publishPolicy, publishZone } from './zone.ts';
 
 /** A scenario in progress, as its `play` and `verify` see it. */
 export interface ScenarioRun {
@@ -58,6 +57,7 @@ const STALLED_STEP_MS = 30 * SECOND;
 const MAX_PASSES = 100;
 const POLL_MS = 10;
 
+/** Starts the hosts of a scenario, publishes its records and applies its settings. */
 export async function startScenario(
   env: Environment,
   scenario: Scenario,
@@ -248,55 +248,6 @@ interface OpenMessage {
 }
 
 const SUSPENDED = /^postrider_(?:delivery_site_suspended|site_limited)_seconds\{site="([^"]*)"\} (\S+)$/gm;
-
-function hostRecords(hosts: readonly MailHost[]): Zone {
-  const addresses = hosts.map(({ label, address }) => [label, { A: [address] }]);
-  if (hosts.length === 0) return {};
-  return {
-    '@': { MX: hosts.map(({ label }, index) => `${10 * (index + 1)} ${label}`) },
-    ...Object.fromEntries(addresses),
-  };
-}
-
-function publishPolicy(env: Environment, domain: string, { policy, certificate }: MtaSts): void {
-  const policies = env.policyHost();
-  announcePolicy(env, domain, '1');
-  env.daemon.dns.set(`mta-sts.${domain}`, 'A', [policies.address]);
-  const name = `mta-sts.${domain}`;
-  if (policy !== null) policies.serve(domain, certificate ?? AUTHORITY.issue([name]), policy);
-}
-
-/** Publishes the TXT record that announces the MTA-STS policy of a destination with this id. */
-export function announcePolicy({ daemon }: Environment, domain: string, id: string): void {
-  daemon.dns.set(`_mta-sts.${domain}`, 'TXT', [`v=STSv1; id=${id};`]);
-}
-
-function publishZone({ daemon: { dns } }: Environment, domain: string, zone: Zone): void {
-  const absolute = (name: string) => {
-    if (name === '@') return domain;
-    return name.endsWith('.') ? name.slice(0, -1) : `${name}.${domain}`;
-  };
-  for (const [name, types] of Object.entries(zone)) {
-    for (const [type, behavior] of Object.entries(types) as [ZoneRecordType | '*', Zone[string]['A']][]) {
-      if (behavior === undefined) continue;
-      const target = (value: string | readonly string[]) => {
-        if (typeof value !== 'string') return value;
-        if (type === 'CNAME') return absolute(value);
-        if (type !== 'MX') return value;
-        const [preference = '', host = ''] = value.split(' ');
-        return `${preference} ${host === '.' ? '.' : absolute(host)}`;
-      };
-      if (isList(behavior)) dns.set(absolute(name), type, behavior.map(target));
-      else if (typeof behavior === 'string') dns.set(absolute(name), type, behavior);
-      else dns.set(absolute(name), type, { ...behavior, values: behavior.values.map(target) });
-    }
-  }
-}
-
-/** `Array.isArray` does not narrow read-only arrays. */
-function isList(behavior: DnsBehavior | readonly string[]): behavior is readonly string[] {
-  return Array.isArray(behavior);
-}
 
 const MAIL = {
   subject: 'Hello',
