@@ -23,7 +23,7 @@ if (totalCruised < FEWEST_FILES) {
   console.error(`Only ${totalCruised} files were examined: the check itself is broken`);
   process.exit(1);
 }
-// The application runs in browsers: it knows the API by its types. It may show text of the documentation.
+// The application runs in browsers: it imports only types from the API, and may show text of the documentation.
 const consoleFiles = readdirSync('src/console', { recursive: true })
   .filter((name) => /\.tsx?$/.test(name))
   .map((name) => posix.join('src/console', name));

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
-/** Of the page, its styles and the modules that it loads before it shows something. */
+/** Limit of the compressed bytes that are loaded before the application renders: the page, its styles and modules. */
 const MAX_FIRST_LOAD = 80 * 1024;
 /** Name of the file with the hash of the sources; without an extension, so that it is never served. */
 const SOURCES = 'sources';

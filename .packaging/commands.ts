@@ -28,7 +28,7 @@ interface HelpEntry {
   description: string;
 }
 
-/** The whole program with all commands. */
+/** Returns the help of the program with all commands. */
 export async function programHelp(): Promise<CommandHelp> {
   const program = await buildProgram(
     createContext(() => undefined),

@@ -1,8 +1,8 @@
 import { allCommands, type CommandHelp } from './commands.ts';
 
 /**
- * Completions of the commands and options for bash, zsh and fish. A script determines the command from the words before
- * the cursor and offers its subcommands and options; for values and arguments it offers files.
+ * Returns the bash completion of the commands and options. It determines the command from the words before the cursor and
+ * offers its subcommands and options; for values and arguments it offers files.
  */
 export function bashCompletion(program: CommandHelp): string {
   return `# bash completion for postrider
@@ -27,6 +27,7 @@ complete -o default -F _postrider postrider
 `;
 }
 
+/** Returns the same completion for zsh, with descriptions. */
 export function zshCompletion(program: CommandHelp): string {
   return `#compdef postrider
 # zsh completion for postrider
@@ -58,6 +59,7 @@ _postrider "$@"
 `;
 }
 
+/** Returns the same completion for fish, with descriptions. */
 export function fishCompletion(program: CommandHelp): string {
   const commands = allCommands(program);
   return `# fish completion for postrider

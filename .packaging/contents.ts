@@ -71,12 +71,14 @@ export async function writePrefix(parts: Parts, dir: string): Promise<void> {
   write(join(dir, 'share/fish/vendor_completions.d/postrider.fish'), fishCompletion(program));
 }
 
+/** Writes a file with this mode, and creates its directory. */
 export function write(file: string, content: string | Buffer, mode = 0o644): void {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, content);
   chmodSync(file, mode);
 }
 
+/** Copies a file with this mode, and creates its directory. */
 export function copy(from: string, to: string, mode: number): void {
   mkdirSync(dirname(to), { recursive: true });
   copyFileSync(from, to);
@@ -94,7 +96,7 @@ export function normalize(path: string, epoch: number): number {
   return bytes;
 }
 
-/** gzip without a time in its header. */
+/** Compresses with gzip, without a time in the header. */
 export function compressed(content: string | Buffer): Buffer {
   return gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
 }

@@ -2,14 +2,14 @@ import { settingSections } from '../src/config/example.ts';
 import { allCommands, type CommandHelp } from './commands.ts';
 import { entry, paragraph, preformatted, section, subsection, title } from './roff.ts';
 
-/** The manual pages: generated from the help of the commands and from the settings. */
+/** Options of a manual page. Pages are generated from the help of the commands and from the settings. */
 export interface PageOptions {
   version: string;
   /** As `2026-11-22`. */
   date: string;
 }
 
-/** postrider(1). */
+/** Returns the page postrider(1). */
 export function programPage(program: CommandHelp, { version, date }: PageOptions): string {
   const [, ...commands] = allCommands(program);
   return page([
@@ -71,7 +71,7 @@ const FILES = [
   ['/etc/credstore/postrider.master-key', 'Optional: the master key as a credential of the service.'],
 ] as const;
 
-/** postrider.toml(5). */
+/** Returns the page postrider.toml(5). */
 export function settingsPage({ version, date }: PageOptions): string {
   return page([
     title('POSTRIDER.TOML', 5, date, `Postrider ${version}`, 'File Formats'),

@@ -5,10 +5,12 @@ export function title(name: string, section: number, date: string, source: strin
   return `.TH ${quoted(name)} ${section} ${quoted(date)} ${quoted(source)} ${quoted(manual)}`;
 }
 
+/** The heading of a section. */
 export function section(name: string): string {
   return `.SH ${quoted(name)}`;
 }
 
+/** The heading of a subsection. */
 export function subsection(name: string): string {
   return `.SS ${quoted(name)}`;
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listBackups, removeOldBackups } from '../../src/backup/folder.ts';
 import { verifyBackup } from '../../src/backup/verify.ts';
+import { eventually } from '../support/eventually.ts';
 import { RSA_KEY } from '../support/rsa-keys.ts';
 import { enqueue, insertDomain, temporaryDir } from '../support/store.ts';
 import { PROGRAMS, startInstallation } from './setup.ts';
@@ -104,14 +105,14 @@ describe('createBackup', () => {
 
   it('leaves nothing when it is aborted, and removes what a killed process left', async () => {
     const { backup, backups, config, db } = await startInstallation();
-    // More than one step of the copy.
+    // The copy takes more than one step.
     db.exec('CREATE TABLE filler (data BLOB)');
     db.exec('INSERT INTO filler VALUES (zeroblob(8000000))');
     const stop = new AbortController();
     const slow = { ...config, backup: { ...config.backup, bytesPerSecond: 1_048_576 } };
     const aborted = backup({ signal: stop.signal, config: slow });
     const isPartial = () => readdirSync(backups).some((name) => name.endsWith('.partial'));
-    while (!isPartial()) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually('a partial backup', isPartial, { everyMs: 5 });
     stop.abort(new Error('enough'));
     await expect(aborted).rejects.toThrow('enough');
     expect(readdirSync(backups)).toEqual(['.backup.lock']);

@@ -25,7 +25,7 @@ import { openStore, startInstallation } from './setup.ts';
 
 type Installation = Awaited<ReturnType<typeof startInstallation>>;
 
-/** As after the start of a daemon. */
+/** Writes what a daemon writes when it starts. */
 async function begin({ writer, dir }: Installation): Promise<void> {
   const location = ensureLocation(dir);
   await writer.run((all) => {
@@ -34,7 +34,7 @@ async function begin({ writer, dir }: Installation): Promise<void> {
   });
 }
 
-/** A message of each state that a queue can have; returns them by name. */
+/** Enqueues a message in each state that a queued message can have. Returns them by name. */
 function fillQueue({ tables, clock }: Pick<Installation, 'tables' | 'clock'>) {
   const now = clock.now();
   const due = enqueue(tables, now);
@@ -258,7 +258,7 @@ describe('a copy of the database', () => {
     expect(openStore(target.dataDir).tables.queue.get(message.seq)?.due_at).toBe(HELD_BY_RESTORE);
   });
 
-  it('is named when it cannot be read', async () => {
+  it('is named in the error when it cannot be read', async () => {
     const installation = await startInstallation();
     const elsewhere = installation.target().dataDir;
     const replica = join(elsewhere, 'replica.db');

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createStandby } from '../../src/backup/standby.ts';
 import { createLog } from '../../src/core/log.ts';
 import { Superseded } from '../../src/store/failure.ts';
+import { portOf } from '../support/https-client.ts';
 
 const log = createLog({ level: 'silent', hashAddresses: true });
 const OWN = { instanceId: 'one', generation: 10 };
@@ -18,8 +18,7 @@ async function startPeer() {
     response.end(peer.body);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  peer.url = `http://127.0.0.1:${port}`;
+  peer.url = `http://127.0.0.1:${portOf(server)}`;
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
@@ -59,7 +58,7 @@ describe('the check of the peers', () => {
     await expect(standby.check(OWN)).rejects.toThrow(Superseded);
   });
 
-  it('is repeated, and reports a peer that takes over later', async () => {
+  it('is repeated, and reports a peer that has taken over since', async () => {
     const peer = await startPeer();
     peer.body = answer('one', 9);
     const standby = createStandby({ peers: [peer.url], log, intervalMs: 10 });

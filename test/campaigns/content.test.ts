@@ -23,7 +23,7 @@ const PEOPLE: [email: string, profile: object][] = [
   ['nobody@example.com', {}],
 ];
 
-/** The content of a message if every copy were stored separately. */
+/** The content that a message would have if every copy were stored separately. */
 function wholeContent(setup: CampaignSetup, row: { seq: number }, message: MessageRow): MessageContent {
   const { tables, groupId } = setup;
   const send = tables.campaignSends.get(row.seq);

@@ -325,7 +325,7 @@ describe('queued messages of a campaign', () => {
       kind: 'email_failed',
       fields: { reason: 'cancelled' },
     });
-    await eventually('the others to be cancelled', () => tables.queue.count() === 1);
+    await eventually('the other messages to be cancelled', () => tables.queue.count() === 1);
     for (const { seq } of all.filter((message) => message !== leased)) {
       expect(tables.messages.bySeq(seq)?.status).toBe('cancelled');
       expect(tables.events.ofMessage(seq).map(({ kind, data }) => `${kind} ${data}`)).toEqual([
@@ -335,7 +335,7 @@ describe('queued messages of a campaign', () => {
     // One is still being sent: its state depends on the campaign.
     expect(await campaigns.remove('acct_one', row.campaign_id)).toMatchObject({ code: 'INVALID_STATE' });
     await writer.run((rows) => rows.queue.release(leased.seq, 1));
-    await eventually('the last to be cancelled', () => tables.campaignSends.open().length === 0);
+    await eventually('the last message to be cancelled', () => tables.campaignSends.open().length === 0);
     expect(tables.queue.count()).toBe(0);
     granted(await campaigns.remove('acct_one', row.campaign_id));
   });
@@ -346,7 +346,7 @@ describe('queued messages of a campaign', () => {
     await until(row.campaign_id, 'sent');
     expect(tables.queue.get(deferred.seq)).not.toBeNull();
     granted(await sending.cancel('acct_one', row.campaign_id));
-    await eventually('it to be cancelled', () => tables.queue.count() === 0);
+    await eventually('the deferred message to be cancelled', () => tables.queue.count() === 0);
     expect(tables.messages.bySeq(deferred.seq)?.status).toBe('cancelled');
   });
 
@@ -565,9 +565,9 @@ describe('campaigns of a disabled account', () => {
     setStatus(setup, 'disabled');
     const { queued: before } = setup.progress(begun.campaign_id);
     clock.advance(2 * HOUR);
-    const looks = vi.spyOn(tables.accounts, 'get');
+    const reads = vi.spyOn(tables.accounts, 'get');
     // Each round reads the account of both campaigns.
-    await eventually('three rounds', () => looks.mock.calls.length >= 6, { everyMs: 5 });
+    await eventually('three rounds', () => reads.mock.calls.length >= 6, { everyMs: 5 });
     expect(setup.progress(begun.campaign_id).queued - before).toBeLessThanOrEqual(100);
     expect(setup.campaign(begun.campaign_id)).toMatchObject({ status: 'sending' });
     expect(setup.campaign(planned.campaign_id)).toMatchObject({ status: 'scheduled' });

@@ -30,7 +30,7 @@ export const BODY: Omit<CampaignRequest, 'subscriptionGroupId'> = {
 };
 const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
 
-/** Campaigns over a real database: with a verified marketing domain, a group, and a runner that is not started. */
+/** Creates campaigns over a real database, with a verified marketing domain, a group, and a runner that is not started. */
 export async function startCampaigns(
   defaults: AccountLimitDefaults = {},
   options: Pick<CampaignRunnerDeps, 'maxAhead'> = {},
@@ -155,7 +155,7 @@ export async function startCampaigns(
     campaign: (id: string) => granted(campaigns.get('acct_one', id)),
     progress: (id: string) => {
       const progress = sending.progress(granted(campaigns.get('acct_one', id)));
-      if (progress === null) throw new Error('it was not sent');
+      if (progress === null) throw new Error('the campaign was not sent');
       return progress;
     },
     /** Waits until the campaign is in a state. */
@@ -206,6 +206,6 @@ export type CampaignSetup = Awaited<ReturnType<typeof startCampaigns>>;
 
 /** The code and the fields of a refusal. */
 export function refusal(value: unknown): [code: string, fields: (string | undefined)[]] {
-  if (!isRefusal(value)) throw new Error('it was not refused');
+  if (!isRefusal(value)) throw new Error('the result is not a refusal');
   return [value.code, (value.extras.details ?? []).map(({ field, name }) => name ?? field)];
 }

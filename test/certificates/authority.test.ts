@@ -9,7 +9,7 @@ import { createAuthority } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { portOf } from '../support/https-client.ts';
 
-/** Tests failures before an order exists; test/e2e places complete orders with a real authority. */
+/* Failures before an order exists. Tests in test/e2e place complete orders with a real authority. */
 const trusted = createAuthority();
 
 async function start(answer: RequestListener, options: { trusted?: string | null; host?: string } = {}) {

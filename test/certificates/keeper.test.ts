@@ -302,7 +302,7 @@ describe('an authority that rejects orders', () => {
     expect(orders).toEqual([CUSTOM]);
   });
 
-  it('receives no orders until its Retry-After', async () => {
+  it('receives no orders before its Retry-After has passed', async () => {
     const { certificates, orders, answer, issue, clock, keeper } = start();
     answer(async () => {
       throw new RateLimitedError(3 * HOUR);

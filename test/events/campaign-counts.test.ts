@@ -35,7 +35,7 @@ function start() {
       });
     }
   };
-  /** Without zeros. */
+  /** The counts of the campaign that are not zero. */
   const totals = () =>
     Object.fromEntries(Object.entries(tables.campaignCounts.totals(ALWAYS)).filter(([, count]) => count > 0));
   return { ...store, record, totals };

@@ -7,7 +7,7 @@ import { startAudience } from '../audience/setup.ts';
 import { exampleEvent } from '../support/events.ts';
 import { enqueue } from '../support/store.ts';
 
-/** The effects of received reports over several days: on the suppression list, the contact's status, the campaign's counts. */
+/* The effects of received reports over several days: on the suppression list, the contact's status, the campaign's counts. */
 const ADA = 'ada@example.net';
 const CAMPAIGN = 'campaign_one';
 

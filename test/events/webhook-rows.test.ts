@@ -83,11 +83,11 @@ describe('an event', () => {
   it('has no delivery when its unit of work is rolled back', async () => {
     const { tables, writer, recorder, clock, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
-    const unit = writer.run((unit) => {
+    const rolledBack = writer.run((unit) => {
       recorder.message(unit, enqueue(tables, clock.now()), exampleEvent('email_sent'));
       throw new Error('undo');
     });
-    await expect(unit).rejects.toThrow('undo');
+    await expect(rolledBack).rejects.toThrow('undo');
     expect(rows()).toEqual([]);
   });
 

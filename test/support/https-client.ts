@@ -77,7 +77,8 @@ export async function startTlsProxy(certificate: Certificate, targetPort: number
   return server;
 }
 
-export function portOf(server: Server): number {
+/** Returns the TCP port on which a server listens. */
+export function portOf(server: Pick<Server, 'address'>): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
   return address.port;

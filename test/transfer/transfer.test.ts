@@ -23,7 +23,7 @@ import {
   startFull,
 } from './setup.ts';
 
-/** The records of a file without what depends on the installation. */
+/** The records of a file, without the values that depend on the installation. */
 function comparable(file: string): unknown[] {
   return linesOf(file)
     .slice(1, -1)
@@ -46,7 +46,7 @@ async function exported(
   return { file: join(from.dir, 'account.gz'), from };
 }
 
-/** Rows of each table. Not of the search index, which cannot be counted, nor of numbers, which stay assigned. */
+/** The number of rows of each table that has rows, without the search index, which cannot be counted, and numbers, which stay assigned. */
 function traces({ db }: Installation): Record<string, number> {
   const tables = db
     .prepare<[], string>(
@@ -156,7 +156,7 @@ describe('an export', () => {
     expect(from.tables.accounts.get(ACCOUNT)?.status).toBe('active');
   });
 
-  it('is refused while a campaign is sent or a person is erased', async () => {
+  it('is refused while a campaign is being sent or a person is being erased', async () => {
     const from = await startFull();
     from.tables.erasures.begin({ account_id: ACCOUNT, person: '{}', created_at: 0 });
     const erasing = await from.export('a.gz', { withoutQueue: true });
@@ -284,7 +284,11 @@ describe('an invalid file', () => {
     ['another format', /is not an exported account/, () => gzipSync('{"format":"other"}\n')],
     ['of a newer version', /newer version/, () => gzipSync('{"format":"postrider-account","version":2}\n')],
     ['not JSON', /line 1 is not a JSON object/, () => gzipSync('hello\n')],
-    ['one endless line', /has a line that is longer than/, () => gzipSync(Buffer.alloc(40 * 2 ** 20, 0x20))],
+    [
+      'one line that is too long',
+      /has a line that is longer than/,
+      () => gzipSync(Buffer.alloc(40 * 2 ** 20, 0x20)),
+    ],
   ];
   it.each(damage)('(%s) is refused, and changes nothing', async (_, message, change) => {
     const { file } = await exported();
@@ -382,14 +386,14 @@ describe('an invalid file', () => {
         ),
     ],
     ['has two accounts', /it has 2 accounts/, repeat('account')],
-    ['has a hash of someone else', /hash of contact/, edit('contact', { email: 'eve@example.net' })],
+    ['has the hash of another address', /hash of contact/, edit('contact', { email: 'eve@example.net' })],
     [
-      'refers to a group of someone else',
+      'refers to a group of another account',
       /subscription group sgroup_x is not in/,
       edit('group_opt_out', { group_seq: 'sgroup_x' }),
     ],
     [
-      'refers to a domain group of someone else',
+      'refers to a domain group of another account',
       /domain group dgroup_two/,
       edit('domain', { group_id: 'dgroup_two' }),
     ],

@@ -6,6 +6,7 @@ import { createResolver } from '../../src/dns/resolver.ts';
 import { type CallResult, createWebhookCaller } from '../../src/webhooks/call.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { portOf } from '../support/https-client.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 
 interface Options {
@@ -160,8 +161,9 @@ describe('a call', () => {
     const notHttp = createServer((socket) => socket.end('220 mail.example ESMTP\r\n'));
     await new Promise<void>((resolve) => notHttp.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void notHttp.close());
-    const { port } = notHttp.address() as { port: number };
-    expect(reasonOf(await call(`http://127.0.0.1:${port}/`))).toBe('the response is not valid HTTP');
+    expect(reasonOf(await call(`http://127.0.0.1:${portOf(notHttp)}/`))).toBe(
+      'the response is not valid HTTP',
+    );
   });
 
   it('limits the header of a response', async () => {

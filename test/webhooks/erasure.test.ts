@@ -4,8 +4,10 @@ import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { exampleEvent } from '../support/events.ts';
+import { eventually } from '../support/eventually.ts';
+import { granted } from '../support/refusal.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
-import { granted, startWebhooks } from './setup.ts';
+import { startWebhooks } from './setup.ts';
 
 /* Responses of endpoints can contain the name of the recipient: erasure clears them, also those of calls in progress. */
 const ADA = 'ada@example.net';
@@ -73,7 +75,7 @@ describe('the stored response of an endpoint', () => {
     });
     await delivered();
     await env.sender.round();
-    while (release.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually('both calls to arrive', () => release.length === 2, { everyMs: 5 });
     expect(await erase()).toEqual({ complete: true });
     for (const answer of release) answer();
     await env.sender.idle();
@@ -109,7 +111,7 @@ describe('the stored response of an endpoint', () => {
     });
     await env.sent({ recipient: 'bob@example.net' });
     await env.sender.round();
-    while (release.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually('the call to arrive', () => release.length === 1, { everyMs: 5 });
     await erase();
     for (const answer of release) answer();
     await env.sender.idle();

@@ -2,8 +2,10 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
 import { DOMAIN_EVENT_FIELDS } from '../support/events.ts';
+import { eventually } from '../support/eventually.ts';
+import { granted } from '../support/refusal.ts';
 import { type Answering, type Received, startEndpoint } from '../support/webhook-endpoint.ts';
-import { granted, NO_RESPONSE, startWebhooks, type WebhookEnv } from './setup.ts';
+import { NO_RESPONSE, startWebhooks, type WebhookEnv } from './setup.ts';
 
 /** The deliveries of a webhook as its account lists them. */
 async function deliveriesOf(env: WebhookEnv, webhookId: string, accountId = 'acct_one') {
@@ -29,9 +31,9 @@ function idOf({ headers }: Received): string {
   return String(headers['webhook-id']);
 }
 
-/** Waits for a condition; the timeout of the test limits it. */
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
+/** Waits for a condition. */
+async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  await eventually(what, condition, { everyMs: 5 });
 }
 
 describe('an event', () => {
@@ -116,7 +118,7 @@ describe('an event', () => {
     const endpoint = await startEndpoint();
     const { webhookId } = await env.hook(endpoint.url);
     await env.sent();
-    await until(() => endpoint.received.length === 1);
+    await until('the call to arrive', () => endpoint.received.length === 1);
     await env.sender.idle();
     expect(await deliveriesOf(env, webhookId)).toMatchObject([
       { status: 'succeeded', attempts: 1, responseCode: 200 },
@@ -304,7 +306,10 @@ describe('an endpoint that does not answer', () => {
     await env.sentTogether(50);
     await env.sender.round();
     // The slow one holds ten calls; the other one has received everything.
-    await until(async () => (await statuses(env, quickHook.webhookId))['succeeded'] === 50);
+    await until(
+      'the quick endpoint to receive all',
+      async () => (await statuses(env, quickHook.webhookId))['succeeded'] === 50,
+    );
     expect(await statuses(env, slowHook.webhookId)).toEqual({ pending: 50 });
     expect(slow.received).toHaveLength(10);
     // Once it responds, it gets the rest.
@@ -321,10 +326,13 @@ describe('an endpoint that does not answer', () => {
     for (let n = 0; n < 40; n++) await env.hook(slow.url);
     await env.sentTogether(20);
     await env.sender.round();
-    await until(() => slow.received.length >= 256);
+    await until('256 calls to arrive', () => slow.received.length >= 256);
     const late = await env.hook(quick.url);
     await env.sentTogether(20);
-    await until(async () => (await statuses(env, late.webhookId))['succeeded'] === 20);
+    await until(
+      'the late endpoint to receive all',
+      async () => (await statuses(env, late.webhookId))['succeeded'] === 20,
+    );
     // Above the limit: the capacity of the last one, and one call for each other.
     expect(env.sender.inFlight()).toBeLessThanOrEqual(256 + 10 + 40);
   });
@@ -341,10 +349,10 @@ describe('a deleted webhook', () => {
     const { webhookId } = await env.hook(endpoint.url);
     await env.sentTogether(15);
     await env.sender.round();
-    await until(() => endpoint.received.length === 10);
+    await until('ten calls to arrive', () => endpoint.received.length === 10);
     granted(await env.webhooks.remove('acct_one', webhookId));
     await env.sender.idle();
-    await until(() => closed.length === 10);
+    await until('ten connections to be closed', () => closed.length === 10);
     await env.sent();
     await env.sendDue();
     await pass(env, DAY, HOUR);
@@ -358,7 +366,7 @@ describe('a deleted webhook', () => {
     const { webhookId } = await env.hook(endpoint.url);
     await env.sentTogether(15);
     await env.sender.round();
-    await until(() => endpoint.received.length === 10);
+    await until('ten calls to arrive', () => endpoint.received.length === 10);
     env.db.prepare('DELETE FROM webhooks WHERE webhook_id = ?').run(webhookId);
     await env.sendDue();
     expect(env.sender.inFlight()).toBe(0);

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
+import { eventually } from '../support/eventually.ts';
+import { granted } from '../support/refusal.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
-import { granted, NO_RESPONSE, startWebhooks, type WebhookEnv } from './setup.ts';
+import { NO_RESPONSE, startWebhooks, type WebhookEnv } from './setup.ts';
 
 const URL_ = 'https://receiver.example/hooks';
 const ALL = { beforeSeq: null, limit: 1000 };
@@ -194,7 +196,7 @@ describe('a test', () => {
     const test = () => env.webhooks.test('acct_one', webhookId, undefined, new AbortController().signal);
     const first = test();
     expect(code(await test())).toBe('RATE_LIMITED');
-    while (endpoint.received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually('the call to arrive', () => endpoint.received.length > 0, { everyMs: 5 });
     release();
     expect(granted(await first)).toMatchObject({ delivered: true });
     endpoint.answer(200);

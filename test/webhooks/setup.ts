@@ -2,7 +2,6 @@ import { onTestFinished } from 'vitest';
 import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
-import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import { createRecorder } from '../../src/events/record.ts';
@@ -13,12 +12,12 @@ import { createWebhookSender } from '../../src/webhooks/sender.ts';
 import { createWebhooks } from '../../src/webhooks/service.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { exampleEvent } from '../support/events.ts';
+import { granted } from '../support/refusal.ts';
 import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 
-/** Webhooks over a real database, a DNS server and a held clock; calls reach real endpoints. */
 export interface WebhookEnvOptions {
   allowPrivateNetworks?: boolean;
-  /** Real time, for one call. */
+  /** The timeout of one call, in real time. */
   timeoutMs?: number;
   trusted?: string;
   caller?: WebhookCaller;
@@ -31,6 +30,7 @@ export const NO_RESPONSE: WebhookCaller = {
   close: () => Promise.resolve(),
 };
 
+/** Starts webhooks over a real database, a DNS server and a held clock; calls reach real endpoints. */
 export async function startWebhooks(options: WebhookEnvOptions = {}) {
   const { allowPrivateNetworks = true, timeoutMs = 5000, trusted } = options;
   const dns = await startDnsServer();
@@ -125,9 +125,3 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
 }
 
 export type WebhookEnv = Awaited<ReturnType<typeof startWebhooks>>;
-
-/** Throws when the result is a refusal. */
-export function granted<T>(result: T | Refusal): T {
-  if (isRefusal(result)) throw new Error(`${result.code}: ${result.message}`);
-  return result;
-}
