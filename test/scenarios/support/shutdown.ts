@@ -4,7 +4,7 @@ import type { Scenario } from './scenario.ts';
 
 /**
  * A host that ends the session with 421 in this phase, after these commands: the next host is used. A 421 ends the session
- * and says nothing about the message (RFC 5321 §3.8). `when`: the end of the title.
+ * and states nothing about the message (RFC 5321 §3.8). `when`: the end of the title.
  */
 export function shutdown(phase: SinkPhase, when: string, commands: string): Scenario {
   return {
