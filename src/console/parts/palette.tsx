@@ -35,6 +35,8 @@ export function Palette({ member, pages }: PaletteProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const dialog = useRef<HTMLDialogElement>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const [isOpen, setOpen] = useState(false);
   const [text, setText] = useState('');
   const [selected, setSelected] = useState(0);
   const [domains, setDomains] = useState<{ domain: string; domainId: string }[]>([]);
@@ -44,6 +46,7 @@ export function Palette({ member, pages }: PaletteProps) {
     if (dialog.current === null || dialog.current.open) return;
     setText('');
     setSelected(0);
+    setOpen(true);
     dialog.current.showModal();
     if (accountId === '') return;
     callApi<{ domains: { domain: string; domainId: string }[] }>('/web-setup/domains', {
@@ -68,40 +71,46 @@ export function Palette({ member, pages }: PaletteProps) {
     return () => document.removeEventListener('keydown', press);
   }, [accountId]);
 
-  const search = text.trim();
-  const lower = search.toLowerCase();
-  const targets: Target[] = [
-    ...BY_ID.filter(({ prefix }) => search.startsWith(prefix)).map(({ path, text: key }) => ({
-      title: t(key, { id: search }),
-      address: href(`${path}/${encodeURIComponent(search)}`),
-    })),
-    ...(search.includes('@')
-      ? [
-          {
-            title: t('palette.recipient', { address: search }),
-            address: href('messages', { recipient: search }),
-          },
-        ]
-      : []),
-    ...pages
-      .filter(({ title }) => title.toLowerCase().includes(lower))
-      .map(({ path, title }) => ({ title: t('palette.page', { title }), address: href(path) })),
-    ...domains
-      .filter(({ domain }) => lower !== '' && domain.includes(lower))
-      .map(({ domain, domainId }) => ({
-        title: t('palette.domain', { id: domain }),
-        address: href(`domains/${encodeURIComponent(domainId)}`),
+  useEffect(() => {
+    if (isOpen) input.current?.focus();
+  }, [isOpen]);
+  const found = (entered: string): Target[] => {
+    const search = entered.trim();
+    const lower = search.toLowerCase();
+    return [
+      ...BY_ID.filter(({ prefix }) => search.startsWith(prefix)).map(({ path, text: key }) => ({
+        title: t(key, { id: search }),
+        address: href(`${path}/${encodeURIComponent(search)}`),
       })),
-    ...member.person.memberships
-      .filter(
-        (each) =>
-          lower !== '' && (each.accountId === search || each.accountName.toLowerCase().includes(lower)),
-      )
-      .map((each) => ({
-        title: t('palette.account', { name: each.accountName || each.accountId }),
-        address: href('', { account: each.accountId }),
-      })),
-  ].slice(0, MAX_TARGETS);
+      ...(search.includes('@')
+        ? [
+            {
+              title: t('palette.recipient', { address: search }),
+              address: href('messages', { recipient: search }),
+            },
+          ]
+        : []),
+      ...pages
+        .filter(({ title }) => title.toLowerCase().includes(lower))
+        .map(({ path, title }) => ({ title: t('palette.page', { title }), address: href(path) })),
+      ...domains
+        .filter(({ domain }) => lower !== '' && domain.includes(lower))
+        .map(({ domain, domainId }) => ({
+          title: t('palette.domain', { id: domain }),
+          address: href(`domains/${encodeURIComponent(domainId)}`),
+        })),
+      ...member.person.memberships
+        .filter(
+          (each) =>
+            lower !== '' && (each.accountId === search || each.accountName.toLowerCase().includes(lower)),
+        )
+        .map((each) => ({
+          title: t('palette.account', { name: each.accountName || each.accountId }),
+          address: href('', { account: each.accountId }),
+        })),
+    ].slice(0, MAX_TARGETS);
+  };
+  const targets = found(text);
   const current = targets[Math.min(selected, targets.length - 1)];
 
   const choose = (target: Target | undefined) => {
@@ -121,52 +130,60 @@ export function Palette({ member, pages }: PaletteProps) {
       <button type="button" aria-keyshortcuts="Control+K" onClick={open}>
         {t('palette.open')}
       </button>
-      <dialog ref={dialog} class="palette" aria-label={t('palette.title')}>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            choose(current);
-          }}
-        >
-          <label>
-            {t('palette.label')}
-            <input
-              role="combobox"
-              aria-expanded="true"
-              aria-controls="palette-list"
-              aria-autocomplete="list"
-              aria-activedescendant={current === undefined ? undefined : optionId(current)}
-              autocomplete="off"
-              spellcheck={false}
-              maxLength={320}
-              value={text}
-              onInput={(event) => {
-                setText(event.currentTarget.value);
-                setSelected(0);
+      <dialog ref={dialog} class="palette" aria-label={t('palette.title')} onClose={() => setOpen(false)}>
+        {isOpen && (
+          <>
+            <form
+              onSubmit={(event) => {
+                event.preventDefault();
+                const entered = new FormData(event.currentTarget).get('text');
+                // What was typed since the list was drawn has not been seen: its first target is meant.
+                choose(entered === text || typeof entered !== 'string' ? current : found(entered)[0]);
               }}
-              onKeyDown={move}
-            />
-          </label>
-        </form>
-        <ul id="palette-list" role="listbox" aria-label={t('palette.found')} tabIndex={0}>
-          {targets.map((target) => (
-            <li
-              key={target.address}
-              id={optionId(target)}
-              role="option"
-              aria-selected={target === current}
-              onClick={() => choose(target)}
             >
-              {target.title}
-            </li>
-          ))}
-        </ul>
-        <p role="status" class="small">
-          {targets.length === 0 ? t('palette.none') : t('palette.hint')}
-        </p>
-        <button type="button" onClick={() => dialog.current?.close()}>
-          {t('app.cancel')}
-        </button>
+              <label>
+                {t('palette.label')}
+                <input
+                  name="text"
+                  role="combobox"
+                  aria-expanded="true"
+                  aria-controls="palette-list"
+                  aria-autocomplete="list"
+                  aria-activedescendant={current === undefined ? undefined : optionId(current)}
+                  autocomplete="off"
+                  ref={input}
+                  spellcheck={false}
+                  maxLength={320}
+                  value={text}
+                  onInput={(event) => {
+                    setText(event.currentTarget.value);
+                    setSelected(0);
+                  }}
+                  onKeyDown={move}
+                />
+              </label>
+            </form>
+            <ul id="palette-list" role="listbox" aria-label={t('palette.found')} tabIndex={0}>
+              {targets.map((target) => (
+                <li
+                  key={target.address}
+                  id={optionId(target)}
+                  role="option"
+                  aria-selected={target === current}
+                  onClick={() => choose(target)}
+                >
+                  {target.title}
+                </li>
+              ))}
+            </ul>
+            <p role="status" class="small">
+              {targets.length === 0 ? t('palette.none') : t('palette.hint')}
+            </p>
+            <button type="button" onClick={() => dialog.current?.close()}>
+              {t('app.cancel')}
+            </button>
+          </>
+        )}
       </dialog>
     </>
   );
