@@ -97,7 +97,14 @@ describe('Campaigns', () => {
 
   it('shows counts, shares and links, whose addresses are text', async () => {
     const id = await campaign('Counted');
-    await client.post(`/web-setup/campaigns/${id}/cancel`);
+    const sent = await client.post(`/web-setup/campaigns/${id}/send`, {
+      templateId,
+      subscriptionGroupId: group,
+      from: 'a@news.test',
+      scheduledAt: new Date(Date.now() + DAY).toISOString(),
+    });
+    expect(sent.status, sent.text).toBe(202);
+    expect((await client.post(`/web-setup/campaigns/${id}/cancel`)).status).toBe(200);
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     // Mail to the simulator is not counted: the counts are invented.
