@@ -72,6 +72,7 @@ export default defineConfig({
           ...inProcess,
           name: 'component',
           include: [...COMPONENT],
+          exclude: long,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -3,6 +3,8 @@
  * LONG and SERIAL; `npm run test:all`, and `npm test` with CI set, run everything.
  */
 
+const PAGES = 'opens its pages of the console on a phone and a desktop, light and dark';
+
 /**
  * System tests whose subject is a load, kills and failures of the daemon, a large database, several installations or
  * another operating system: they start many processes or take up to several minutes, with the reason. Vitest's project
@@ -37,6 +39,12 @@ export const LONG: Readonly<Record<string, string>> = {
   'e2e/docs-topics.test.ts': 'runs the commands of documents, each on a new installation',
   'e2e/idempotency.test.ts': 'repeats each request across kills',
   'e2e/spam-filters.test.ts': 'starts SpamAssassin and Rspamd, which load all their rules',
+  'console/campaigns.test.ts': PAGES,
+  'console/people.test.ts': PAGES,
+  'console/queue.test.ts': PAGES,
+  'console/system.test.ts': PAGES,
+  'console/templates.test.ts': PAGES,
+  'console/webhooks.test.ts': PAGES,
 };
 
 /**
