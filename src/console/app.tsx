@@ -37,6 +37,7 @@ const PAGES: readonly PageEntry[] = [
   { path: '', title: 'page.overview' },
   { path: 'messages', title: 'page.messages' },
   { path: 'domains', title: 'page.domains' },
+  { path: 'queue', title: 'page.queue', needs: 'operator' },
   { path: 'templates', title: 'page.templates' },
   { path: 'campaigns', title: 'page.campaigns' },
   { path: 'keys', title: 'page.keys', needs: 'keys' },
@@ -53,7 +54,7 @@ interface PageEntry {
 }
 
 /** Pages about the person or the installation: operators open them before there is an account. */
-const WITHOUT_ACCOUNT = ['me', 'people', 'audit', 'system'];
+const WITHOUT_ACCOUNT = ['me', 'people', 'audit', 'system', 'queue'];
 
 const TemplateListPage = lazyPage(() =>
   import('./pages/templates/template-list.tsx').then((module) => module.TemplateListPage),
@@ -67,6 +68,7 @@ const CampaignListPage = lazyPage(() =>
 const CampaignPage = lazyPage(() =>
   import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
 );
+const QueuePage = lazyPage(() => import('./pages/queue/queue.tsx').then((module) => module.QueuePage));
 const KeysPage = lazyPage(() => import('./pages/keys.tsx').then((module) => module.KeysPage));
 const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
@@ -254,6 +256,8 @@ function CurrentPage({ segments }: { segments: string[] }) {
     return <CampaignPage key={id} campaignId={id} />;
   if (page === 'keys' && id === undefined) return <KeysPage />;
   if (page === 'system' && id === undefined) return <SystemPage />;
+  if (page === 'queue' && segments.length !== 2 && segments.length < 4)
+    return <QueuePage kind={id} name={more} />;
   if (page === 'people' && id === undefined) return <PeoplePage />;
   if (page === 'audit' && id === undefined) return <AuditPage />;
   if (page === 'me' && id === undefined) return <ProfilePage />;

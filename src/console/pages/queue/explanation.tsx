@@ -1,0 +1,244 @@
+import type * as z from 'zod';
+import type {
+  destinationExplanationSchema,
+  messageExplanationSchema,
+} from '../../../http/api/queue/queue-schemas.ts';
+import { callApi, request } from '../../api.ts';
+import { useConsoleData } from '../../data.ts';
+import { Confirmed, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+import { Pausing } from './pausing.tsx';
+import { Purge } from './purge.tsx';
+
+type Destination = z.output<typeof destinationExplanationSchema>;
+type Message = z.output<typeof messageExplanationSchema>;
+
+/** Why the mail to a destination waits, and what can be done. */
+export function DestinationExplanation({ destination }: { destination: string }) {
+  const { t, time } = useTexts();
+  const data = useConsoleData<Destination>(
+    `/console/api/web-setup/queue/destinations/${encodeURIComponent(destination)}`,
+  );
+  const { outcome, run } = useAction();
+  const resume = () =>
+    run(async () => {
+      const path = `/console/api/web-setup/queue/controls/destination/${encodeURIComponent(destination)}`;
+      await request(path, { method: 'DELETE' });
+      data.reload();
+      return t('queue.resumed', { target: destination });
+    });
+  return (
+    <>
+      <Loaded data={data}>
+        {({
+          messages,
+          sending,
+          deferred,
+          held,
+          nextAttemptAt,
+          reasons,
+          replies,
+          control,
+          routes,
+          unknown,
+        }) => (
+          <>
+            <Facts
+              facts={[
+                [t('system.waiting'), String(messages)],
+                [t('system.sending'), String(sending)],
+                [t('system.deferred'), String(deferred)],
+                [t('system.held'), String(held)],
+                [t('messages.next'), time(nextAttemptAt)],
+              ]}
+            />
+            <Reasons reasons={reasons} />
+            {control !== null && (
+              <div class="notice">
+                <strong>{t(`queue.action.${control.action}`)}</strong>
+                <p>{control.reason}</p>
+                {control.scope === 'destination' && (
+                  <Confirmed
+                    label={t('queue.resume')}
+                    question={t('queue.resume.confirm', { target: destination })}
+                    action={resume}
+                  />
+                )}
+              </div>
+            )}
+            <Replies replies={replies} />
+            <Routes routes={routes} />
+            <Unknown texts={unknown} />
+          </>
+        )}
+      </Loaded>
+      <Outcome of={outcome} />
+      <h2>{t('queue.pause')}</h2>
+      <Pausing destination={destination} onChange={data.reload} />
+      <h2>{t('queue.purge')}</h2>
+      <Purge destination={destination} onChange={data.reload} />
+    </>
+  );
+}
+
+/** Why a message waits; it can be tried now. */
+export function MessageExplanation({ messageId }: { messageId: string }) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const data = useConsoleData<Message>(
+    `/console/api/web-setup/queue/messages/${encodeURIComponent(messageId)}`,
+  );
+  const { outcome, run } = useAction();
+  const retry = (account: string) =>
+    run(async () => {
+      const { message } = await callApi<{ message: string }>(
+        `/web-setup/messages/${encodeURIComponent(messageId)}/retry`,
+        { method: 'POST', account },
+      );
+      data.reload();
+      return message;
+    });
+  return (
+    <>
+      <Loaded data={data}>
+        {(message) => (
+          <>
+            <p>
+              <Status name={message.status} />
+            </p>
+            <Facts
+              facts={[
+                [t('messages.recipientColumn'), message.recipient],
+                [t('app.account'), message.accountId],
+                [t('messages.attempts'), String(message.attempts)],
+                [t('messages.next'), time(message.nextAttemptAt)],
+                [t('queue.expires'), time(message.expiresAt)],
+                [t('queue.ahead'), String(message.ahead)],
+              ]}
+            />
+            <p class="actions">
+              {(message.status === 'queued' || message.status === 'deferred') && (
+                <button type="button" onClick={() => void retry(message.accountId)}>
+                  {t('messages.retry')}
+                </button>
+              )}
+              <a
+                class="button"
+                href={href(`messages/${encodeURIComponent(messageId)}`, { account: message.accountId })}
+              >
+                {t('queue.openMessage')}
+              </a>
+              <a class="button" href={href(`queue/destinations/${encodeURIComponent(message.destination)}`)}>
+                {message.destination}
+              </a>
+            </p>
+            <Reasons reasons={message.reasons} />
+            <Replies replies={message.lastAttempts} />
+            <Routes routes={message.route === null ? [] : [message.route]} />
+            <Unknown texts={message.unknown} />
+          </>
+        )}
+      </Loaded>
+      <Outcome of={outcome} />
+    </>
+  );
+}
+
+function Facts({ facts }: { facts: [string, string][] }) {
+  return (
+    <dl>
+      {facts
+        .filter(([, value]) => value !== '')
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+function Reasons({ reasons }: { reasons: Message['reasons'] }) {
+  const { t } = useTexts();
+  if (reasons.length === 0) return <Empty title={t('queue.noReason')} />;
+  return (
+    <>
+      <h2>{t('queue.why')}</h2>
+      <ul>
+        {reasons.map(({ code, text, remedy, messages }) => (
+          <li key={`${code} ${text}`}>
+            {text}
+            {messages !== undefined && ` (${t('queue.count', { count: messages })})`}
+            {remedy !== null && <p class="small">{remedy}</p>}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Replies({ replies }: { replies: Message['lastAttempts'] }) {
+  const { t, time } = useTexts();
+  if (replies.length === 0) return null;
+  return (
+    <>
+      <h2>{t('queue.replies')}</h2>
+      <Table
+        label={t('queue.replies')}
+        heads={[t('audit.time'), t('queue.host'), t('queue.reply'), t('domains.hint')]}
+      >
+        {replies.map(({ at, host, address, reply, remedy, messages }, index) => (
+          <tr key={`${at} ${index}`}>
+            <td>
+              {time(at)}
+              {messages !== undefined && <p class="small">{t('queue.count', { count: messages })}</p>}
+            </td>
+            <td>
+              {host ?? ''}
+              <p class="small">{address ?? ''}</p>
+            </td>
+            <td class="value">
+              {reply === null ? t('queue.noReply') : `${reply.code} ${reply.enhanced ?? ''} ${reply.text}`}
+            </td>
+            <td>{remedy ?? ''}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}
+
+function Routes({ routes }: { routes: Destination['routes'] }) {
+  const { t } = useTexts();
+  if (routes.length === 0) return null;
+  return (
+    <>
+      <h2>{t('queue.routes')}</h2>
+      <ul>
+        {routes.map(({ pool, via, hosts, failure }) => (
+          <li key={`${pool} ${via}`}>
+            {pool}: {hosts.map((host) => `${host.name} (${host.addresses.join(', ')})`).join('; ')}
+            {failure !== null && <p class="small">{failure}</p>}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Unknown({ texts }: { texts: string[] }) {
+  const { t } = useTexts();
+  if (texts.length === 0) return null;
+  return (
+    <div class="notice">
+      <strong>{t('queue.unknown')}</strong>
+      <ul>
+        {texts.map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,104 @@
+import { useState } from 'preact/hooks';
+import { request } from '../../api.ts';
+import { Outcome, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+const SCOPES = ['destination', 'account', 'site', 'pool'] as const;
+
+/** Pauses mail, or rejects the mail to a destination. `destination`: the only target. */
+export function Pausing({ destination, onChange }: { destination?: string; onChange: () => void }) {
+  const { t } = useTexts();
+  const { person } = useMember();
+  const [scope, setScope] = useState<(typeof SCOPES)[number]>('destination');
+  const { outcome, run } = useAction();
+  const pause = (form: HTMLFormElement) =>
+    run(async () => {
+      const fields = new FormData(form);
+      const target = destination ?? String(fields.get('target')).trim();
+      const until = String(fields.get('until'));
+      await request('/console/api/web-setup/queue/controls', {
+        method: 'POST',
+        body: {
+          action: fields.get('action') ?? 'pause',
+          scope,
+          target,
+          reason: fields.get('reason'),
+          until: until === '' ? null : new Date(until).toISOString(),
+        },
+      });
+      form.reset();
+      setScope('destination');
+      onChange();
+      return t('queue.paused', { target });
+    });
+  return (
+    <>
+      <form
+        class="search"
+        aria-label={t('queue.pause')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void pause(event.currentTarget);
+        }}
+      >
+        {destination === undefined && (
+          <>
+            <label>
+              {t('queue.scope')}
+              <select
+                value={scope}
+                onChange={({ currentTarget: { value } }) =>
+                  setScope(SCOPES.find((name) => name === value) ?? 'destination')
+                }
+              >
+                {SCOPES.map((name) => (
+                  <option value={name} key={name}>
+                    {t(`queue.scope.${name}`)}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <label>
+              {t('queue.target')}
+              {scope === 'account' ? (
+                <select name="target" required>
+                  {person.memberships.map(({ accountId, accountName }) => (
+                    <option value={accountId} key={accountId}>
+                      {accountName}
+                    </option>
+                  ))}
+                </select>
+              ) : (
+                <input name="target" required maxLength={300} autocapitalize="none" spellcheck={false} />
+              )}
+            </label>
+          </>
+        )}
+        {scope === 'destination' && (
+          <label>
+            {t('queue.action')}
+            <select name="action">
+              <option value="pause">{t('queue.action.pause')}</option>
+              <option value="bounce">{t('queue.action.bounce')}</option>
+            </select>
+          </label>
+        )}
+        <label>
+          {t('queue.reason')}
+          <input name="reason" required maxLength={200} />
+        </label>
+        <label>
+          {t('queue.until')}
+          <input name="until" type="datetime-local" />
+        </label>
+        <div class="actions">
+          <button type="submit" disabled={outcome?.running}>
+            {t('queue.pauseNow')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}
