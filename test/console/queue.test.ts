@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { enqueue, insertDomain } from '../support/store.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* The queue, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
+  insertDomain(
+    daemon.tables,
+    {
+      account_id: client.accountId,
+      group_id: group?.group_id ?? '',
+      domain_id: 'domain_1',
+      name: 'shop.test',
+      next_check_at: Date.now() + DAY,
+    },
+    Date.now(),
+  );
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+/** A message that waits for a day; returns its id. */
+function waiting(recipient: string): string {
+  const now = Date.now();
+  return enqueue(daemon.tables, now, {
+    account_id: client.accountId,
+    domain_id: 'domain_1',
+    recipient,
+    rcpt_domain: recipient.slice(recipient.indexOf('@') + 1),
+    dueAt: now + DAY,
+  }).message_id;
+}
+
+it('pauses a destination, explains it, and resumes it', async () => {
+  waiting('ada@paused.test');
+  const window = await open.operator(DESKTOP);
+  const { page, context, consoleErrors } = window;
+  await open.visit(window, 'queue', client);
+  await page.getByRole('rowheader', { name: 'paused.test' }).waitFor();
+  const form = page.getByRole('form', { name: 'Pause or reject mail' });
+  await form.getByLabel('Target').fill('paused.test');
+  await form.getByLabel('Reason').fill(HOSTILE);
+  await form.getByRole('button', { name: 'Apply' }).click();
+  await page.getByText('The rule for paused.test applies now').waitFor();
+  await page.getByRole('cell', { name: HOSTILE }).waitFor();
+  expect((await controls()).map(({ target }) => target)).toEqual(['paused.test']);
+  await page.getByRole('link', { name: 'paused.test' }).click();
+  await page.getByRole('heading', { level: 1, name: 'paused.test' }).waitFor();
+  await page.getByText(HOSTILE).first().waitFor();
+  expect(page.url()).toContain('/queue/destinations/paused.test');
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
+  await page.getByText('paused.test was resumed').waitFor();
+  expect(await controls()).toEqual([]);
+  expect(await page.title()).toBe('paused.test · Postrider');
+  expect(consoleErrors).toEqual([]);
+  await context.close();
+});
+
+it('explains a message and cancels those to a destination after a count, by keyboard', async () => {
+  const id = waiting('ada@purged.test');
+  const kept = waiting('ada@kept.test');
+  const window = await open.operator(PHONE);
+  const { page, context } = window;
+  await open.visit(window, 'queue', client);
+  await page.getByLabel('Recipient domain or message id').fill(id);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: id }).waitFor();
+  await page.getByText('ada@purged.test').waitFor();
+  await page.getByRole('link', { name: 'purged.test' }).press('Enter');
+  const form = page.getByRole('form', { name: 'Cancel waiting messages' });
+  await form.getByLabel('Reason').fill('Sent by mistake');
+  await page.keyboard.press('Enter');
+  await page.getByText('Waiting messages: 1', { exact: true }).waitFor();
+  expect((await client.message(id)).status).toBe('queued');
+  await page.getByRole('button', { name: 'Cancel these messages: 1' }).press('Enter');
+  await page.getByText('Canceled messages: 1').waitFor();
+  expect((await client.message(id)).status).toBe('cancelled');
+  expect((await client.message(kept)).status).toBe('queued');
+  await context.close();
+});
+
+it('pauses an account', async () => {
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, 'queue', client);
+  const form = page.getByRole('form', { name: 'Pause or reject mail' });
+  await form.getByLabel('Kind').selectOption('account');
+  await form.getByLabel('Target').selectOption(client.accountId);
+  await form.getByLabel('Reason').fill('Under review');
+  await form.getByRole('button', { name: 'Apply' }).click();
+  await page.getByRole('cell', { name: 'Under review' }).waitFor();
+  expect(await controls()).toEqual([expect.objectContaining({ scope: 'account', target: client.accountId })]);
+  await context.close();
+});
+
+it('tells members that it belongs to operators', async () => {
+  const window = await open.member(client, 'owner', DESKTOP);
+  await open.visit(window, 'queue', client);
+  await window.page.getByText('Only operators').waitFor();
+  expect(await window.page.getByRole('link', { name: 'Queue' }).count()).toBe(0);
+  await window.context.close();
+});
+
+it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+  const id = waiting('ada@examined.test');
+  await open.examine(
+    {
+      queue: 'queue',
+      'queue-destination': 'queue/destinations/examined.test',
+      'queue-message': `queue/messages/${id}`,
+    },
+    client,
+  );
+});
+
+async function controls(): Promise<{ scope: string; target: string }[]> {
+  const { data } = await client.get<{ controls: { scope: string; target: string }[] }>(
+    '/web-setup/queue/controls',
+  );
+  return data.controls;
+}
