@@ -42,7 +42,6 @@ function waiting(recipient: string): string {
     account_id: client.accountId,
     domain_id: 'domain_1',
     recipient,
-    rcpt_domain: recipient.slice(recipient.indexOf('@') + 1),
     dueAt: now + DAY,
   }).message_id;
 }
