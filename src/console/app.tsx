@@ -38,6 +38,8 @@ const PAGES: readonly PageEntry[] = [
   { path: 'messages', title: 'page.messages' },
   { path: 'domains', title: 'page.domains' },
   { path: 'queue', title: 'page.queue', needs: 'operator' },
+  { path: 'suppressions', title: 'page.suppressions' },
+  { path: 'webhooks', title: 'page.webhooks' },
   { path: 'templates', title: 'page.templates' },
   { path: 'campaigns', title: 'page.campaigns' },
   { path: 'keys', title: 'page.keys', needs: 'keys' },
@@ -69,6 +71,18 @@ const CampaignPage = lazyPage(() =>
   import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
 );
 const QueuePage = lazyPage(() => import('./pages/queue/queue.tsx').then((module) => module.QueuePage));
+const SuppressionsPage = lazyPage(() =>
+  import('./pages/suppressions/suppressions.tsx').then((module) => module.SuppressionsPage),
+);
+const SuppressionPage = lazyPage(() =>
+  import('./pages/suppressions/evidence.tsx').then((module) => module.SuppressionPage),
+);
+const WebhooksPage = lazyPage(() =>
+  import('./pages/webhooks/webhooks.tsx').then((module) => module.WebhooksPage),
+);
+const WebhookPage = lazyPage(() =>
+  import('./pages/webhooks/webhook.tsx').then((module) => module.WebhookPage),
+);
 const KeysPage = lazyPage(() => import('./pages/keys.tsx').then((module) => module.KeysPage));
 const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
@@ -258,6 +272,12 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'system' && id === undefined) return <SystemPage />;
   if (page === 'queue' && segments.length !== 2 && segments.length < 4)
     return <QueuePage kind={id} name={more} />;
+  if (page === 'suppressions' && id === undefined) return <SuppressionsPage />;
+  if (page === 'suppressions' && id !== undefined && more === undefined)
+    return <SuppressionPage key={id} identifier={id} />;
+  if (page === 'webhooks' && id === undefined) return <WebhooksPage />;
+  if (page === 'webhooks' && id !== undefined && more === undefined)
+    return <WebhookPage key={id} webhookId={id} />;
   if (page === 'people' && id === undefined) return <PeoplePage />;
   if (page === 'audit' && id === undefined) return <AuditPage />;
   if (page === 'me' && id === undefined) return <ProfilePage />;

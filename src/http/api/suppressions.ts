@@ -22,7 +22,7 @@ const email = z.string().max(1000);
 const stream = z.enum(SUPPRESSION_STREAMS).meta({ id: 'SuppressionStream' });
 const reason = z.enum(SUPPRESSION_REASONS).meta({ id: 'SuppressionReason' });
 
-const suppression = z
+export const suppression = z
   .object({
     email: z.string().nullable().describe('`null` after the contact was erased.'),
     contactIdentifier: z.string(),

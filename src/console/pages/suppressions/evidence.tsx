@@ -1,0 +1,150 @@
+import { callApi, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { Suppression, SuppressionList } from './suppressions.tsx';
+
+/** What events of a recipient say about a suppression. */
+interface EvidenceEvent {
+  eventId: string;
+  event: string;
+  timestamp: string;
+  messageId?: string;
+  subject?: string;
+  smtpCode?: number | null;
+  diagnostic?: string;
+  remoteHost?: string;
+  remoteMta?: string | null;
+  feedbackType?: string;
+  method?: string;
+}
+
+/** The suppressions of an address, what happened before them, and their removal. */
+export function SuppressionPage({ identifier }: { identifier: string }) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const { accountId, may } = useMember();
+  const path = withQuery('/web-setup/suppressions', { email: identifier });
+  const data = useData<SuppressionList>(path);
+  const { outcome, run } = useAction();
+  const remove = ({ reason, stream }: Suppression) =>
+    run(async () => {
+      const { message } = await callApi<{ message: string }>('/web-setup/suppressions', {
+        method: 'DELETE',
+        account: accountId,
+        body: { email: identifier, reason, stream },
+      });
+      data.reload();
+      return message;
+    });
+  const address = data.value?.suppressions.find(({ email }) => email !== null)?.email ?? identifier;
+  return (
+    <Page title={address} question={t('suppressions.question')} curl={path}>
+      <p>
+        <a href={href('suppressions')}>{t('app.back')}</a>
+      </p>
+      <Loaded data={data}>
+        {({ suppressions }) =>
+          suppressions.length === 0 ? (
+            <Empty title={t('suppressions.notBlocked')}>
+              <p>{t('suppressions.notBlocked.hint')}</p>
+            </Empty>
+          ) : (
+            <Table
+              label={t('page.suppressions')}
+              heads={[
+                t('suppressions.reason'),
+                t('suppressions.stream'),
+                t('suppressions.since'),
+                ...(may('deleteSuppressions') ? [t('queue.change')] : []),
+              ]}
+            >
+              {suppressions.map((each) => (
+                <tr key={`${each.reason} ${each.stream}`}>
+                  <th scope="row">{t(`suppressions.reason.${each.reason}`)}</th>
+                  <td>{t(`suppressions.stream.${each.stream}`)}</td>
+                  <td>{time(each.createdAt)}</td>
+                  {may('deleteSuppressions') && (
+                    <td>
+                      <Confirmed
+                        label={t('suppressions.remove')}
+                        question={t(
+                          each.reason === 'complaint' || each.reason === 'unsubscribe'
+                            ? 'suppressions.remove.refused'
+                            : 'suppressions.remove.confirm',
+                          { email: address },
+                        )}
+                        action={() => remove(each)}
+                      />
+                    </td>
+                  )}
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      <Outcome of={outcome} />
+      <h2>{t('suppressions.evidence')}</h2>
+      <Evidence identifier={identifier} />
+    </Page>
+  );
+}
+
+function Evidence({ identifier }: { identifier: string }) {
+  const { t, time, named } = useTexts();
+  const { href } = useNavigation();
+  const lists = [
+    useEvents(identifier, 'email_bounced'),
+    useEvents(identifier, 'email_complained'),
+    useEvents(identifier, 'email_unsubscribed'),
+  ];
+  const failed = lists.find(({ error, value }) => error !== null && value === null);
+  if (failed !== undefined) return <Loaded data={failed}>{() => null}</Loaded>;
+  const waiting = lists.find(({ value }) => value === null);
+  if (waiting !== undefined) return <Loaded data={waiting}>{() => null}</Loaded>;
+  const events = lists
+    .flatMap(({ value }) => value?.events ?? [])
+    .sort((a, b) => b.timestamp.localeCompare(a.timestamp));
+  if (events.length === 0)
+    return (
+      <Empty title={t('suppressions.evidence.none')}>
+        <p>{t('suppressions.evidence.none.hint')}</p>
+      </Empty>
+    );
+  return (
+    <Table
+      label={t('suppressions.evidence')}
+      heads={[t('audit.time'), t('suppressions.event'), t('queue.reply'), t('suppressions.message')]}
+    >
+      {events.map((each) => (
+        <tr key={each.eventId}>
+          <td>{time(each.timestamp)}</td>
+          <td>
+            {named('event', each.event)}
+            <p class="small">{each.feedbackType ?? each.method ?? ''}</p>
+          </td>
+          <td class="value">
+            {[each.smtpCode, each.diagnostic].filter(Boolean).join(' ')}
+            <p class="small">{each.remoteHost ?? each.remoteMta ?? ''}</p>
+          </td>
+          <td>
+            {each.messageId !== undefined && (
+              <a href={href(`messages/${encodeURIComponent(each.messageId)}`)}>
+                {each.subject || each.messageId}
+              </a>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function useEvents(recipient: string, event: string) {
+  return useData<{ events: EvidenceEvent[] }>(
+    withQuery('/web-setup/events', { recipient, event, limit: '20' }),
+  );
+}

@@ -1,0 +1,189 @@
+import type * as z from 'zod';
+import type { suppression } from '../../../http/api/suppressions.ts';
+import { callApi, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { Pager } from '../../parts/pager.tsx';
+import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+export type Suppression = z.output<typeof suppression>;
+export interface SuppressionList {
+  suppressions: Suppression[];
+  nextKey?: string;
+}
+
+const FILTERS = ['email', 'reason', 'stream'] as const;
+const REASONS = [
+  'hard_bounce',
+  'soft_bounces',
+  'complaint',
+  'unsubscribe',
+  'manual',
+] as const satisfies Suppression['reason'][];
+const STREAMS = ['all', 'tx', 'mk'] as const satisfies Suppression['stream'][];
+
+/** Why is this address blocked: the suppressions of the account. */
+export function SuppressionsPage() {
+  const { t, time } = useTexts();
+  const { location, href, go } = useNavigation();
+  const { may } = useMember();
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
+  const isSearch = Object.values(filters).some((value) => value !== undefined);
+  const path = withQuery('/web-setup/suppressions', { ...filters, lastKey: location.query['lastKey'] });
+  const list = useData<SuppressionList>(path);
+  return (
+    <Page title={t('page.suppressions')} question={t('suppressions.question')} curl={path}>
+      <Search
+        key={JSON.stringify(filters)}
+        values={filters}
+        onSearch={(found) => go(href('suppressions', found))}
+      />
+      <Loaded data={list}>
+        {({ suppressions, nextKey }) => (
+          <>
+            {suppressions.length > 0 ? (
+              <Table
+                label={t('page.suppressions')}
+                heads={[
+                  t('suppressions.email'),
+                  t('suppressions.reason'),
+                  t('suppressions.stream'),
+                  t('suppressions.since'),
+                ]}
+              >
+                {suppressions.map(({ email, contactIdentifier, reason, stream, createdAt }) => (
+                  <tr key={`${contactIdentifier} ${reason} ${stream}`}>
+                    <th scope="row">
+                      <a href={href(`suppressions/${encodeURIComponent(contactIdentifier)}`)}>
+                        {email ?? contactIdentifier}
+                      </a>
+                    </th>
+                    <td>{t(`suppressions.reason.${reason}`)}</td>
+                    <td>{t(`suppressions.stream.${stream}`)}</td>
+                    <td>{time(createdAt)}</td>
+                  </tr>
+                ))}
+              </Table>
+            ) : nextKey !== undefined ? (
+              <Empty title={t('messages.partial')} />
+            ) : isSearch ? (
+              <Empty title={t('suppressions.noMatch')}>
+                <p>{t('messages.noMatch.hint')}</p>
+              </Empty>
+            ) : (
+              <Empty title={t('suppressions.empty')}>
+                <p>{t('suppressions.empty.hint')}</p>
+              </Empty>
+            )}
+            <Pager path="suppressions" filters={filters} nextKey={nextKey} />
+          </>
+        )}
+      </Loaded>
+      {may('createSuppression') && <Addition onAdded={list.reload} />}
+    </Page>
+  );
+}
+
+interface SearchProps {
+  values: Readonly<Record<string, string | undefined>>;
+  onSearch: (values: Record<string, string>) => void;
+}
+
+function Search({ values, onSearch }: SearchProps) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  return (
+    <form
+      class="search"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSearch(filledFields(event.currentTarget));
+      }}
+    >
+      <label>
+        {t('suppressions.email')}
+        <input name="email" type="search" maxLength={320} defaultValue={values['email'] ?? ''} />
+      </label>
+      <label>
+        {t('suppressions.reason')}
+        <select name="reason">
+          <option value="">{t('messages.any')}</option>
+          {REASONS.map((reason) => (
+            <option value={reason} key={reason} selected={values['reason'] === reason}>
+              {t(`suppressions.reason.${reason}`)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <StreamField any={t('messages.any')} value={values['stream']} />
+      <div class="actions">
+        <button type="submit" class="primary">
+          {t('messages.search')}
+        </button>
+        <a class="button" href={href('suppressions')}>
+          {t('messages.reset')}
+        </a>
+      </div>
+    </form>
+  );
+}
+
+function StreamField({ any, value }: { any?: string; value?: string | undefined }) {
+  const { t } = useTexts();
+  return (
+    <label>
+      {t('suppressions.stream')}
+      <select name="stream">
+        {any !== undefined && <option value="">{any}</option>}
+        {STREAMS.map((stream) => (
+          <option value={stream} key={stream} selected={value === stream}>
+            {t(`suppressions.stream.${stream}`)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Addition({ onAdded }: { onAdded: () => void }) {
+  const { t } = useTexts();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const add = (form: HTMLFormElement) =>
+    run(async () => {
+      const body = filledFields(form);
+      await callApi('/web-setup/suppressions', { method: 'POST', account: accountId, body });
+      form.reset();
+      onAdded();
+      return t('suppressions.added', { email: body['email'] ?? '' });
+    });
+  return (
+    <>
+      <h2>{t('suppressions.add')}</h2>
+      <form
+        class="search"
+        aria-label={t('suppressions.add')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void add(event.currentTarget);
+        }}
+      >
+        <label>
+          {t('signIn.email')}
+          <input name="email" required maxLength={320} autocomplete="off" autocapitalize="none" />
+        </label>
+        <StreamField />
+        <div class="actions">
+          <button type="submit" disabled={outcome?.running}>
+            {t('suppressions.addNow')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}

@@ -1,0 +1,315 @@
+import { useState } from 'preact/hooks';
+import type * as z from 'zod';
+import type { delivery, testResult, webhookDetail } from '../../../http/api/webhook-schemas.ts';
+import { callApi, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Pager } from '../../parts/pager.tsx';
+import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+type Detail = z.output<typeof webhookDetail>;
+type Delivery = z.output<typeof delivery>;
+type TestResult = z.output<typeof testResult>;
+
+const STATUSES = ['pending', 'succeeded', 'failed'] as const satisfies Delivery['status'][];
+const KINDS = { pending: 'open', succeeded: 'good', failed: 'bad' } as const;
+const DAY_MS = 86_400_000;
+
+/** A webhook: its deliveries with the responses; test, replay, rotation. */
+export function WebhookPage({ webhookId }: { webhookId: string }) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const { may } = useMember();
+  const path = `/web-setup/webhooks/${encodeURIComponent(webhookId)}`;
+  // A single webhook has its secret: it is read only for those who may see it.
+  const data = useData<Detail>(may('getWebhook') ? path : null);
+  return (
+    <Page
+      title={data.value?.name || t('page.webhooks')}
+      question={t('webhooks.question')}
+      curl={`${path}/deliveries`}
+    >
+      <p>
+        <a href={href('webhooks')}>{t('app.back')}</a>
+      </p>
+      {may('getWebhook') && (
+        <Loaded data={data}>
+          {(webhook) => <Details webhook={webhook} path={path} onChange={data.reload} />}
+        </Loaded>
+      )}
+      <h2>{t('webhooks.deliveries')}</h2>
+      <Deliveries path={path} webhookId={webhookId} />
+    </Page>
+  );
+}
+
+function Details({ webhook, path, onChange }: { webhook: Detail; path: string; onChange: () => void }) {
+  const { t, time, named } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const [tested, setTested] = useState<TestResult | null>(null);
+  const call = <T,>(method: 'POST' | 'PATCH' | 'DELETE', verb: string, body?: unknown) =>
+    callApi<T>(path + verb, { method, account: accountId, ...(body === undefined ? {} : { body }) });
+  return (
+    <>
+      <p>
+        <Badge kind={webhook.isActive ? 'good' : 'bad'}>
+          {t(webhook.isActive ? 'webhooks.active' : 'webhooks.inactive')}
+        </Badge>
+      </p>
+      {webhook.offReason !== undefined && <p class="notice bad">{t(`webhooks.off.${webhook.offReason}`)}</p>}
+      <dl>
+        <div>
+          <dt>{t('webhooks.url')}</dt>
+          <dd>{webhook.url}</dd>
+        </div>
+        <div>
+          <dt>{t('webhooks.events')}</dt>
+          <dd>{webhook.events.map((event) => named('event', event)).join(', ')}</dd>
+        </div>
+        {webhook.failingSince !== undefined && (
+          <div>
+            <dt>{t('webhooks.failingSince')}</dt>
+            <dd>{time(webhook.failingSince)}</dd>
+          </div>
+        )}
+      </dl>
+      <details>
+        <summary>{t('webhooks.secret')}</summary>
+        <pre tabIndex={0}>{webhook.secret}</pre>
+        <Copy text={webhook.secret} label={t('webhooks.secret.copy')} />
+      </details>
+      <div class="actions">
+        <button
+          type="button"
+          class="primary"
+          disabled={outcome?.running}
+          onClick={() =>
+            void run(async () => {
+              setTested(await call<TestResult>('POST', '/test', {}));
+              return t('webhooks.tested');
+            })
+          }
+        >
+          {t('webhooks.test')}
+        </button>
+        <button
+          type="button"
+          onClick={() =>
+            void run(async () => {
+              await call('PATCH', '', { isActive: !webhook.isActive });
+              onChange();
+              return t(webhook.isActive ? 'webhooks.disabled' : 'webhooks.enabled');
+            })
+          }
+        >
+          {t(webhook.isActive ? 'webhooks.disable' : 'webhooks.enable')}
+        </button>
+        <Confirmed
+          label={t('webhooks.rotate')}
+          question={t('webhooks.rotate.confirm')}
+          action={() =>
+            run(async () => {
+              await call('POST', '/rotate-secret');
+              onChange();
+              return t('webhooks.rotated');
+            })
+          }
+        />
+        <Confirmed
+          label={t('webhooks.delete')}
+          question={t('webhooks.delete.confirm', { name: webhook.name })}
+          action={() =>
+            run(async () => {
+              const { message } = await call<{ message: string }>('DELETE', '');
+              go(href('webhooks'));
+              return message;
+            })
+          }
+        />
+      </div>
+      <Outcome of={outcome} />
+      {tested !== null && <Tested result={tested} />}
+      <Replay path={path} />
+    </>
+  );
+}
+
+function Tested({ result }: { result: TestResult }) {
+  const { t } = useTexts();
+  const { delivered, responseCode, responseBody, error, durationMs, payload } = result;
+  return (
+    <section class={delivered ? 'notice' : 'notice bad'} aria-label={t('webhooks.result')}>
+      <strong>{t(delivered ? 'webhooks.result.good' : 'webhooks.result.bad')}</strong>
+      <p>
+        {[responseCode, error].filter((part) => part !== undefined).join(' ')} ({durationMs} ms)
+      </p>
+      <h3>{t('webhooks.response')}</h3>
+      <pre tabIndex={0}>{responseBody ?? ''}</pre>
+      <h3>{t('webhooks.payload')}</h3>
+      <pre tabIndex={0}>{JSON.stringify(payload, null, 2)}</pre>
+    </section>
+  );
+}
+
+/** Sends the events of a period again; continues until all are sent. */
+function Replay({ path }: { path: string }) {
+  const { t } = useTexts();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  if (!may('replayWebhook')) return null;
+  const replay = (form: FormData) =>
+    run(async () => {
+      const to = new Date(String(form.get('to'))).toISOString();
+      let from: string | undefined = new Date(String(form.get('from'))).toISOString();
+      let count = 0;
+      while (from !== undefined) {
+        const part: { replayed: number; nextFrom?: string } = await callApi(`${path}/replay`, {
+          method: 'POST',
+          account: accountId,
+          body: { from, to, which: form.get('which') },
+        });
+        count += part.replayed;
+        from = part.nextFrom;
+      }
+      return t('webhooks.replayed', { count });
+    });
+  return (
+    <details>
+      <summary>{t('webhooks.replay')}</summary>
+      <form
+        class="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void replay(new FormData(event.currentTarget));
+        }}
+      >
+        <label>
+          {t('messages.from')}
+          <input name="from" type="datetime-local" required defaultValue={localTime(Date.now() - DAY_MS)} />
+        </label>
+        <label>
+          {t('messages.to')}
+          <input name="to" type="datetime-local" required defaultValue={localTime(Date.now() + 60_000)} />
+        </label>
+        <label>
+          {t('webhooks.which')}
+          <select name="which">
+            <option value="undelivered">{t('webhooks.which.undelivered')}</option>
+            <option value="all">{t('webhooks.which.all')}</option>
+          </select>
+        </label>
+        <div class="actions">
+          <button type="submit" disabled={outcome?.running}>
+            {t('webhooks.replayNow')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </details>
+  );
+}
+
+function Deliveries({ path, webhookId }: { path: string; webhookId: string }) {
+  const { t, time, named } = useTexts();
+  const { location, href } = useNavigation();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  const { status, lastKey } = location.query;
+  const list = useData<{ deliveries: Delivery[]; nextKey?: string }>(
+    withQuery(`${path}/deliveries`, { status, lastKey }),
+  );
+  const page = `webhooks/${encodeURIComponent(webhookId)}`;
+  const retry = (deliveryId: string) =>
+    run(async () => {
+      await callApi(`${path}/deliveries/${encodeURIComponent(deliveryId)}/retry`, {
+        method: 'POST',
+        account: accountId,
+      });
+      list.reload();
+      return t('webhooks.retried');
+    });
+  return (
+    <>
+      <p class="actions">
+        {[undefined, ...STATUSES].map((name) => (
+          <a
+            class="button"
+            key={name ?? ''}
+            href={href(page, { status: name })}
+            aria-current={status === name ? 'true' : undefined}
+          >
+            {t(name === undefined ? 'webhooks.status.all' : `webhooks.status.${name}`)}
+          </a>
+        ))}
+      </p>
+      <Outcome of={outcome} />
+      <Loaded data={list}>
+        {({ deliveries, nextKey }) => (
+          <>
+            {deliveries.length === 0 ? (
+              <Empty title={t(nextKey === undefined ? 'webhooks.noDeliveries' : 'messages.partial')}>
+                <p>{t('webhooks.noDeliveries.hint')}</p>
+              </Empty>
+            ) : (
+              <Table
+                label={t('webhooks.deliveries')}
+                heads={[
+                  t('suppressions.event'),
+                  t('messages.status'),
+                  t('webhooks.response'),
+                  t('messages.attempts'),
+                  ...(may('retryWebhookDelivery') ? [t('queue.change')] : []),
+                ]}
+              >
+                {deliveries.map((each) => (
+                  <tr key={each.deliveryId}>
+                    <th scope="row">
+                      {named('event', each.event ?? each.deliveryId)}
+                      <p class="small">{time(each.createdAt)}</p>
+                      <p class="small">{each.eventId ?? ''}</p>
+                    </th>
+                    <td>
+                      <Badge kind={KINDS[each.status]}>{t(`webhooks.status.${each.status}`)}</Badge>
+                    </td>
+                    <td class="value">
+                      {each.responseCode ?? ''} {each.error ?? ''}
+                      {'\n'}
+                      {each.responseBody ?? ''}
+                    </td>
+                    <td>
+                      {each.attempts}
+                      <p class="small">{time(each.lastAttemptAt)}</p>
+                      {each.nextAttemptAt !== undefined && (
+                        <p class="small">
+                          {t('messages.next')}: {time(each.nextAttemptAt)}
+                        </p>
+                      )}
+                    </td>
+                    {may('retryWebhookDelivery') && (
+                      <td>
+                        <button type="button" onClick={() => void retry(each.deliveryId)}>
+                          {t('webhooks.retry')}
+                        </button>
+                      </td>
+                    )}
+                  </tr>
+                ))}
+              </Table>
+            )}
+            <Pager path={page} filters={{ status }} nextKey={nextKey} />
+          </>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+/** The value of a field for a time in the time zone of the browser. */
+function localTime(time: number): string {
+  return new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}

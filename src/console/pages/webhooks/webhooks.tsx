@@ -1,0 +1,125 @@
+import '../../parts/choice.css';
+import type * as z from 'zod';
+import type { webhook, webhookDetail } from '../../../http/api/webhook-schemas.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+const PATH = '/web-setup/webhooks?includeInactive=true';
+const EVENTS = [
+  'email_sent',
+  'email_delivered',
+  'email_delayed',
+  'email_bounced',
+  'email_suppressed',
+  'email_rejected',
+  'email_failed',
+  'email_complained',
+  'email_opened',
+  'email_clicked',
+  'email_unsubscribed',
+  'domain_verified',
+  'domain_failing',
+  'domain_failed',
+] as const;
+
+/** Was my application notified: the webhooks of the account. */
+export function WebhooksPage() {
+  const { t, named } = useTexts();
+  const { href } = useNavigation();
+  const { may } = useMember();
+  const list = useData<{ webhooks: z.output<typeof webhook>[] }>(PATH);
+  return (
+    <Page title={t('page.webhooks')} question={t('webhooks.question')} curl={PATH}>
+      <Loaded data={list}>
+        {({ webhooks }) =>
+          webhooks.length === 0 ? (
+            <Empty title={t('webhooks.empty')}>
+              <p>{t('webhooks.empty.hint')}</p>
+            </Empty>
+          ) : (
+            <Table
+              label={t('page.webhooks')}
+              heads={[t('people.name'), t('webhooks.url'), t('webhooks.events'), t('messages.status')]}
+            >
+              {webhooks.map(({ webhookId, name, url, events, isActive }) => (
+                <tr key={webhookId}>
+                  <th scope="row">
+                    <a href={href(`webhooks/${encodeURIComponent(webhookId)}`)}>{name || webhookId}</a>
+                  </th>
+                  <td>{url}</td>
+                  <td>{events.map((event) => named('event', event)).join(', ')}</td>
+                  <td>
+                    <Badge kind={isActive ? 'good' : 'bad'}>
+                      {t(isActive ? 'webhooks.active' : 'webhooks.inactive')}
+                    </Badge>
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      {may('createWebhook') && <Creation />}
+    </Page>
+  );
+}
+
+function Creation() {
+  const { t, named } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const create = (form: HTMLFormElement) =>
+    run(async () => {
+      const { url, name } = filledFields(form);
+      const events = new FormData(form).getAll('events');
+      const created = await callApi<z.output<typeof webhookDetail>>('/web-setup/webhooks', {
+        method: 'POST',
+        account: accountId,
+        body: { url, name, events: events.length === 0 ? ['*'] : events },
+      });
+      go(href(`webhooks/${encodeURIComponent(created.webhookId)}`));
+      return '';
+    });
+  return (
+    <>
+      <h2>{t('webhooks.add')}</h2>
+      <form
+        aria-label={t('webhooks.add')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create(event.currentTarget);
+        }}
+      >
+        <label>
+          {t('webhooks.url')}
+          <input name="url" type="url" required maxLength={2048} placeholder="https://" />
+        </label>
+        <label>
+          {t('people.name')}
+          <input name="name" maxLength={100} />
+        </label>
+        <fieldset>
+          <legend>{t('webhooks.events.choose')}</legend>
+          {EVENTS.map((event) => (
+            <label key={event} class="choice">
+              <input type="checkbox" name="events" value={event} /> {named('event', event)}
+            </label>
+          ))}
+        </fieldset>
+        <div class="actions">
+          <button type="submit" class="primary" disabled={outcome?.running}>
+            {t('webhooks.create')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}
