@@ -1,0 +1,152 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
+import { insertDomain } from '../support/store.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* Suppressions and webhooks, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+let endpoint: Server;
+let address: string;
+const BOUNCED = `bounced@simulator.${PLATFORM}`;
+
+beforeAll(async () => {
+  endpoint = createServer((request, response) => {
+    request.resume();
+    response.writeHead(503).end(HOSTILE);
+  }).listen(0, '127.0.0.1');
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0', 'webhooks.allowPrivateNetworks': true });
+  client = await daemon.account('Shop');
+  address = `http://localhost:${(endpoint.address() as AddressInfo).port}/hook`;
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
+  insertDomain(
+    daemon.tables,
+    {
+      account_id: client.accountId,
+      group_id: group?.group_id ?? '',
+      domain_id: 'domain_1',
+      name: 'shop.test',
+      next_check_at: Date.now() + DAY,
+    },
+    Date.now(),
+  );
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+  endpoint?.close();
+});
+
+it('creates a webhook by keyboard, tests it, shows the response as text, and rotates the secret', async () => {
+  const window = await open.operator(DESKTOP);
+  const { page, context, consoleErrors } = window;
+  await open.visit(window, 'webhooks', client);
+  await page.getByText('No webhooks yet').waitFor();
+  await page.getByLabel('Address of the endpoint').fill(address);
+  await page.getByLabel('Name').fill(HOSTILE);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
+  await page.getByRole('button', { name: 'Send a test event' }).press('Enter');
+  await page.getByText('The endpoint did not accept the event').waitFor();
+  await page.getByRole('region', { name: 'Result of the test' }).getByText(HOSTILE).waitFor();
+  await page.getByText('Show the secret').click();
+  const secret = (await page.locator('details[open] pre').first().textContent()) ?? '';
+  expect(secret).toMatch(/^whsec_/);
+  await page.getByRole('button', { name: 'Rotate the secret' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate the secret' }).click();
+  await page.getByText('The secret was rotated').waitFor();
+  await expect.poll(() => page.locator('details[open] pre').first().textContent()).not.toBe(secret);
+  expect(await page.locator('details[open] pre').first().textContent()).toMatch(/^whsec_/);
+  expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
+  expect(consoleErrors).toEqual([]);
+  await context.close();
+});
+
+it('shows failed deliveries with the response, retries one and replays a period', async () => {
+  await client.send({
+    from: 'orders@shop.test',
+    to: BOUNCED,
+    subject: HOSTILE,
+    html: '<p>Thank you</p><p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+  });
+  const window = await open.operator(PHONE);
+  const { page, context } = window;
+  await open.visit(window, 'webhooks', client);
+  await page.getByRole('link', { name: HOSTILE }).press('Enter');
+  const row = page.getByRole('row', { name: 'Rejected permanently' }).first();
+  await row.getByText('the endpoint responded with 503').waitFor();
+  await row.getByText(HOSTILE).waitFor();
+  await row.getByRole('button', { name: 'Retry now' }).press('Enter');
+  await page.getByText('The delivery is tried now').waitFor();
+  await page.getByRole('link', { name: 'delivered', exact: true }).click();
+  await page.getByText('No deliveries').waitFor();
+  expect(page.url()).toContain('status=succeeded');
+  await page.getByText('Replay events of a period').click();
+  await page.getByRole('button', { name: 'Replay' }).click();
+  await page.getByText(/Events that are sent now: [1-9]/).waitFor();
+  await context.close();
+});
+
+it('shows the bounce behind a suppression, and removes it', async () => {
+  await client.post('/web-setup/suppressions', { email: 'ada@example.net', reason: 'hard_bounce' });
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await eventually('the bounce', async () => (await client.allEvents({ event: 'email_bounced' })).length > 0);
+  await client.post('/web-setup/suppressions', { email: BOUNCED, reason: 'hard_bounce' });
+  await open.visit(window, 'suppressions', client);
+  await page.getByRole('search').getByLabel('Email address').fill(BOUNCED);
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: 'ada@example.net' }).waitFor({ state: 'detached' });
+  expect(page.url()).toContain('email=bounced');
+  await page.getByRole('link', { name: BOUNCED }).press('Enter');
+  await page.getByRole('heading', { level: 1, name: BOUNCED }).waitFor();
+  await page
+    .getByRole('row', { name: 'Rejected permanently' })
+    .getByText(/^5\d\d/)
+    .waitFor();
+  await page.getByRole('link', { name: HOSTILE }).waitFor();
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  await page.getByText('This address is not blocked').waitFor();
+  const { data } = await client.get<{ suppressions: { email: string }[] }>('/web-setup/suppressions');
+  expect(data.suppressions.map(({ email }) => email)).toEqual(['ada@example.net']);
+  await context.close();
+});
+
+it('offers a viewer neither secrets nor actions', async () => {
+  const window = await open.member(client, 'viewer', DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, 'webhooks', client);
+  expect(await page.getByRole('button', { name: 'Add' }).count()).toBe(0);
+  await page.getByRole('link', { name: HOSTILE }).click();
+  await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+  await page.getByRole('row', { name: 'Rejected permanently' }).first().waitFor();
+  expect(await page.getByText('Show the secret').count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
+  await open.visit(window, 'suppressions', client);
+  expect(await page.getByRole('button', { name: 'Block' }).count()).toBe(0);
+  await context.close();
+});
+
+it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+  const { data } = await client.get<{ webhooks: { webhookId: string }[] }>('/web-setup/webhooks');
+  await open.examine(
+    {
+      suppressions: 'suppressions',
+      suppression: 'suppressions/ada@example.net',
+      webhooks: 'webhooks',
+      webhook: `webhooks/${data.webhooks[0]?.webhookId}`,
+    },
+    client,
+  );
+});
