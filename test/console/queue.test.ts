@@ -109,7 +109,7 @@ it('pauses an account', async () => {
   await context.close();
 });
 
-it('tells members that it belongs to operators', async () => {
+it('shows members that it is for operators', async () => {
   const window = await open.member(client, 'owner', DESKTOP);
   await open.visit(window, 'queue', client);
   await window.page.getByText('Only operators').waitFor();

@@ -216,7 +216,7 @@ export const texts: Catalog = {
   'suppressions.reason.soft_bounces': 'Wiederholt unzustellbar',
   'suppressions.reason.complaint': 'Spam-Beschwerde',
   'suppressions.reason.unsubscribe': 'Abgemeldet',
-  'suppressions.reason.manual': 'Von Hand hinzugefügt',
+  'suppressions.reason.manual': 'Manuell hinzugefügt',
   'suppressions.stream': 'Gesperrte Nachrichten',
   'suppressions.stream.all': 'Alle Nachrichten',
   'suppressions.stream.tx': 'Transaktional',
@@ -239,7 +239,7 @@ export const texts: Catalog = {
   'suppressions.evidence': 'Was geschah',
   'suppressions.evidence.none': 'Zu dieser Adresse ist kein Ereignis gespeichert',
   'suppressions.evidence.none.hint':
-    'Sie wurde von Hand gesperrt, oder die Aufbewahrungsfrist ist abgelaufen.',
+    'Sie wurde manuell gesperrt, oder die Aufbewahrungsfrist ist abgelaufen.',
   'suppressions.event': 'Ereignis',
   'suppressions.message': 'Nachricht',
   'event.domain_verified': 'Eine Domain wurde bestätigt',

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { request } from '../../api.ts';
+import { fieldText } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -15,8 +16,8 @@ export function Pausing({ destination, onChange }: { destination?: string; onCha
   const pause = (form: HTMLFormElement) =>
     run(async () => {
       const fields = new FormData(form);
-      const target = destination ?? String(fields.get('target')).trim();
-      const until = String(fields.get('until'));
+      const target = destination ?? fieldText(fields, 'target');
+      const until = fieldText(fields, 'until');
       await request('/console/api/web-setup/queue/controls', {
         method: 'POST',
         body: {

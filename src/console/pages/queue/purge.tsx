@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { bulkSchema } from '../../../http/api/queue/queue-schemas.ts';
 import { request } from '../../api.ts';
+import { fieldText } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -24,7 +25,7 @@ export function Purge({ destination, onChange }: { destination?: string; onChang
   const count = (form: FormData) =>
     run(async () => {
       setCounted(null);
-      const text = (name: string) => String(form.get(name) ?? '').trim();
+      const text = (name: string) => fieldText(form, name);
       const name = destination ?? text('destination');
       const accountId = text('accountId');
       const order = {

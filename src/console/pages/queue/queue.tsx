@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { queueSchema } from '../../../http/api/queue/queue.ts';
 import { request } from '../../api.ts';
 import { useConsoleData } from '../../data.ts';
+import { fieldText } from '../../parts/field-text.ts';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -91,7 +92,7 @@ function Explain() {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        const name = String(new FormData(event.currentTarget).get('name')).trim();
+        const name = fieldText(new FormData(event.currentTarget), 'name');
         const kind = name.startsWith('msg_') ? 'messages' : 'destinations';
         if (name !== '') go(href(`queue/${kind}/${encodeURIComponent(name)}`));
       }}

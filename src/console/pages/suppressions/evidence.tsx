@@ -4,7 +4,7 @@ import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../..
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import type { Suppression, SuppressionList } from './suppressions.tsx';
+import type { ListedSuppression, ListedSuppressions } from './suppressions.tsx';
 
 /** What events of a recipient say about a suppression. */
 interface EvidenceEvent {
@@ -27,9 +27,9 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
   const { href } = useNavigation();
   const { accountId, may } = useMember();
   const path = withQuery('/web-setup/suppressions', { email: identifier });
-  const data = useData<SuppressionList>(path);
+  const data = useData<ListedSuppressions>(path);
   const { outcome, run } = useAction();
-  const remove = ({ reason, stream }: Suppression) =>
+  const remove = ({ reason, stream }: ListedSuppression) =>
     run(async () => {
       const { message } = await callApi<{ message: string }>('/web-setup/suppressions', {
         method: 'DELETE',

@@ -9,9 +9,9 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
-export type Suppression = z.output<typeof suppression>;
-export interface SuppressionList {
-  suppressions: Suppression[];
+export type ListedSuppression = z.output<typeof suppression>;
+export interface ListedSuppressions {
+  suppressions: ListedSuppression[];
   nextKey?: string;
 }
 
@@ -22,8 +22,8 @@ const REASONS = [
   'complaint',
   'unsubscribe',
   'manual',
-] as const satisfies Suppression['reason'][];
-const STREAMS = ['all', 'tx', 'mk'] as const satisfies Suppression['stream'][];
+] as const satisfies ListedSuppression['reason'][];
+const STREAMS = ['all', 'tx', 'mk'] as const satisfies ListedSuppression['stream'][];
 
 /** Why is this address blocked: the suppressions of the account. */
 export function SuppressionsPage() {
@@ -33,7 +33,7 @@ export function SuppressionsPage() {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const isSearch = Object.values(filters).some((value) => value !== undefined);
   const path = withQuery('/web-setup/suppressions', { ...filters, lastKey: location.query['lastKey'] });
-  const list = useData<SuppressionList>(path);
+  const list = useData<ListedSuppressions>(path);
   return (
     <Page title={t('page.suppressions')} question={t('suppressions.question')} curl={path}>
       <Search

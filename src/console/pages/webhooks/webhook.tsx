@@ -4,6 +4,7 @@ import type { delivery, testResult, webhookDetail } from '../../../http/api/webh
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
+import { fieldText } from '../../parts/field-text.ts';
 import { Pager } from '../../parts/pager.tsx';
 import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -164,8 +165,8 @@ function Replay({ path }: { path: string }) {
   if (!may('replayWebhook')) return null;
   const replay = (form: FormData) =>
     run(async () => {
-      const to = new Date(String(form.get('to'))).toISOString();
-      let from: string | undefined = new Date(String(form.get('from'))).toISOString();
+      const to = new Date(fieldText(form, 'to')).toISOString();
+      let from: string | undefined = new Date(fieldText(form, 'from')).toISOString();
       let count = 0;
       while (from !== undefined) {
         const part: { replayed: number; nextFrom?: string } = await callApi(`${path}/replay`, {
