@@ -478,6 +478,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       ...intoQueue,
       publicUrl: publicPages.url(),
       oneClick,
+      take: delivery.takeNew,
       keys: createIdempotencyKeys({
         tables,
         now: clock.now,

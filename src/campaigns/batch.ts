@@ -155,7 +155,7 @@ function createCopier(
   function storeContent(
     member: CampaignMember,
     { name }: Mailbox,
-  ): { contentId: number; subject: string } | Refusal {
+  ): { contentId: number; contentBytes: number; subject: string } | Refusal {
     work += checkedPerMember + holes * HOLE_CHARACTERS;
     const filled = fill(member);
     if (isRefusal(filled)) {
@@ -169,7 +169,7 @@ function createCopier(
     const { body, size } = packContent(JSON.stringify(own));
     work += size;
     const content = { body, size: size + packed.size, sharedId };
-    return { contentId: tables.messages.insertContent(content, now), subject };
+    return { contentId: tables.messages.insertContent(content, now), contentBytes: content.size, subject };
   }
 
   return {

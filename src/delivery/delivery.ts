@@ -23,6 +23,7 @@ import { createFailover, type ObserveFailover, reportFailover } from './lanes/fa
 import { createDeliveryPaths } from './lanes/paths.ts';
 import { createLeases } from './leases.ts';
 import { createLocalAttempts } from './local-attempts.ts';
+import { createNewMessages, type NewMessages } from './new-messages.ts';
 import { createOutcomeWaiters } from './outcome-waiters.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
 import { createRecording } from './recording.ts';
@@ -57,11 +58,14 @@ import type { TlsSystem } from './tls/system.ts';
  *   local-attempts  ends messages without a connection
  *   flights         messages that have a slot: job, worker, result
  *   scheduling/     decisions: targets, queue-reader, scheduler, queue-scan
+ *   new-messages    takes messages while they are stored
  *
  * Two callbacks lead back to the scheduler: a slot was released, and a message was put back.
  */
 export interface Delivery {
   start(): void;
+  /** Takes new messages whose delivery can begin at once. */
+  takeNew: NewMessages['take'];
   /** Announces new mail of a key in the queue (committed). */
   announce(key: QueueKey): void;
   /** The first outcome of a message; null after `ms` or when the signal aborts. Call before `announce`. */
@@ -280,6 +284,15 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     // A message whose outcome cannot be recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
   });
+  const newMessages = createNewMessages({
+    log,
+    recorder,
+    parking,
+    targets,
+    scheduler,
+    generation: deps.generation,
+    sendingObstacle: deps.sendingObstacle,
+  });
   const rebase = createQueueRebase({
     clock,
     watch: createClockWatch(clock, monotonic),
@@ -337,6 +350,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       housekeepingLoop.start();
       scanLoop.start();
     },
+    takeNew: newMessages.take,
     announce: scheduler.request,
     firstOutcome: waiters.first,
     inFlight: flights.count,

@@ -4,7 +4,6 @@ import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
-import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
@@ -20,7 +19,10 @@ import {
   type Draft,
   PRIORITY_OF_STREAM,
   type SendResult,
+  type StoredDraft,
   storeDraft,
+  type TakeNew,
+  type TakenMessage,
 } from './draft.ts';
 import { encodeContents } from './encode.ts';
 import { createHtmlReader } from './html-reader.ts';
@@ -59,10 +61,10 @@ export type Accepted =
 
 export interface Acceptance {
   /**
-   * Resolves with an acceptance after it is on disk. `beforeAnnounce` is called with the seq of the first message after
+   * Resolves with an acceptance after it is on disk. `beforeDelivery` is called with the seq of the first message after
    * that and before delivery can start.
    */
-  accept(request: AcceptRequest, beforeAnnounce?: (seq: number) => void): Promise<Accepted | Refusal>;
+  accept(request: AcceptRequest, beforeDelivery?: (seq: number) => void): Promise<Accepted | Refusal>;
 }
 
 export interface AcceptanceDeps {
@@ -80,11 +82,24 @@ export interface AcceptanceDeps {
   publicUrl: string;
   /** Ms after which a message expires, by stream. */
   expire: Record<UseCase, number>;
+  /** Takes new messages whose delivery can begin at once. Default: all wait in the queue. */
+  take?: TakeNew;
+  /** Called when messages of a key are in the queue (committed) and due. */
   announce(key: QueueKey): void;
 }
 
 /** 200 for transactional mail, 202 for marketing mail. */
 const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
+
+/** A send on disk. */
+interface StoredSend {
+  draft: Draft;
+  warnings: string[];
+  body: string;
+  stored: StoredDraft;
+  /** The messages whose delivery begins now. */
+  taken: readonly TakenMessage[];
+}
 
 export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   const { clock, ids, tables, writer, recorder, keys, pressure } = deps;
@@ -95,7 +110,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     request: AcceptRequest,
     send: ParsedSend,
     reservation: Reservation | null,
-  ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
+  ): Promise<StoredSend | Refusal> {
     const { sender } = request;
     const refusal = pressure.refusal() ?? checkGroupAndCampaign(sender, send);
     if (refusal !== null) return refusal;
@@ -114,7 +129,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     send: ParsedSend,
     content: TemplateContent,
     reservation: Reservation | null,
-  ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
+  ): Promise<StoredSend | Refusal> {
     const { sender } = request;
     const { simulatorDomain, oneClick } = deps;
     const checkDeps = { htmlReader, appendFooter: request.appendFooter === true, simulatorDomain };
@@ -137,7 +152,8 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const unavailable = isMarketing ? oneClick.warnings(sender.account.account_id) : [];
     const warnings = [...send.warnings, ...clipping, ...unavailable];
     const body = request.envelope(draft.data, warnings);
-    const firstSeq = await writer.run((all) => {
+    const taken: TakenMessage[] = [];
+    const stored = await store(sender.account.account_id, taken, (all) => {
       // The domain can have been deleted while the request waited.
       if (all.domains.byId(checked.domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', `The domain ${checked.domain.name} was deleted`);
@@ -145,11 +161,27 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       const limited = deps.limits.takeMessages(all, account_id, countedCopies(draft, deps), clock.now());
       if (limited !== null) return limited;
       reservation?.store(all, STATUS[sender.useCase], body);
-      return storeDraft(all, draft, contents, deps);
-    }, sender.account.account_id);
-    if (isRefusal(firstSeq)) return firstSeq;
+      return storeDraft(all, draft, contents, deps, taken);
+    });
+    if (isRefusal(stored)) return stored;
     if (isMarketing) oneClick.sent(sender.account.account_id);
-    return { draft, warnings, body, firstSeq };
+    return { draft, warnings, body, stored, taken };
+  }
+
+  /** Runs a unit of work. What it takes is given back when it is not committed. */
+  async function store(
+    accountId: string,
+    taken: readonly TakenMessage[],
+    unit: (all: Tables) => StoredDraft | Refusal,
+  ): Promise<StoredDraft | Refusal> {
+    let isCommitted = false;
+    try {
+      const stored = await writer.run(unit, accountId);
+      isCommitted = !isRefusal(stored);
+      return stored;
+    } finally {
+      if (!isCommitted) for (const message of taken) message.rolledBack();
+    }
   }
 
   /** Requires that the group and the campaign of the request exist. */
@@ -193,19 +225,15 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     });
   }
 
-  function announce({ sender, send, now, dueAt }: Draft): void {
-    if (dueAt > now) return;
-    for (const destination of new Set(send.recipients.map(({ mailbox }) => domainOf(mailbox.address)))) {
-      deps.announce({
-        priority: PRIORITY_OF_STREAM[sender.useCase],
-        account_id: sender.account.account_id,
-        destination,
-      });
-    }
+  function deliver({ draft, stored, taken }: StoredSend): void {
+    for (const message of taken) message.committed();
+    const { account, useCase } = draft.sender;
+    for (const destination of stored.waiting)
+      deps.announce({ priority: PRIORITY_OF_STREAM[useCase], account_id: account.account_id, destination });
   }
 
   return {
-    accept: async (request, beforeAnnounce) => {
+    accept: async (request, beforeDelivery) => {
       const { sender, idempotency } = request;
       const send = parseSend(request.body, clock.now());
       if (isRefusal(send)) return send;
@@ -223,9 +251,10 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       try {
         const stored = await checkAndStore(request, send, reservation);
         if (isRefusal(stored)) return stored;
-        const { draft, warnings, body, firstSeq } = stored;
-        beforeAnnounce?.(firstSeq);
-        announce(draft);
+        const { draft, warnings, body } = stored;
+        const { firstSeq } = stored.stored;
+        beforeDelivery?.(firstSeq);
+        deliver(stored);
         const status = STATUS[sender.useCase];
         return { kind: 'accepted', status, data: draft.data, warnings, body, firstSeq };
       } finally {

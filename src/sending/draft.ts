@@ -6,7 +6,14 @@ import type { MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
 import type { UseCase } from '../store/domains/domains.ts';
-import { MARKETING_PRIORITY, type QueuePriority, TRANSACTIONAL_PRIORITY } from '../store/messages/queue.ts';
+import type { NewMessage } from '../store/messages/messages.ts';
+import {
+  MARKETING_PRIORITY,
+  type QueuePriority,
+  type ReadyMessage,
+  TRANSACTIONAL_PRIORITY,
+  toNewReady,
+} from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Checked, Sender } from './checks.ts';
 import type { ParsedSend, Recipient } from './request.ts';
@@ -152,6 +159,30 @@ export interface StoreOptions {
   expire: Record<UseCase, number>;
 }
 
+/**
+ * A message that delivery takes while it is stored, so that it is not read from the queue. Exactly one of `committed` and
+ * `rolledBack` follows.
+ */
+export interface TakenMessage {
+  /** The lease of its queue row; null: it has none yet. */
+  lease: number | null;
+  /** Records in the same unit of work that the message is being sent, if it is. Call after its queue row was inserted. */
+  record(tables: Tables): void;
+  /** The message is on disk: its delivery begins. */
+  committed(): void;
+  rolledBack(): void;
+}
+
+/** Takes a message that is being stored, in a unit of work. Null: it waits in the queue. */
+export type TakeNew = (tables: Tables, message: ReadyMessage) => TakenMessage | null;
+
+/** What became of the messages of a draft. */
+export interface StoredDraft {
+  firstSeq: number;
+  /** Destinations with messages that wait in the queue and are due. */
+  waiting: ReadonlySet<string>;
+}
+
 /** A message whose content is stored, with its place in the queue. */
 export interface NewMail {
   accountId: string;
@@ -166,6 +197,8 @@ export interface NewMail {
   recipient: Recipient;
   messageId: string;
   contentId: number;
+  /** Bytes of the content. */
+  contentBytes: number;
   subject: string;
   trackClicks: boolean;
   trackOpens: boolean;
@@ -176,13 +209,14 @@ export interface NewMail {
   dueAt: number;
 }
 
-/** Inserts a message and its queue row, in a unit of work. Returns its seq. */
-export function storeMessage(tables: Tables, mail: NewMail, options: StoreOptions): number {
+/** Inserts a message and its queue row, in a unit of work; `take` may take a message that is due. Returns its seq. */
+export function storeMessage(tables: Tables, mail: NewMail, options: StoreOptions, take?: TakeNew): number {
   const { accountId, useCase, domainId, now, dueAt } = mail;
   const { address } = mail.recipient.mailbox;
   const destination = domainOf(address);
   const simulated = isSimulated(address, options);
-  const seq = tables.messages.insert({
+  const priority = PRIORITY_OF_STREAM[useCase];
+  const row: NewMessage = {
     message_id: mail.messageId,
     account_id: accountId,
     content_id: mail.contentId,
@@ -202,18 +236,24 @@ export function storeMessage(tables: Tables, mail: NewMail, options: StoreOption
     essential: mail.essential ? 1 : 0,
     created_at: now,
     expires_at: dueAt + options.expire[useCase],
-  });
+  };
+  const seq = tables.messages.insert(row);
+  const taken =
+    take === undefined || simulated || dueAt > now
+      ? null
+      : take(tables, toNewReady(row, { seq, destination, priority, due_at: dueAt }, mail.contentBytes));
   tables.queue.insert({
     seq,
-    priority: PRIORITY_OF_STREAM[useCase],
+    priority,
     account_id: accountId,
     domain_id: domainId,
     destination,
     due_at: dueAt,
     ready: dueAt <= now ? 1 : 0,
-    lease: null,
+    lease: taken?.lease ?? null,
     campaign_seq: mail.campaignSeq,
   });
+  taken?.record(tables);
   if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);
   return seq;
 }
@@ -230,18 +270,27 @@ export function countedCopies({ copies }: Draft, options: Pick<StoreOptions, 'si
 
 /**
  * Inserts the contents that `encodeContents` returned, and a message with a queue row for each copy, in a unit of work.
- * Returns the seq of the first message.
+ * Messages that `take` takes are added to `taken`, also when an error is thrown afterwards.
  */
 export function storeDraft(
   tables: Tables,
   draft: Draft,
   contents: readonly PackedContent[],
-  options: StoreOptions,
-): number {
+  options: StoreOptions & { take?: TakeNew },
+  taken: TakenMessage[],
+): StoredDraft {
   const { sender, send, domain, jobId, now, dueAt } = draft;
   const contentIds = contents.map((content) => tables.messages.insertContent(content, now));
-  const seqs = draft.copies.map(({ recipient, messageId, content }) =>
-    storeMessage(
+  const waiting = new Set<string>();
+  let firstSeq = 0;
+  const take: TakeNew = (all, message) => {
+    const result = options.take?.(all, message) ?? null;
+    if (result !== null) taken.push(result);
+    return result;
+  };
+  for (const { recipient, messageId, content } of draft.copies) {
+    const takenBefore = taken.length;
+    const seq = storeMessage(
       tables,
       {
         accountId: sender.account.account_id,
@@ -255,6 +304,7 @@ export function storeDraft(
         recipient,
         messageId,
         contentId: contentIds[content] ?? 0,
+        contentBytes: contents[content]?.size ?? 0,
         subject: draft.contents[content]?.subject ?? '',
         trackClicks: send.trackClicks,
         trackOpens: send.trackOpens,
@@ -263,9 +313,12 @@ export function storeDraft(
         dueAt,
       },
       options,
-    ),
-  );
+      take,
+    );
+    if (firstSeq === 0) firstSeq = seq;
+    if (taken.length === takenBefore && dueAt <= now) waiting.add(domainOf(recipient.mailbox.address));
+  }
   if (send.campaignId !== null)
     countCampaignQueued(tables, send.campaignId, countedCopies(draft, options), now);
-  return seqs[0] ?? 0;
+  return { firstSeq, waiting };
 }

@@ -35,6 +35,49 @@ describe('an accepted send', () => {
     expect(announced).toEqual([{ priority: 0, account_id: 'acct_one', destination: 'example.net' }]);
   });
 
+  it('is not announced when delivery takes it, and delivery learns of the commit', async () => {
+    const calls: string[] = [];
+    const { send, stored, tables, announced } = startAcceptance({}, undefined, (all, { seq }) => {
+      calls.push('take');
+      expect(all.queue.get(seq)).toBeNull();
+      return {
+        lease: 3,
+        record: () => calls.push(`record ${String(all.queue.get(seq)?.lease)}`),
+        committed: () => calls.push('committed'),
+        rolledBack: () => calls.push('rolled back'),
+      };
+    });
+    accepted(await send());
+    expect(calls).toEqual(['take', 'record 3', 'committed']);
+    expect(tables.queue.get(stored()[0]?.seq ?? 0)?.lease).toBe(3);
+    expect(announced).toEqual([]);
+  });
+
+  it('is announced for the destinations whose messages delivery does not take', async () => {
+    const { send, announced } = startAcceptance({}, undefined, (_, { destination }) =>
+      destination === 'one.test'
+        ? { lease: 3, record: () => {}, committed: () => {}, rolledBack: () => {} }
+        : null,
+    );
+    accepted(await send({ to: ['a@one.test', 'b@two.test', 'c@one.test'] }));
+    expect(announced).toEqual([{ priority: 0, account_id: 'acct_one', destination: 'two.test' }]);
+  });
+
+  it('is given back by delivery when it cannot be stored', async () => {
+    const calls: string[] = [];
+    const { send, stored } = startAcceptance({}, undefined, (_, { recipient }) => ({
+      lease: 3,
+      record: () => {
+        if (recipient.startsWith('b')) throw new Error('disk full');
+      },
+      committed: () => calls.push(`committed ${recipient}`),
+      rolledBack: () => calls.push(`rolled back ${recipient}`),
+    }));
+    await expect(send({ to: ['a@one.test', 'b@one.test', 'c@one.test'] })).rejects.toThrow('disk full');
+    expect(calls).toEqual(['rolled back a@one.test', 'rolled back b@one.test']);
+    expect(stored()).toEqual([]);
+  });
+
   it('stores escaped values in html and marks for the parts that differ between copies', async () => {
     const { send, stored, tables } = startAcceptance();
     accepted(await send());

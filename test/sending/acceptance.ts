@@ -4,7 +4,7 @@ import { createLog } from '../../src/core/log.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import type { MessageContent } from '../../src/mail/content.ts';
 import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
-import type { TransactionalResult } from '../../src/sending/draft.ts';
+import type { TakeNew, TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../src/sending/one-click.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
@@ -21,7 +21,11 @@ export const BODY: SendRequest = {
 };
 
 /** The acceptance of transactional mail over a real database, with the announcements to delivery. */
-export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl = 'https://track.mail.test') {
+export function startAcceptance(
+  defaults: AccountLimitDefaults = {},
+  publicUrl = 'https://track.mail.test',
+  take?: TakeNew,
+) {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, recorder, ids, clock } = store;
   const announced: QueueKey[] = [];
@@ -44,6 +48,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
+    ...(take === undefined ? {} : { take }),
     announce: (key) => announced.push(key),
   });
   const send = (

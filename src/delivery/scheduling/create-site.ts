@@ -83,6 +83,8 @@ export function createSite(options: SiteOptions): Site {
   let freeSlots = slotsBelow(connections);
   /** Leases that are being committed. */
   let leasing = 0;
+  /** New messages that are being committed without a lease. */
+  let storing = 0;
   let usedAt = clock.now();
   let greylistMs = memory?.greylistMs ?? null;
   /** Messages that left a slot in the second that began at `since`, and in the one before; null: the site is new. */
@@ -150,6 +152,20 @@ export function createSite(options: SiteOptions): Site {
 
   const mayStart = () =>
     !suspension.isSuspended() && !isPaused() && suspension.mayConnect() && limiter.waitMs() === 0;
+
+  /** Whether the site is healthy and sends more messages per second than it has connections. */
+  function isFast(): boolean {
+    const allowed = limiter.connections();
+    return suspension.answers() >= allowed && measuredPace() >= allowed;
+  }
+
+  /** How many messages may hold a lease and wait for a slot: as many as are free, and those that are leased ahead. */
+  function placesForNew(): number {
+    const allowed = Math.min(limiter.connections(), suspension.allowed());
+    const free = Math.max(0, allowed - usedSlots.size);
+    if (isFast()) return free + allowed;
+    return perSecond > 0 ? Math.min(free, 1) : free;
+  }
 
   /** `admits`, and the limits of the message's account. */
   const admitsAccount = (admits: (assignment: Assignment) => boolean) => (assignment: Assignment) => {
@@ -220,13 +236,30 @@ export function createSite(options: SiteOptions): Site {
       usedAt = clock.now();
     },
     nextToLease: (admits) => {
-      const allowed = limiter.connections();
-      const isFast = suspension.answers() >= allowed && measuredPace() >= allowed;
-      if (!isFast || !mayStart()) return null;
-      if (leasing + backlog.leased() >= allowed) return null;
+      if (!isFast() || !mayStart()) return null;
+      if (leasing + backlog.leased() >= limiter.connections()) return null;
       const found = backlog.takeUnleased(admitsAccount(admits));
       if (found !== null) leasing++;
       return found;
+    },
+    reserveNew: (assignment, admits) => {
+      const { priority, account_id: accountId } = assignment.message;
+      if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return null;
+      const queued = backlog.size(0) + backlog.size(1) + storing;
+      if (queued === 0 && mayStart() && leasing + backlog.leased() < placesForNew() && admits(assignment)) {
+        leasing++;
+        return 'lease';
+      }
+      if (queued >= limitOf(priority)) return null;
+      storing++;
+      return 'backlog';
+    },
+    addNew: (assignment) => {
+      storing--;
+      backlog.add(assignment);
+    },
+    newEnded: () => {
+      storing--;
     },
     addLeased: (assignment) => {
       leasing--;
@@ -285,6 +318,7 @@ export function createSite(options: SiteOptions): Site {
     isObsolete: () =>
       usedSlots.size === 0 &&
       leasing === 0 &&
+      storing === 0 &&
       waiting.count() === 0 &&
       backlog.isEmpty() &&
       // A site that the operator has paused is created again, and is paused again, when mail for it is read.

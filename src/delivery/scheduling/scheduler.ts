@@ -31,13 +31,25 @@ export interface Scheduler {
   released(site: Site): void;
   /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
   readAgain(): void;
+  /**
+   * Reserves a place for a message that is being stored. Null: other mail waits before it, or its site takes none now.
+   */
+  reserveNew(site: Site, assignment: Assignment): ReservedPlace | null;
   /** Starts no further delivery and drops the messages that were read ahead. */
   stop(): void;
 }
 
+/** A place for a message that is being stored. Exactly one of the functions is called. */
+export interface ReservedPlace {
+  /** The message is stored with a lease, because it is sent at once. */
+  leased: boolean;
+  committed(): void;
+  rolledBack(): void;
+}
+
 export interface SchedulerDeps {
   sites: Sites;
-  claims: Pick<Claims, 'release'>;
+  claims: Pick<Claims, 'add' | 'release'>;
   reader: Pick<QueueReader, 'startBatch' | 'read'>;
   flights: Pick<Flights, 'admits' | 'start'>;
   leases: Pick<Leases, 'take' | 'putBack'>;
@@ -155,17 +167,36 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       leases.take(
         message,
         (taken) => {
-          if (taken && running && deps.isPaused?.(message) !== true) {
-            site.addLeased(assignment);
-            if (site.hasFreeSlot()) advance(site);
-            return;
-          }
-          site.leaseEnded();
-          if (taken) leases.putBack(message, 0);
+          if (taken) addLeased(site, assignment);
+          else site.leaseEnded();
         },
         site.leaseEnded,
       );
     }
+  }
+
+  /** The lease of a message is on disk. */
+  function addLeased(site: Site, assignment: Assignment): void {
+    const { message } = assignment;
+    if (running && deps.isPaused?.(message) !== true) {
+      site.addLeased(assignment);
+      if (site.hasFreeSlot()) advance(site);
+      return;
+    }
+    site.leaseEnded();
+    leases.putBack(message, 0);
+  }
+
+  /** A new message is on disk and waits in memory. */
+  function addNew(site: Site, assignment: Assignment): void {
+    const { message } = assignment;
+    if (!running || deps.isPaused?.(message) === true) {
+      site.newEnded();
+      claims.release(message);
+      return;
+    }
+    site.addNew(assignment);
+    if (site.hasFreeSlot()) advance(site);
   }
 
   function release({ unleased, leased }: DroppedMessages): void {
@@ -217,6 +248,25 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         site.forgetWaiting();
         advance(site);
       }
+    },
+    reserveNew: (site, assignment) => {
+      const { message } = assignment;
+      if (!running || !deps.mayStart() || requested[message.priority].has(queueKeyText(message))) return null;
+      if (deps.isPaused?.(message) === true) return null;
+      const place = site.reserveNew(assignment, admits(site));
+      if (place === 'lease')
+        return { leased: true, committed: () => addLeased(site, assignment), rolledBack: site.leaseEnded };
+      if (place === null) return null;
+      // From its commit on the message can be read from the queue.
+      claims.add(message);
+      return {
+        leased: false,
+        committed: () => addNew(site, assignment),
+        rolledBack: () => {
+          site.newEnded();
+          claims.release(message);
+        },
+      };
     },
     stop: () => {
       running = false;

@@ -68,6 +68,15 @@ export interface Site {
    * sent while it waits. Followed by `addLeased` or `leaseEnded`.
    */
   nextToLease(admits: (assignment: Assignment) => boolean): Assignment | null;
+  /**
+   * Reserves a place for a message that is being stored, if no key waits for the site. `lease`: it can be sent at once, or
+   * leased ahead; `addLeased` or `leaseEnded` follows. `backlog`: it waits behind others; `addNew` or `newEnded` follows. Null:
+   * there is no place.
+   */
+  reserveNew(assignment: Assignment, admits: (assignment: Assignment) => boolean): 'lease' | 'backlog' | null;
+  addNew(assignment: Assignment): void;
+  /** The new message was not stored. */
+  newEnded(): void;
   addLeased(assignment: Assignment): void;
   /** The message was not leased, or is not sent. */
   leaseEnded(): void;

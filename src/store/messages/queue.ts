@@ -2,7 +2,13 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
-import { MESSAGE_COLUMNS, type MessageRow, messageRows, type StoredMessage } from './message-rows.ts';
+import {
+  MESSAGE_COLUMNS,
+  type MessageRow,
+  messageRows,
+  type NewMessage,
+  type StoredMessage,
+} from './message-rows.ts';
 
 /**
  * The durable queue. A row is `ready` when it is due and not held; deferred rows wait for their due time and are made ready
@@ -141,6 +147,48 @@ function toReady(
     secondary: stored[29],
     reroute: stored[30],
     content_bytes: stored[31],
+  };
+}
+
+/** A message that was inserted just now and is due, as if it was read from the queue. Lists every field, like `toReady`. */
+export function toNewReady(
+  row: NewMessage,
+  queued: Pick<QueuedMessage, 'seq' | 'destination' | 'priority' | 'due_at'>,
+  contentBytes: number,
+): ReadyMessage {
+  return {
+    seq: queued.seq,
+    message_id: row.message_id,
+    account_id: row.account_id,
+    content_id: row.content_id,
+    use_case: row.use_case,
+    domain_id: row.domain_id,
+    job_id: row.job_id,
+    campaign_id: row.campaign_id,
+    subscription_group_id: row.subscription_group_id,
+    from_address: row.from_address,
+    recipient: row.recipient,
+    recipient_hash: row.recipient_hash,
+    role: row.role,
+    subject: row.subject,
+    status: 'queued',
+    attempts: 0,
+    simulated: row.simulated,
+    track_clicks: row.track_clicks,
+    track_opens: row.track_opens,
+    essential: row.essential,
+    created_at: row.created_at,
+    updated_at: row.created_at,
+    expires_at: row.expires_at,
+    sent_at: null,
+    final_at: null,
+    destination: queued.destination,
+    priority: queued.priority,
+    lease: null,
+    due_at: queued.due_at,
+    secondary: 0,
+    reroute: null,
+    content_bytes: contentBytes,
   };
 }
 

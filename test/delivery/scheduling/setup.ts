@@ -109,7 +109,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     ofKey: (key) => createControlIndex(controls).ofKey(key),
     ofSite: (site) => createControlIndex(controls).ofSite(site),
   };
-  const { reader, scheduler, scan } = createScheduling({
+  const { targets, reader, scheduler, scan } = createScheduling({
     clock,
     monotonic: clock,
     log,
@@ -169,6 +169,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     sites,
     claims,
     parking,
+    targets,
     reader,
     scheduler,
     scan,

@@ -1,0 +1,85 @@
+import type { Log } from '../core/log.ts';
+import type { Obstacle } from '../events/event-types.ts';
+import type { Recorder } from '../events/record.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import type { ReadyMessage } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Parking } from './scheduling/parking.ts';
+import type { ReservedPlace, Scheduler } from './scheduling/scheduler.ts';
+import type { Targets } from './scheduling/targets.ts';
+
+/**
+ * Takes new messages for delivery while they are stored, so that they need not be read from the queue. Where nothing else
+ * waits for their site, the transaction that accepts them leases them, too. For the database there is no difference: the
+ * queue has a row of each message, and its lease is void after a restart.
+ */
+export interface NewMessages {
+  /** In the unit of work that stores the message, before its queue row is inserted. Null: it waits in the queue. */
+  take(tables: Tables, message: ReadyMessage): TakenNew | null;
+}
+
+export interface TakenNew extends Pick<ReservedPlace, 'committed' | 'rolledBack'> {
+  /** The lease of the queue row; null: it has none yet. */
+  lease: number | null;
+  /** Records `email_sent` for a leased message. Call after the queue row was inserted. */
+  record(tables: Tables): void;
+}
+
+export interface NewMessagesDeps {
+  log: Log;
+  recorder: Pick<Recorder, 'message'>;
+  parking: Pick<Parking, 'accountWait' | 'domainWait'>;
+  targets: Pick<Targets, 'startBatch' | 'find'>;
+  scheduler: Pick<Scheduler, 'reserveNew'>;
+  /** The daemon's generation, which every lease carries. */
+  generation: number;
+  /** Null: the message may be sent. */
+  sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null;
+}
+
+export function createNewMessages(deps: NewMessagesDeps): NewMessages {
+  const { log, recorder, parking, targets, scheduler, generation } = deps;
+
+  function reserve(tables: Tables, message: ReadyMessage): ReservedPlace | null {
+    if (parking.accountWait(message.account_id) > 0 || parking.domainWait(message.domain_id) > 0) return null;
+    targets.startBatch();
+    const target = targets.find(message, () => {});
+    if (target.kind !== 'site') return null;
+    const place = scheduler.reserveNew(target.site, target.assignment);
+    // A message without a lease is checked when it gets one.
+    if (place?.leased !== true) return place;
+    let isSendable = false;
+    try {
+      isSendable = deps.sendingObstacle(tables, message) === null;
+    } finally {
+      if (!isSendable) place.rolledBack();
+    }
+    return isSendable ? place : null;
+  }
+
+  return {
+    take: (tables, message) => {
+      let reserved: ReservedPlace | null;
+      try {
+        reserved = reserve(tables, message);
+      } catch (error) {
+        // The message is accepted all the same; what cannot be read is retried when it is read from the queue.
+        log.warn(
+          { err: error, messageId: message.message_id },
+          'new message waits in the queue: its route cannot be read',
+        );
+        return null;
+      }
+      if (reserved === null) return null;
+      const { leased, committed, rolledBack } = reserved;
+      return {
+        lease: leased ? generation : null,
+        record: (all) => {
+          if (leased) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+        },
+        committed,
+        rolledBack,
+      };
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest';
+import { createLog } from '../../src/core/log.ts';
+import { createNewMessages, type TakenNew } from '../../src/delivery/new-messages.ts';
+import type { Obstacle } from '../../src/events/event-types.ts';
+import { domainOf } from '../../src/mail/address.ts';
+import { packContent } from '../../src/mail/stored-content.ts';
+import { type QueuePriority, toNewReady } from '../../src/store/messages/queue.ts';
+import { messageIdOf, newMessage } from '../support/rows.ts';
+import { createTestScheduling, recipientsOf, type SchedulingOptions, users } from './scheduling/setup.ts';
+
+const GENERATION = 7;
+
+/** New messages over a real queue; `obstacle` is asked before a message is leased. */
+function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obstacle | null = () => null) {
+  const scheduling = createTestScheduling(options);
+  const { db, tables, clock, recorder, parking, targets, scheduler } = scheduling;
+  const newMessages = createNewMessages({
+    log: createLog({ level: 'silent', hashAddresses: true }),
+    recorder,
+    parking,
+    targets,
+    scheduler,
+    generation: GENERATION,
+    sendingObstacle: obstacle,
+  });
+  let stored = 0;
+  /** Stores a message as the acceptance does; delivery is not informed of the commit yet. */
+  const store = (recipient: string, priority: QueuePriority = 0): { seq: number; taken: TakenNew | null } =>
+    db.transaction(() => {
+      const now = clock.now();
+      const row = newMessage(now, {
+        message_id: messageIdOf(++stored + 500_000, now),
+        recipient,
+        content_id: tables.messages.insertContent(packContent('{}'), now),
+        use_case: priority === 0 ? 'tx' : 'mk',
+      });
+      const { account_id, domain_id } = row;
+      const seq = tables.messages.insert(row);
+      const queued = { seq, priority, destination: domainOf(recipient), due_at: now };
+      const taken = newMessages.take(tables, toNewReady(row, queued, 2));
+      const lease = taken?.lease ?? null;
+      tables.queue.insert({ ...queued, account_id, domain_id, ready: 1, lease, campaign_seq: null });
+      taken?.record(tables);
+      return { seq, taken };
+    })();
+  const statusOf = (seq: number) => tables.messages.bySeq(seq)?.status;
+  return { ...scheduling, store, statusOf };
+}
+
+describe('a new message', () => {
+  it('is leased while it is stored, and sent after the commit', () => {
+    const { store, statusOf, tables, started } = startNewMessages();
+    const { seq, taken } = store('a@one.test');
+    expect(tables.queue.get(seq)?.lease).toBe(GENERATION);
+    expect(statusOf(seq)).toBe('sending');
+    expect(started).toEqual([]);
+    taken?.committed();
+    expect(started).toMatchObject([
+      { leased: true, assignment: { message: { seq, recipient: 'a@one.test' } } },
+    ]);
+  });
+
+  it('has the same fields as one that is read from the queue', () => {
+    const { store, tables, started } = startNewMessages({ connections: 1 });
+    store('a@one.test').taken?.committed();
+    const { seq } = store('b@one.test');
+    const read = tables.queue.ready(seq);
+    started[0]?.reservation.site.release(started[0].reservation);
+    expect(read).not.toBeNull();
+    const [taken] = started;
+    expect(Object.keys(taken?.assignment.message ?? {})).toEqual(Object.keys(read ?? {}));
+    const { message_id, recipient, recipient_hash, content_id, seq: other, ...fields } = read ?? {};
+    expect(taken?.assignment.message).toMatchObject(fields);
+  });
+
+  it('leaves no trace when it is not stored', () => {
+    const { store, started, onlySite, claims } = startNewMessages({ connections: 1 });
+    store('a@one.test').taken?.rolledBack();
+    const next = store('b@one.test').taken;
+    expect(next?.lease).toBe(GENERATION);
+    const behind = store('c@one.test').taken;
+    behind?.rolledBack();
+    expect(claims.count()).toBe(0);
+    next?.committed();
+    expect(recipientsOf(started)).toEqual(['b@one.test']);
+    expect(onlySite().backlogSize(0)).toBe(0);
+  });
+
+  it('is leased only where a connection is free for it', () => {
+    const { store } = startNewMessages({ connections: 2 });
+    const leases = users(4).map((user) => store(user).taken?.lease);
+    expect(leases).toEqual([GENERATION, GENERATION, null, null]);
+  });
+
+  it('waits in memory behind those that have the connections, and is sent without being read', () => {
+    const { store, tables, announce, started, finish, statusOf } = startNewMessages({ connections: 1 });
+    store('a@one.test').taken?.committed();
+    const { seq, taken } = store('b@one.test');
+    expect(taken?.lease).toBeNull();
+    expect(statusOf(seq)).toBe('queued');
+    // A reader that finds the row before the commit is announced passes over it.
+    announce();
+    taken?.committed();
+    expect(tables.queue.get(seq)?.lease).toBeNull();
+    finish(1);
+    expect(recipientsOf(started)).toEqual(['b@one.test']);
+    finish(1);
+    expect(started).toEqual([]);
+  });
+
+  it('is left in the queue when more wait than are read ahead', () => {
+    const { store } = startNewMessages({ connections: 1 });
+    const places = users(100).map((user) => store(user).taken !== null);
+    expect(places.indexOf(false)).toBeGreaterThan(1);
+    expect(places.lastIndexOf(true)).toBeLessThan(places.indexOf(false));
+  });
+
+  it('does not overtake mail of its key that is about to be read', () => {
+    const { store, put, scheduler, runTasks, started } = startNewMessages();
+    put(['old@one.test']);
+    scheduler.request({ priority: 0, account_id: 'acct_one', destination: 'one.test' });
+    expect(store('new@one.test').taken).toBeNull();
+    runTasks();
+    expect(recipientsOf(started)).toEqual(['old@one.test', 'new@one.test']);
+  });
+
+  it.each<[string, () => Obstacle | null]>([
+    [
+      'is suppressed',
+      () => ({
+        kind: 'email_suppressed',
+        fields: { reasonCode: 'RECIPIENT_SUPPRESSED', reason: 'hard_bounce' },
+      }),
+    ],
+    ['is held', () => ({ kind: 'hold' })],
+  ])('waits in the queue when it %s', (_, obstacle) => {
+    const { store, statusOf, onlySite } = startNewMessages({}, obstacle);
+    const { seq, taken } = store('a@one.test');
+    expect(taken).toBeNull();
+    expect(statusOf(seq)).toBe('queued');
+    expect(onlySite().connections().used).toBe(0);
+  });
+
+  it('is accepted although its obstacles cannot be read, and holds no place', () => {
+    let isDamaged = true;
+    const { store } = startNewMessages({ connections: 1 }, () => {
+      if (isDamaged) throw new Error('database disk image is malformed');
+      return null;
+    });
+    expect(store('a@one.test').taken).toBeNull();
+    isDamaged = false;
+    expect(store('b@one.test').taken?.lease).toBe(GENERATION);
+  });
+
+  it('waits in the queue while its destination is looked up', () => {
+    const { store } = startNewMessages({ routeOf: () => null });
+    expect(store('a@one.test').taken).toBeNull();
+  });
+
+  it('goes back to the queue when its account is paused before the commit', () => {
+    const { store, controls, started, returned, tables } = startNewMessages();
+    const { seq, taken } = store('a@one.test');
+    controls.push({
+      scope: 'account',
+      target: 'acct_one',
+      action: 'pause',
+      reason: 'investigation',
+      until: null,
+      created_at: 0,
+      created_by: 'postrider',
+    });
+    taken?.committed();
+    expect(started).toEqual([]);
+    expect(returned).toEqual([seq]);
+    expect(tables.queue.get(seq)?.lease).toBeNull();
+    expect(store('b@one.test').taken).toBeNull();
+  });
+
+  it('goes back to the queue when delivery stops before the commit', () => {
+    const { store, scheduler, started, returned, claims } = startNewMessages({ connections: 1 });
+    const first = store('a@one.test');
+    const second = store('b@one.test');
+    scheduler.stop();
+    first.taken?.committed();
+    second.taken?.committed();
+    expect(started).toEqual([]);
+    expect(returned).toEqual([first.seq]);
+    expect(claims.count()).toBe(0);
+  });
+});
