@@ -33,8 +33,8 @@ export interface ScenarioRun {
   /** Resolves when every message is final, or waits for a time or for the operator. */
   settle(): Promise<void>;
   /**
-   * Advances the time to the next attempt, expiry or end of a limit. Returns false, without advancing it, if every message
-   * is final.
+   * Advances the time to the next attempt, expiry or end of a limit; does not advance it if a message can be sent now, or if
+   * every message is final. Returns false in the latter case.
    */
   pass(): Promise<boolean>;
   /** `settle` and `pass` until every message is final. */
@@ -157,13 +157,16 @@ export async function startScenario(
   const pass = async (): Promise<boolean> => {
     const left = open();
     if (left.length === 0) return false;
+    const suspended = await suspendedMs();
     const times = left.flatMap(({ message, row }) => [row?.due_at ?? 0, message.expires_at]);
     for (const each of left) {
-      const reason = waitsForTime(each, false) ? null : await lastingReason(each);
+      if (waitsForTime(each, false)) continue;
+      const reason = await lastingReason(each);
+      // Since `settle`, what delayed the message has ended: its attempt must not meet a time that jumps to its expiry.
+      if (reason === null && !waitsForTime(each, suspended > 0)) return true;
       if (reason?.until) times.push(Date.parse(reason.until));
     }
     const next = Math.min(...times.map((at) => at - clock.now()).filter((ms) => ms > 0));
-    const suspended = await suspendedMs();
     const ms = suspended > 0 ? Math.min(next, suspended) : next;
     if (!Number.isFinite(ms)) throw new Error(`the messages of ${name} have no next attempt and no expiry`);
     await env.advance(ms + 1);
