@@ -42,6 +42,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/campaigns.test.ts': PAGES,
   'console/people.test.ts': PAGES,
   'console/queue.test.ts': PAGES,
+  'console/shell.test.ts': PAGES,
   'console/system.test.ts': PAGES,
   'console/templates.test.ts': PAGES,
   'console/webhooks.test.ts': PAGES,

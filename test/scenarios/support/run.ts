@@ -56,6 +56,8 @@ const STALLED_STEP_MS = 30 * SECOND;
 /** Many more than the longest scenario needs: a scenario that does not end fails. */
 const MAX_PASSES = 100;
 const POLL_MS = 10;
+/** Polls without a new session or command at any host after which the sessions that are left wait for the silent host. */
+const QUIET_POLLS = 6;
 
 /** Starts the hosts of a scenario, publishes its records and applies its settings. */
 export async function startScenario(
@@ -137,13 +139,27 @@ export async function startScenario(
     return reason !== null && (reason.code === 'paused' || each.message.expires_at > clock.now());
   };
 
+  /** Grows with each session and each command at a host. */
+  const activity = () =>
+    hosts
+      .flatMap(({ sink }) => sink?.sessions ?? [])
+      .reduce((sum, { commands }) => sum + 1 + commands.length, 0);
+
   const settle = async () => {
+    let before = -1;
+    let quietPolls = 0;
     await eventually(
       `the messages of ${name} to be sent or delayed`,
       async () => {
         const left = open();
         if (left.every((each) => waitsForTime(each, false))) return true;
         if (hosts.some((host) => host.isStalling()) && left.some(({ row }) => row?.lease !== null)) {
+          // A session with another host is in progress in real time: its timeouts must not end meanwhile.
+          const now = activity();
+          quietPolls = now === before ? quietPolls + 1 : 0;
+          before = now;
+          if (quietPolls < QUIET_POLLS) return false;
+          quietPolls = 0;
           await env.advance(STALLED_STEP_MS);
           return false;
         }
