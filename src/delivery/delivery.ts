@@ -64,7 +64,7 @@ import type { TlsSystem } from './tls/system.ts';
  */
 export interface Delivery {
   start(): void;
-  /** Takes new messages whose delivery can begin at once. */
+  /** Takes new messages whose delivery can begin immediately. */
   takeNew: NewMessages['take'];
   /** Announces new mail of a key in the queue (committed). */
   announce(key: QueueKey): void;

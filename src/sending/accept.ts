@@ -82,7 +82,7 @@ export interface AcceptanceDeps {
   publicUrl: string;
   /** Ms after which a message expires, by stream. */
   expire: Record<UseCase, number>;
-  /** Takes new messages whose delivery can begin at once. Default: all wait in the queue. */
+  /** Takes new messages whose delivery can begin immediately. Default: all wait in the queue. */
   take?: TakeNew;
   /** Called when messages of a key are in the queue (committed) and due. */
   announce(key: QueueKey): void;

@@ -41,7 +41,7 @@ export interface Scheduler {
 
 /** A place for a message that is being stored. Exactly one of the functions is called. */
 export interface ReservedPlace {
-  /** The message is stored with a lease, because it is sent at once. */
+  /** The message is stored with a lease, because it is sent immediately. */
   leased: boolean;
   committed(): void;
   rolledBack(): void;

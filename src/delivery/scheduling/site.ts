@@ -69,7 +69,7 @@ export interface Site {
    */
   nextToLease(admits: (assignment: Assignment) => boolean): Assignment | null;
   /**
-   * Reserves a place for a message that is being stored, if no key waits for the site. `lease`: it can be sent at once, or
+   * Reserves a place for a message that is being stored, if no key waits for the site. `lease`: it can be sent immediately, or
    * leased ahead; `addLeased` or `leaseEnded` follows. `backlog`: it waits behind others; `addNew` or `newEnded` follows. Null:
    * there is no place.
    */
