@@ -43,7 +43,8 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
   function reserve(tables: Tables, message: ReadyMessage): ReservedPlace | null {
     if (parking.accountWait(message.account_id) > 0 || parking.domainWait(message.domain_id) > 0) return null;
     targets.startBatch();
-    const target = targets.find(message, () => {});
+    // The lookup of an unknown route begins when the message is read from the queue.
+    const target = targets.find(message, null);
     if (target.kind !== 'site') return null;
     const place = scheduler.reserveNew(target.site, target.assignment);
     // A message without a lease is checked when it gets one.

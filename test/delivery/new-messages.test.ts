@@ -151,8 +151,9 @@ describe('a new message', () => {
   });
 
   it('waits in the queue while its destination is looked up', () => {
-    const { store } = startNewMessages({ routeOf: () => null });
+    const { store, lookups } = startNewMessages({ routeOf: () => null });
     expect(store('a@one.test').taken).toBeNull();
+    expect(lookups).toEqual([]);
   });
 
   it('goes back to the queue when its account is paused before the commit', () => {

@@ -19,10 +19,10 @@ export interface Targets {
   /** Clears the paths that were read for the last batch. Call before each batch of `find`. */
   startBatch(): void;
   /**
-   * The target of a ready message. `onKnown` is called when a route that is not known now has been looked up. Throws
-   * when data that decides about the target cannot be read.
+   * The target of a ready message. `onKnown` is called when a route that is not known now has been looked up; null: it is
+   * not looked up. Throws when data that decides about the target cannot be read.
    */
-  find(message: ReadyMessage, onKnown: () => void): Target;
+  find(message: ReadyMessage, onKnown: (() => void) | null): Target;
   /**
    * The operator's pause of a message: of its account, destination, egress pool or site. Null: there is none. A site
    * whose route is not known is not considered. Throws like `find`.
@@ -86,12 +86,16 @@ export function createTargets(deps: TargetsDeps): Targets {
     return path;
   }
 
-  function find(message: ReadyMessage, onKnown: () => void): Target {
+  function find(message: ReadyMessage, onKnown: (() => void) | null): Target {
     if (message.simulated === 1) return { kind: 'simulator' };
     const control = controls.ofKey(message);
     if (control?.action === 'bounce') return { kind: 'rejected', control };
     const { pool, lane, via } = pathOf(message);
-    const result = routes.get(message.destination, pools.ipv6Of(pool), onKnown, via);
+    const ipv6 = pools.ipv6Of(pool);
+    const result =
+      onKnown === null
+        ? routes.peek(message.destination, ipv6, via)
+        : routes.get(message.destination, ipv6, onKnown, via);
     if (result === null) return { kind: 'waiting' };
     if (result.kind === 'failure')
       return controls.ofSite({ key: '', pool }) === null ? result : { kind: 'waiting' };

@@ -80,10 +80,10 @@ function elementAt(bytes: Buffer, at: number): { tag: number; start: number; end
   const tag = bytes[at];
   const first = bytes[at + 1];
   if (tag === undefined || first === undefined) return null;
-  const octets = first < 0x80 ? 0 : first & 0x7f;
-  if (octets > 4 || at + 2 + octets > bytes.length) return null;
-  const length = octets === 0 ? first & 0x7f : bytes.readUIntBE(at + 2, octets);
-  const start = at + 2 + octets;
+  const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
+  if (lengthBytes > 4 || at + 2 + lengthBytes > bytes.length) return null;
+  const length = lengthBytes === 0 ? first & 0x7f : bytes.readUIntBE(at + 2, lengthBytes);
+  const start = at + 2 + lengthBytes;
   const end = start + length;
   return end > bytes.length ? null : { tag, start, end };
 }

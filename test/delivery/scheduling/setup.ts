@@ -120,7 +120,8 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     parking,
     routes: {
       clear: () => {},
-      peek: () => null,
+      peek: (destination) =>
+        options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination),
       get: (destination, _ipv6, onKnown) => {
         const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
         if (route === null) lookups.push(onKnown);
