@@ -30,7 +30,7 @@ import { createDelivery } from './delivery/delivery.ts';
 import { createHolds } from './delivery/holds.ts';
 import { createRelayProbe } from './delivery/lanes/relay-probe.ts';
 import { registerDeliveryCounters, registerDeliveryGauges } from './delivery/metrics.ts';
-import { createPrepare } from './delivery/prepare.ts';
+import { createDescribeCopy, createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createTlsSystem } from './delivery/tls/system.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
@@ -586,6 +586,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       webhooks,
       acceptance,
       oneClick,
+      describeCopy: createDescribeCopy({ tokens, publicUrl: publicPages.url() }),
       campaignSystem,
       delivery,
       onSuppressionChange,

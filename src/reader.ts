@@ -4,7 +4,16 @@ import { readDestination } from './delivery/control/explain-destination.ts';
 import { doctorState } from './doctor/state.ts';
 import { domainReports } from './domains/reports.ts';
 import { messageHistory } from './events/message-view.ts';
+import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
 
 /** The program of the threads that read the database, with every query that they run. */
-serveReads([campaignAnalytics, contactSearch, doctorState, domainReports, messageHistory, readDestination]);
+serveReads([
+  campaignAnalytics,
+  contactSearch,
+  doctorState,
+  domainReports,
+  messageHistory,
+  readDestination,
+  sentContent,
+]);

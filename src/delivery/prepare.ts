@@ -49,7 +49,10 @@ export interface PrepareDeps {
   publicUrl: string;
 }
 
-export function createPrepare({ config, tokens, publicUrl }: PrepareDeps): Prepare {
+/** The values that differ between copies: the links and addresses with the tokens of one message. */
+export type DescribeCopy = (message: MessageRow, domain: SendingDomain) => CopyDetails;
+
+export function createDescribeCopy({ tokens, publicUrl }: Omit<PrepareDeps, 'config'>): DescribeCopy {
   const trackingOf = (message: MessageRow, signed: AccountTokens, base: string): Tracking => ({
     linkPrefix: `${base}/c/`,
     clickSigner: message.track_clicks === 1 ? signed.click : null,
@@ -57,12 +60,12 @@ export function createPrepare({ config, tokens, publicUrl }: PrepareDeps): Prepa
     pixelUrl: message.track_opens === 1 ? `${base}/o/${signed.openUrl(message.message_id)}.gif` : null,
   });
 
-  return (message, domain, content, signers) => {
+  return (message, domain) => {
     const id = message.message_id;
     const mail = sentMailOf(message);
     const signed = tokens.of(message.account_id);
     const base = linkBase(publicUrl, domain);
-    const copy: CopyDetails = {
+    return {
       kind: kindOf(message),
       recipient: message.recipient,
       unsubscribeUrl: `${base}/u/${signed.unsubscribeUrl(mail)}`,
@@ -75,16 +78,21 @@ export function createPrepare({ config, tokens, publicUrl }: PrepareDeps): Prepa
         ? { tracking: trackingOf(message, signed, base) }
         : {}),
     };
-    return {
-      content,
-      copy,
-      envelope: {
-        from: `${signed.returnPath(id)}@${returnHost(config, domain)}`,
-        to: message.recipient,
-      },
-      signers,
-    };
   };
+}
+
+export function createPrepare(deps: PrepareDeps): Prepare {
+  const { config, tokens } = deps;
+  const describeCopy = createDescribeCopy(deps);
+  return (message, domain, content, signers) => ({
+    content,
+    copy: describeCopy(message, domain),
+    envelope: {
+      from: `${tokens.of(message.account_id).returnPath(message.message_id)}@${returnHost(config, domain)}`,
+      to: message.recipient,
+    },
+    signers,
+  });
 }
 
 function kindOf({ use_case, essential }: MessageRow): MailKind {

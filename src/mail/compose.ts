@@ -163,7 +163,7 @@ function* contentEntity(
   boundary: Boundary,
 ): Work<Entity> {
   const { html, text, alternatives = [] } = content;
-  const plainText = text ?? (yield* derivingText(html));
+  const plainText = yield* textOf(content);
   const at = (position: Alternative['position']) =>
     alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
   const entities = at('before-text');
@@ -182,8 +182,28 @@ function plainTextEntity(text: string, copy: CopyDetails, isDerived: boolean): E
   return isDerived ? textEntity('plain', flowText(source), '; format=flowed') : textEntity('plain', source);
 }
 
+/** The text part before `personalize`. */
+function* textOf({ html, text }: MessageContent): Work<string> {
+  return text ?? (yield* derivingText(html));
+}
+
+/** The parts of one copy as a reader sees them, without line wrapping and transfer encoding. Null: there is no such part. */
+export function* readableParts(
+  content: MessageContent,
+  copy: CopyDetails,
+): Work<{ html: string | null; text: string | null }> {
+  const text = personalize(yield* textOf(content), copy, 'text');
+  yield;
+  const html = content.html === '' ? null : yield* personalizedHtml(content.html, copy);
+  return { html, text: text === '' ? null : text };
+}
+
+function* personalizedHtml(source: string, copy: CopyDetails): Work<string> {
+  return personalize(yield* trackingLinks(source, copy), copy, 'html');
+}
+
 function* htmlEntity(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Work<Entity> {
-  const personalized = personalize(yield* trackingLinks(source, copy), copy, 'html');
+  const personalized = yield* personalizedHtml(source, copy);
   yield;
   const html = textEntity('html', personalized);
   if (inline.length === 0) return html;

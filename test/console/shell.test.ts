@@ -14,6 +14,8 @@ import { enqueue, insertDomain } from '../support/store.ts';
  * desktop, light and dark, without findings of axe-core.
  */
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** In the content of a message. */
+const SCRIPTED = '<img src="http://images.example/open.gif"><script>parent.document.title = 3</script>';
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
 
 let daemon: InProcess;
@@ -46,7 +48,7 @@ beforeAll(async () => {
       from: 'orders@shop.test',
       to: `${name}@simulator.${PLATFORM}`,
       subject,
-      html: '<p>Thank you</p><p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+      html: `<p>Thank you</p>${SCRIPTED}<p>{{company_address_html}}{{unsubscribe_email_html}}</p>`,
     });
     messages[name] = sent.data.recipients[0]?.messageId ?? '';
   }
@@ -258,6 +260,28 @@ describe('Messages', () => {
     await page.getByText(/^Reply of .*: 5\d\d/).waitFor();
     expect(await page.title()).toBe('Messages · Postrider');
     expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('shows the content in an isolated frame by keyboard, and saves the source', async () => {
+    const window = await signedIn(DESKTOP);
+    const { page, context } = window;
+    const failed: [url: string, reason: string | undefined][] = [];
+    page.on('requestfailed', (request) => failed.push([request.url(), request.failure()?.errorText]));
+    await visit(window, `messages/${messages['delivered'] ?? ''}`);
+    await page.getByText('Content', { exact: true }).press('Enter');
+    await page.frameLocator('.message-content iframe').getByText('Thank you').waitFor();
+    await page.getByText('Header fields', { exact: true }).press('Enter');
+    await page.getByText('orders@shop.test', { exact: true }).first().waitFor();
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download the source' }).press('Enter');
+    const file = await (await saved).path();
+    expect(readFileSync(file, 'utf8')).toMatch(/^Date: .*\r\nFrom: orders@shop\.test\r\n/);
+    expect(await page.title()).toBe('Messages · Postrider');
+    // The policy of the frame, not the network, ends the request.
+    expect(failed.filter(([url]) => url.includes('images.example'))).toEqual([
+      ['http://images.example/open.gif', 'csp'],
+    ]);
     await context.close();
   });
 

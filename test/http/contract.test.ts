@@ -47,6 +47,8 @@ const OVERRIDES: Record<string, Override> = {
   sendMarketing: { before: agreeToNews, body: () => NEWS },
   listDomainGroupsOfOwner: { params: () => ({ ownerId: api.accountId }) },
   getMessage: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
+  getMessageContent: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
+  getMessageSource: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
   cancelMessage: { params: () => ({ id: deferredMessage() }) },
   retryMessage: { params: () => ({ id: deferredMessage() }) },
   checkTlsHost: { query: { domain: `track.${PLATFORM}` } },

@@ -5,6 +5,7 @@ import { useData } from '../data.ts';
 import { Confirmed, Loaded, Outcome, Status, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
+import { MessageContent } from './message-content.tsx';
 
 type Message = z.output<typeof messageSchema>;
 
@@ -82,6 +83,7 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                 </div>
               )}
               <Outcome of={outcome} />
+              {may('getMessageContent') && <MessageContent messageId={messageId} />}
               <h3>{t('messages.timeline')}</h3>
               <ol class="timeline">
                 {message.timeline.map((entry, index) => (

@@ -85,6 +85,13 @@ export const texts: Catalog = {
   'messages.partial':
     'Kein Treffer in diesem Teil der Liste. Ältere Nachrichten wurden noch nicht durchsucht.',
   'messages.timeline': 'Verlauf',
+  'messages.content': 'Inhalt',
+  'messages.content.hint': 'So erhält ihn der Empfänger; Bilder von anderen Servern werden nicht geladen.',
+  'messages.content.text': 'Textteil',
+  'messages.content.headers': 'Kopfzeilen',
+  'messages.content.attachments': 'Anhänge',
+  'messages.content.download': 'Quelltext herunterladen ({size} KB)',
+  'messages.content.saved': 'Gespeichert als {file}',
   'messages.details': 'Einzelheiten',
   'messages.attempt': 'Versuch {number}',
   'messages.reply': 'Antwort von {host}: {reply}',

@@ -86,6 +86,14 @@ export const texts: Catalog = {
   'messages.partial':
     'Aucun résultat dans cette partie de la liste. Les messages plus anciens restent à examiner.',
   'messages.timeline': 'Chronologie',
+  'messages.content': 'Contenu',
+  'messages.content.hint':
+    'Tel que le destinataire le reçoit ; les images d’autres serveurs ne sont pas chargées.',
+  'messages.content.text': 'Partie texte',
+  'messages.content.headers': 'En-têtes',
+  'messages.content.attachments': 'Pièces jointes',
+  'messages.content.download': 'Télécharger la source ({size} Ko)',
+  'messages.content.saved': 'Enregistré sous {file}',
   'messages.details': 'Détails',
   'messages.attempt': 'Tentative {number}',
   'messages.reply': 'Réponse de {host} : {reply}',

@@ -9,6 +9,7 @@ import type { Log } from '../../core/log.ts';
 import { createBulkChanges } from '../../delivery/control/bulk.ts';
 import { createControlOrders } from '../../delivery/control/orders.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
+import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
@@ -39,6 +40,7 @@ import { queueRoutes } from './queue/queue.ts';
 import { queueChangeRoutes } from './queue/queue-changes.ts';
 import { queueControlRoutes } from './queue/queue-controls.ts';
 import { messageActionRoutes } from './sending/message-actions.ts';
+import { messageContentRoutes } from './sending/message-content.ts';
 import { messageRoutes } from './sending/messages.ts';
 import { sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
@@ -63,6 +65,7 @@ export interface ApiDeps {
   webhooks: Webhooks;
   acceptance: Acceptance;
   oneClick: OneClickNotice;
+  describeCopy: DescribeCopy;
   campaignSystem: Pick<CampaignSystem, 'campaigns' | 'sending'>;
   delivery: Pick<
     Delivery,
@@ -95,6 +98,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...sendRoutes(sends),
     ...sendBatchRoutes(sends),
     ...messageRoutes({ reader }),
+    ...messageContentRoutes(deps),
     ...messageActionRoutes({
       queuedMail: createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle }),
     }),

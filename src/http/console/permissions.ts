@@ -34,6 +34,9 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   listMessages: 'read',
   getMessage: 'read',
   listEvents: 'read',
+  // Contents of messages have links to sign in and to reset passwords.
+  getMessageContent: 'messages',
+  getMessageSource: 'messages',
   cancelMessage: 'messages',
   retryMessage: 'messages',
   // Templates and campaigns.

@@ -1,0 +1,154 @@
+import * as z from 'zod';
+import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
+import { inSlices } from '../../../core/slices.ts';
+import type { DescribeCopy } from '../../../delivery/prepare.ts';
+import { composing, messageBytes, readableParts } from '../../../mail/compose.ts';
+import type { CopyDetails, MessageContent } from '../../../mail/content.ts';
+import { sentContent } from '../../../sending/sent-content.ts';
+import type { Reader } from '../../../store/readers/reads.ts';
+import { type Route, route } from '../../route.ts';
+
+/** `/web-setup/messages/{id}/content` and `/source`: a message as its recipient gets it. */
+export interface MessageContentRouteDeps {
+  reader: Reader;
+  describeCopy: DescribeCopy;
+}
+
+const AS_SENT =
+  'As the recipient gets it, with personal links and tracking: opening a link counts as a click of the recipient, or unsubscribes them. Contents are kept for the time that the operator has set (`retention.bodies`).';
+
+const params = z.object({ id: z.string() });
+
+export const messageContentSchema = z
+  .object({
+    headers: z
+      .array(z.object({ name: z.string(), value: z.string() }))
+      .describe('In order, unfolded; without DKIM-Signature, which each attempt adds.'),
+    html: z.string().nullable(),
+    text: z.string().nullable().describe('Given, or derived from the HTML.'),
+    attachments: z.array(
+      z.object({
+        name: z.string(),
+        contentType: z.string(),
+        size: z.int().describe('Bytes, decoded.'),
+        isInline: z.boolean(),
+      }),
+    ),
+    size: z.int().describe('Bytes of the message, without DKIM-Signature.'),
+  })
+  .meta({ id: 'MessageContent' });
+
+export function messageContentRoutes(deps: MessageContentRouteDeps): Route[] {
+  return [getMessageContent(deps), getMessageSource(deps)];
+}
+
+function getMessageContent(deps: MessageContentRouteDeps): Route {
+  return route({
+    method: 'GET',
+    path: '/web-setup/messages/{id}/content',
+    operationId: 'getMessageContent',
+    tag: 'Messages and events',
+    summary: 'Get the content of a message',
+    description: AS_SENT,
+    scope: 'setup',
+    params,
+    responses: {
+      200: {
+        description: 'The content.',
+        data: messageContentSchema,
+        example: {
+          headers: [{ name: 'Subject', value: 'Your order 7' }],
+          html: '<p>Thank you</p>',
+          text: 'Thank you',
+          attachments: [
+            { name: 'invoice.pdf', contentType: 'application/pdf', size: 18211, isInline: false },
+          ],
+          size: 26113,
+        },
+      },
+    },
+    refusals: ['MESSAGE_NOT_FOUND'],
+    handle: async ({ caller, params: { id } }) => {
+      const found = await find(deps, caller.accountId, id);
+      if (isRefusal(found)) return found;
+      const { content, copy } = found;
+      const composed = await inSlices(composing(content, copy), caller.accountId);
+      const parts = await inSlices(readableParts(content, copy), caller.accountId);
+      return {
+        status: 200,
+        data: {
+          headers: composed.header.map(unfold),
+          ...parts,
+          attachments: content.attachments.map(({ name, contentType, content: base64, contentId }) => ({
+            name,
+            contentType,
+            size: Buffer.byteLength(base64, 'base64'),
+            isInline: contentId !== undefined,
+          })),
+          size: messageBytes(composed).length,
+        },
+      };
+    },
+  });
+}
+
+function getMessageSource(deps: MessageContentRouteDeps): Route {
+  return route({
+    method: 'GET',
+    path: '/web-setup/messages/{id}/source',
+    operationId: 'getMessageSource',
+    tag: 'Messages and events',
+    summary: 'Get the source of a message',
+    description: AS_SENT,
+    scope: 'setup',
+    params,
+    responses: {
+      200: {
+        description: 'The source.',
+        data: z.object({
+          source: z
+            .string()
+            .describe('The whole message (RFC 5322), without DKIM-Signature, which each attempt adds.'),
+        }),
+        example: { source: 'From: Shop <shop@example.com>\r\nSubject: Your order 7\r\n\r\nThank you\r\n' },
+      },
+    },
+    refusals: ['MESSAGE_NOT_FOUND'],
+    handle: async ({ caller, params: { id } }) => {
+      const found = await find(deps, caller.accountId, id);
+      if (isRefusal(found)) return found;
+      const composed = await inSlices(composing(found.content, found.copy), caller.accountId);
+      return { status: 200, data: { source: messageBytes(composed).toString() } };
+    },
+  });
+}
+
+/** The content of a message of the account, with the details of its copy. */
+async function find(
+  { reader, describeCopy }: MessageContentRouteDeps,
+  accountId: string,
+  id: string,
+): Promise<{ content: MessageContent; copy: CopyDetails } | Refusal> {
+  const found = await reader.query(accountId, sentContent, id);
+  if (found === null || found.message.account_id !== accountId)
+    return refuse('MESSAGE_NOT_FOUND', `There is no message ${id}`);
+  const { message, domain, content } = found;
+  if (content === null)
+    return refuse(
+      'MESSAGE_NOT_FOUND',
+      `The content of the message ${id} was deleted, because its time of retention is over or its recipient was erased`,
+    );
+  if (domain === null)
+    return refuse(
+      'MESSAGE_NOT_FOUND',
+      `The domain of the message ${id} was deleted, and its content with it`,
+    );
+  return { content, copy: describeCopy(message, domain) };
+}
+
+/** RFC 5322 §2.2.3. */
+function unfold(field: string): { name: string; value: string } {
+  const colon = field.indexOf(':');
+  const value = field.slice(colon + 1).replace(/\r\n(?=[ \t])/g, '');
+  return { name: field.slice(0, colon), value: value.trim() };
+}
