@@ -5,7 +5,7 @@ import { MAX_REROUTES, type Reroute } from '../../store/messages/queue-controls.
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import { type ControlOrdersDeps, MAX_REASON_LENGTH, unknownPool } from './orders.ts';
+import { type ControlOrdersDeps, checkReason, unknownPool } from './orders.ts';
 
 /**
  * Changes of many waiting messages: purging and rerouting by filter. Messages that are being sent are never changed. The
@@ -13,18 +13,18 @@ import { type ControlOrdersDeps, MAX_REASON_LENGTH, unknownPool } from './orders
  * states where the next one continues.
  */
 export interface BulkChanges {
-  /** Messages that match and are not being sent. At least one field of the filter must be set. */
+  /** Counts the messages that match and are not being sent. At least one field of the filter must be set. */
   count(filter: QueueFilter): Promise<number | Refusal>;
   /** Ends the messages with `email_failed`, reason `cancelled`; `reason` is in the diagnostic of the event. */
   purge(filter: QueueFilter, reason: string, options?: BulkOptions): Promise<BulkResult | Refusal>;
-  /** Sends the messages by another next hop or egress pool from now on; null: normally again. */
+  /** Sends the messages through another next hop or egress pool from now on; null: ends the reroute. */
   reroute(filter: QueueFilter, reroute: Reroute | null, options?: BulkOptions): Promise<BulkResult | Refusal>;
 }
 
 export interface BulkOptions {
-  /** The number with which an earlier call ended. Default: 0, from the beginning. */
+  /** `next` of an earlier call. Default: 0, from the beginning. */
   after?: number;
-  /** Whether the call should end now, before all messages are changed. Default: never. */
+  /** Whether to end the call after the current unit of work. Default: never. */
   isOver?: () => boolean;
 }
 
@@ -52,7 +52,7 @@ export interface BulkDeps extends Pick<ControlOrdersDeps, 'config'> {
 }
 
 const PAGE_SIZE = 200;
-/** Messages in one unit of work. */
+/** Messages that one unit of work changes. */
 const UNIT_SIZE = 20;
 
 export function createBulkChanges(deps: BulkDeps): BulkChanges {
@@ -87,11 +87,10 @@ export function createBulkChanges(deps: BulkDeps): BulkChanges {
       return messages - sending;
     },
     purge: async (filter, reason, options = {}) => {
-      const text = reason.trim();
       if (isEmpty(filter)) return noFilter();
-      if (text === '' || text.length > MAX_REASON_LENGTH)
-        return invalid('reason', `must have 1 to ${MAX_REASON_LENGTH} characters`);
-      const diagnostic = `purged by the operator: ${text}`;
+      const refusal = checkReason(reason);
+      if (refusal !== null) return refusal;
+      const diagnostic = `purged by the operator: ${reason.trim()}`;
       const fields = { reason: 'cancelled', diagnostic } as const;
       return change(
         filter,

@@ -7,9 +7,9 @@ import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 
 /**
- * The operator's controls that are in force: what is paused, and which destinations' mail is rejected. The database has
- * them, so that they survive a restart and another process can change them; the daemon has a copy, which it reads again
- * twice a second.
+ * The operator's controls in force: what is paused, and which destinations' mail is rejected. They are stored in the
+ * database, so that they survive a restart and another process can change them; the daemon keeps a copy, which it reads
+ * again twice a second.
  */
 export interface Controls {
   /** In the order in which they were created. */
@@ -75,7 +75,7 @@ export function createControls(deps: ControlsDeps): Controls {
   };
 }
 
-/** Finds the controls that concern something. */
+/** Finds the control that applies to a queue key or a site. */
 export type ControlIndex = Pick<Controls, 'ofKey' | 'ofSite'>;
 
 export function createControlIndex(rows: readonly QueueControlRow[]): ControlIndex {

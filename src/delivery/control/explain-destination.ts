@@ -26,23 +26,22 @@ export interface DestinationExplanation {
   deferred: number;
   /** Held: with their campaigns, accounts or domains. */
   held: number;
-  /** ISO 8601: when the first of the messages was accepted; null: there are none. */
+  /** ISO 8601: when the first of the examined messages was accepted; null: there are none. */
   oldestAcceptedAt: string | null;
-  /** When the next attempt is due; null: there is none. */
+  /** ISO 8601: when the next attempt is due; null: there is none. */
   nextAttemptAt: string | null;
   control: QueueControl | null;
-  /** Why messages wait, with the number of messages among those examined; the most frequent first. */
+  /** Why the examined messages wait, with the number of messages; the most frequent first. */
   reasons: (WaitReason & { messages: number })[];
-  /** The last replies to the messages examined, the most frequent first. */
+  /** The last replies to the examined messages, the most frequent first. */
   replies: (Omit<ExplainedAttempt, 'attempt'> & { messages: number })[];
-  /** The messages that were examined: those that are due first. */
+  /** Number of messages examined: those that are due first. */
   examined: number;
   routes: ExplainedRoute[];
   sites: ExplainedSite[];
   unknown: string[];
 }
 
-/** Messages that are examined. */
 const MAX_EXAMINED = 100;
 const MAX_REPLIES = 10;
 
@@ -60,7 +59,7 @@ export const readDestination = readQuery(
   }),
 );
 
-/** Explains a destination. Refuses what is no domain name. `read` runs `readDestination`. */
+/** Explains a destination. Refuses a name that is not a domain name. `read` runs `readDestination`. */
 export async function explainDestination(
   name: string,
   deps: ExplainDeps,

@@ -46,12 +46,12 @@ export interface ExplainedAttempt {
   attempt: number;
   at: string;
   lane: AttemptRow['lane'];
-  /** The host that decided, and its address; null: no host was contacted. */
+  /** The host with the deciding reply, and its address; null: no host was contacted. */
   host: string | null;
   address: string | null;
   reply: SmtpReply | null;
   classification: string | null;
-  /** What the reply means and what to do; null: it was a success, or is unknown. */
+  /** What the reply means and what to do; null: the message was accepted, or the classification is not known. */
   remedy: string | null;
 }
 
@@ -76,13 +76,12 @@ export interface ExplainedSite extends Omit<SiteFacts, 'suspendedMs' | 'limitedM
 export interface ExplainDeps {
   tables: Tables;
   clock: Clock;
-  /** Null: the daemon does not run, or cannot be asked. */
+  /** Null: the daemon does not run, or does not answer. */
   inspection: Inspection | null;
   /** Why `inspection` is null, a clause. */
   absence?: string;
 }
 
-/** Messages ahead are counted up to this number. */
 export const MAX_AHEAD = 10_000;
 const MAX_ATTEMPTS = 5;
 
@@ -143,20 +142,17 @@ export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
 
 export function presentRoute(
   { path, route }: MessageFacts,
-  { destination, secondary }: Pick<ListedInQueue, 'destination' | 'secondary'>,
+  { destination, reroute }: Pick<ListedInQueue, 'destination' | 'reroute'>,
 ): ExplainedRoute | null {
   if (route === null) return null;
-  const rerouted = secondary === 1 ? 'relay' : 'rerouted';
+  const { pool } = path;
+  // A reroute precedes the relay of the secondary lane, and both precede the configured routes.
+  const nextHop = reroute === null ? 'relay' : 'rerouted';
+  const via = path.via !== null ? nextHop : route.route === null ? 'mx' : 'configured';
   if (route.kind === 'failure')
-    return {
-      pool: path.pool,
-      via: path.via === null ? 'mx' : rerouted,
-      hosts: [],
-      failure: routeFailureText(destination, route.failure),
-    };
-  const via = path.via !== null ? rerouted : route.route !== null ? 'configured' : 'mx';
+    return { pool, via, hosts: [], failure: routeFailureText(destination, route) };
   const hosts = route.hosts.map(({ name, addresses }) => ({ name, addresses: [...addresses] }));
-  return { pool: path.pool, via, hosts, failure: null };
+  return { pool, via, hosts, failure: null };
 }
 
 /** Why the facts of the daemon are missing. */
@@ -182,7 +178,7 @@ function lastAttempts(tables: Tables, seq: number): ExplainedAttempt[] {
 }
 
 export function explainAttempt({ attempt, at, lane, report }: AttemptRow): ExplainedAttempt {
-  // Written by attempt-result.
+  // In the form that attempt-result stores.
   const stored: {
     action?: string;
     classification?: string;

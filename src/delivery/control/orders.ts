@@ -53,7 +53,7 @@ export interface ControlOrdersDeps {
   onChange?: () => void;
 }
 
-export const MAX_REASON_LENGTH = 200;
+const MAX_REASON_LENGTH = 200;
 const MAX_TARGET_LENGTH = 1000;
 const MAX_PAUSE_MS = 365 * DAY;
 
@@ -109,17 +109,27 @@ export function presentControl(row: QueueControlRow): QueueControl {
   };
 }
 
-/** The target in the form in which it is stored. */
+/** Refuses a reason that is empty, too long or contains control characters; null: it is valid. */
+export function checkReason(reason: string): Refusal | null {
+  const text = reason.trim();
+  if (text === '')
+    return invalid(
+      'reason',
+      'must not be empty: it is shown to everyone who asks why mail waits or was purged',
+    );
+  if (text.length > MAX_REASON_LENGTH)
+    return invalid('reason', `must have at most ${MAX_REASON_LENGTH} characters`);
+  if (/\p{Cc}/u.test(text)) return invalid('reason', 'must not contain control characters');
+  return null;
+}
+
+/** Validates the input. Returns the target in the form in which it is stored. */
 function checkControl(
   { action, scope, target, reason, until }: QueueControlInput,
   { tables, clock, config }: ControlOrdersDeps,
 ): string | Refusal {
-  const text = reason.trim();
-  if (text === '')
-    return invalid('reason', 'must not be empty: it is shown to everyone who asks why mail waits');
-  if (text.length > MAX_REASON_LENGTH)
-    return invalid('reason', `must have at most ${MAX_REASON_LENGTH} characters`);
-  if (/\p{Cc}/u.test(text)) return invalid('reason', 'must not contain control characters');
+  const reasonFault = checkReason(reason);
+  if (reasonFault !== null) return reasonFault;
   if (until !== null && until <= clock.now()) return invalid('until', 'must be in the future');
   if (until !== null && until > clock.now() + MAX_PAUSE_MS) return invalid('until', 'must be within a year');
   if (action === 'bounce' && scope !== 'destination')

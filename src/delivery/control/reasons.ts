@@ -1,8 +1,8 @@
 import { type Clock, iso } from '../../core/clock.ts';
-import { type LocalFailure } from '../../mail/classify/classify.ts';
 import type { HoldReason } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { ListedInQueue } from '../../store/messages/queue-list.ts';
+import type { RouteFailure } from '../routing/exchangers.ts';
 import { type ControlIndex, describeControl } from './controls.ts';
 import type { Inspection, MessageFacts, SiteFacts } from './inspection.ts';
 
@@ -32,7 +32,7 @@ export const WAIT_REASON_CODES = [
 /** Why mail is not sent now. */
 export interface WaitReason {
   code: (typeof WAIT_REASON_CODES)[number];
-  /** A sentence. */
+  /** One or more sentences. */
   text: string;
   /** ISO 8601: when this ends by itself; null: not by itself, or not known. */
   until: string | null;
@@ -54,8 +54,9 @@ const HOLDS: Record<HoldReason, { text: string; remedy: string }> = {
     remedy: 'Correct the DNS records that "postrider domain verify" names.',
   },
   restored: {
-    text: 'It is held since a restore, because the original may have sent it.',
-    remedy: 'Decide about it with "postrider restore held" and "postrider restore release".',
+    text: 'It has been held since a restore, because the original installation may have sent it.',
+    remedy:
+      'List held messages with "postrider restore held"; release them with "postrider restore release".',
   },
   being_released: {
     text: 'It was held and is being released.',
@@ -90,7 +91,7 @@ export function reasonsOf(
   if (reasons.length === 0)
     reasons.push(
       live === null
-        ? reason('in_line', 'It is due, and would be sent by a running daemon.', null, 'Start the daemon.')
+        ? reason('in_line', 'It is due, but the daemon does not run.', null, 'Start the daemon.')
         : reason('in_line', 'It is due and is sent within a second or two.'),
     );
   return reasons;
@@ -121,7 +122,7 @@ function liveReasons(
   if (!isDue) return reasons;
   if (facts.route?.kind === 'failure')
     reasons.push(
-      reason('no_route', routeFailureText(queued.destination, facts.route.failure), null, ROUTE_REMEDY),
+      reason('no_route', routeFailureText(queued.destination, facts.route), null, routeRemedy(facts.route)),
     );
   else {
     if (facts.site !== null) reasons.push(...siteReasons(facts.site, until));
@@ -131,7 +132,7 @@ function liveReasons(
   return reasons;
 }
 
-/** What delays mail because of the sessions that all destinations share. */
+/** Whether mail waits for the sessions that all destinations share. */
 function sessionReasons(
   { used, limit }: ReturnType<Inspection['sessions']>,
   exhausted: MessageFacts['exhausted'],
@@ -140,8 +141,8 @@ function sessionReasons(
   const setting = 'delivery.connections';
   const share =
     exhausted === 'unanswered'
-      ? `The sessions that sites without an answer may have are in use, a half of ${limit} (${setting}).`
-      : `Its account or its site has its share of the ${limit} sessions (${setting}), of which ${used} are in use.`;
+      ? `All sessions that sites without an answer may have are in use: half of ${limit} (${setting}).`
+      : `Its account or its site uses its whole share of the ${limit} sessions (${setting}), of which ${used} are in use.`;
   return [
     reason(
       'sessions_used',
@@ -152,7 +153,7 @@ function sessionReasons(
   ];
 }
 
-/** What delays the mail of an account at a site, or its source address. */
+/** Whether mail waits for the limits of its account at the site, or for a source address. */
 function limitReasons(
   { destination }: ListedInQueue,
   { accountLimitedMs, obstacle }: MessageFacts,
@@ -182,14 +183,19 @@ function limitReasons(
   return reasons;
 }
 
-const ROUTE_REMEDY =
-  'Query the MX records with "dig MX"; if other domains fail as well, run "postrider doctor" to check the resolver.';
-
-export function routeFailureText(destination: string, failure: LocalFailure): string {
-  return `There is no route to ${destination}: ${failure.replaceAll('-', ' ')}.`;
+/** Why a destination has no route, a sentence. */
+export function routeFailureText(destination: string, { failure, route }: RouteFailure): string {
+  const hop = route === null ? '' : ` through ${route.host}`;
+  return `There is no route to ${destination}${hop}: ${failure.replaceAll('-', ' ')}.`;
 }
 
-/** What delays the mail of a site. */
+function routeRemedy({ route }: RouteFailure): string {
+  if (route !== null)
+    return `Check that the name ${route.host} of the next hop has an address in DNS: it comes from delivery.routes, "secondary" or a reroute.`;
+  return 'Query the MX records with "dig MX"; if other domains fail as well, run "postrider doctor" to check the resolver.';
+}
+
+/** Why a site takes no mail now. */
 export function siteReasons(site: SiteFacts, until: (ms: number) => string): WaitReason[] {
   if (site.suspendedMs > 0)
     return [
@@ -197,7 +203,7 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
         'site_suspended',
         `The mail hosts of the site ${site.site} could not be reached; one connection tries them at ${until(site.suspendedMs)}.`,
         until(site.suspendedMs),
-        'If other sites are reachable, the cause is on their side. Else run "postrider doctor".',
+        'If other sites are reachable, the cause is on the side of the site; otherwise run "postrider doctor".',
       ),
     ];
   if (site.limitedMs > 0)
@@ -223,7 +229,7 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
   ];
 }
 
-/** The next message of a site, whichever it is, waits until its rate allows it. */
+/** Whether the next message of the site waits for the rate. */
 function rateReasons({ site, rateWaitMs }: SiteFacts, until: (ms: number) => string): WaitReason[] {
   if (rateWaitMs === 0) return [];
   return [

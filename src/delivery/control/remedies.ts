@@ -20,12 +20,12 @@ export const REMEDIES: Readonly<Record<BounceClass, string>> = {
   'reputation-block':
     'The source address is listed or has a bad reputation. "postrider doctor" names the lists: request the removal there, find the cause, and reroute or pause meanwhile.',
   'rate-limited':
-    'The destination limits how fast it takes mail. Delivery slows down by itself; lower "connections" of its shaping profile if this repeats for hours.',
+    'The destination limits the rate at which it accepts mail. Delivery slows down by itself; lower "connections" of its shaping profile if this repeats for hours.',
   greylisted: 'The destination greylists unknown senders. Nothing to do: the next attempt usually succeeds.',
   'network-error':
-    'The mail hosts do not answer or close the connection. If this concerns several destinations, check port 25 and the network with "postrider doctor"; else it is on their side.',
+    'The mail hosts do not answer or close the connection. If this concerns several destinations, check port 25 and the network with "postrider doctor"; otherwise the cause is on their side.',
   'tls-failed':
-    'The encryption that is required failed. The destination has to correct its certificate or policy; check "tls" of the shaping profile or route.',
+    'The required encryption could not be established. The destination has to correct its certificate or policy; check "tls" of the shaping profile or route.',
   'relay-denied':
     'The host does not accept mail for this domain: its MX records are wrong, or the route or reroute is.',
   'protocol-error':
@@ -34,5 +34,5 @@ export const REMEDIES: Readonly<Record<BounceClass, string>> = {
   expired: 'The message could not be delivered within its lifetime. See the earlier attempts for the cause.',
   'routing-loop':
     'The MX records of the destination lead back to this server. Check the MX records and "hostname".',
-  unclassified: 'The reply is not known. Read its text; it usually names the cause or a contact.',
+  unclassified: 'No rule matches the reply. Read its text; it usually names the cause or a contact.',
 };

@@ -97,8 +97,8 @@ function poolsOf(all: EgressEntry[], settings: readonly EgressSetting[]) {
 }
 
 /**
- * The entries that can reach one of the hosts: IPv6 requires `address6`, IPv4 an IPv4 address, an address that the
- * system chooses, or a proxy that has not only an IPv6 address. All entries when none can.
+ * The entries that can reach one of the hosts: IPv6 requires `address6`; IPv4 an IPv4 address, an address that the
+ * system chooses, or a proxy with an IPv4 address. All entries when none can.
  */
 export function reachingEntries(
   entries: readonly EgressEntry[],
@@ -124,7 +124,7 @@ function sendsIpv6({ address6 }: EgressEntry): boolean {
   return address6 !== undefined;
 }
 
-/** The address by which people know the entry: as receivers see it, else its name. */
+/** The address that identifies the entry to an operator: as receivers see it, else its name. */
 export function addressOf(entry: Omit<EgressEntry, 'hostname'>): string {
   return entry.publicAddress ?? entry.address ?? entry.address6 ?? entry.name ?? 'the system address';
 }

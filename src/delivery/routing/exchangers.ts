@@ -1,9 +1,8 @@
+import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Random, shuffled } from '../../core/random.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
-
-/* The MX records of a destination (RFC 5321 §5.1, RFC 7505), without this server. */
 
 export const FAILURE_TTL_SECONDS = 60;
 
@@ -23,7 +22,17 @@ export type MailExchangers =
       /** The destination, or the name at the end of its CNAMEs. */
       name: string;
     }
-  | { kind: 'failure'; failure: LocalFailure; ttl: number };
+  | RouteFailure;
+
+/** A destination has no route, or none is known now. */
+export interface RouteFailure {
+  kind: 'failure';
+  failure: LocalFailure;
+  /** The next hop that cannot be used; null: the MX hosts of the destination. */
+  route: DeliveryRoute | null;
+  /** Seconds. */
+  ttl: number;
+}
 
 /** MX hosts by preference, equal ones shuffled; the domain itself if there is no MX record (RFC 5321 §5.1). */
 export async function mailExchangers(
@@ -57,7 +66,7 @@ export async function mailExchangers(
   }
 }
 
-/** Removes this server and every host that is not preferred to it: they would return the mail (RFC 5321 §5.1). */
+/** Removes this server and the hosts that are not preferred to it, which would return the mail (RFC 5321 §5.1). */
 export function withoutSelf(exchangers: readonly Exchanger[], isSelf: (name: string) => boolean): string[] {
   const limit = Math.min(
     ...exchangers.filter(({ name }) => isSelf(name)).map(({ preference }) => preference),
@@ -65,7 +74,7 @@ export function withoutSelf(exchangers: readonly Exchanger[], isSelf: (name: str
   return exchangers.filter(({ preference }) => preference < limit).map(({ name }) => name);
 }
 
-/** The same by addresses. An MX record of this server under another name is one of this server. */
+/** Like `withoutSelf`, but finds this server by its addresses: an MX record may name it by another name. */
 export function preferredToSelf<Host extends { name: string; found: readonly string[] }>(
   resolved: readonly Host[],
   exchangers: readonly Exchanger[],
@@ -77,9 +86,6 @@ export function preferredToSelf<Host extends { name: string; found: readonly str
   return resolved.filter(({ name }) => preferred.includes(name));
 }
 
-export function failure(
-  name: LocalFailure,
-  ttl: number,
-): { kind: 'failure'; failure: LocalFailure; ttl: number } {
-  return { kind: 'failure', failure: name, ttl };
+export function failure(name: LocalFailure, ttl: number, route: DeliveryRoute | null = null): RouteFailure {
+  return { kind: 'failure', failure: name, route, ttl };
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
 import type { Ipv6Use } from './egress.ts';
+import { failure } from './exchangers.ts';
 import type { RouteFinder, RouteResult } from './routes.ts';
 
 /** Caches routes. A caller never waits for a lookup: it gets null and is called back. */
@@ -16,7 +17,7 @@ export interface RouteCache {
   ): RouteResult | null;
   /** The route if it is known; never begins a lookup. */
   peek(destination: string, ipv6: Ipv6Use, via?: DeliveryRoute | null): RouteResult | null;
-  /** Removes all routes, also those that are being looked up: the settings have changed. */
+  /** Removes all routes, and discards lookups in progress. Call after the settings have changed. */
   clear(): void;
 }
 
@@ -33,7 +34,7 @@ const MIN_TTL_SECONDS = 5;
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
   const cache = createLru<{ result: RouteResult; until: number }>(MAX_CACHED);
   const pending = new Map<string, (() => void)[]>();
-  /** Counts `clear`: a lookup that began before is not cached. */
+  /** Number of calls of `clear`: the result of a lookup that began before the last one is not cached. */
   let era = 0;
 
   async function resolve(
@@ -49,7 +50,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     } catch (error) {
       // An internal error must not bounce mail: it is handled like a DNS failure, and logged.
       log.error({ err: error, destination }, 'route lookup failed');
-      result = { kind: 'failure', failure: 'dns-trouble', ttl: MIN_TTL_SECONDS };
+      result = failure('dns-trouble', MIN_TTL_SECONDS, via);
     }
     if (began === era)
       cache.set(key, { result, until: clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000 });

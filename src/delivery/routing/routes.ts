@@ -15,6 +15,7 @@ import {
   type MailExchangers,
   mailExchangers,
   preferredToSelf,
+  type RouteFailure,
   withoutSelf,
 } from './exchangers.ts';
 import type { Guard } from './guard.ts';
@@ -26,7 +27,7 @@ import type { OwnAddresses } from './own-addresses.ts';
  */
 export type RouteResult =
   | { kind: 'hosts'; hosts: TargetHost[]; route: DeliveryRoute | null; ttl: number; tls?: DestinationTls }
-  | { kind: 'failure'; failure: LocalFailure; ttl: number };
+  | RouteFailure;
 
 export interface RouteFinder {
   /** `via`: a next hop that precedes the configured routes; null: none. */
@@ -44,7 +45,7 @@ export interface RouteFinderDeps {
   /** This and the next two are read at each lookup: a reload changes them. */
   readonly routes: DeliveryRoute[];
   readonly port: number;
-  /** Names of this server: an MX host with one of them is a loop. */
+  /** Names of this server, which identify it among the MX hosts. */
   readonly ownNames: string[];
 }
 
@@ -71,7 +72,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
     const usable = withoutSelf(mx.exchangers, (name) => ownNames.has(name));
     if (usable.length === 0) return failure('routing-loop', mx.ttl);
-    // Hosts with TLSA records are permitted by these.
+    // With secure MX records TLSA records may apply, which precede the MTA-STS policy (RFC 8461 §2).
     const permitted = mx.secure ? usable : permittedHosts(usable, sts.policy);
     const resolved = await resolve(permitted, ipv6);
     const own = (await deps.ownAddresses?.among(resolved.flatMap(({ found }) => found))) ?? NO_ADDRESSES;
@@ -88,7 +89,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   async function resolve(names: readonly string[], ipv6: Ipv6Use): Promise<FoundAddresses[]> {
     const resolved: FoundAddresses[] = [];
     for (let start = 0; start < names.length; start += MAX_HOSTS) {
-      // The others may have addresses.
+      // Hosts beyond the limit may have addresses.
       if (start >= MAX_NAMES) return [...resolved, NOT_LOOKED_UP];
       const next = names.slice(start, start + MAX_HOSTS);
       resolved.push(...(await Promise.all(next.map((name) => addresses(name, ipv6)))));
@@ -102,7 +103,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   /** A configured route may lead to a private network: the guard does not apply. */
   async function viaRoute(route: DeliveryRoute, ipv6: Ipv6Use): Promise<RouteResult> {
     const { found, ttl } = await addresses(route.host, ipv6);
-    if (found.length === 0) return failure('dns-trouble', FAILURE_TTL_SECONDS);
+    if (found.length === 0) return failure('dns-trouble', FAILURE_TTL_SECONDS, route);
     return {
       kind: 'hosts',
       hosts: [{ name: route.host, addresses: found.slice(0, MAX_ADDRESSES) }],
@@ -226,7 +227,7 @@ async function withPolicies(
 
 const NOT_RESOLVED = { canonical: '', secure: false };
 
-/** Of the addresses that were found: all of them must be secure. */
+/** Whether DNSSEC secures all addresses that were found. */
 function securityOf(
   name: string,
   answers: readonly { records: string[]; authenticated: boolean; name: string }[],

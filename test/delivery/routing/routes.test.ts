@@ -154,13 +154,28 @@ describe('the route of a destination', () => {
   });
 
   it.each<[string, string, Ipv6Use, unknown]>([
-    ['an MX host', 'six.test', 'always', { hosts: [{ addresses: ['2001:4860::6'] }] }],
-    ['an MX host', 'six.test', 'fallback', { hosts: [{ addresses: ['2001:4860::6'] }] }],
-    ['an MX host', 'six.test', 'never', { kind: 'failure', failure: 'ipv6-only' }],
-    ['the domain itself', 'six-alone.test', 'fallback', { hosts: [{ addresses: ['2001:4860::7'] }] }],
-    ['the domain itself', 'six-alone.test', 'never', { kind: 'failure', failure: 'ipv6-only' }],
-    ['nobody knows what', 'six-shaky.test', 'never', { kind: 'failure', failure: 'dns-trouble' }],
-  ])('%s with IPv6 alone: %s, IPv6 %s', async (_, destination, ipv6, expected) => {
+    ['an MX host with IPv6 alone', 'six.test', 'always', { hosts: [{ addresses: ['2001:4860::6'] }] }],
+    ['an MX host with IPv6 alone', 'six.test', 'fallback', { hosts: [{ addresses: ['2001:4860::6'] }] }],
+    ['an MX host with IPv6 alone', 'six.test', 'never', { kind: 'failure', failure: 'ipv6-only' }],
+    [
+      'the domain itself with IPv6 alone',
+      'six-alone.test',
+      'fallback',
+      { hosts: [{ addresses: ['2001:4860::7'] }] },
+    ],
+    [
+      'the domain itself with IPv6 alone',
+      'six-alone.test',
+      'never',
+      { kind: 'failure', failure: 'ipv6-only' },
+    ],
+    [
+      'an MX host, perhaps (SERVFAIL),',
+      'six-shaky.test',
+      'never',
+      { kind: 'failure', failure: 'dns-trouble' },
+    ],
+  ])('%s: %s, IPv6 %s', async (_, destination, ipv6, expected) => {
     expect(await find(destination, { ipv6 })).toMatchObject(expected as object);
   });
 
@@ -180,6 +195,18 @@ describe('the route of a destination', () => {
     expect(names(await find('one.test', { routes }))).toEqual(['127.0.0.9']);
     expect(names(await find('whatever.test', { routes }))).toEqual(['10.9.9.9']);
   });
+});
+
+it('names the next hop of a configured route that has no address', async () => {
+  const route = {
+    match: '*',
+    host: 'gone.one.test',
+    port: 25,
+    tls: 'none',
+    allowUnverifiedAuth: false,
+  } as const;
+  expect(await find('one.test', { routes: [route] })).toMatchObject({ failure: 'dns-trouble', route });
+  expect(await find('broken.test')).toMatchObject({ failure: 'dns-trouble', route: null });
 });
 
 describe('the private-network guard', () => {

@@ -97,7 +97,7 @@ describe('a pause of an egress pool', () => {
 
   it('keeps messages whose destination has no route', () => {
     const env = createTestScheduling({
-      routeOf: () => ({ kind: 'failure', failure: 'dns-trouble', ttl: 60 }),
+      routeOf: () => ({ kind: 'failure', failure: 'dns-trouble', route: null, ttl: 60 }),
     });
     env.controls.push(pause);
     env.put(users(1));

@@ -5,7 +5,7 @@ import { createTestScheduling, KEY, recipientsOf, unreadable, users } from './se
 describe('queue reader', () => {
   it('passes messages without a route and simulated ones to the local attempts', () => {
     const { put, announce, unroutable, simulated, started } = createTestScheduling({
-      routeOf: () => ({ kind: 'failure', failure: 'null-mx', ttl: 60 }),
+      routeOf: () => ({ kind: 'failure', failure: 'null-mx', route: null, ttl: 60 }),
     });
     put(['a@one.test']);
     put(['bounced@one.test'], { simulated: 1 });

@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createBulkChanges, parseNextHop } from '../../../src/delivery/control/bulk.ts';
+import { enqueue, startStore } from '../../support/store.ts';
+
+/** A queued message, and bulk changes over its store. */
+function setup() {
+  const { dir, tables, writer, recorder, clock } = startStore();
+  const bulk = createBulkChanges({
+    config: loadConfig({ cwd: dir, env: {} }),
+    writer,
+    recorder,
+    read: {
+      waiting: async (filter, page) => tables.queue.waiting(filter, page),
+      counts: async (filter) => tables.queue.counts(filter),
+    },
+  });
+  const message = enqueue(tables, clock.now(), { recipient: 'a@one.test' });
+  return { bulk, tables, message };
+}
+
+it.each([
+  ['relay.example', { host: 'relay.example', port: 25 }],
+  ['Relay.Example:587', { host: 'relay.example', port: 587 }],
+  ['192.0.2.1', { host: '192.0.2.1', port: 25 }],
+  ['[2001:db8::1]:2525', { host: '2001:db8::1', port: 2525 }],
+])('accepts the next hop %s', (text, hop) => {
+  expect(parseNextHop(text)).toEqual(hop);
+});
+
+it.each([
+  '[relay.example]',
+  '[1.2.3.4.5]',
+  '[:::]',
+  '192.0.2.300',
+  '-.-',
+  'relay..example',
+  'relay.example:0',
+])('rejects the next hop %s', (text) => {
+  expect(parseNextHop(text)).toBeNull();
+});
+
+it.each([
+  ['an empty reason', ' '],
+  ['a line break in the reason', 'a\nb'],
+  ['a long reason', 'x'.repeat(201)],
+])('refuses to purge with %s', async (_, reason) => {
+  const { bulk, tables, message } = setup();
+  expect(await bulk.purge({ destination: 'one.test' }, reason)).toMatchObject({
+    code: 'VALIDATION_ERROR',
+    extras: { details: [{ field: 'reason' }] },
+  });
+  expect(tables.messages.bySeq(message.seq)).toMatchObject({ status: 'queued' });
+});
