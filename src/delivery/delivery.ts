@@ -309,7 +309,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       await recording.check();
       await shaping.write();
       await rebase.run();
-      await proxies.refresh(pools.all());
+      // Not awaited: DNS queries that time out must not delay the rest.
+      void proxies.refresh(pools.all());
       await egress.refresh();
     },
     intervalMs: HOUSEKEEPING_INTERVAL_MS,

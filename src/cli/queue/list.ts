@@ -72,7 +72,7 @@ export async function showQueued(context: CliContext, id: string, json: boolean)
   const lastReport: { reply?: unknown; classification?: string } =
     last === undefined ? {} : JSON.parse(last.report);
   const isWaiting = queued.ready === 1 && queued.lease === null;
-  const obstacle = isWaiting ? storedObstacle(deps, { ...message, priority: queued.priority }) : null;
+  const obstacle = isWaiting ? storedObstacle(deps, queued) : null;
   const view = {
     ...queuedView(queued, clock, controlsOf(tables, clock)),
     // The limit of a source address.

@@ -79,7 +79,7 @@ export function createEgress(deps: EgressDeps): Egress {
     return offset;
   }
 
-  /** Null: the entry may send one more message today. */
+  /** Why the quota of the day excludes one more message; null: it does not. `factor`: of the quota. */
   function quotaOf(
     entry: EgressEntry,
     { provider, priority }: EgressMail,
@@ -134,22 +134,23 @@ export function createEgress(deps: EgressDeps): Egress {
     return provider !== null && entry.name !== null && health.mayProbe(entry.name, provider, clock.now());
   }
 
-  /** An entry other than `entry` that could send the message, now or when its quota allows it. */
+  /** Whether an entry other than `entry` could send the message, now or when its quota allows it. */
   function alternativeTo({ entry, pool, mail }: EgressTicket): boolean {
     const others = reachingEntries(pools.entries(pool), mail.hosts).filter((other) => other !== entry);
     return others.some((other) => faults.isUsable(other) && !isRefused(other, mail));
   }
 
+  /** The first usable entry from `first` on, else the obstacle that ends first. */
   function choose(entries: readonly EgressEntry[], first: number, mail: EgressMail): Choice | EgressObstacle {
-    const ring = entries.map((_, index) => entries[(first + index) % entries.length] ?? _);
-    const areAllRefused = ring.every((entry) => isRefused(entry, mail));
+    const ordered = [...entries.slice(first), ...entries.slice(0, first)];
+    const areAllRefused = ordered.every((entry) => isRefused(entry, mail));
     const obstacles: EgressObstacle[] = [];
-    const usable = ring.filter((entry) => {
+    const usable = ordered.filter((entry) => {
       const found = unusable(entry, mail);
       if (found !== null) obstacles.push(found);
       return found === null;
     });
-    // A provider that refuses all addresses gets mail from all of them, as there is no better one.
+    // When a provider refuses all addresses, all of them are used.
     const accepted = areAllRefused ? usable : usable.filter((entry) => !isRefused(entry, mail));
     if (!areAllRefused) {
       const probe = usable.find((entry) => mayProbe(entry, mail) && quotaOf(entry, mail, 1) === null);
@@ -171,7 +172,7 @@ export function createEgress(deps: EgressDeps): Egress {
     return next;
   }
 
-  /** Whether every entry may send any message: the usual case, which costs nothing. */
+  /** Whether every entry may send any message: the usual case, decided without the counts. */
   function isUnrestricted(entries: readonly EgressEntry[], mail: EgressMail): boolean {
     return entries.every(
       (entry) =>

@@ -10,10 +10,11 @@ export interface EgressFaults {
   isUsable(entry: EgressEntry): boolean;
   /** Milliseconds until the entry is probed; 0: now. */
   waitMs(entry: EgressEntry): number;
+  /** An attempt began. `ended` or `released` follows. */
   begun(entry: EgressEntry): void;
   /** An attempt ended. `fault`: why the address could not be used; null: it was used. Returns the new wait, ms. */
   ended(entry: EgressEntry, fault: string | null): number;
-  /** The attempt ended without using the address. */
+  /** An attempt ended, and nothing is known about the address. */
   released(entry: EgressEntry): void;
   list(): EgressFault[];
 }
@@ -24,7 +25,7 @@ export interface EgressFault {
   waitMs: number;
 }
 
-/** Faults in a row after which the address is not used: a proxy reports some failures of a destination as its own. */
+/** Consecutive faults after which the address is not used: a proxy reports some failures of a destination as its own. */
 const MAX_FAULTS = 2;
 const FIRST_WAIT_MS = 30 * SECOND;
 const MAX_WAIT_MS = 10 * MINUTE;
@@ -39,7 +40,7 @@ interface Fault {
   probes: number;
 }
 
-/** `clock`: monotonic. Entries without a name are always usable: there is no other one. */
+/** `clock`: monotonic. Entries without a name are always usable: they have no alternative. */
 export function createEgressFaults(clock: Clock): EgressFaults {
   const faults = new Map<string, Fault>();
   const faultOf = ({ name }: EgressEntry) =>

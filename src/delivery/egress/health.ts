@@ -5,7 +5,7 @@ import type { EgressHealthRow } from '../../store/egress/egress-standings.ts';
 
 /**
  * Which source addresses a provider refuses. A refused address is avoided while another one of its pool can send to the
- * provider. After a wait that doubles with each refusal one message probes it; when several probes in a row are accepted,
+ * provider. After a wait that doubles with each refusal one message probes it; after several consecutive accepted probes
  * the address has recovered. The rows are durable: the caller writes what the functions return.
  */
 export interface EgressHealth {
@@ -38,9 +38,9 @@ export type HealthChange =
 
 const FIRST_PROBE_MS = 15 * MINUTE;
 const MAX_PROBE_MS = 12 * HOUR;
-/** Accepted probes in a row after which the address has recovered. */
+/** Consecutive accepted probes after which the address has recovered. */
 export const PROBES_TO_RECOVER = 3;
-/** Replies in a row that do not name the address, after which it counts as refused. */
+/** Consecutive replies that do not name the address, after which it counts as refused. */
 const UNNAMED_REFUSALS = 3;
 /** Addresses and providers that are remembered; further refusals have no effect. */
 const MAX_REFUSED = 500;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ProxyAddress } from '../../config/egress-settings.ts';
 import type { Config } from '../../config/schema.ts';
-import { type Clock, MINUTE } from '../../core/clock.ts';
+import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { fileFault, OperatorFault } from '../../core/operator-fault.ts';
@@ -18,7 +18,7 @@ export interface EgressProxies {
   jobEgress(entry: EgressEntry): JobEgress;
   /** Replaces the passwords after a reload. */
   usePasswords(passwords: ProxyPasswords): void;
-  /** Resolves the names of proxies. Call periodically. */
+  /** Resolves the names of proxies that are due. Call about once per second. Never rejects. */
   refresh(entries: readonly EgressEntry[]): Promise<void>;
 }
 
@@ -32,24 +32,32 @@ export interface EgressProxiesDeps {
 }
 
 const RESOLVE_INTERVAL_MS = MINUTE;
+const RETRY_INTERVAL_MS = 10 * SECOND;
 
 export function createEgressProxies(deps: EgressProxiesDeps, passwords: ProxyPasswords): EgressProxies {
   const { resolver, monotonic, log } = deps;
   let current = passwords;
-  const resolved = new Map<string, { address: string; at: number }>();
+  const names = new Map<string, ProxyName>();
 
-  async function resolve(host: string): Promise<void> {
+  async function resolve(host: string, name: ProxyName): Promise<void> {
+    // Until the lookup ends, `refresh` starts no other one for the name.
+    name.dueAt = Number.POSITIVE_INFINITY;
     try {
       const { records } = await resolver.a(host).catch(() => resolver.aaaa(host));
       const [address] = records;
-      if (address !== undefined) resolved.set(host, { address, at: monotonic.now() });
+      if (address === undefined) throw new Error(`${host} has no address`);
+      name.address = address;
+      name.isFailing = false;
     } catch (error) {
       // The last known address remains in use.
-      log.warn({ host, reason: errorText(error) }, 'name of a proxy could not be resolved');
+      if (!name.isFailing)
+        log.warn({ host, reason: errorText(error) }, 'name of a proxy cannot be resolved; trying again');
+      name.isFailing = true;
     }
+    name.dueAt = monotonic.now() + (name.isFailing ? RETRY_INTERVAL_MS : RESOLVE_INTERVAL_MS);
   }
 
-  const hostOf = ({ host }: ProxyAddress) => (isIP(host) === 0 ? resolved.get(host)?.address : host);
+  const hostOf = ({ host }: ProxyAddress) => (isIP(host) === 0 ? names.get(host)?.address : host);
 
   return {
     isResolved: ({ proxy }) => proxy === undefined || hostOf(proxy) !== undefined,
@@ -70,17 +78,26 @@ export function createEgressProxies(deps: EgressProxiesDeps, passwords: ProxyPas
       current = next;
     },
     refresh: async (entries) => {
-      const names = new Set(
+      const used = new Set(
         entries.flatMap(({ proxy }) => (proxy === undefined || isIP(proxy.host) !== 0 ? [] : [proxy.host])),
       );
-      for (const host of resolved.keys()) if (!names.has(host)) resolved.delete(host);
-      const stale = [...names].filter((host) => {
-        const at = resolved.get(host)?.at ?? Number.NEGATIVE_INFINITY;
-        return monotonic.now() - at >= RESOLVE_INTERVAL_MS;
-      });
-      await Promise.all(stale.map(resolve));
+      for (const host of names.keys()) if (!used.has(host)) names.delete(host);
+      for (const host of used)
+        if (!names.has(host))
+          names.set(host, { address: undefined, isFailing: false, dueAt: Number.NEGATIVE_INFINITY });
+      const due = [...names].filter(([, { dueAt }]) => dueAt <= monotonic.now());
+      await Promise.all(due.map(([host, name]) => resolve(host, name)));
     },
   };
+}
+
+interface ProxyName {
+  /** Undefined: it was never resolved. */
+  address: string | undefined;
+  /** The last lookup failed, which was logged. */
+  isFailing: boolean;
+  /** When it is looked up again (monotonic). */
+  dueAt: number;
 }
 
 /** RFC 1929 §2: the length is one byte. */

@@ -1,5 +1,7 @@
+import { isIP } from 'node:net';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import { normalizeAddress } from '../../dns/address-kinds.ts';
 import type { EgressCounts } from '../../store/egress/egress-counts.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { AttemptResult } from '../attempt-result.ts';
@@ -12,13 +14,13 @@ import type { EgressWarmup } from './warmup-state.ts';
 
 /**
  * What an attempt means for the source address that it used: its counts, its warm-up, its health, and whether another
- * address takes the message over. The memory is updated immediately; `record` writes the same in the unit of work of the
+ * address sends the message next. Memory is updated immediately; `record` writes the same in the unit of work of the
  * outcome.
  */
 export interface Settlement {
-  /** The result, deferred for `TAKEOVER_MS` where another address can send the message. */
+  /** The result, deferred for `OTHER_ADDRESS_WAIT_MS` where another address can send the message. */
   result: AttemptResult;
-  /** Writes the counts, the health and the step of the warm-up, in the unit of work that records the outcome; may be repeated when that fails. */
+  /** Writes the counts, the health and the step of the warm-up in that unit of work. May be repeated after a rollback. */
   record(tables: Tables): void;
   /** Called once when the unit of work is on disk. */
   recorded(): void;
@@ -43,8 +45,8 @@ export interface SettlementDeps {
   alternativeTo(ticket: EgressTicket): boolean;
 }
 
-/** A message that another address takes over is sent again after this time. */
-const TAKEOVER_MS = 2 * SECOND;
+/** After this time a message is sent again from another address. */
+const OTHER_ADDRESS_WAIT_MS = 2 * SECOND;
 
 export function createSettlements(deps: SettlementDeps): Settlements {
   const { clock, log, usage, faults, health, warmup, alternativeTo } = deps;
@@ -57,7 +59,7 @@ export function createSettlements(deps: SettlementDeps): Settlements {
 
   function end(ticket: EgressTicket): void {
     const counts = usageOf(ticket);
-    // The counts of a day that was read again have no messages in flight.
+    // Counts that were read from the database again have no messages in flight.
     if (counts !== null && counts.inFlight > 0) counts.inFlight--;
     if (ticket.isProbe && ticket.entry.name !== null && ticket.provider !== null)
       health.setProbing(ticket.entry.name, ticket.provider, false);
@@ -83,7 +85,7 @@ export function createSettlements(deps: SettlementDeps): Settlements {
   }
 
   /** Defers a message that the address could not send, or that was refused because of the address. */
-  function passOn(ticket: EgressTicket, result: AttemptResult, waitMs: number): AttemptResult {
+  function deferForAddress(ticket: EgressTicket, result: AttemptResult, waitMs: number): AttemptResult {
     const { entry, provider } = ticket;
     const isAvoided = provider !== null && entry.name !== null && health.isRefused(entry.name, provider);
     const isUnusable = result.failure === 'egress-failed';
@@ -96,14 +98,15 @@ export function createSettlements(deps: SettlementDeps): Settlements {
         ...result.classification,
         action: 'defer',
         suppress: 'never',
-        retryAfterMs: hasAlternative ? TAKEOVER_MS : waitMs,
+        retryAfterMs: hasAlternative ? OTHER_ADDRESS_WAIT_MS : waitMs,
       },
     };
   }
 
-  function useEntry(ticket: EgressTicket, report: SettledReport): number {
+  function judgeUse(ticket: EgressTicket, report: SettledReport): number {
     const { entry } = ticket;
-    if (report.sessions.length === 0 && report.conclusion !== 'worker-lost') {
+    // Without a session nothing is known about the address: no host was contacted, or the worker was lost.
+    if (report.sessions.length === 0) {
       faults.released(entry);
       return 0;
     }
@@ -133,10 +136,10 @@ export function createSettlements(deps: SettlementDeps): Settlements {
       end(ticket);
       const { entry, provider, countedAs, day, mail } = ticket;
       if (entry.name === null) return withoutRecord(result);
-      const waitMs = useEntry(ticket, report);
+      const waitMs = judgeUse(ticket, report);
       const used = { egress: entry.name, provider: countedAs };
       if (provider === null || !isCounted(result, report)) {
-        return { ...withoutRecord(passOn(ticket, result, waitMs)), used };
+        return { ...withoutRecord(deferForAddress(ticket, result, waitMs)), used };
       }
       const added: Partial<EgressCounts> = {
         [mail.priority === 0 ? 'transactional' : 'marketing']: 1,
@@ -148,7 +151,7 @@ export function createSettlements(deps: SettlementDeps): Settlements {
       const step = counts === null ? null : warmup.evaluate(entry, countedAs);
       const key = { day, entry: entry.name, provider: countedAs };
       return {
-        result: passOn(ticket, result, 0),
+        result: deferForAddress(ticket, result, 0),
         record: (tables) => {
           tables.egressCounts.add(key, added);
           if (change?.kind === 'put') tables.egressHealth.put(change.row);
@@ -199,16 +202,17 @@ function outcomeOf(result: AttemptResult): Partial<EgressCounts> {
   return THROTTLES.has(bounceClass) && scope !== 'recipient' ? { throttled: 1 } : {};
 }
 
+const IPV4 = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)/g;
+/** Also in an address literal, `[IPv6:2001:db8::1]` (RFC 5321 §4.1.3). */
+const IPV6 = /(?<![0-9a-z:.])(?:ipv6:)?([0-9a-f]{1,4}:[0-9a-f:]*[0-9a-f])(?![0-9a-z])/gi;
+
+/** Whether the text contains an address of the entry, in any notation. */
 function namesAddress(text: string, entry: EgressEntry, { sessions }: SettledReport): boolean {
-  const known = [entry.address, entry.address6, entry.publicAddress, sessions.at(-1)?.localAddress];
-  const words = new Set(
-    text
-      .toLowerCase()
-      .split(/[^0-9a-f.:]+/)
-      .map((word) => word.replace(/[.:]+$/, '')),
-  );
-  return known.some(
-    (address) => address !== undefined && address !== null && words.has(address.toLowerCase()),
+  const own = [entry.address, entry.address6, entry.publicAddress, sessions.at(-1)?.localAddress];
+  const words = [...(text.match(IPV4) ?? []), ...Array.from(text.matchAll(IPV6), ([, word = '']) => word)];
+  const named = new Set(words.filter((word) => isIP(word) !== 0).map(normalizeAddress));
+  return own.some(
+    (address) => address !== undefined && address !== null && named.has(normalizeAddress(address)),
   );
 }
 

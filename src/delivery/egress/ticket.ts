@@ -2,9 +2,9 @@ import type { QueuePriority } from '../../store/messages/queue.ts';
 import type { EgressEntry } from '../routing/egress.ts';
 import type { AttemptReport, TargetHost } from '../worker/protocol.ts';
 
-/** What decides about the address of a message. */
+/** What the choice of the address depends on. */
 export interface EgressMail {
-  /** As `providerOfHosts` returns it; null: mail over a fixed route, which is neither limited nor judged. */
+  /** As `providerOfHosts` returns it; null: mail over a fixed route, for which addresses are neither limited nor judged. */
   provider: string | null;
   priority: QueuePriority;
   hosts: readonly TargetHost[];
@@ -33,7 +33,7 @@ export interface EgressObstacle {
   entry: string | null;
   address: string;
   provider: string;
-  /** Messages of the day; null: the limit is none of messages. */
+  /** Messages of the day; null: the obstacle is not a limit of messages. */
   limit: { cap: number; used: number } | null;
   /** Epoch ms of the next attempt. */
   until: number;

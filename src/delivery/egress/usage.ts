@@ -34,7 +34,8 @@ export const MAX_PROVIDERS = 1000;
 
 interface EntryUsage {
   today: Map<string, Usage>;
-  before: Map<string, number>;
+  /** Transactional messages. */
+  yesterday: Map<string, number>;
 }
 
 export function createEgressUsage({
@@ -61,10 +62,10 @@ export function createEgressUsage({
     const known = entries.get(entry);
     if (known !== undefined) return known;
     const rows = tables.egressCounts.ofDay(at, entry, MAX_PROVIDERS + 1);
-    const before = tables.egressCounts.ofDay(at - DAY, entry, MAX_PROVIDERS + 1);
+    const yesterday = tables.egressCounts.ofDay(at - DAY, entry, MAX_PROVIDERS + 1);
     const loaded = {
       today: new Map(rows.map(({ provider, ...counts }) => [provider, { ...counts, inFlight: 0 }])),
-      before: new Map(before.map(({ provider, transactional }) => [provider, transactional])),
+      yesterday: new Map(yesterday.map(({ provider, transactional }) => [provider, transactional])),
     };
     entries.set(entry, loaded);
     return loaded;
@@ -89,6 +90,6 @@ export function createEgressUsage({
       return usage;
     },
     all: (entry) => load(entry).today,
-    transactionalBefore: (entry, provider) => load(entry).before.get(provider) ?? 0,
+    transactionalBefore: (entry, provider) => load(entry).yesterday.get(provider) ?? 0,
   };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/clock.ts';
+import { localResult } from '../../../src/delivery/attempt-result.ts';
 import {
   createTestEgress,
   DELIVERED,
@@ -130,6 +131,20 @@ describe('an address that a provider refuses', () => {
     expect(env.egress().problems()).toEqual([]);
   });
 
+  it.each([
+    ['192.0.2.1', 'blocked ip:192.0.2.1'],
+    ['192.0.2.1', 'source:192.0.2.1 is listed in zen.spamhaus.org'],
+    ['2001:db8::a', '[IPv6:2001:db8::a] is listed in zen.spamhaus.org'],
+    ['2001:db8::a', '2001:DB8:0:0:0:0:0:A blocked using Spamhaus'],
+  ])('is found in a reply in every notation: %s in "%s"', async (address, text) => {
+    const field = address.includes(':') ? 'address6' : 'address';
+    const env = createTestEgress(`[{ name = "a", ${field} = "${address}" }]`);
+    const reply = replied(550, '5.7.1', `Service unavailable, ${text}, blocked using Spamhaus`);
+    expect(reply.classification).toMatchObject({ bounceClass: 'reputation-block', scope: 'sender' });
+    await env.settle(ticketOf(env, 'a'), reply, 'replied');
+    expect(env.egress().problems()).toHaveLength(1);
+  });
+
   it('keeps no mail address of a reply', async () => {
     const env = createTestEgress(`[${A}, ${B}]`);
     const reply = replied(550, '5.7.1', '<ann@gmail.com>: Client host [192.0.2.1] blocked using Spamhaus');
@@ -141,7 +156,7 @@ describe('an address that a provider refuses', () => {
 describe('a source address that cannot be used', () => {
   const PROXY = '{ name = "far", address = "192.0.2.3", proxy = "socks5://192.0.2.9:1080" }';
 
-  it('is replaced by the next one after two faults, tried again with one message, and used when that leaves', async () => {
+  it('is replaced by the next one after two faults, probed with one message, and used when that is sent', async () => {
     const env = createTestEgress(`[${PROXY}, ${B}]`);
     const fail = async () => (await env.settle(ticketOf(env, 'far'), EGRESS_FAILED, 'egress-failed')).result;
     expect((await fail()).classification).toMatchObject({
@@ -159,6 +174,17 @@ describe('a source address that cannot be used', () => {
     await env.settle(probe, DELIVERED, 'replied');
     expect(Object.keys(await env.sendAll(marketing(), 20)).toSorted()).toEqual(['b', 'far']);
     expect(env.egress().problems()).toEqual([]);
+  });
+
+  it('stays unused after a probe whose worker was lost', async () => {
+    const env = createTestEgress(`[${PROXY}, ${B}]`);
+    for (let n = 0; n < 2; n++) await env.settle(ticketOf(env, 'far'), EGRESS_FAILED, 'egress-failed');
+    env.clock.advance(MINUTE);
+    const lost = localResult('connection-lost');
+    env.egress().settle(ticketOf(env, 'far'), lost, { conclusion: 'worker-lost', sessions: [] });
+    expect(env.egress().problems()).toHaveLength(1);
+    expect(ticketOf(env, 'far')).toMatchObject({ entry: { name: 'far' } });
+    expect(Object.keys(await env.sendAll(marketing(), 20))).toEqual(['b']);
   });
 
   it('does not count against the quota of a warm-up', async () => {
