@@ -3,23 +3,23 @@ import { createLru } from '../../core/lru.ts';
 
 /**
  * Limits the messages that change to the secondary lane, because whatever blocks the primary lane would soon block it
- * too: to a share of the account's attempts of the last hour, and to a number per hour for all accounts. The messages that
- * changed are stored, so that a daemon that restarts again and again does not exceed the cap. The attempts are not: after
- * a restart an account has its minimum until it has made attempts.
+ * too: to a share of the account's attempts in the last hour, and to a number per hour for all accounts. The counts of
+ * messages that changed are stored, so that a daemon that restarts repeatedly does not exceed the cap. The counts of
+ * attempts are not: after a restart an account has its minimum until it has made attempts.
  */
 export interface FailoverCap {
   /** Counts an attempt over the primary lane. */
   countAttempt(accountId: string): void;
   /** Counts a message that changes its lane, if the cap admits it. */
   take(accountId: string, limits: FailoverLimits): boolean;
-  /** What `take` has admitted in the last hour, as text for `FailoverCapOptions.stored`. */
+  /** What `take` admitted in the last hour, as text for `FailoverCapOptions.stored`. */
   stored(): string;
 }
 
 export interface FailoverCapOptions {
   /** Monotonic. */
   clock: Clock;
-  /** Of the system: the times that are stored. Default: `clock`. */
+  /** The system clock, for the stored times. Default: `clock`. */
   wallClock?: Clock;
   /** What `stored` returned before the restart; null: nothing. A text that cannot be read counts as nothing. */
   stored?: string | null;
@@ -47,7 +47,7 @@ type StoredCount = [accountId: string, at: number, messages: number];
 export function createFailoverCap({ clock, wallClock = clock, stored }: FailoverCapOptions): FailoverCap {
   const accounts = createLru<{ attempts: HourCount; messages: HourCount }>(MAX_ACCOUNTS);
   const all = createHourCount(clock);
-  /** Accounts with messages in the last hour, and others that had some earlier. */
+  /** Accounts with messages in the last hour; others that had some earlier are removed by the next `stored`. */
   const changed = new Set<string>();
 
   function countsOf(accountId: string) {
@@ -154,14 +154,14 @@ function indexOf(slot: number): number {
   return ((slot % SLOTS) + SLOTS) % SLOTS;
 }
 
-/** Reads what `stored` wrote; what has another form is left out. */
+/** Reads what `stored` wrote; entries in another form are ignored. */
 function readCounts(text: string | null): StoredCount[] {
   if (text === null) return [];
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // Counts of one hour: a damaged text costs nothing more than those.
+    // A damaged text loses only the counts of one hour.
     return [];
   }
   return Array.isArray(value) ? value.filter(isStoredCount) : [];

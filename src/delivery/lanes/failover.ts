@@ -19,7 +19,7 @@ export interface FailoverDeps {
   /** Monotonic. */
   clock: Clock;
   wallClock: Clock;
-  /** Has the counts of the cap. */
+  /** Stores the counts of the cap. */
   settings: Pick<Tables['settings'], 'get'>;
 }
 
@@ -34,7 +34,7 @@ const BEFORE_DATA: ReadonlySet<SmtpPhase> = new Set([
   'rcpt',
 ]);
 
-/** Name of the setting with the messages that changed their lane in the last hour. */
+/** Name of the stored setting with the counts of messages that changed their lane in the last hour. */
 const COUNTS = 'delivery.failovers';
 
 export function createFailover({ config, clock, wallClock, settings }: FailoverDeps): Failover {
@@ -56,11 +56,13 @@ export function createFailover({ config, clock, wallClock, settings }: FailoverD
   return {
     decide: (tables, message, result, attempt) => {
       if (attempt.lane !== 'primary') return null;
+      const { share, perHour } = config.secondary;
+      // The lane is switched off: no message counts as capped.
+      if (share === 0 || perHour === 0) return null;
       cap.countAttempt(message.account_id);
       if (result.classification.action === 'deliver') return null;
       const cause = causeOf(tables, message, result, attempt);
       if (cause === null || !isEligible(tables, message)) return null;
-      const { share, perHour } = config.secondary;
       // A unit of work that is repeated counts again: the cap then admits fewer messages, never more.
       const isAdmitted = cap.take(message.account_id, { share, perHour });
       if (isAdmitted) tables.settings.put(COUNTS, cap.stored());
@@ -89,7 +91,7 @@ export function reportFailover(
 
 /**
  * Why the secondary lane is no alternative to an egress pool, a clause; null: it is one. Another pool helps only if it
- * has a source address that the primary one does not have.
+ * has a source address, or a proxy, that the primary one does not have.
  */
 export function secondaryObstacle(
   { secondary, delivery }: Pick<Config, 'delivery' | 'secondary'>,
@@ -98,11 +100,11 @@ export function secondaryObstacle(
   if (secondary.type === 'relay') return null;
   const { pool } = secondary;
   const own = delivery.egress.filter(
-    ({ pools, address, address6 }) =>
-      pools.includes(pool) && !pools.includes(primaryPool) && (address ?? address6) !== undefined,
+    ({ pools, address, address6, proxy }) =>
+      pools.includes(pool) && !pools.includes(primaryPool) && (address ?? address6 ?? proxy) !== undefined,
   );
   if (pool !== primaryPool && own.length > 0) return null;
-  return `no entry of delivery.egress has a source address for the pool ${pool} that the pool ${primaryPool} does not have`;
+  return `no entry of delivery.egress has a source address or a proxy for the pool ${pool} that the pool ${primaryPool} does not have`;
 }
 
 function causeOf(

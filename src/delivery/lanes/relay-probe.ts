@@ -15,8 +15,8 @@ import { SMTP_TIMEOUTS } from '../worker/timeouts.ts';
 import { dialTcp } from '../worker/wire.ts';
 
 /**
- * Tries the relay of the secondary lane as a delivery would: connection, TLS as configured, login. Resolves with what is
- * wrong, a clause; null: it can be used, or the lane has no relay. Never rejects. The result is returned for a minute.
+ * Tests the relay of the secondary lane as a delivery would: connection, TLS as configured, login. Resolves with the
+ * fault, a clause; null: the relay can be used, or the lane has none. Never rejects. The result is cached for a minute.
  */
 export type RelayProbe = () => Promise<string | null>;
 

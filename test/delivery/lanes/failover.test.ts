@@ -154,7 +154,9 @@ describe('a message stays in its lane', () => {
     ['when its destination has a configured route', { routes: [{ match: 'one.test', host: 'gw.test' }] }],
     ['with a share of 0', { secondary: { type: 'builtin', share: 0 } }],
   ])('%s', (_, options) => {
-    expect(setup(options).replied(LISTED)).toBeNull();
+    const { replied, observed } = setup(options);
+    expect(replied(LISTED)).toBeNull();
+    expect(observed).toEqual([]);
   });
 
   it('when it is in the secondary lane already', () => {
@@ -180,6 +182,17 @@ describe('a message stays in its lane', () => {
   });
 });
 
+it('changes the lane to a pool whose only source address is that of a proxy', () => {
+  const [main] = SECOND_POOL;
+  const far = {
+    name: 'far',
+    publicAddress: '192.0.2.2',
+    proxy: 'socks5://192.0.2.9:1080',
+    pools: ['secondary'],
+  };
+  expect(setup({ egress: [main ?? {}, far] }).replied(LISTED)).toBe('listing');
+});
+
 it('counts toward the cap after a restart', () => {
   const { replied, observed, restart } = setup({ secondary: { type: 'builtin', perHour: 1 } });
   expect(replied(LISTED)).toBe('listing');
@@ -188,7 +201,7 @@ it('counts toward the cap after a restart', () => {
   expect(observed).toEqual(['listing', 'capped']);
 });
 
-it('a relay is an alternative to every pool', () => {
+it('accepts a relay as the alternative to every pool', () => {
   const relay = {
     type: 'relay',
     host: 'relay.test',
