@@ -25,7 +25,7 @@ export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite
       registers: [],
       collect() {
         this.reset();
-        for (const site of foremost(sites())) {
+        for (const site of topSites(sites())) {
           const current = value(site);
           if (current !== null) this.set({ site: siteLabel(site.site) }, current);
         }
@@ -60,7 +60,8 @@ export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite
   );
 }
 
-function foremost(sites: readonly LimitedSite[]): LimitedSite[] {
+/** Those that are slowed most, then the busiest. */
+function topSites(sites: readonly LimitedSite[]): LimitedSite[] {
   return sites
     .filter(({ level, inFlight, accounts }) => level > 0 || inFlight > 0 || accounts > 0)
     .toSorted((a, b) => b.level - a.level || b.accounts - a.accounts || b.inFlight - a.inFlight)

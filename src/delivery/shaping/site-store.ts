@@ -9,8 +9,8 @@ import type { SiteMemory } from './site-limits.ts';
 
 /**
  * Stores what sites asked for, and returns it after a restart. `write` compares the state of the sites with what is
- * stored and writes the differences in portions: messages cost no write. A kill loses at most the changes since the last
- * run.
+ * stored and writes the differences in portions: a message causes no write. A crash loses at most the changes since the
+ * last run.
  */
 export interface SiteStore {
   memoryOf(site: string): SiteMemory | null;
@@ -26,12 +26,12 @@ export interface SiteStoreDeps {
   sites(): Iterable<Site>;
 }
 
-/** Rows in the table and in memory. Above it, rows of sites without mail are deleted, those that are oldest first. */
+/** Rows in the table and in memory. Above it, rows of sites without mail are deleted, the oldest first. */
 const MAX_ROWS = 10_000;
 /** Rows that one unit of work writes. */
 const WRITE_BATCH_SIZE = 50;
 
-/** A row without its times of change, as it is compared. */
+/** The columns of a row that are compared. */
 type State = Omit<SiteLimitRow, 'site' | 'account' | 'updated_at'>;
 interface Change {
   site: string;
@@ -45,7 +45,7 @@ export function createSiteStore({ clock, log, tables, writer, sites }: SiteStore
   const stored = new Map<string, Map<string, State>>();
   let count = 0;
   let isFailing = false;
-  // The oldest first, so that they are the first to be deleted.
+  // In this order they are deleted.
   for (const { site, account, updated_at: _, ...state } of tables.siteLimits.newest(MAX_ROWS).toReversed())
     remember(site, account, state);
 
@@ -136,7 +136,7 @@ export function createSiteStore({ clock, log, tables, writer, sites }: SiteStore
           await writeBatch(changes.slice(at, at + WRITE_BATCH_SIZE));
         isFailing = false;
       } catch (error) {
-        // Nothing is lost but what a restart would need; the next run writes it.
+        // The state in memory remains; the next run writes it.
         if (!isFailing) log.error({ err: error }, 'limits of sites could not be stored; trying again');
         isFailing = true;
       }
