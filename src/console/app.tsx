@@ -98,14 +98,19 @@ export function App() {
   const [error, setError] = useState<ApiError | null>(null);
   const [texts, setTexts] = useState<Texts | null>(null);
 
-  const useLanguage = (language: Language) => {
+  const wanted = useRef<Language | null>(null);
+  const applyLanguage = (language: Language) => {
+    wanted.current = language;
     document.documentElement.lang = language;
-    void loadTexts(language).then(setTexts);
+    void loadTexts(language).then((loaded) => {
+      // The texts of an earlier choice may arrive later.
+      if (wanted.current === language) setTexts(loaded);
+    });
   };
   const begin = (next: ConsoleSession) => {
     setSession(next);
     const language = next.person?.language;
-    if (isLanguage(language)) useLanguage(language);
+    if (isLanguage(language)) applyLanguage(language);
   };
   const load = () => {
     setError(null);
@@ -116,7 +121,7 @@ export function App() {
   };
   useEffect(() => {
     const stored = localStorage.getItem(LANGUAGE_KEY);
-    useLanguage(isLanguage(stored) ? stored : browserLanguage());
+    applyLanguage(isLanguage(stored) ? stored : browserLanguage());
     whenSignedOut(() =>
       setSession((last) => (last === null ? null : { ...last, signedIn: false, person: null })),
     );
@@ -126,7 +131,7 @@ export function App() {
   if (texts === null) return null;
   const choose = (language: Language) => {
     localStorage.setItem(LANGUAGE_KEY, language);
-    useLanguage(language);
+    applyLanguage(language);
     // Without success, the language is that of this browser only.
     if (session?.signedIn)
       void request('/console/me', { method: 'PATCH', body: { language } }).catch(() => {});

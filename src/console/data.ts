@@ -3,7 +3,7 @@ import { useCallback, useContext, useEffect, useState } from 'preact/hooks';
 import { ApiError, callApi, request } from './api.ts';
 import { useMember } from './session.ts';
 
-/** Data of the API: the last that was read remains while it is read again. */
+/** Data of the API; the last value remains while it is read again. */
 export interface Data<T> {
   value: T | null;
   error: ApiError | null;
@@ -63,6 +63,8 @@ export const LiveProvider = LiveContext.Provider;
 
 /** Pages read again at most this often while events arrive. */
 const LIVE_INTERVAL_MS = 2000;
+/** After this time a stream that the browser does not open again is opened. */
+const REOPEN_MS = 5000;
 
 /** Follows the event stream of an account; returns a number that changes after events. */
 export function useLive(accountId: string | null): number {
@@ -70,6 +72,8 @@ export function useLive(accountId: string | null): number {
   useEffect(() => {
     if (accountId === null) return undefined;
     let timer: number | undefined;
+    let reopening: number | undefined;
+    let source: EventSource | undefined;
     let opened = false;
     const change = () => {
       timer ??= window.setTimeout(() => {
@@ -77,16 +81,27 @@ export function useLive(accountId: string | null): number {
         setCount((last) => last + 1);
       }, LIVE_INTERVAL_MS);
     };
-    const source = new EventSource(`/console/stream?account=${encodeURIComponent(accountId)}`);
-    source.addEventListener('event', change);
-    source.addEventListener('reset', change);
-    source.addEventListener('hello', () => {
-      // After a reconnect, events may have been missed.
-      if (opened) change();
-      opened = true;
-    });
+    const open = () => {
+      const stream = new EventSource(`/console/stream?account=${encodeURIComponent(accountId)}`);
+      source = stream;
+      stream.addEventListener('event', change);
+      stream.addEventListener('reset', change);
+      stream.addEventListener('hello', () => {
+        // After a reconnect, events may have been missed.
+        if (opened) change();
+        opened = true;
+      });
+      stream.addEventListener('error', () => {
+        // The browser reconnects after a lost connection, but not after an error response, as of a proxy in a restart.
+        if (stream.readyState !== EventSource.CLOSED) return;
+        opened = true;
+        reopening = window.setTimeout(open, REOPEN_MS);
+      });
+    };
+    open();
     return () => {
-      source.close();
+      source?.close();
+      window.clearTimeout(reopening);
       window.clearTimeout(timer);
     };
   }, [accountId]);

@@ -1,25 +1,24 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
-import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { enqueue, insertDomain } from '../support/store.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /*
  * The built application in Chromium, over a daemon in this process: each page by mouse and by keyboard, on a phone and a
  * desktop, light and dark, without findings of axe-core.
  */
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 /** In the content of a message. */
 const SCRIPTED = '<img src="http://images.example/open.gif"><script>parent.document.title = 3</script>';
-const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
 
 let daemon: InProcess;
 let browser: TestBrowser;
+let open: OpenConsole;
 let client: ApiClient;
 let other: ApiClient;
 const messages: Record<string, string> = {};
@@ -59,6 +58,7 @@ beforeAll(async () => {
       (await client.message(messages['bounced'] ?? '')).status === 'bounced',
   );
   browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
 });
 afterAll(async () => {
   await browser?.close();
@@ -72,31 +72,6 @@ async function operatorLink(): Promise<string> {
   const created = await daemon.people.createOperator({ email: `ops${++operators}@example.com` });
   if (!('link' in created)) throw new Error(created.message);
   return `${daemon.consoleUrl}/console/#/link/${created.link.token}`;
-}
-
-/** A window with an operator who has signed in with a link. */
-async function signedIn(...options: Parameters<TestBrowser['open']>): Promise<Window> {
-  const window = await browser.open(...options);
-  // Shorter than the limit of a test: a failure names the step.
-  window.page.setDefaultTimeout(10_000);
-  await window.page.goto(await operatorLink());
-  await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
-  return window;
-}
-
-/** Opens a page of the first account and waits for its data. */
-async function visit({ page }: Window, path: string, account = client): Promise<void> {
-  const separator = path.includes('?') ? '&' : '?';
-  await page.goto(`${daemon.consoleUrl}/console/${path}${separator}account=${account.accountId}`);
-  await page.getByRole('heading', { level: 1 }).waitFor();
-  await expect.poll(() => page.locator('.loading').count()).toBe(0);
-}
-
-/** What axe-core finds with the rules of WCAG 2.2 AA and its best practices. */
-async function findings({ page }: Window): Promise<string[]> {
-  await page.evaluate(AXE);
-  return page.evaluate(`axe.run(document).then(({ violations }) =>
-    violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`);
 }
 
 describe('sign-in', () => {
@@ -134,7 +109,7 @@ describe('sign-in', () => {
 
 describe('the shell', () => {
   it('changes account, language and theme, which remain after a reload', async () => {
-    const { page, context, requests, consoleErrors } = await signedIn(DESKTOP);
+    const { page, context, requests, consoleErrors } = await open.operator(DESKTOP);
     await page.getByLabel('Account').selectOption(client.accountId);
     await page.getByRole('link', { name: 'Messages', exact: true }).click();
     await page.getByRole('heading', { name: 'Messages' }).waitFor();
@@ -158,8 +133,33 @@ describe('the shell', () => {
     await context.close();
   });
 
+  it('shows the language that was chosen last, although the texts of another one arrive later', async () => {
+    const { page, context } = await open.operator(DESKTOP);
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route(/\/de-[^/]*\.js$/, async (sent) => {
+      await held;
+      await sent.continue();
+    });
+    const language = page.getByLabel('Language');
+    const loading = page.waitForRequest(/\/de-[^/]*\.js$/);
+    await language.selectOption('de');
+    await loading;
+    await language.selectOption('fr');
+    await page.getByLabel('Langue').waitFor();
+    const loaded = page.waitForResponse(/\/de-[^/]*\.js$/);
+    release();
+    const url = (await loaded).url();
+    // Resolves when the application has the texts, too.
+    await page.evaluate(`import('${url}').then(() => new Promise((resolve) => setTimeout(resolve)))`);
+    expect(await page.getByLabel('Langue').count()).toBe(1);
+    await context.close();
+  });
+
   it('opens the navigation of a phone by keyboard and moves the focus to the new page', async () => {
-    const { page, context } = await signedIn(PHONE);
+    const { page, context } = await open.operator(PHONE);
     const link = page.getByRole('link', { name: 'Domains', exact: true });
     expect(await link.isVisible()).toBe(false);
     await page.getByRole('button', { name: 'Menu' }).press('Enter');
@@ -171,8 +171,8 @@ describe('the shell', () => {
   });
 
   it('shows the sign-in when the session has ended', async () => {
-    const window = await signedIn(DESKTOP);
-    await visit(window, 'messages');
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, 'messages', client);
     await window.context.clearCookies();
     await window.page.getByRole('link', { name: 'Domains', exact: true }).click();
     await window.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
@@ -180,7 +180,7 @@ describe('the shell', () => {
   });
 
   it('shows an error with a way to try again when the server does not respond', async () => {
-    const { page, context } = await signedIn(DESKTOP);
+    const { page, context } = await open.operator(DESKTOP);
     await page.route('**/console/api/**', (sent) => sent.abort());
     await page.getByRole('link', { name: 'Domains', exact: true }).click();
     await page.getByText('The server did not respond').first().waitFor();
@@ -207,8 +207,8 @@ describe('the shell', () => {
 
 describe('Overview', () => {
   it('shows problems first, each with a link to its list', async () => {
-    const window = await signedIn(DESKTOP);
-    await visit(window, '');
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, '', client);
     await window.page.getByRole('link', { name: 'broken.test: failed' }).waitFor();
     await window.page.getByRole('link', { name: /^Messages bounced: 1 / }).click();
     await window.page.getByRole('heading', { name: 'Messages' }).waitFor();
@@ -218,8 +218,8 @@ describe('Overview', () => {
   });
 
   it('leads from an empty account to the first domain', async () => {
-    const window = await signedIn(DESKTOP);
-    await visit(window, '', other);
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, '', other);
     await window.page.getByRole('link', { name: 'Add a domain' }).press('Enter');
     await window.page.getByLabel('Domain name').waitFor();
     await window.context.close();
@@ -228,9 +228,9 @@ describe('Overview', () => {
 
 describe('Messages', () => {
   it('finds messages by recipient, status and id, with the search in the address', async () => {
-    const window = await signedIn(DESKTOP);
+    const window = await open.operator(DESKTOP);
     const { page, context } = window;
-    await visit(window, 'messages');
+    await open.visit(window, 'messages', client);
     await page.getByLabel('Recipient or message id').fill(`delivered@simulator.${PLATFORM}`);
     await page.keyboard.press('Enter');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
@@ -251,9 +251,9 @@ describe('Messages', () => {
   });
 
   it('shows a subject as text, and the reply of the server', async () => {
-    const window = await signedIn(DESKTOP);
+    const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;
-    await visit(window, 'messages');
+    await open.visit(window, 'messages', client);
     await page.getByRole('link', { name: HOSTILE }).click();
     await page.getByRole('heading', { level: 2, name: HOSTILE }).waitFor();
     await page.getByText('Rejected permanently').waitFor();
@@ -264,11 +264,11 @@ describe('Messages', () => {
   });
 
   it('shows the content in an isolated frame by keyboard, and saves the source', async () => {
-    const window = await signedIn(DESKTOP);
+    const window = await open.operator(DESKTOP);
     const { page, context } = window;
     const failed: [url: string, reason: string | undefined][] = [];
     page.on('requestfailed', (request) => failed.push([request.url(), request.failure()?.errorText]));
-    await visit(window, `messages/${messages['delivered'] ?? ''}`);
+    await open.visit(window, `messages/${messages['delivered'] ?? ''}`, client);
     await page.getByText('Content', { exact: true }).press('Enter');
     await page.frameLocator('.message-content iframe').getByText('Thank you').waitFor();
     await page.getByText('Header fields', { exact: true }).press('Enter');
@@ -292,9 +292,9 @@ describe('Messages', () => {
       domain_id: 'domain_1',
       dueAt: now + DAY,
     });
-    const window = await signedIn(PHONE);
+    const window = await open.operator(PHONE);
     const { page, context } = window;
-    await visit(window, `messages/${id}`);
+    await open.visit(window, `messages/${id}`, client);
     await page.getByRole('button', { name: 'Cancel the message' }).press('Enter');
     await page.getByRole('dialog').waitFor();
     expect((await client.message(id)).status).toBe('queued');
@@ -305,8 +305,8 @@ describe('Messages', () => {
   });
 
   it('shows new messages without a reload', async () => {
-    const window = await signedIn(DESKTOP);
-    await visit(window, 'messages');
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, 'messages', client);
     await client.send({
       from: 'orders@shop.test',
       to: `delivered@simulator.${PLATFORM}`,
@@ -317,19 +317,30 @@ describe('Messages', () => {
     await window.context.close();
   });
 
-  it('offers a viewer no action', async () => {
-    const invited = await daemon.people.invite(
-      client.accountId,
-      { email: 'viewer@example.com', role: 'viewer' },
-      'operator',
+  it('shows new messages again after a proxy has answered in place of the server', async () => {
+    const window = await open.operator(DESKTOP);
+    await window.page.route('**/console/stream?**', (sent) => sent.fulfill({ status: 502 }));
+    const refused = window.page.waitForResponse(
+      (response) => response.url().includes('/console/stream?') && response.status() === 502,
     );
-    if (!('link' in invited)) throw new Error(invited.message);
-    const window = await browser.open(DESKTOP);
-    await window.page.goto(`${daemon.consoleUrl}/console/#/link/${invited.link?.token}`);
-    await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
-    await visit(window, 'domains/domain_2');
+    await open.visit(window, 'messages', client);
+    await refused;
+    await window.page.unroute('**/console/stream?**');
+    await client.send({
+      from: 'orders@shop.test',
+      to: `delivered@simulator.${PLATFORM}`,
+      subject: 'After the restart',
+      html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+    });
+    await window.page.getByRole('link', { name: 'After the restart' }).waitFor({ timeout: 20_000 });
+    await window.context.close();
+  });
+
+  it('offers a viewer no action', async () => {
+    const window = await open.member(client, 'viewer', DESKTOP);
+    await open.visit(window, 'domains/domain_2', client);
     expect(await window.page.getByRole('button', { name: 'Check now' }).count()).toBe(0);
-    await visit(window, 'domains');
+    await open.visit(window, 'domains', client);
     expect(await window.page.getByLabel('Domain name').count()).toBe(0);
     await window.context.close();
   });
@@ -337,9 +348,9 @@ describe('Messages', () => {
 
 describe('Domains', () => {
   it('registers a domain by keyboard, shows its records, and what was found', async () => {
-    const window = await signedIn(DESKTOP);
+    const window = await open.operator(DESKTOP);
     const { page, context } = window;
-    await visit(window, 'domains', other);
+    await open.visit(window, 'domains', other);
     await page.getByLabel('Domain name').fill('new.test');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'new.test' }).waitFor();
@@ -363,8 +374,8 @@ describe('Domains', () => {
   });
 
   it('names what is wrong with a name', async () => {
-    const window = await signedIn(DESKTOP);
-    await visit(window, 'domains');
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, 'domains', client);
     await window.page.getByLabel('Domain name').fill('not a domain');
     await window.page.getByRole('button', { name: 'Register' }).click();
     await expect.poll(() => window.page.locator('.outcome.bad').textContent()).toMatch(/domain/);
@@ -372,31 +383,16 @@ describe('Domains', () => {
   });
 });
 
-describe.each([
-  ['phone', PHONE],
-  ['desktop', DESKTOP],
-] as const)('on a %s', (sizeName, size) => {
-  it.each([
-    ['light', false],
-    ['dark', true],
-  ] as const)(
-    'has no finding of axe-core in %s colors, and does not scroll sideways',
-    async (colors, dark) => {
-      const window = await signedIn(size, { dark });
-      for (const [name, path] of [
-        ['overview', ''],
-        ['messages', 'messages'],
-        ['message', `messages/${messages['bounced']}`],
-        ['domains', 'domains'],
-        ['domain', 'domains/domain_2'],
-        ['no-page', 'none'],
-      ] as const) {
-        await visit(window, path);
-        expect(await findings(window), name).toEqual([]);
-        expect(await window.page.evaluate('document.documentElement.scrollWidth - innerWidth'), name).toBe(0);
-        await window.screenshot(`console-${name}-${sizeName}-${colors}`);
-      }
-      await window.context.close();
+it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+  await open.examine(
+    {
+      overview: '',
+      messages: 'messages',
+      message: `messages/${messages['bounced']}`,
+      domains: 'domains',
+      domain: 'domains/domain_2',
+      'no-page': 'none',
     },
+    client,
   );
 });

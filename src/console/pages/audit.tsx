@@ -15,7 +15,7 @@ interface AuditList {
 
 const KINDS = { done: 'good', denied: 'bad', refused: 'open', failed: 'bad' } as const;
 
-/** Who did what with the console, and what was denied. */
+/** The audit log: the operations of people, with those that were denied. */
 export function AuditPage() {
   const { t } = useTexts();
   const { location, href } = useNavigation();

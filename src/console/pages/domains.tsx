@@ -13,7 +13,7 @@ interface UseCase {
   region: { code: string; name: string };
 }
 
-/** May I send: the domains of the account, and the first step to another one. */
+/** The domains of the account, and a form that registers another one. */
 export function DomainsPage() {
   const { t, time } = useTexts();
   const { href } = useNavigation();

@@ -14,7 +14,7 @@ interface Program {
 /** The programs of the documentation, which its tests run. */
 const PROGRAMS = programsOf(documentation);
 
-/** How do I call the API: the command that creates a key, and a program that sends a message. */
+/** The command that creates a key, and programs that send a message. */
 export function KeysPage() {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();

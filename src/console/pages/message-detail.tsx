@@ -16,7 +16,7 @@ interface TimelineEntry {
   [field: string]: unknown;
 }
 
-/** A message: what happened to it, in plain words, and what can be done. */
+/** A message: its state and timeline, and the actions that its state permits. */
 export function MessageDetail({ messageId, list }: { messageId: string; list: string }) {
   const { t, time, named } = useTexts();
   const { accountId, may } = useMember();

@@ -3,6 +3,9 @@ import type { domainSchema } from '../../http/api/domains/domain-schemas.ts';
 import type { messageSchema } from '../../http/api/sending/messages.ts';
 import { withQuery } from '../api.ts';
 import { useData } from '../data.ts';
+import { filledFields } from '../parts/filled-fields.ts';
+import { localTime } from '../parts/local-time.ts';
+import { Pager } from '../parts/pager.tsx';
 import { Empty, Loaded, Page } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useTexts } from '../texts.ts';
@@ -27,7 +30,7 @@ const STATUSES = [
 ] as const satisfies Message['status'][];
 const FILTERS = ['recipient', 'status', 'domainId', 'campaignId', 'from', 'to', 'lastKey'] as const;
 
-/** Where is this message: the search, and next to it the message that was chosen. */
+/** The search of messages, and next to it the chosen message. */
 export function MessagesPage({ messageId }: { messageId: string | null }) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
@@ -36,11 +39,6 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
   const isSearch = Object.values(search).some((value) => value !== undefined);
   const path = withQuery('/web-setup/messages', { ...filters, limit: '50' });
   const list = useData<MessageList>(path);
-  const older = (nextKey: string) => (
-    <a class="button" href={href('messages', { ...filters, lastKey: nextKey })}>
-      {t('app.older')}
-    </a>
-  );
   return (
     <Page
       title={t('page.messages')}
@@ -76,14 +74,7 @@ export function MessagesPage({ messageId }: { messageId: string | null }) {
                     <p>{t('messages.empty.hint')}</p>
                   </Empty>
                 )}
-                <p class="actions">
-                  {filters['lastKey'] !== undefined && (
-                    <a class="button" href={href('messages', search)}>
-                      {t('app.first')}
-                    </a>
-                  )}
-                  {nextKey !== undefined && older(nextKey)}
-                </p>
+                <Pager path="messages" filters={search} nextKey={nextKey} />
               </>
             )}
           </Loaded>
@@ -108,7 +99,7 @@ function Search({ values, onSearch }: SearchProps) {
   const timeField = (name: 'from' | 'to') => (
     <label>
       {t(`messages.${name}`)}
-      <input name={name} type="datetime-local" defaultValue={localTime(values[name])} />
+      <input name={name} type="datetime-local" defaultValue={localTime(Date.parse(values[name] ?? ''))} />
     </label>
   );
   return (
@@ -117,10 +108,11 @@ function Search({ values, onSearch }: SearchProps) {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        const found: Record<string, string> = {};
-        for (const [name, value] of new FormData(event.currentTarget))
-          if (typeof value === 'string' && value.trim() !== '')
-            found[name] = name === 'from' || name === 'to' ? new Date(value).toISOString() : value.trim();
+        const found = filledFields(event.currentTarget);
+        for (const name of ['from', 'to'] as const) {
+          const local = found[name];
+          if (local !== undefined) found[name] = new Date(local).toISOString();
+        }
         onSearch(found);
       }}
     >
@@ -166,11 +158,4 @@ function Search({ values, onSearch }: SearchProps) {
       </div>
     </form>
   );
-}
-
-/** The value of a field for a time in the time zone of the browser. */
-function localTime(iso: string | undefined): string {
-  const time = iso === undefined ? Number.NaN : Date.parse(iso);
-  if (Number.isNaN(time)) return '';
-  return new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

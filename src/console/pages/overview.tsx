@@ -19,7 +19,7 @@ const PROBLEMS = ['bounced', 'failed', 'complained', 'deferred'] as const;
 const DAY_MS = 86_400_000;
 const COUNTED = 100;
 
-/** What is wrong now: problems first, each with a link to its list. */
+/** The problems of the account, each with a link to its list, and the latest messages. */
 export function OverviewPage() {
   const { t } = useTexts();
   const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');

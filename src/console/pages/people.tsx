@@ -24,7 +24,7 @@ interface Invited {
   expiresAt?: string;
 }
 
-/** Who may do what: the members of the account or, for operators, all people of the installation. */
+/** The members of the account or, for operators, all people of the installation. */
 export function PeoplePage() {
   const { t } = useTexts();
   const { isInstallation, account } = useScope();
@@ -114,6 +114,8 @@ function PersonRow({ person, isInstallation, change }: PersonRowProps) {
           t(person.operator ? 'role.operator' : 'people.member')
         ) : (
           <RoleForm
+            // A role that was changed elsewhere replaces the choice.
+            key={person.role}
             email={person.email}
             role={person.role}
             save={(role) => change('PATCH', path, { role })}
@@ -172,7 +174,7 @@ interface RoleFormProps {
   save: (role: string) => Promise<void>;
 }
 
-/** The role is saved with a button: a choice by keyboard passes the roles between. */
+/** The role is saved with a button, because a choice by keyboard selects the roles in between. */
 function RoleForm({ email, role, save }: RoleFormProps) {
   const { t } = useTexts();
   const [chosen, setChosen] = useState<string>(role);

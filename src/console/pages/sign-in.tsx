@@ -49,8 +49,10 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
       const response = await signWithPasskey();
       await signIn('passkey/verify', { response }, ({ message }) => message);
     } catch (failure) {
-      // The browser's reason, such as that the person closed its dialog; or the server's for no challenge.
-      setError(t('signIn.passwordFailed', { message: failure instanceof Error ? failure.message : '' }));
+      // The browser's reason, such as a closed dialog, or why the server created no challenge.
+      const message = failure instanceof Error ? failure.message : '';
+      const isNetwork = failure instanceof ApiError && failure.code === 'NETWORK';
+      setError(isNetwork ? t('app.error.network') : t('signIn.passwordFailed', { message }));
     }
   };
   useEffect(() => {

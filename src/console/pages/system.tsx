@@ -20,7 +20,7 @@ const ORDER = ['failure', 'warning', 'unknown', 'ok'] as const satisfies Finding
 const REFRESH_MS = 10_000;
 const SHOWN_DESTINATIONS = 10;
 
-/** Is the machine healthy: checks, queue, egress and accounts of the installation. */
+/** Checks, queue, egress and accounts of the installation. */
 export function SystemPage() {
   const { t } = useTexts();
   const { person } = useMember();

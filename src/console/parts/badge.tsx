@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 
-/** A word with a color, for states that no other page has. */
+/** A colored label of a state that `Status` does not know. */
 export function Badge(props: { kind: 'good' | 'bad' | 'open'; children: ComponentChildren }) {
   return <span class={`status ${props.kind}`}>{props.children}</span>;
 }

@@ -22,7 +22,7 @@ interface PaletteProps {
 }
 
 const MAX_TARGETS = 12;
-/** Pages of things by the beginning of their ids. */
+/** Pages of resources by the prefix of their ids. */
 const BY_ID = [
   { prefix: 'msg_', path: 'messages', text: 'palette.message' },
   { prefix: 'template_', path: 'templates', text: 'palette.template' },
@@ -137,7 +137,7 @@ export function Palette({ member, pages }: PaletteProps) {
               onSubmit={(event) => {
                 event.preventDefault();
                 const entered = new FormData(event.currentTarget).get('text');
-                // What was typed since the list was drawn has not been seen: its first target is meant.
+                // The list does not show yet what was typed last: the first target of the new text is chosen.
                 choose(entered === text || typeof entered !== 'string' ? current : found(entered)[0]);
               }}
             >

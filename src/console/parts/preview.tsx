@@ -35,7 +35,7 @@ const CLIPPED_BYTES = 100_000;
 
 /**
  * Content as a contact would see it, in a frame that runs no scripts and loads nothing from elsewhere. View and contact
- * are in the address; `page`: of the address, with what `keep` contains.
+ * are in the address: `page`, with the query parameters in `keep`.
  */
 export function Preview({ content, page, keep = {} }: PreviewProps) {
   const { t } = useTexts();

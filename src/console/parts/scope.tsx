@@ -10,7 +10,7 @@ export function useScope(): { isInstallation: boolean; account: string | undefin
   return { isInstallation, account: isInstallation ? undefined : accountId };
 }
 
-/** The choice between both, for operators. */
+/** Links to both scopes of a page, for operators. */
 export function ScopeChoice({ path }: { path: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Pager } from '../../parts/pager.tsx';
 import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -55,18 +56,7 @@ export function CampaignListPage() {
                 ))}
               </Table>
             )}
-            <p class="actions">
-              {lastKey !== undefined && (
-                <a class="button" href={href('campaigns')}>
-                  {t('app.first')}
-                </a>
-              )}
-              {nextKey !== undefined && (
-                <a class="button" href={href('campaigns', { lastKey: nextKey })}>
-                  {t('app.older')}
-                </a>
-              )}
-            </p>
+            <Pager path="campaigns" filters={{}} nextKey={nextKey} />
           </>
         )}
       </Loaded>

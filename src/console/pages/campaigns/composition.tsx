@@ -5,6 +5,8 @@ import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { localTime } from '../../parts/local-time.ts';
 import { Preview } from '../../parts/preview.tsx';
 import { Confirmed, Empty, Loaded, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -22,7 +24,10 @@ interface CompositionProps {
   reload: () => void;
 }
 
-/** Fields of the form; they are in the address, so that an author can send it to a person who may send. */
+/**
+ * Fields of the form; they are in the address, so that an author can send it to a person who may send. `at` is in UTC:
+ * that person may be in another time zone.
+ */
 const FIELDS = ['group', 'template', 'from', 'subject', 'perHour', 'at'] as const;
 type Choices = Partial<Record<(typeof FIELDS)[number], string>>;
 
@@ -133,9 +138,9 @@ function ChoiceForm({ page, choices, groups, templates, domains }: ChoiceFormPro
       onSubmit={(event) => {
         event.preventDefault();
         const { view, contact } = location.query;
-        const chosen: Record<string, string> = {};
-        for (const [name, value] of new FormData(event.currentTarget))
-          if (typeof value === 'string' && value.trim() !== '') chosen[name] = value.trim();
+        const chosen = filledFields(event.currentTarget);
+        const { at } = chosen;
+        if (at !== undefined) chosen['at'] = new Date(at).toISOString();
         go(href(page, { ...chosen, view, contact }));
       }}
     >
@@ -208,7 +213,12 @@ function ChoiceForm({ page, choices, groups, templates, domains }: ChoiceFormPro
       </label>
       <label>
         {t('campaigns.scheduledAt')}
-        <input name="at" type="datetime-local" defaultValue={choices.at ?? ''} aria-describedby="at-hint" />
+        <input
+          name="at"
+          type="datetime-local"
+          defaultValue={localTime(Date.parse(choices.at ?? ''))}
+          aria-describedby="at-hint"
+        />
         <span id="at-hint" class="small">
           {t('campaigns.atHint')}
         </span>

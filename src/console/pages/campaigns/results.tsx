@@ -23,7 +23,7 @@ const COUNTS = [
 /** Counts of the table by time. */
 const BY_TIME = ['delivered', 'bounced', 'uniqueOpened', 'uniqueClicked', 'unsubscribed'] as const;
 
-/** Who received it, opened it and clicked on which link. */
+/** The results of a campaign: totals, clicks by link, and counts by time. */
 export function Results({ campaignId, path }: { campaignId: string; path: string }) {
   const { t } = useTexts();
   const { location, href } = useNavigation();

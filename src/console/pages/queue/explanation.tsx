@@ -82,7 +82,7 @@ export function DestinationExplanation({ destination }: { destination: string })
   );
 }
 
-/** Why a message waits; it can be tried now. */
+/** Why a message waits, and an action that retries it now. */
 export function MessageExplanation({ messageId }: { messageId: string }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
@@ -217,8 +217,8 @@ function Routes({ routes }: { routes: Destination['routes'] }) {
     <>
       <h2>{t('queue.routes')}</h2>
       <ul>
-        {routes.map(({ pool, via, hosts, failure }) => (
-          <li key={`${pool} ${via}`}>
+        {routes.map(({ pool, hosts, failure }, index) => (
+          <li key={`${pool} ${index}`}>
             {pool}: {hosts.map((host) => `${host.name} (${host.addresses.join(', ')})`).join('; ')}
             {failure !== null && <p class="small">{failure}</p>}
           </li>

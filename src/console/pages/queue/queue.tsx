@@ -16,7 +16,7 @@ type Queue = z.output<typeof queueSchema>;
 
 const REFRESH_MS = 10_000;
 
-/** What is waiting and why: destinations and accounts, or the explanation of one of them. */
+/** The queue by destination, or why the mail of a destination or a message waits. */
 export function QueuePage({ kind, name }: { kind: string | undefined; name: string | undefined }) {
   const { t } = useTexts();
   const { href } = useNavigation();

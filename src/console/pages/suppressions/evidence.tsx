@@ -6,7 +6,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { ListedSuppression, ListedSuppressions } from './suppressions.tsx';
 
-/** What events of a recipient say about a suppression. */
+/** Fields of an event that explain a suppression. */
 interface EvidenceEvent {
   eventId: string;
   event: string;

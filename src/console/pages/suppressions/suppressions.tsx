@@ -25,7 +25,7 @@ const REASONS = [
 ] as const satisfies ListedSuppression['reason'][];
 const STREAMS = ['all', 'tx', 'mk'] as const satisfies ListedSuppression['stream'][];
 
-/** Why is this address blocked: the suppressions of the account. */
+/** The suppressions of the account. */
 export function SuppressionsPage() {
   const { t, time } = useTexts();
   const { location, href, go } = useNavigation();

@@ -11,10 +11,10 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
 type Template = z.output<typeof templateSchema>;
-/** Its fields in the form; '' for no subject. */
+/** The fields of the form; `subject` is '' if the template has none. */
 type Draft = Pick<Template, 'name' | 'type' | 'html' | 'text'> & { subject: string };
 
-/** What a first template shows: the variables of a contact, and the footer without which mail is refused. */
+/** An example with a variable of a contact, and the footer without which mail is refused. */
 const FIRST_HTML = `<!doctype html>
 <html>
   <body>
@@ -25,7 +25,7 @@ const FIRST_HTML = `<!doctype html>
 </html>
 `;
 
-/** How will it look: the code of a template, next to it as a contact sees it. */
+/** The code of a template, and next to it a preview for a contact. */
 export function TemplatePage({ templateId }: { templateId: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Pager } from '../../parts/pager.tsx';
 import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -60,18 +61,7 @@ export function TemplateListPage() {
                 ))}
               </Table>
             )}
-            <p class="actions">
-              {lastKey !== undefined && (
-                <a class="button" href={href('templates')}>
-                  {t('app.first')}
-                </a>
-              )}
-              {nextKey !== undefined && (
-                <a class="button" href={href('templates', { lastKey: nextKey })}>
-                  {t('app.older')}
-                </a>
-              )}
-            </p>
+            <Pager path="templates" filters={{}} nextKey={nextKey} />
           </>
         )}
       </Loaded>

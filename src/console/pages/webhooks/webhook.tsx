@@ -5,6 +5,7 @@ import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { fieldText } from '../../parts/field-text.ts';
+import { localTime } from '../../parts/local-time.ts';
 import { Pager } from '../../parts/pager.tsx';
 import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -308,9 +309,4 @@ function Deliveries({ path, webhookId }: { path: string; webhookId: string }) {
       </Loaded>
     </>
   );
-}
-
-/** The value of a field for a time in the time zone of the browser. */
-function localTime(time: number): string {
-  return new Date(time - new Date(time).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

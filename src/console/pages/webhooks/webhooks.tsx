@@ -28,7 +28,7 @@ const EVENTS = [
   'domain_failed',
 ] as const;
 
-/** Was my application notified: the webhooks of the account. */
+/** The webhooks of the account. */
 export function WebhooksPage() {
   const { t, named } = useTexts();
   const { href } = useNavigation();
