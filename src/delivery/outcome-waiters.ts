@@ -16,6 +16,11 @@ export function createOutcomeWaiters(): OutcomeWaiters {
   return {
     first: (seq, ms, signal) =>
       new Promise((resolve) => {
+        // The event of a signal that has aborted already is over.
+        if (signal.aborted) {
+          resolve(null);
+          return;
+        }
         const waiting = waiters.get(seq) ?? new Set();
         waiters.set(seq, waiting);
         const done = (outcome: DeliveryOutcome | null) => {

@@ -27,4 +27,11 @@ describe('the first outcome of a message', () => {
     abort.abort();
     expect(await outcome).toBeNull();
   });
+
+  it('is null when the request was aborted before', async () => {
+    const waiters = createOutcomeWaiters();
+    const outcome = waiters.first(1, 60_000, AbortSignal.abort());
+    waiters.resolve(1, OUTCOME);
+    expect(await outcome).toBeNull();
+  });
 });

@@ -80,7 +80,8 @@ export function createClaims(clock: Clock): Claims {
       for (const [oldest, entry] of heldOff) {
         if (heldOff.size <= MAX_HELD_OFF) break;
         endHoldOff(oldest);
-        drop(oldest, entry.key);
+        // After the wait, a claim on the message belongs to the module that has read it again.
+        if (!entry.expired) drop(oldest, entry.key);
       }
     },
     countOf: (key) => counts.get(queueKeyText(key)) ?? 0,

@@ -41,8 +41,9 @@ export class TrustAnchorFound extends Error {}
 
 interface CachedSession {
   session: Buffer;
-  /** How the certificate of the first session was verified: a resumed session presents none. */
+  /** How the certificate of the first session was verified, and its fault: a resumed session presents none. */
   verification: TlsRecord['verification'];
+  certificateFault: string;
 }
 
 const MAX_CACHED_SESSIONS = 1000;
@@ -114,7 +115,10 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
       const isResumed = socket.isSessionReused() && earlier !== undefined;
       if (dane !== null && !isResumed) verifyByDane(socket, requirement, dane);
       const verification = isResumed ? earlier.verification : verificationOf(socket, dane !== null);
-      socket.on('session', (session: Buffer) => sessions.set(key, { session, verification }));
+      const certificateFault = isResumed ? earlier.certificateFault : faultOf(socket, verification);
+      socket.on('session', (session: Buffer) =>
+        sessions.set(key, { session, verification, certificateFault }),
+      );
       if (isResumed) sessions.set(key, earlier);
       return {
         record: {
@@ -125,7 +129,7 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
           requiredBy: source,
           verification,
         },
-        certificateFault: verification === 'none' ? String(socket.authorizationError ?? '') : '',
+        certificateFault,
       };
     },
   };
@@ -134,6 +138,11 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
 function verificationOf(socket: TLSSocket, byDane: boolean): TlsRecord['verification'] {
   if (byDane) return 'dane';
   return socket.authorized ? 'webpki' : 'none';
+}
+
+/** What is wrong with the certificate of a new session. Node does not check the name in a resumed one. */
+function faultOf(socket: TLSSocket, verification: TlsRecord['verification']): string {
+  return verification === 'none' ? String(socket.authorizationError ?? '') : '';
 }
 
 /** Accepts a certificate with one of the names (RFC 7672 §3.2.2). */

@@ -63,6 +63,17 @@ describe('a claim', () => {
     expect([claims.isInProgress(key), claims.countOf(KEY)]).toEqual([false, 0]);
   });
 
+  it('of a message that was read again stays when the memory of its failure is dropped', () => {
+    const clock = heldClock();
+    const claims = createClaims(clock);
+    claims.holdOff(message(1));
+    clock.advance(1000);
+    claims.sweep();
+    claims.add(message(1));
+    for (let seq = 2; seq <= 10_001; seq++) claims.holdOff(message(seq));
+    expect([claims.has(1), claims.has(2), claims.count()]).toEqual([true, true, 10_001]);
+  });
+
   it('on messages that failed is bounded in number: the oldest expires early', () => {
     const claims = createClaims(heldClock());
     for (let seq = 1; seq <= 10_050; seq++) claims.holdOff(message(seq));

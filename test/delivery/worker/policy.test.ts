@@ -217,6 +217,18 @@ describe('MTA-STS', () => {
       expect(report.sessions[0]?.tls).toMatchObject({ requiredBy: 'default', policy: 'opportunistic' });
   });
 
+  it('testing: reports the fault of the certificate in resumed sessions, too', async () => {
+    const to = await sink({ tls: OTHER_NAME });
+    const by = trusting();
+    const failures = [];
+    for (let round = 0; round < 3; round++) {
+      const { sessions } = await deliver(by, jobWith(to, sts('testing'), { idleMs: 0 }));
+      failures.push(sessions[0]?.tlsResult?.failure);
+    }
+    expect(to.sessions.map(({ tls }) => tls?.resumed)).toEqual([false, true, true]);
+    expect(failures).toEqual(Array.from({ length: 3 }, () => 'certificate-host-mismatch'));
+  });
+
   it('enforce: never connects to a host that is not in the policy', async () => {
     const to = await sink({ tls: VALID });
     const report = await deliver(trusting(), jobWith(to, sts('enforce', mismatch)));
