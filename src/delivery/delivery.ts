@@ -201,16 +201,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       reportFailover(outcome.failover, { log, observe: deps.observeFailover });
     waiters.resolve(seq, outcome);
   };
-  const { firstRetryMs } = deps;
-  const recording = createRecording({
-    writer,
-    tables,
-    recorder,
-    monotonic,
-    log,
-    onOutcome,
-    firstRetryMs,
-  });
+  const recording = createRecording({ ...deps, onOutcome });
   const leases = createLeases({
     clock,
     log,

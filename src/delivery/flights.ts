@@ -298,7 +298,7 @@ export function createFlights(deps: FlightsDeps): Flights {
 
   return {
     admits: (site, message) => {
-      // Most refusals are for want of a session: nothing else is computed then.
+      // Most refusals are due to the budget for sessions: it is checked first.
       const { account_id: account, priority } = message;
       const session = { account, site: site.key, priority, size: 1 };
       if (!sessionBudget.admits(session)) return false;

@@ -160,7 +160,7 @@ export function createRecording(deps: RecordingDeps): Recording {
         return;
       }
       await writer.run(recorder.tryInsert);
-      // That an event can be inserted is no proof for outcomes while all of them fail.
+      // While all outcomes fail, a successful insert of an event does not prove that they can be recorded.
       if (!manyFail()) markWorking();
     } catch (error) {
       markFailing(errorText(error));

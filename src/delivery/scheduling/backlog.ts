@@ -125,8 +125,8 @@ function createTurns(): Turns {
 }
 
 /**
- * Removes and returns the first message of an account that `admits` accepts. Where a message is refused, so is every
- * one that is not smaller, and every other one if its size is not the reason.
+ * Removes and returns the first message of an account that `admits` accepts. After a refusal only smaller messages are
+ * tried, and none if the size of the refused one is not the reason.
  */
 function takeFirst(list: Assignment[], admits: Admits): Assignment | null {
   let refused = Number.POSITIVE_INFINITY;

@@ -45,7 +45,7 @@ const KEY_BATCH_SIZE = 500;
 const RECHECK_AFTER_MS = 60 * SECOND;
 /** Such keys in one run. */
 const RECHECK_BATCH_SIZE = 20;
-/** A run that requests fewer keys has mostly passed over waiting ones: the next one is no hurry. */
+/** A run that requests fewer keys has mostly skipped waiting ones: the next run follows after the full interval. */
 const MIN_REQUESTED_KEYS = 50;
 /** While more keys than this are about to be read, no others are requested. */
 const MAX_PENDING_KEYS = 1000;

@@ -11,9 +11,9 @@ export type { Assignment };
  * one slot for each connection that it may have; a message holds a slot while it is sent, and a worker has at most one
  * connection for each slot.
  *
- * A site whose hosts cannot be reached is suspended (suspension.ts). A site that asks to send less gets none for a time, and then
- * gets fewer connections and a lower rate until it takes mail again (shaping/limiter.ts); when the request is about one
- * sender, that happens to its account alone.
+ * A site whose hosts cannot be reached is suspended (suspension.ts). A site that asks to send less gets no mail for a time,
+ * and then fewer connections and a lower rate until it accepts mail again (shaping/limiter.ts); when the request concerns
+ * one sender, only its account is limited.
  *
  * The site owns its state; other modules change it only through these functions.
  */
@@ -93,7 +93,7 @@ export interface Site {
   answered(reservation: SlotReservation, accepted: boolean): void;
   /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: it is not. */
   unreachable(reservation: SlotReservation): number;
-  /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets none; 0: the event was counted already. */
+  /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets no mail; 0: counted already. */
   throttled(reservation: SlotReservation, waitMs: number | null): number;
   /** The same about the sender: limits the account of the message alone. */
   senderThrottled(reservation: SlotReservation, waitMs: number | null): number;

@@ -54,7 +54,7 @@ export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
   ];
   let size = 0;
 
-  /** Removes the first key of an account, which comes last then. */
+  /** Removes and returns the first key of an account; the account becomes the last. */
   function takeFirst(priority: QueuePriority, accountId: string, keys: Map<string, QueueKey>): QueueKey[] {
     accounts[priority].delete(accountId);
     const [key] = keys.values();

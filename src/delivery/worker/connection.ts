@@ -259,7 +259,7 @@ export interface ServerExtensions {
 export function parseExtensions(lines: readonly string[]): ServerExtensions {
   const keywords = new Map<string, string>();
   for (const line of lines.slice(1)) {
-    // `AUTH=PLAIN` is a form for clients of the nineties that servers still send.
+    // `AUTH=PLAIN` is an obsolete form that servers still send.
     const [keyword = '', ...parameters] = line.trim().toUpperCase().split(/[ =]+/);
     keywords.set(keyword, `${keywords.get(keyword) ?? ''} ${parameters.join(' ')}`.trim());
   }
