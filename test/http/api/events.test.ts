@@ -79,6 +79,25 @@ describe('GET /web-setup/messages', () => {
   });
 });
 
+describe('GET /web-setup/messages by sender and subject', () => {
+  it.each([
+    ['subject=NEW', true],
+    ['subject=newspaper', false],
+    ['sender=news%40SHOP', true],
+    ['sender=orders%40shop', false],
+    ['sender=shop.test&subject=news', true],
+    ['sender=shop.test&subject=N%25s', false],
+  ])('is filtered by %s', async (query, found) => {
+    const { data } = await client.get<{ messages: { subject: string }[] }>(`/web-setup/messages?${query}`);
+    expect(data.messages.some(({ subject }) => subject === 'News')).toBe(found);
+  });
+
+  it.each(['sender', 'subject'])('rejects a %s of one character', async (field) => {
+    const { status, error } = await client.get(`/web-setup/messages?${field}=a`);
+    expect([status, error.details?.[0]?.field]).toEqual([400, field]);
+  });
+});
+
 describe('GET /web-setup/events', () => {
   it('has the fields of the request in the event of a refused send', async () => {
     const [refused] = (await feed(`recipient=${UNKNOWN}`)).events;

@@ -24,6 +24,14 @@ const filters = {
 
 const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'Why the message is held.' });
 
+/** A part of a text that is searched. One character would match nearly every message. */
+const part = z.string().trim().min(2).max(200).optional();
+
+/** As SQLite's `lower`, with which the texts are compared. */
+function lowerAscii(text: string): string {
+  return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+}
+
 /** A message in a response: alone, in a list, and after an action on it. */
 export const messageSchema = z
   .object({
@@ -71,7 +79,12 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     summary: 'List messages, newest first',
     description: SHORT_PAGES,
     scope: 'setup',
-    query: z.object({ ...filters, status: status.optional() }),
+    query: z.object({
+      ...filters,
+      status: status.optional(),
+      sender: part.describe('Part of the From address; ASCII case is ignored.'),
+      subject: part.describe('Part of the subject; ASCII case is ignored.'),
+    }),
     responses: {
       200: {
         description: 'A page of messages.',
@@ -89,6 +102,8 @@ function listMessages({ reader }: MessageRouteDeps): Route {
       const { rows, nextSeq } = await reader.table(caller.accountId, 'messages', 'list', {
         ...filter,
         ...(query.status === undefined ? {} : { status: query.status }),
+        ...(query.sender === undefined ? {} : { sender: lowerAscii(query.sender) }),
+        ...(query.subject === undefined ? {} : { subject: lowerAscii(query.subject) }),
         ...(before === null ? {} : { beforeSeq: before }),
         limit: query.limit,
       });
