@@ -11,6 +11,7 @@ import type {
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import { EVERY_EVENT } from './input.ts';
+import { type WebhookPayload, webhookPayload } from './payload.ts';
 import {
   fieldsOf,
   findWebhook,
@@ -23,10 +24,17 @@ import {
 export interface WebhookDeliveries {
   /** Newest event first; `nextSeq` is not null while more follow. */
   deliveries(accountId: string, webhookId: string, query: DeliveryQuery): Promise<DeliveryPage | Refusal>;
+  /** One delivery with the body of its calls. */
+  delivery(accountId: string, webhookId: string, deliveryId: string): WebhookDeliveryDetail | Refusal;
   /** Makes one delivery ready, whatever its status is. */
   retry(accountId: string, webhookId: string, deliveryId: string): Promise<WebhookDelivery | Refusal>;
   /** Makes the events of a time range ready. */
   replay(accountId: string, webhookId: string, input: ReplayInput): Promise<ReplayResult | Refusal>;
+}
+
+export interface WebhookDeliveryDetail extends WebhookDelivery {
+  /** Null: retention has deleted the event. */
+  payload: WebhookPayload | null;
 }
 
 export interface DeliveryPage {
@@ -122,13 +130,20 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
       });
       return { deliveries: rows.map(presentDelivery), nextSeq };
     },
+    delivery: (accountId, webhookId, deliveryId) => {
+      const webhook = findWebhook(tables, accountId, webhookId);
+      if (isRefusal(webhook)) return webhook;
+      const row = tables.webhookDeliveries.byId(webhook.number, deliveryId);
+      if (row === null) return unknownDelivery(webhookId, deliveryId);
+      const event = tables.events.bySeq(row.event_seq);
+      return { ...presentDelivery(row), payload: event === null ? null : webhookPayload(event) };
+    },
     retry: async (accountId, webhookId, deliveryId) => {
       const row = await writer.run((all): ListedWebhookDelivery | Refusal => {
         const webhook = findActive(all, accountId, webhookId);
         if (isRefusal(webhook)) return webhook;
         const delivery = all.webhookDeliveries.byId(webhook.number, deliveryId);
-        if (delivery === null)
-          return refuse('NOT_FOUND', `There is no delivery ${deliveryId} of webhook ${webhookId}`);
+        if (delivery === null) return unknownDelivery(webhookId, deliveryId);
         if (delivery.event_id === null)
           return refuse('INVALID_STATE', `The event of delivery ${deliveryId} is past its retention`);
         all.webhookDeliveries.makeReady(webhook.number, delivery.event_seq, clock.now());
@@ -159,4 +174,8 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
       }
     },
   };
+}
+
+function unknownDelivery(webhookId: string, deliveryId: string): Refusal {
+  return refuse('NOT_FOUND', `There is no delivery ${deliveryId} of webhook ${webhookId}`);
 }

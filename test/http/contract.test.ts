@@ -64,6 +64,7 @@ const OVERRIDES: Record<string, Override> = {
     before: pauseDestination,
     params: () => ({ scope: 'destination', target: 'paused.example' }),
   },
+  getWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
   retryWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
 };
 

@@ -7,11 +7,17 @@ import { type Route, type RouteDescription, route } from '../route.ts';
 import { eventKind } from './event-schema.ts';
 import { requestTime } from './fields.ts';
 import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
-import { delivery, testResult, WEBHOOK_EXAMPLES } from './webhook-schemas.ts';
+import { delivery, deliveryDetail, testResult, WEBHOOK_EXAMPLES } from './webhook-schemas.ts';
 
 /** `/web-setup/webhooks/{webhookId}/test`, `/deliveries` and `/replay`: test calls, deliveries, and their repetition. */
 export function webhookDeliveryRoutes({ webhooks }: { webhooks: Webhooks }): Route[] {
-  return [testRoute(webhooks), listRoute(webhooks), retryRoute(webhooks), replayRoute(webhooks)];
+  return [
+    testRoute(webhooks),
+    listRoute(webhooks),
+    getRoute(webhooks),
+    retryRoute(webhooks),
+    replayRoute(webhooks),
+  ];
 }
 
 const COMMON = { tag: 'Webhooks', scope: 'setup' } satisfies Partial<RouteDescription>;
@@ -83,6 +89,29 @@ function listRoute(webhooks: Webhooks): Route {
           ...(nextSeq === null ? {} : { nextKey: pageKey('webhook-deliveries', nextSeq) }),
         },
       };
+    },
+  });
+}
+
+function getRoute(webhooks: Webhooks): Route {
+  return route({
+    ...COMMON,
+    method: 'GET',
+    path: '/web-setup/webhooks/{webhookId}/deliveries/{deliveryId}',
+    operationId: 'getWebhookDelivery',
+    summary: 'Get a webhook delivery with the body of its calls',
+    params: params.extend({ deliveryId: z.string() }),
+    responses: {
+      200: {
+        description: 'The delivery.',
+        data: deliveryDetail,
+        example: { ...WEBHOOK_EXAMPLES.delivery, payload: WEBHOOK_EXAMPLES.test.payload },
+      },
+    },
+    refusals: ['WEBHOOK_NOT_FOUND', 'NOT_FOUND'],
+    handle: ({ caller, params }) => {
+      const found = webhooks.delivery(caller.accountId, params.webhookId, params.deliveryId);
+      return isRefusal(found) ? found : { status: 200, data: found };
     },
   });
 }

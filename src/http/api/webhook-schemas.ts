@@ -81,6 +81,24 @@ export const delivery = z
   })
   .meta({ id: 'WebhookDelivery' });
 
+const payload = z
+  .object({
+    id: z.string(),
+    type: z.string(),
+    created: z.iso.datetime(),
+    timestamp: z.iso.datetime(),
+    livemode: z.boolean(),
+    data: z.object({ object: z.looseObject({ eventId: z.string(), event: z.string() }) }),
+  })
+  .meta({ id: 'WebhookPayload', description: 'The body of the calls.' });
+
+export const deliveryDetail = z
+  .intersection(
+    delivery,
+    z.object({ payload: payload.nullable().describe('`null` after the event is purged.') }),
+  )
+  .meta({ id: 'WebhookDeliveryDetail' });
+
 export const testResult = z
   .object({
     webhookId: z.string(),
@@ -89,16 +107,7 @@ export const testResult = z
     responseBody: z.string().optional().describe('The first 1 KiB of the response body.'),
     error: z.string().optional(),
     durationMs: z.int(),
-    payload: z
-      .object({
-        id: z.string(),
-        type: z.string(),
-        created: z.iso.datetime(),
-        timestamp: z.iso.datetime(),
-        livemode: z.boolean(),
-        data: z.object({ object: z.looseObject({ eventId: z.string(), event: z.string() }) }),
-      })
-      .describe('The body that was sent.'),
+    payload,
   })
   .meta({ id: 'WebhookTestResult' });
 

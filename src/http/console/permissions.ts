@@ -71,6 +71,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   rotateWebhookSecret: 'develop',
   testWebhook: 'develop',
   listWebhookDeliveries: 'read',
+  getWebhookDelivery: 'read',
   retryWebhookDelivery: 'develop',
   replayWebhook: 'develop',
   // Contacts, groups, subscriptions, suppressions.

@@ -205,6 +205,11 @@ describe('deliveries', () => {
     });
 
     endpoint.answer(200);
+    expect(await call('GET', `${path}/deliveries/${delivery?.deliveryId}`)).toMatchObject({
+      status: 200,
+      data: { ...delivery, payload: { type: 'email_sent', data: { object: { event: 'email_sent' } } } },
+    });
+    expect(await call('GET', `${path}/deliveries/whd_1_2`)).toMatchObject({ status: 404 });
     const again = await call('POST', `${path}/deliveries/${delivery?.deliveryId}/retry`);
     expect(again).toMatchObject({ status: 200, data: { status: 'pending' } });
     await setup.sendDue();
