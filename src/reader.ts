@@ -3,6 +3,7 @@ import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { readDestination } from './delivery/control/explain-destination.ts';
 import { doctorState } from './doctor/state.ts';
 import { domainReports } from './domains/reports.ts';
+import { messageSeries } from './events/message-series.ts';
 import { messageHistory } from './events/message-view.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
@@ -14,6 +15,7 @@ serveReads([
   doctorState,
   domainReports,
   messageHistory,
+  messageSeries,
   readDestination,
   sentContent,
 ]);

@@ -44,6 +44,7 @@ import { messageContentRoutes } from './sending/message-content.ts';
 import { messageRoutes } from './sending/messages.ts';
 import { sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
+import { statisticsRoutes } from './statistics.ts';
 import { suppressionRoutes } from './suppressions.ts';
 import { templateRoutes } from './templates.ts';
 import { webhookDeliveryRoutes } from './webhook-deliveries.ts';
@@ -102,6 +103,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...messageActionRoutes({
       queuedMail: createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle }),
     }),
+    ...statisticsRoutes(deps),
     ...templateRoutes({ templates: createTemplates({ ...deps, mayAdd }) }),
     ...complianceTemplateRoutes({
       complianceTemplates,

@@ -34,6 +34,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   listMessages: 'read',
   getMessage: 'read',
   listEvents: 'read',
+  getStatistics: 'read',
   // Contents of messages have links to sign in and to reset passwords.
   getMessageContent: 'messages',
   getMessageSource: 'messages',
@@ -100,6 +101,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   deleteSuppressions: 'contacts',
   // The installation.
   getDoctorReport: 'operator',
+  getInstallationStatistics: 'operator',
   getQueue: 'operator',
   explainQueuedMessage: 'operator',
   explainQueuedDestination: 'operator',

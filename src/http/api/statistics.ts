@@ -1,0 +1,150 @@
+import * as z from 'zod';
+import { type Clock, DAY, HOUR } from '../../core/clock.ts';
+import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
+import {
+  MAX_SERIES,
+  messageSeries,
+  SERIES_INTERVALS,
+  type SeriesInterval,
+  type SeriesQuery,
+} from '../../events/message-series.ts';
+import { COUNTED_OUTCOMES, type CountedOutcome } from '../../store/messages/hourly-counts.ts';
+import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
+import { type Route, type RouteDescription, route } from '../route.ts';
+import { requestTime } from './fields.ts';
+
+export interface StatisticsRouteDeps {
+  reader: Reader;
+  clock: Clock;
+}
+
+/** The longest period of a request, and the period of a request without `from`. */
+const PERIODS: Record<SeriesInterval, { max: number; default: number; text: string }> = {
+  hour: { max: 31 * DAY, default: DAY, text: '31 days' },
+  day: { max: 366 * DAY, default: 30 * DAY, text: '366 days' },
+};
+
+const count = z.int();
+const point = z
+  .object({
+    at: z.string().describe('The beginning of the interval (UTC).'),
+    // Sound: the keys are all outcomes.
+    ...(Object.fromEntries(COUNTED_OUTCOMES.map((outcome) => [outcome, count])) as Record<
+      CountedOutcome,
+      typeof count
+    >),
+  })
+  .meta({ id: 'StatisticsPoint' });
+
+const statistics = z
+  .object({
+    interval: z.enum(SERIES_INTERVALS),
+    from: z.string(),
+    to: z.string(),
+    series: z.array(z.object({ name: z.string().optional(), points: z.array(point) })),
+  })
+  .meta({ id: 'Statistics' });
+
+const period = {
+  interval: z.enum(SERIES_INTERVALS).default('hour'),
+  from: requestTime.optional().describe('Start, inclusive. Default: 24 hours or 30 days before `to`.'),
+  to: requestTime.optional().describe('End, exclusive. Default: now.'),
+};
+
+const DESCRIPTION = `Intervals begin at full hours or days (UTC); those without messages are omitted. \`deferred\` counts failed attempts, \`opened\` and \`clicked\` the first of each message. With \`by\` there are at most ${MAX_SERIES} series, the largest first; the others are added up in \`other\`. At most 31 days by hour, 366 days by day.`;
+
+const COMMON = {
+  method: 'GET',
+  description: DESCRIPTION,
+  responses: {
+    200: {
+      description: 'The series.',
+      data: statistics,
+      example: {
+        interval: 'hour',
+        from: '2026-01-31T12:00:00.000Z',
+        to: '2026-01-31T13:00:00.000Z',
+        series: [
+          {
+            points: [
+              {
+                at: '2026-01-31T12:00:00.000Z',
+                accepted: 120,
+                delivered: 117,
+                deferred: 4,
+                bounced: 2,
+                failed: 0,
+                cancelled: 0,
+                complained: 0,
+                opened: 51,
+                clicked: 8,
+                unsubscribed: 1,
+              },
+            ],
+          },
+        ],
+      },
+    },
+  },
+  refusals: [],
+  narrowBy: ['from', 'to'],
+} satisfies Partial<RouteDescription>;
+
+/** `/web-setup/statistics`: volume and outcomes over time. */
+export function statisticsRoutes({ reader, clock }: StatisticsRouteDeps): Route[] {
+  return [
+    route({
+      ...COMMON,
+      path: '/web-setup/statistics',
+      operationId: 'getStatistics',
+      tag: 'Messages and events',
+      summary: 'Get the outcomes of messages over time',
+      scope: 'setup',
+      query: z.object({ ...period, by: z.enum(['none', 'domain', 'provider']).default('none') }),
+      handle: async ({ caller, query }) => {
+        const range = rangeOf(query, clock.now());
+        if (isRefusal(range)) return range;
+        const by = query.by === 'none' ? null : query.by;
+        const { accountId } = caller;
+        return {
+          status: 200,
+          data: await reader.query(accountId, messageSeries, { ...range, by, accountId }),
+        };
+      },
+    }),
+    route({
+      ...COMMON,
+      path: '/web-setup/installation/statistics',
+      operationId: 'getInstallationStatistics',
+      tag: 'Queue',
+      summary: 'Get the outcomes of the messages of all accounts over time',
+      scope: 'operator',
+      query: z.object({ ...period, by: z.enum(['none', 'account', 'domain', 'provider']).default('none') }),
+      handle: async ({ query }) => {
+        const range = rangeOf(query, clock.now());
+        if (isRefusal(range)) return range;
+        const by = query.by === 'none' ? null : query.by;
+        return { status: 200, data: await reader.query(NO_ACCOUNT, messageSeries, { ...range, by }) };
+      },
+    }),
+  ];
+}
+
+interface PeriodQuery {
+  interval: SeriesInterval;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+function rangeOf(
+  { interval, ...query }: PeriodQuery,
+  now: number,
+): Pick<SeriesQuery, 'interval' | 'from' | 'to'> | Refusal {
+  const { max, default: length, text } = PERIODS[interval];
+  const to = query.to === undefined ? Math.max(now, HOUR) : Date.parse(query.to);
+  const from = query.from === undefined ? to - length : Date.parse(query.from);
+  if (from >= to) return invalid('from', 'must be before `to`');
+  if (to - from > max)
+    return invalid('from', `must be at most ${text} before \`to\` with interval ${interval}`);
+  return { interval, from, to };
+}
