@@ -18,7 +18,7 @@ export function accountRoutes(accounts: Accounts): Route[] {
       tag: 'Account',
       summary: 'Get the account',
       scope: 'setup',
-      responses: { 200: { description: 'The account.', data: accountSchema, example: EXAMPLE } },
+      responses: { 200: { description: 'The account.', data: accountSchema, example: EXAMPLE_ACCOUNT } },
       refusals: [],
       handle: ({ caller }) => {
         const account = accounts.get(caller.accountId);
@@ -38,11 +38,13 @@ export function accountRoutes(accounts: Accounts): Route[] {
       scope: 'setup',
       body: accountPatchSchema.meta({ id: 'AccountPatch' }),
       example: {
-        companyName: EXAMPLE.companyName,
-        companyAddress: EXAMPLE.companyAddress,
-        abuseEmail: EXAMPLE.abuseEmail,
+        companyName: EXAMPLE_ACCOUNT.companyName,
+        companyAddress: EXAMPLE_ACCOUNT.companyAddress,
+        abuseEmail: EXAMPLE_ACCOUNT.abuseEmail,
       },
-      responses: { 200: { description: 'The updated account.', data: accountSchema, example: EXAMPLE } },
+      responses: {
+        200: { description: 'The updated account.', data: accountSchema, example: EXAMPLE_ACCOUNT },
+      },
       refusals: [],
       handle: async ({ caller, body }) => {
         const account = await accounts.update(caller.accountId, body);
@@ -54,7 +56,8 @@ export function accountRoutes(accounts: Accounts): Route[] {
 
 const time = z.iso.datetime();
 
-const accountSchema = z
+/** An account as the API returns it. */
+export const accountSchema = z
   .object({
     accountId: z.string(),
     name: z.string(),
@@ -76,7 +79,8 @@ const accountSchema = z
   })
   .meta({ id: 'Account' });
 
-function presentAccount(account: Account): z.output<typeof accountSchema> {
+/** The account as the API returns it. */
+export function presentAccount(account: Account): z.output<typeof accountSchema> {
   const { accountId, name, companyName, companyAddress, abuseEmail, logoUrl } = account;
   return {
     accountId,
@@ -90,7 +94,8 @@ function presentAccount(account: Account): z.output<typeof accountSchema> {
   };
 }
 
-const EXAMPLE = {
+/** An account in the examples of the documentation. */
+export const EXAMPLE_ACCOUNT = {
   accountId: 'acct_8f3k2m9x0q1z',
   name: 'Example Shop',
   companyName: 'Example Shop Ltd.',

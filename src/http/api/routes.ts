@@ -1,4 +1,5 @@
 import type { Accounts } from '../../accounts/accounts.ts';
+import { createKeys } from '../../accounts/keys.ts';
 import type { AccountLimits } from '../../accounts/limits.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { CampaignSystem } from '../../campaigns/system.ts';
@@ -25,6 +26,7 @@ import { createTemplates } from '../../templates/templates.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import type { Route } from '../route.ts';
 import { accountRoutes } from './account.ts';
+import { installationAccountRoutes } from './accounts.ts';
 import { campaignRoutes } from './campaigns.ts';
 import { complianceTemplateRoutes } from './compliance-templates.ts';
 import { contactRoutes } from './contacts/contacts.ts';
@@ -122,6 +124,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...subscriptionGroupRoutes({ ...audience, complianceTemplates }),
     ...subscriptionRoutes(audience),
     ...accountRoutes(deps.accounts),
+    ...installationAccountRoutes({ accounts: deps.accounts, keys: createKeys(deps) }),
     ...doctorRoutes(deps),
     ...queueOperations(deps),
   ];

@@ -100,6 +100,10 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   createSuppression: 'contacts',
   deleteSuppressions: 'contacts',
   // The installation.
+  listAccounts: 'operator',
+  setAccountStatus: 'operator',
+  listAccountKeys: 'operator',
+  revokeAccountKey: 'operator',
   getDoctorReport: 'operator',
   getInstallationStatistics: 'operator',
   getQueue: 'operator',
@@ -114,7 +118,11 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
 };
 
 /** Operations of the API that require a person who was confirmed recently. */
-export const REAUTHENTICATED: ReadonlySet<string> = new Set(['eraseContact', 'purgeQueue']);
+export const REAUTHENTICATED: ReadonlySet<string> = new Set([
+  'eraseContact',
+  'purgeQueue',
+  'setAccountStatus',
+]);
 
 /** Reads that are recorded in the audit log: exports. */
 export const AUDITED_READS: ReadonlySet<string> = new Set([]);
