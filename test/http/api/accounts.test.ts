@@ -59,7 +59,9 @@ it('lists accounts page by page and finds them by a part of the name', async () 
   expect(first.body).toMatchObject({ data: { count: 1, nextKey: expect.any(String) } });
   expect(await call('GET', '?search=oTHER')).toMatchObject({
     status: 200,
-    body: { data: { accounts: [{ accountId: 'acct_other', name: 'Other Shop', status: 'active' }], count: 1 } },
+    body: {
+      data: { accounts: [{ accountId: 'acct_other', name: 'Other Shop', status: 'active' }], count: 1 },
+    },
   });
 });
 
