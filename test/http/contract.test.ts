@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { HOUR } from '../../src/core/clock.ts';
-import type { CreatedDomain, DomainRecord } from '../support/api-client.ts';
+import type { ApiClient, CreatedDomain, DomainRecord } from '../support/api-client.ts';
 import { PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { enqueue } from '../support/store.ts';
 import { type Answered, type Operation, readDocument } from './document.ts';
@@ -58,6 +58,9 @@ const OVERRIDES: Record<string, Override> = {
   cancelCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   explainQueuedMessage: { params: () => ({ messageId: idOf('/transactional/send', 'messageId') }) },
   explainQueuedDestination: { params: () => ({ destination: 'example.net' }) },
+  setAccountStatus: { before: makeAccount, params: () => ({ accountId: otherAccount.accountId }) },
+  listAccountKeys: { params: () => ({ accountId: api.accountId }) },
+  revokeAccountKey: { before: makeAccount, params: otherKey },
   // The time in the example has passed.
   createQueueControl: { body: () => ({ until: null }) },
   deleteQueueControl: {
@@ -70,6 +73,19 @@ const OVERRIDES: Record<string, Override> = {
 
 /** Deleted last: other resources refer to them. */
 const LAST = ['deleteDomainGroup'];
+
+let otherAccount: ApiClient;
+/** An account that may be disabled. */
+async function makeAccount(): Promise<void> {
+  otherAccount = await daemon.account('Other');
+}
+
+function otherKey(): { accountId: string; keyId: string } {
+  const { accountId } = otherAccount;
+  const [key] = daemon.tables.apiKeys.list(accountId);
+  if (key === undefined) throw new Error('the account has no key');
+  return { accountId, keyId: key.key_id };
+}
 
 let domainGroupId = '';
 async function makeDomainGroup(): Promise<void> {

@@ -197,7 +197,7 @@ export function createApiClient(baseUrl: string, credentials: Credentials): ApiC
   return client;
 }
 
-const OPERATOR_PATHS = /^\/web-setup\/(?:doctor|queue)\b/;
+const OPERATOR_PATHS = /^\/web-setup\/(?:doctor|queue|accounts|installation)\b/;
 
 /** The scope that a path of an account requires. */
 function scopeOf(path: string): Scope {

@@ -122,8 +122,8 @@ export function installationAccountRoutes({
       },
       refusals: ['KEY_NOT_FOUND', 'INVALID_STATE'],
       handle: async ({ params: { accountId, keyId } }) => {
-        if (!keys.list(accountId).some((key) => key.keyId === keyId))
-          return refuse('KEY_NOT_FOUND', `Account ${accountId} has no key ${keyId}`);
+        if (!keys.list(accountId).some((key) => key.keyId === keyId && key.revokedAt === null))
+          return refuse('KEY_NOT_FOUND', `Account ${accountId} has no valid key ${keyId}`);
         const key = await keys.revoke(keyId);
         return isRefusal(key) ? key : { status: 200, data: presentKey(key) };
       },
@@ -149,8 +149,19 @@ const keySchema = z
   })
   .meta({ id: 'ApiKey' });
 
-function presentKey({ accountId: _, createdAt, revokedAt, ...key }: ApiKey): z.output<typeof keySchema> {
-  return { ...key, createdAt: iso(createdAt), revokedAt: revokedAt === null ? null : iso(revokedAt) };
+function presentKey(key: ApiKey): z.output<typeof keySchema> {
+  const { keyId, name, scopes, allowIps, allowFrom, allowEssential, strictCompliance, revokedAt } = key;
+  return {
+    keyId,
+    name,
+    scopes,
+    allowIps,
+    allowFrom,
+    allowEssential,
+    strictCompliance,
+    createdAt: iso(key.createdAt),
+    revokedAt: revokedAt === null ? null : iso(revokedAt),
+  };
 }
 
 const EXAMPLE_KEY: z.output<typeof keySchema> = {

@@ -106,17 +106,16 @@ describe('GET /web-setup/statistics', () => {
 });
 
 describe('GET /web-setup/installation/statistics', () => {
-  const get = (key: string | undefined, query: string) =>
-    one.call<Statistics>('GET', `/web-setup/installation/statistics?${query}`, {
-      headers: { 'X-Api-Key': key ?? '' },
-    });
-
   it('has the messages of all accounts', async () => {
-    const { data } = await get(one.operatorKey, `${PERIOD}&by=account&interval=day`);
+    const { data } = await one.get<Statistics>(
+      `/web-setup/installation/statistics?${PERIOD}&by=account&interval=day`,
+    );
     expect(data.series.map(({ name }) => name)).toEqual([two.accountId, one.accountId]);
   });
 
   it('requires the key of an operator', async () => {
-    expect((await get(one.keys.setup, PERIOD)).error.code).toBe('INSUFFICIENT_SCOPE');
+    const headers = { 'X-Api-Key': one.keys.setup };
+    const { error } = await one.call('GET', `/web-setup/installation/statistics?${PERIOD}`, { headers });
+    expect(error.code).toBe('INSUFFICIENT_SCOPE');
   });
 });
