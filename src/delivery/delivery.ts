@@ -190,6 +190,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     tables,
     writer,
     isPaused: (site) => controls.ofSite(site) !== null,
+    idleConnections: connections,
   });
   const { sites, classify, feedback } = shaping;
   const claims = createClaims(monotonic);

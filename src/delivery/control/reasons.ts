@@ -218,7 +218,9 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
   const { used, allowed, limit } = site.connections;
   if (used < Math.min(allowed, limit)) return rateReasons(site, until);
   const reduced =
-    allowed < limit ? ` The number grows as the site answers and accepts mail; its limit is ${limit}.` : '';
+    allowed < limit
+      ? ` The number grows as the site answers and accepts mail, and as other sites leave more of all open connections; its limit is ${limit}.`
+      : '';
   return [
     reason(
       'site_busy',

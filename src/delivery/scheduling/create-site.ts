@@ -5,7 +5,10 @@ import { createLimiter } from '../shaping/limiter.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
 import { type Assignment, createBacklog } from './backlog.ts';
 import { UNCOUNTED_BYTES } from './budget.ts';
+import { createOpenConnections, type OpenConnections } from './open-connections.ts';
+import { createPace } from './pace.ts';
 import type { DroppedMessages, Site, SiteProfile } from './site.ts';
+import { createSlots } from './slots.ts';
 import { createSuspension } from './suspension.ts';
 import { createWaitingIndex, createWaitingKeys, type WaitingIndex } from './waiting-keys.ts';
 
@@ -28,6 +31,8 @@ export interface SiteOptions {
   isPaused?: (() => boolean) | undefined;
   /** The keys that wait at all sites. Default: those of this site alone. */
   waiting?: WaitingIndex | undefined;
+  /** The open connections of all sites. Default: those of this site alone, without a limit. */
+  openConnections?: OpenConnections | undefined;
 }
 
 /**
@@ -55,11 +60,6 @@ const MAX_AGE_MS = 10 * SECOND;
  */
 const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
 
-/** In the order in which `pop` returns 0 first. */
-function slotsBelow(connections: number): number[] {
-  return Array.from({ length: connections }, (_, n) => connections - 1 - n);
-}
-
 export function createSite(options: SiteOptions): Site {
   const { clock, key, number, pool, memory, isPaused = () => false } = options;
   const clocks = { clock: options.wallClock ?? clock, monotonic: clock };
@@ -76,48 +76,34 @@ export function createSite(options: SiteOptions): Site {
     memory: memory?.suspension,
     initialConnections: options.initialConnections,
   });
-  const usedSlots = new Set<number>();
+  const slots = createSlots(
+    connections,
+    options.openConnections ?? createOpenConnections({ limit: Number.POSITIVE_INFINITY, clock }),
+  );
   /** Messages in progress by account. */
   const inFlight = new Map<string, number>();
-  /** Those below the configured number of connections that are not used. */
-  let freeSlots = slotsBelow(connections);
   /** Leases that are being committed. */
   let leasing = 0;
   /** New messages that are being committed without a lease. */
   let storing = 0;
   let usedAt = clock.now();
   let greylistMs = memory?.greylistMs ?? null;
-  /** Messages that left a slot in the second that began at `since`, and in the one before; null: the site is new. */
-  let pace: { since: number; now: number; before: number | null } = {
-    since: clock.now(),
-    now: 0,
-    before: null,
-  };
-
-  function currentPace(): typeof pace {
-    const seconds = Math.floor((clock.now() - pace.since) / SECOND);
-    if (seconds > 0)
-      pace = { since: pace.since + seconds * SECOND, now: 0, before: seconds === 1 ? pace.now : 0 };
-    return pace;
-  }
+  const pace = createPace(clock);
 
   /** A new site counts as fast over the connections that it has, and two more. */
   function paceOfNewSite(): number {
-    const fast = (usedSlots.size + MIN_LOOKAHEAD) * LOOKAHEAD_PER_CONNECTION;
+    const fast = (slots.used() + MIN_LOOKAHEAD) * LOOKAHEAD_PER_CONNECTION;
     return perSecond > 0 ? Math.min(fast, Math.ceil(perSecond)) : fast;
   }
 
-  function measuredPace(): number {
-    const { now, before } = currentPace();
-    return Math.max(now, before ?? paceOfNewSite());
-  }
+  const measuredPace = () => pace.measured(paceOfNewSite);
 
   function lookahead(): number {
     const allowed = Math.min(limiter.connections(), suspension.allowed());
     const isUnknown = suspension.answers() === 0 && suspension.allowed() < profile.connections;
     const perConnection = isUnknown ? UNKNOWN_LOOKAHEAD : LOOKAHEAD_PER_CONNECTION;
     // Connections that the budgets of all sites do not admit need no messages: they would become stale and be read again.
-    const usable = Math.min(allowed, usedSlots.size + MIN_LOOKAHEAD);
+    const usable = Math.min(allowed, slots.used() + MIN_LOOKAHEAD);
     return Math.min(Math.max(measuredPace(), usable), allowed * perConnection);
   }
 
@@ -148,7 +134,7 @@ export function createSite(options: SiteOptions): Site {
   const isHalted = () => suspension.isSuspended() || limiter.limitedMs() > 0 || isPaused();
 
   /** After the number of connections was lowered, sessions in progress may use slots above it. */
-  const hasFreeSlot = () => freeSlots.length > 0 && usedSlots.size < limiter.connections();
+  const hasFreeSlot = () => slots.hasFree(limiter.connections());
 
   const mayStart = () =>
     !suspension.isSuspended() && !isPaused() && suspension.mayConnect() && limiter.waitMs() === 0;
@@ -162,7 +148,7 @@ export function createSite(options: SiteOptions): Site {
   /** How many messages may hold a lease and wait for a slot: as many as are free, and those that are leased ahead. */
   function placesForNew(): number {
     const allowed = Math.min(limiter.connections(), suspension.allowed());
-    const free = Math.max(0, allowed - usedSlots.size);
+    const free = hasFreeSlot() ? Math.max(0, allowed - slots.used()) : 0;
     if (isFast()) return free + allowed;
     return perSecond > 0 ? Math.min(free, 1) : free;
   }
@@ -184,7 +170,7 @@ export function createSite(options: SiteOptions): Site {
       limiter.configure(next);
       accounts.configure(next);
       suspension.configure(next.connections);
-      freeSlots = slotsBelow(next.connections).filter((slot) => !usedSlots.has(slot));
+      slots.configure(next.connections);
     },
     lookahead,
     capacity: (priority, accountId) => {
@@ -211,9 +197,7 @@ export function createSite(options: SiteOptions): Site {
       const next = backlog.take(admitsAccount(admits));
       if (next === null) return backlog.isEmpty() ? 'none' : 'refused';
       const { account_id: accountId } = next.assignment.message;
-      // The slot that was released last: its connection is still open, and connections that are not needed close.
-      const slot = freeSlots.pop() ?? 0;
-      usedSlots.add(slot);
+      const slot = slots.take();
       inFlight.set(accountId, (inFlight.get(accountId) ?? 0) + 1);
       suspension.started();
       limiter.start();
@@ -227,9 +211,8 @@ export function createSite(options: SiteOptions): Site {
     hasFreeSlot,
     release: ({ slot, accountId, era }) => {
       suspension.ended(era);
-      currentPace().now++;
-      usedSlots.delete(slot);
-      if (slot < profile.connections) freeSlots.push(slot);
+      pace.count();
+      slots.release(slot, suspension.answers() > 0);
       const left = (inFlight.get(accountId) ?? 0) - 1;
       if (left > 0) inFlight.set(accountId, left);
       else inFlight.delete(accountId);
@@ -286,10 +269,11 @@ export function createSite(options: SiteOptions): Site {
     limitedMs: limiter.limitedMs,
     isHalted,
     isPaused,
-    connections: () => ({
-      used: usedSlots.size,
-      allowed: suspension.isSuspended() ? 0 : Math.min(limiter.connections(), suspension.allowed()),
-    }),
+    connections: () => {
+      const used = slots.used();
+      const allowed = suspension.isSuspended() ? 0 : Math.min(limiter.connections(), suspension.allowed());
+      return { used, allowed: slots.waitsForConnection() ? Math.min(used, allowed) : allowed };
+    },
     rateWaitMs: limiter.waitMs,
     accountLimitedMs: accounts.limitedMs,
     limits: () => ({
@@ -300,7 +284,7 @@ export function createSite(options: SiteOptions): Site {
       limitedMs: limiter.limitedMs(),
       suspendedMs: suspension.suspendedMs(),
       accounts: accounts.count(),
-      inFlight: usedSlots.size,
+      inFlight: slots.used(),
     }),
     greylistMs: () => greylistMs,
     learnGreylisting: (ms) => {
@@ -316,7 +300,7 @@ export function createSite(options: SiteOptions): Site {
       usedAt = clock.now();
     },
     isObsolete: () =>
-      usedSlots.size === 0 &&
+      slots.used() === 0 &&
       leasing === 0 &&
       storing === 0 &&
       waiting.count() === 0 &&

@@ -5,6 +5,7 @@ import { createProfiles } from '../shaping/profiles.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
 import type { TargetHost } from '../worker/protocol.ts';
 import { createSite } from './create-site.ts';
+import type { OpenConnections } from './open-connections.ts';
 import type { Site, SiteProfile } from './site.ts';
 import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
 
@@ -35,6 +36,8 @@ export interface SitesOptions {
   memoryOf?(key: string): SiteMemory | null;
   /** Whether the operator has paused a site. Default: never. */
   isPaused?(site: { key: string; pool: string }): boolean;
+  /** Default: no limit. */
+  readonly openConnections?: OpenConnections;
 }
 
 export function createSites(options: SitesOptions): Sites {
@@ -73,6 +76,7 @@ export function createSites(options: SitesOptions): Sites {
           initialConnections: options.initialConnections,
           isPaused,
           waiting,
+          openConnections: options.openConnections,
         });
         sites.set(key, site);
       } else if (!isSameProfile(site.profile(), profile)) {

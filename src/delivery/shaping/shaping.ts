@@ -6,6 +6,7 @@ import type { Classify } from '../../mail/classify/classify.ts';
 import { createUnclassifiedReplies } from '../../mail/classify/unclassified.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
+import { createOpenConnections } from '../scheduling/open-connections.ts';
 import { createSites, type Sites } from '../scheduling/sites.ts';
 import { createFeedback, type Feedback } from './feedback.ts';
 import type { LimitedSite } from './metrics.ts';
@@ -37,6 +38,8 @@ export interface ShapingDeps {
   writer: Writer;
   /** Whether the operator has paused a site. Default: never. */
   isPaused?(site: { key: string; pool: string }): boolean;
+  /** Idle connections that the workers keep. */
+  idleConnections: number;
 }
 
 const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
@@ -54,6 +57,7 @@ export function createShaping(deps: ShapingDeps): Shaping {
       return Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first);
     },
     isPaused: (site) => deps.isPaused?.(site) === true,
+    openConnections: createOpenConnections({ limit: deps.idleConnections, clock: monotonic }),
   });
   const store: SiteStore = createSiteStore({ clock, log, tables, writer, sites: sites.all });
   const unclassified = createUnclassifiedReplies(clock.now);

@@ -54,7 +54,15 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
     pools,
     proxies: { isResolved: () => true },
   });
-  const shaping = createShaping({ config: config.delivery, clock, monotonic: clock, log, tables, writer });
+  const shaping = createShaping({
+    config: config.delivery,
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    writer,
+    idleConnections: Number.POSITIVE_INFINITY,
+  });
   const { sites, classify, feedback } = shaping;
   const claims = createClaims(clock);
   const parking = createParking({ clock, monotonic: clock, log });
