@@ -201,11 +201,11 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
         ...replyFields(result),
         lastDiagnostic: result.reply.text,
       };
-      recorder.message(tables, message, { kind: 'email_failed', fields });
+      recorder.message(tables, message, { kind: 'email_failed', fields }, { attempts });
       return { status: 'failed', reply: expired.reply, nextAttemptAt: null };
     }
     const fields = { attempt: attempts, nextAttemptAt: iso(nextAttemptAt), ...replyFields(result) };
-    recorder.message(tables, message, { kind: 'email_delayed', fields });
+    recorder.message(tables, message, { kind: 'email_delayed', fields }, { attempts });
     tables.queue.defer(message.seq, nextAttemptAt);
     return { status: 'deferred', reply: result.reply, nextAttemptAt };
   }
@@ -218,31 +218,39 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
   ): DeliveryOutcome {
     const now = clock.now();
     const next = { attempt: attempts, nextAttemptAt: iso(now), nextLane: 'secondary' } as const;
-    recorder.message(tables, message, { kind: 'email_delayed', fields: { ...next, ...replyFields(result) } });
+    const fields = { ...next, ...replyFields(result) };
+    recorder.message(tables, message, { kind: 'email_delayed', fields }, { attempts });
     tables.queue.moveToSecondary(message.seq, now);
     return { status: 'deferred', reply: result.reply, nextAttemptAt: now };
   }
 
-  function bounce(tables: Tables, message: MessageRow, result: AttemptResult): DeliveryOutcome {
+  function bounce(
+    tables: Tables,
+    message: MessageRow,
+    attempts: number,
+    result: AttemptResult,
+  ): DeliveryOutcome {
     const { classification, reply } = result;
     if (result.failure === 'not-composed') {
       // No destination refused the message: the failure is local, and permanent.
       const fields = { reason: 'content_invalid', ...replyFields(result) } as const;
-      recorder.message(tables, message, { kind: 'email_failed', fields });
+      recorder.message(tables, message, { kind: 'email_failed', fields }, { attempts });
       return { status: 'failed', reply, nextAttemptAt: null };
     }
     if (classification.bounceClass === 'routing-loop') {
-      recorder.message(tables, message, {
-        kind: 'email_failed',
-        fields: { reason: 'loop', ...replyFields(result) },
-      });
+      const fields = { reason: 'loop', ...replyFields(result) } as const;
+      recorder.message(tables, message, { kind: 'email_failed', fields }, { attempts });
       return { status: 'failed', reply, nextAttemptAt: null };
     }
     const { scope, suppress } = classification;
     const bounceType = classification.bounceType ?? 'soft';
     const fields = { bounceType, ...replyFields(result), source: result.source };
-    if (scope === 'message') recorder.message(tables, message, { kind: 'email_rejected', fields });
-    else recorder.message(tables, message, { kind: 'email_bounced', fields, effect: { scope, suppress } });
+    if (scope === 'message')
+      recorder.message(tables, message, { kind: 'email_rejected', fields }, { attempts });
+    else {
+      const effect = { scope, suppress };
+      recorder.message(tables, message, { kind: 'email_bounced', fields, effect }, { attempts });
+    }
     return { status: 'bounced', reply, nextAttemptAt: null };
   }
 
@@ -265,7 +273,7 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
     record: (tables, seq, result, attempt) => {
       const message = tables.messages.bySeq(seq);
       if (message === null) return null;
-      const attempts = tables.messages.countAttempt(seq);
+      const attempts = message.attempts + 1;
       const { classification, reply } = result;
       const { greylistMs } = result;
       const retryAt = clock.now() + retryWait(retry, attempts, { greylistMs, ...classification }, random);
@@ -286,7 +294,10 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
           ...attempt.used,
         },
       });
-      if (message.status !== 'sending') return null;
+      if (message.status !== 'sending') {
+        tables.messages.setAttempts(seq, attempts);
+        return null;
+      }
       const isExpired = clock.now() >= message.expires_at;
       const failover = isExpired ? null : (deps.failover?.decide(tables, message, result, attempt) ?? null);
       const decided = failover === null ? {} : { failover };
@@ -294,13 +305,14 @@ export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
         return { ...changeLane(tables, message, attempts, result), ...decided };
       if (classification.action === 'defer')
         return { ...defer(tables, message, attempts, result, retryAt), ...decided };
-      if (classification.action === 'bounce') return { ...bounce(tables, message, result), ...decided };
+      if (classification.action === 'bounce')
+        return { ...bounce(tables, message, attempts, result), ...decided };
       const session = attempt.sessions.at(-1);
       const fields = {
         ...replyText(reply),
         ...(session === undefined ? {} : { remoteHost: session.host, tls: session.tls?.protocol ?? null }),
       };
-      recorder.message(tables, message, { kind: 'email_delivered', fields });
+      recorder.message(tables, message, { kind: 'email_delivered', fields }, { attempts });
       return { status: 'delivered', reply, nextAttemptAt: null };
     },
   };

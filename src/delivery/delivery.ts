@@ -254,7 +254,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     },
     observeAttempt: deps.observeAttempt,
     tls: deps.tls,
-    onReleased: (site) => scheduler.released(site),
+    onReleased: (site, freed) => scheduler.released(site, freed),
   });
   const { targets, reader, scheduler, scan }: Scheduling = createScheduling({
     clock,
@@ -277,6 +277,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     mayStart: () => !stopping && recording.unrecorded() === null,
   });
   const newMessages = createNewMessages({
+    clock,
     log,
     recorder,
     parking,

@@ -18,7 +18,7 @@ import type { BuildJob } from './jobs.ts';
 import type { Leases } from './leases.ts';
 import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts';
 import type { Recording } from './recording.ts';
-import { type BudgetShare, createBudget, UNCOUNTED_BYTES } from './scheduling/budget.ts';
+import { type BudgetShare, createBudget, type FreedShares, UNCOUNTED_BYTES } from './scheduling/budget.ts';
 import type { Parking } from './scheduling/parking.ts';
 import type { Assignment, ReservedMessage, Site, SlotReservation } from './scheduling/site.ts';
 import type { Feedback } from './shaping/feedback.ts';
@@ -74,7 +74,7 @@ export interface FlightsDeps {
   /** Counts TLS sessions. */
   tls?: Pick<TlsSystem, 'counting' | 'observeSessions'> | undefined;
   /** Called in a later turn of the event loop than the release of a slot, once for each site. */
-  onReleased(site: Site): void;
+  onReleased(site: Site, freed: FreedShares): void;
 }
 
 /** What decides about the source address of a message. */
@@ -116,7 +116,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   const byteBudget = createBudget(deps.limits.bytes);
   const flights = new Map<number, Flight>();
   /** Sites with a slot released in this turn of the event loop. */
-  const released = new Set<Site>();
+  const released = new Map<Site, FreedShares>();
   let stopping = false;
   const pool: WorkerPool = (deps.createPool ?? createWorkerPool)({
     ...deps.pool,
@@ -209,7 +209,8 @@ export function createFlights(deps: FlightsDeps): Flights {
     sessionBudget.release(flight.session);
     unansweredBudget.release(flight.unanswered);
     byteBudget.release(flight.bytes);
-    released.add(site);
+    const unanswered = flight.unanswered.size > 0 || released.get(site)?.unanswered === true;
+    released.set(site, { unanswered });
     if (released.size === 1) setImmediate(notifyReleased);
     return flight;
   }
@@ -217,7 +218,7 @@ export function createFlights(deps: FlightsDeps): Flights {
   function notifyReleased(): void {
     const sites = [...released];
     released.clear();
-    for (const site of sites) deps.onReleased(site);
+    for (const [site, freed] of sites) deps.onReleased(site, freed);
   }
 
   /** Ends the ticket of a flight with the result of its attempt; `end` follows. */
@@ -306,8 +307,9 @@ export function createFlights(deps: FlightsDeps): Flights {
       return unansweredBudget.admits(unanswered) && byteBudget.admits(bytes);
     },
     exhausted: (site, message) => {
-      const { session, unanswered } = sharesOf(site, { ...message, content_bytes: 0 });
-      if (!unansweredBudget.admits(unanswered)) return 'unanswered';
+      const { account_id: account, priority } = message;
+      const session = { account, site: site.key, priority, size: 1 };
+      if (!site.hasAnswered() && !unansweredBudget.admits(session)) return 'unanswered';
       return sessionBudget.admits(session) ? null : 'sessions';
     },
     start,

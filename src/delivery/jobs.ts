@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.ts';
 import type { DeliveryRoute } from '../config/setting-types.ts';
 import { fileFault } from '../core/operator-fault.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
+import type { ContentRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { DeliveryPaths } from './lanes/paths.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
@@ -68,10 +69,19 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     return signers.length > 0 || lane === 'primary' ? signers : signersOf(domain, 'primary');
   };
 
-  const build: BuildJob = ({ site, slot }, { message, hosts, route, lane }, entry) => {
+  /** The memory of a content that the assignment has belongs to the job from then on. */
+  function contentOf(assignment: Assignment): ContentRow | null {
+    const { message, content } = assignment;
+    if (content === undefined) return tables.messages.content(message.content_id);
+    assignment.content = undefined;
+    return { ...content, shared_id: null };
+  }
+
+  const build: BuildJob = ({ site, slot }, assignment, entry) => {
+    const { message, hosts, route, lane } = assignment;
     const domain = tables.domains.byId(message.domain_id);
     if (domain === null) return 'domain_deleted';
-    const content = tables.messages.content(message.content_id);
+    const content = contentOf(assignment);
     if (content === null) return 'content_invalid';
     const { shared_id: sharedId, ...own } = content;
     const shared = sharedId === null ? null : sharedContent(sharedId);

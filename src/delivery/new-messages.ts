@@ -1,6 +1,8 @@
+import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
+import { type PackedContent, toEncoded } from '../mail/stored-content.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { ReadyMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -14,20 +16,24 @@ import type { Targets } from './scheduling/targets.ts';
  * queue has a row of each message, and its lease is void after a restart.
  */
 export interface NewMessages {
-  /** In the unit of work that stores the message, before its queue row is inserted. Null: it waits in the queue. */
-  take(tables: Tables, message: ReadyMessage): TakenNew | null;
+  /**
+   * In the unit of work that stores the message, before its rows are inserted: its `seq` is 0 until then. Null: it waits in
+   * the queue.
+   */
+  take(tables: Tables, message: ReadyMessage, content: PackedContent): TakenNew | null;
 }
 
 export interface TakenNew extends Pick<ReservedPlace, 'committed' | 'rolledBack'> {
-  /** The lease of the queue row; null: it has none yet. */
-  lease: number | null;
-  /** Records `email_sent` for a leased message. Call after the queue row was inserted. */
-  record(tables: Tables): void;
+  /** The message is inserted as leased: the daemon's generation, and the time, epoch ms. Null: it has no lease yet. */
+  lease: { generation: number; at: number } | null;
+  /** Records `email_sent` for a leased message. Call after its rows were inserted and its `seq` was set. */
+  stored(tables: Tables): void;
 }
 
 export interface NewMessagesDeps {
+  clock: Clock;
   log: Log;
-  recorder: Pick<Recorder, 'message'>;
+  recorder: Pick<Recorder, 'sent'>;
   parking: Pick<Parking, 'accountWait' | 'domainWait'>;
   targets: Pick<Targets, 'startBatch' | 'find'>;
   scheduler: Pick<Scheduler, 'reserveNew'>;
@@ -37,10 +43,13 @@ export interface NewMessagesDeps {
   sendingObstacle(tables: Tables, message: MessageRow): Obstacle | null;
 }
 
-export function createNewMessages(deps: NewMessagesDeps): NewMessages {
-  const { log, recorder, parking, targets, scheduler, generation } = deps;
+/** Larger contents are read when they are sent: this bounds those of leased messages in memory. Bytes as stored. */
+const MAX_CONTENT_BYTES = 64 * 1024;
 
-  function reserve(tables: Tables, message: ReadyMessage): ReservedPlace | null {
+export function createNewMessages(deps: NewMessagesDeps): NewMessages {
+  const { clock, log, recorder, parking, targets, scheduler, generation } = deps;
+
+  function reserve(tables: Tables, message: ReadyMessage, content: PackedContent): ReservedPlace | null {
     if (parking.accountWait(message.account_id) > 0 || parking.domainWait(message.domain_id) > 0) return null;
     targets.startBatch();
     // The lookup of an unknown route begins when the message is read from the queue.
@@ -55,14 +64,16 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
     } finally {
       if (!isSendable) place.rolledBack();
     }
-    return isSendable ? place : null;
+    if (!isSendable) return null;
+    if (content.body.length <= MAX_CONTENT_BYTES) target.assignment.content = toEncoded(content);
+    return place;
   }
 
   return {
-    take: (tables, message) => {
+    take: (tables, message, content) => {
       let reserved: ReservedPlace | null;
       try {
-        reserved = reserve(tables, message);
+        reserved = reserve(tables, message, content);
       } catch (error) {
         // The message is accepted all the same; what cannot be read is retried when it is read from the queue.
         log.warn(
@@ -72,11 +83,13 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
         return null;
       }
       if (reserved === null) return null;
-      const { leased, committed, rolledBack } = reserved;
+      const { committed, rolledBack } = reserved;
+      const lease = reserved.leased ? { generation, at: clock.now() } : null;
       return {
-        lease: leased ? generation : null,
-        record: (all) => {
-          if (leased) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+        lease,
+        stored: (all) => {
+          reserved.stored();
+          if (lease !== null) recorder.sent(all, message, lease.at);
         },
         committed,
         rolledBack,

@@ -25,6 +25,8 @@ import { countEgressComplaint, countMessageEvent } from './message-counts.ts';
 export interface Recorder {
   /** Returns false, and changes nothing, when the event cannot happen in the state of the message. */
   message(tables: Tables, message: MessageRow, event: MessageEvent, options?: MessageEventOptions): boolean;
+  /** Records `email_sent`, at `at`, for a message that was inserted as `sending`. */
+  sent(tables: Tables, message: MessageRow, at: number): void;
   /**
    * Records a report about a message that the account sent before it came from another installation. Returns false, and
    * changes nothing, when there was such a report before.
@@ -57,6 +59,8 @@ export type DomainEventFields = Omit<EventFields[DomainEventKind], 'domain'>;
 export interface MessageEventOptions {
   /** The event is known from a report only: the transitions of reports apply. Default: false. */
   reported?: boolean;
+  /** The number of attempts, where the event is the result of one. Null, the default: unchanged. */
+  attempts?: number | null;
 }
 
 /** Fields that events of messages have from the message's row; they identify the recipient where there is no row. */
@@ -101,6 +105,20 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     }
   }
 
+  /** Counts an event of a message and inserts it. `data`: its fields as JSON. */
+  function insertOf(
+    tables: Tables,
+    message: MessageRow,
+    event: MessageEvent,
+    at: number,
+    data: string,
+  ): void {
+    const { account_id, seq } = message;
+    countCampaignEvent(tables, message, event, at);
+    countMessageEvent(tables, message, event, at);
+    insert(tables, { account_id, kind: event.kind, at, message_seq: seq, domain_id: null, data });
+  }
+
   const withoutMessage =
     <Kind extends MessageEventKind>(kind: Kind) =>
     (tables: Tables, { accountId, domainId, fields }: EventWithoutMessage<Kind>) =>
@@ -128,32 +146,31 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   }
 
   return {
-    message: (tables, message, event, { reported = false } = {}) => {
+    message: (tables, message, event, { reported = false, attempts = null } = {}) => {
       const { kind, fields } = event;
       const next = nextState(message.status, kind, reported);
       if (next === null) return false;
       const status = isCancellation(event) ? 'cancelled' : next.status;
       const at = clock.now();
       const firstSent = kind === 'email_sent' && message.sent_at === null;
-      tables.messages.setState(message.seq, status, at, firstSent ? at : null, next.final ? at : null);
+      const sentAt = firstSent ? at : null;
+      tables.messages.setState(message.seq, status, at, sentAt, next.final ? at : null, attempts);
       if (next.final) tables.queue.remove(message.seq);
       // Leased again after a restart or a deferral: `email_sent` is recorded once for each message.
       if (kind === 'email_sent' && !firstSent) return true;
       const suppressed = suppress(tables, message, event, at);
       if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
-      countCampaignEvent(tables, message, event, at);
-      countMessageEvent(tables, message, event, at);
       if (kind === 'email_complained') countEgressComplaint(tables, message, at);
-      insert(tables, {
-        account_id: message.account_id,
-        kind,
+      insertOf(
+        tables,
+        message,
+        event,
         at,
-        message_seq: message.seq,
-        domain_id: null,
-        data: JSON.stringify(suppressed === null ? fields : { ...fields, suppressed }),
-      });
+        JSON.stringify(suppressed === null ? fields : { ...fields, suppressed }),
+      );
       return true;
     },
+    sent: (tables, message, at) => insertOf(tables, message, { kind: 'email_sent', fields: {} }, at, '{}'),
     moved: (tables, message, event) => {
       const report = event.kind === 'email_bounced' ? 'bounced' : 'complained';
       if (message[report] === 1) return false;

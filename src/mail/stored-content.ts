@@ -44,6 +44,7 @@ const scratch = Buffer.allocUnsafeSlow(3 * MAX_DEFLATED_INLINE);
 
 const deflateInPool = promisify(deflateRaw);
 const decoder = new TextDecoder();
+const encoder = new TextEncoder();
 
 /** A content stored uncompressed. */
 export function plainContent(json: string): PackedContent {
@@ -64,6 +65,13 @@ export async function packLongContent(packed: PackedContent): Promise<PackedCont
   const { body, size } = packed;
   if (typeof body !== 'string' || body.length <= MAX_DEFLATED_INLINE) return packed;
   return smaller(body, size, await deflateInPool(Buffer.from(body), { level: LEVEL }));
+}
+
+/** The content as it would be read from the database. It shares its memory with nothing. */
+export function toEncoded({ body, size }: PackedContent): EncodedContent {
+  return typeof body === 'string'
+    ? { bytes: encoder.encode(body), encoding: 'json', size }
+    : { bytes: new Uint8Array(body), encoding: 'deflate', size };
 }
 
 function smaller(json: string, size: number, deflated: Buffer): PackedContent {

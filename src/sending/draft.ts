@@ -164,17 +164,17 @@ export interface StoreOptions {
  * `rolledBack` follows.
  */
 export interface TakenMessage {
-  /** The lease of its queue row; null: it has none yet. */
-  lease: number | null;
-  /** Records in the same unit of work that the message is being sent, if it is. Call after its queue row was inserted. */
-  record(tables: Tables): void;
+  /** It is inserted as leased: the lease of its queue row, and since when it has it, epoch ms. Null: it waits. */
+  lease: { generation: number; at: number } | null;
+  /** In the same unit of work, after its rows were inserted and its `seq` was set: records that it is being sent, if it is. */
+  stored(tables: Tables): void;
   /** The message is on disk: its delivery begins. */
   committed(): void;
   rolledBack(): void;
 }
 
-/** Takes a message that is being stored, in a unit of work. Null: it waits in the queue. */
-export type TakeNew = (tables: Tables, message: ReadyMessage) => TakenMessage | null;
+/** Takes a message in the unit of work that is about to store it; its `seq` is 0 until then. Null: it waits in the queue. */
+export type TakeNew = (tables: Tables, message: ReadyMessage, content: PackedContent) => TakenMessage | null;
 
 /** What became of the messages of a draft. */
 export interface StoredDraft {
@@ -210,7 +210,12 @@ export interface NewMail {
 }
 
 /** Inserts a message and its queue row, in a unit of work; `take` may take a message that is due. Returns its seq. */
-export function storeMessage(tables: Tables, mail: NewMail, options: StoreOptions, take?: TakeNew): number {
+export function storeMessage(
+  tables: Tables,
+  mail: NewMail,
+  options: StoreOptions,
+  take?: (message: ReadyMessage) => TakenMessage | null,
+): number {
   const { accountId, useCase, domainId, now, dueAt } = mail;
   const { address } = mail.recipient.mailbox;
   const destination = domainOf(address);
@@ -237,11 +242,11 @@ export function storeMessage(tables: Tables, mail: NewMail, options: StoreOption
     created_at: now,
     expires_at: dueAt + options.expire[useCase],
   };
-  const seq = tables.messages.insert(row);
-  const taken =
-    take === undefined || simulated || dueAt > now
-      ? null
-      : take(tables, toNewReady(row, { seq, destination, priority, due_at: dueAt }, mail.contentBytes));
+  const message = toNewReady(row, { seq: 0, destination, priority, due_at: dueAt }, mail.contentBytes);
+  const taken = take === undefined || simulated || dueAt > now ? null : take(message);
+  const lease = taken?.lease ?? null;
+  const seq = tables.messages.insert(row, lease?.at);
+  message.seq = seq;
   tables.queue.insert({
     seq,
     priority,
@@ -250,10 +255,10 @@ export function storeMessage(tables: Tables, mail: NewMail, options: StoreOption
     destination,
     due_at: dueAt,
     ready: dueAt <= now ? 1 : 0,
-    lease: taken?.lease ?? null,
+    lease: lease?.generation ?? null,
     campaign_seq: mail.campaignSeq,
   });
-  taken?.record(tables);
+  taken?.stored(tables);
   if (!simulated) countAccepted(tables, { accountId, domainId, stream: useCase, destination }, now);
   return seq;
 }
@@ -283,12 +288,13 @@ export function storeDraft(
   const contentIds = contents.map((content) => tables.messages.insertContent(content, now));
   const waiting = new Set<string>();
   let firstSeq = 0;
-  const take: TakeNew = (all, message) => {
-    const result = options.take?.(all, message) ?? null;
-    if (result !== null) taken.push(result);
-    return result;
-  };
   for (const { recipient, messageId, content } of draft.copies) {
+    const packed = contents[content];
+    const take = (message: ReadyMessage) => {
+      const result = packed === undefined ? null : (options.take?.(tables, message, packed) ?? null);
+      if (result !== null) taken.push(result);
+      return result;
+    };
     const takenBefore = taken.length;
     const seq = storeMessage(
       tables,
@@ -304,7 +310,7 @@ export function storeDraft(
         recipient,
         messageId,
         contentId: contentIds[content] ?? 0,
-        contentBytes: contents[content]?.size ?? 0,
+        contentBytes: packed?.size ?? 0,
         subject: draft.contents[content]?.subject ?? '',
         trackClicks: send.trackClicks,
         trackOpens: send.trackOpens,

@@ -3,7 +3,7 @@ import { createLog } from '../../src/core/log.ts';
 import { createNewMessages, type TakenNew } from '../../src/delivery/new-messages.ts';
 import type { Obstacle } from '../../src/events/event-types.ts';
 import { domainOf } from '../../src/mail/address.ts';
-import { packContent } from '../../src/mail/stored-content.ts';
+import { packContent, plainContent } from '../../src/mail/stored-content.ts';
 import { type QueuePriority, toNewReady } from '../../src/store/messages/queue.ts';
 import { messageIdOf, newMessage } from '../support/rows.ts';
 import { createTestScheduling, recipientsOf, type SchedulingOptions, users } from './scheduling/setup.ts';
@@ -15,6 +15,7 @@ function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obsta
   const scheduling = createTestScheduling(options);
   const { db, tables, clock, recorder, parking, targets, scheduler } = scheduling;
   const newMessages = createNewMessages({
+    clock,
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder,
     parking,
@@ -25,22 +26,28 @@ function startNewMessages(options: SchedulingOptions = {}, obstacle: () => Obsta
   });
   let stored = 0;
   /** Stores a message as the acceptance does; delivery is not informed of the commit yet. */
-  const store = (recipient: string, priority: QueuePriority = 0): { seq: number; taken: TakenNew | null } =>
+  const store = (
+    recipient: string,
+    priority: QueuePriority = 0,
+    content = packContent('{}'),
+  ): { seq: number; taken: TakenNew | null } =>
     db.transaction(() => {
       const now = clock.now();
       const row = newMessage(now, {
         message_id: messageIdOf(++stored + 500_000, now),
         recipient,
-        content_id: tables.messages.insertContent(packContent('{}'), now),
+        content_id: tables.messages.insertContent(content, now),
         use_case: priority === 0 ? 'tx' : 'mk',
       });
       const { account_id, domain_id } = row;
-      const seq = tables.messages.insert(row);
-      const queued = { seq, priority, destination: domainOf(recipient), due_at: now };
-      const taken = newMessages.take(tables, toNewReady(row, queued, 2));
-      const lease = taken?.lease ?? null;
-      tables.queue.insert({ ...queued, account_id, domain_id, ready: 1, lease, campaign_seq: null });
-      taken?.record(tables);
+      const queued = { priority, destination: domainOf(recipient), due_at: now };
+      const message = toNewReady(row, { seq: 0, ...queued }, 2);
+      const taken = newMessages.take(tables, message, content);
+      const seq = tables.messages.insert(row, taken?.lease?.at);
+      message.seq = seq;
+      const lease = taken?.lease?.generation ?? null;
+      tables.queue.insert({ seq, ...queued, account_id, domain_id, ready: 1, lease, campaign_seq: null });
+      taken?.stored(tables);
       return { seq, taken };
     })();
   const statusOf = (seq: number) => tables.messages.bySeq(seq)?.status;
@@ -71,11 +78,36 @@ describe('a new message', () => {
     expect(started[0]?.assignment.message).toEqual(read);
   });
 
+  it.each([
+    ['short', packContent('{"a":1}')],
+    ['deflated', packContent(JSON.stringify('text '.repeat(1000)))],
+  ])('keeps a %s content as it would be read', (_, content) => {
+    const { store, tables, started } = startNewMessages();
+    const { seq, taken } = store('a@one.test', 0, content);
+    taken?.committed();
+    const given = started[0]?.assignment.content;
+    const { shared_id, ...read } =
+      tables.messages.content(tables.messages.bySeq(seq)?.content_id ?? 0) ?? expect.fail('no content');
+    expect(shared_id).toBeNull();
+    expect(given).toEqual(read);
+    // The memory is transferred to a worker: it must not be part of other data.
+    expect(given?.bytes.byteLength).toBe(given?.bytes.buffer.byteLength);
+  });
+
+  it('keeps no large content, and none of a message that waits for a connection', () => {
+    const { store, started, finish } = startNewMessages({ connections: 1 });
+    store('a@one.test', 0, plainContent(JSON.stringify('x'.repeat(65_536)))).taken?.committed();
+    expect(started[0]?.assignment.content).toBeUndefined();
+    store('b@one.test').taken?.committed();
+    finish(1);
+    expect(started[0]?.assignment.content).toBeUndefined();
+  });
+
   it('leaves no trace when it is not stored', () => {
     const { store, started, onlySite, claims } = startNewMessages({ connections: 1 });
     store('a@one.test').taken?.rolledBack();
     const next = store('b@one.test').taken;
-    expect(next?.lease).toBe(GENERATION);
+    expect(next?.lease?.generation).toBe(GENERATION);
     const behind = store('c@one.test').taken;
     behind?.rolledBack();
     expect(claims.count()).toBe(0);
@@ -86,7 +118,7 @@ describe('a new message', () => {
 
   it('is leased only where a connection is free for it', () => {
     const { store } = startNewMessages({ connections: 2 });
-    const leases = users(4).map((user) => store(user).taken?.lease);
+    const leases = users(4).map((user) => store(user).taken?.lease?.generation ?? null);
     expect(leases).toEqual([GENERATION, GENERATION, null, null]);
   });
 
@@ -147,7 +179,7 @@ describe('a new message', () => {
     });
     expect(store('a@one.test').taken).toBeNull();
     isDamaged = false;
-    expect(store('b@one.test').taken?.lease).toBe(GENERATION);
+    expect(store('b@one.test').taken?.lease?.generation).toBe(GENERATION);
   });
 
   it('waits in the queue while its destination is looked up', () => {

@@ -7,6 +7,9 @@ import { refused } from '../support/refusal.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
 import { accepted, BODY, HTML, startAcceptance } from './acceptance.ts';
 
+/** Given at a time after every acceptance. */
+const LEASE = { generation: 3, at: 4_000_000_000_000 };
+
 describe('an accepted send', () => {
   it('is stored, queued, announced and confirmed', async () => {
     const { send, stored, tables, announced } = startAcceptance();
@@ -37,26 +40,27 @@ describe('an accepted send', () => {
 
   it('is not announced when delivery takes it, and delivery learns of the commit', async () => {
     const calls: string[] = [];
-    const { send, stored, tables, announced } = startAcceptance({}, undefined, (all, { seq }) => {
+    const { send, stored, tables, announced } = startAcceptance({}, undefined, (all, message) => {
       calls.push('take');
-      expect(all.queue.get(seq)).toBeNull();
+      expect(message.seq).toBe(0);
       return {
-        lease: 3,
-        record: () => calls.push(`record ${String(all.queue.get(seq)?.lease)}`),
+        lease: LEASE,
+        stored: () => calls.push(`stored ${String(all.queue.get(message.seq)?.lease)}`),
         committed: () => calls.push('committed'),
         rolledBack: () => calls.push('rolled back'),
       };
     });
     accepted(await send());
-    expect(calls).toEqual(['take', 'record 3', 'committed']);
+    expect(calls).toEqual(['take', 'stored 3', 'committed']);
     expect(tables.queue.get(stored()[0]?.seq ?? 0)?.lease).toBe(3);
+    expect(stored()[0]).toMatchObject({ status: 'sending', sent_at: LEASE.at, updated_at: LEASE.at });
     expect(announced).toEqual([]);
   });
 
   it('is announced for the destinations whose messages delivery does not take', async () => {
     const { send, announced } = startAcceptance({}, undefined, (_, { destination }) =>
       destination === 'one.test'
-        ? { lease: 3, record: () => {}, committed: () => {}, rolledBack: () => {} }
+        ? { lease: LEASE, stored: () => {}, committed: () => {}, rolledBack: () => {} }
         : null,
     );
     accepted(await send({ to: ['a@one.test', 'b@two.test', 'c@one.test'] }));
@@ -66,8 +70,8 @@ describe('an accepted send', () => {
   it('is given back by delivery when it cannot be stored', async () => {
     const calls: string[] = [];
     const { send, stored } = startAcceptance({}, undefined, (_, { recipient }) => ({
-      lease: 3,
-      record: () => {
+      lease: LEASE,
+      stored: () => {
         if (recipient.startsWith('b')) throw new Error('disk full');
       },
       committed: () => calls.push(`committed ${recipient}`),

@@ -14,14 +14,14 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
  * commit is shared; under load, messages share them.
  */
 const MESSAGES = 10;
-const MAX_STATEMENTS = 26;
+const MAX_STATEMENTS = 23;
 /** Reads of `PRAGMA data_version`, by which the caches notice other processes. */
 const MAX_CACHE_CHECKS = 5;
 const CACHE_CHECK = 'PRAGMA data_version';
 /** One for the acceptance with the lease, one for the result. */
 const COMMITS = 2;
 /** Pages of 4 KiB that the commits append to the write-ahead log; the content of a message has about 10 KB of HTML. */
-const MAX_LOG_PAGES = 28;
+const MAX_LOG_PAGES = 27;
 const FRAME_BYTES = 4096 + 24;
 const SUPPRESSIONS = /suppressions/;
 const CACHED =

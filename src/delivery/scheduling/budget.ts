@@ -24,6 +24,12 @@ export interface BudgetShare {
   size: number;
 }
 
+/** What sessions that ended have released, in addition to a slot. */
+export interface FreedShares {
+  /** A share of the sessions of sites that have not answered. */
+  unanswered: boolean;
+}
+
 /**
  * The part of each content that does not count toward the limit on bytes, so that large messages to slow hosts do not
  * block ordinary mail. The number of sessions bounds the sum of these parts.

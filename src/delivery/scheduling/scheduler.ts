@@ -3,6 +3,7 @@ import type { QueueKey, QueuePriority } from '../../store/messages/queue.ts';
 import { queueKeyText } from '../../store/messages/queue.ts';
 import type { Flights } from '../flights.ts';
 import type { Leases } from '../leases.ts';
+import type { FreedShares } from './budget.ts';
 import type { Claims } from './claims.ts';
 import type { QueueReader } from './queue-reader.ts';
 import type { Assignment, DroppedMessages, Site } from './site.ts';
@@ -27,8 +28,8 @@ export interface Scheduler {
   advance(site: Site): void;
   /** Keys that are about to be read. */
   requested(): number;
-  /** A slot of the site, and its share of the budgets, are free again. */
-  released(site: Site): void;
+  /** Slots of the site, and their shares of the budgets, are free again. */
+  released(site: Site, freed: FreedShares): void;
   /** Drops the messages that were read ahead, so that they are read again under changed conditions. */
   readAgain(): void;
   /**
@@ -39,10 +40,12 @@ export interface Scheduler {
   stop(): void;
 }
 
-/** A place for a message that is being stored. Exactly one of the functions is called. */
+/** A place for a message that is being stored. Exactly one of `committed` and `rolledBack` is called. */
 export interface ReservedPlace {
   /** The message is stored with a lease, because it is sent immediately. */
   leased: boolean;
+  /** The rows of the message were inserted, and its `seq` is known. */
+  stored(): void;
   committed(): void;
   rolledBack(): void;
 }
@@ -51,7 +54,7 @@ export interface SchedulerDeps {
   sites: Sites;
   claims: Pick<Claims, 'add' | 'release'>;
   reader: Pick<QueueReader, 'startBatch' | 'read'>;
-  flights: Pick<Flights, 'admits' | 'start'>;
+  flights: Pick<Flights, 'admits' | 'exhausted' | 'start'>;
   leases: Pick<Leases, 'take' | 'putBack'>;
   /** Whether anything may be started. */
   mayStart(): boolean;
@@ -79,6 +82,9 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
   const blocked: [Set<Site>, Set<Site>] = [new Set(), new Set()];
+  /** The same where only the budget of sites that have not answered is exhausted. */
+  const blockedUnanswered: [Set<Site>, Set<Site>] = [new Set(), new Set()];
+  const allBlocked = [...blocked, ...blockedUnanswered];
   /** Sites that wait for their rate, with the functions that cancel the timers. */
   const paced = new Map<Site, () => void>();
   let scheduled = false;
@@ -124,7 +130,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   /** Returns the number of deliveries that it started. */
   function advance(site: Site): number {
     if (!running || !deps.mayStart()) return 0;
-    for (const set of blocked) set.delete(site);
+    for (const set of allBlocked) set.delete(site);
     if (site.isHalted()) {
       // The backlog of a halted site need not stay in memory.
       release(site.drop());
@@ -151,8 +157,12 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
 
   function startDeliveries(site: Site): number {
     for (let started = 0; ; started++) {
-      const next = site.reserve(admits(site));
-      if (next === 'refused') blocked[site.backlogSize(0) > 0 ? 0 : 1].add(site);
+      const refusals = { unanswered: 0, others: 0 };
+      const next = site.reserve(admits(site, refusals));
+      if (next === 'refused') {
+        const sets = refusals.unanswered > 0 && refusals.others === 0 ? blockedUnanswered : blocked;
+        sets[site.backlogSize(0) > 0 ? 0 : 1].add(site);
+      }
       if (typeof next === 'string') return started;
       flights.start(next);
     }
@@ -204,17 +214,28 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     for (const message of leased) leases.putBack(message, 0);
   }
 
-  function admits(site: Site): (assignment: Assignment) => boolean {
-    return ({ message }) => flights.admits(site, message);
+  /** `refusals`: counts which budgets refuse messages. */
+  function admits(
+    site: Site,
+    refusals?: { unanswered: number; others: number },
+  ): (assignment: Assignment) => boolean {
+    return ({ message }) => {
+      if (flights.admits(site, message)) return true;
+      if (refusals !== undefined)
+        refusals[flights.exhausted(site, message) === 'unanswered' ? 'unanswered' : 'others']++;
+      return false;
+    };
   }
 
   /**
-   * Advances sites that wait for the budgets, those with transactional mail first; those that still wait become the last.
-   * Ends with the first site that gets nothing after another got something: what was released is then used up.
+   * Advances sites that wait for the budgets that were released, those with transactional mail first; those that still
+   * wait become the last. Ends with the first site that gets nothing after another got something: what was released is
+   * then used up.
    */
-  function wakeBlocked(): void {
+  function wakeBlocked({ unanswered }: FreedShares): void {
     const woken: Site[] = [];
-    for (const set of blocked) {
+    const sets = unanswered ? [blockedUnanswered[0], blocked[0], blockedUnanswered[1], blocked[1]] : blocked;
+    for (const set of sets) {
       for (const site of set) {
         if (woken.length >= WAKE_BATCH_SIZE) break;
         woken.push(site);
@@ -238,8 +259,8 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       advance(site);
     },
     requested: requestedCount,
-    released: (site) => {
-      wakeBlocked();
+    released: (site, freed) => {
+      wakeBlocked(freed);
       advance(site);
     },
     readAgain: () => {
@@ -255,12 +276,17 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       if (deps.isPaused?.(message) === true) return null;
       const place = site.reserveNew(assignment, admits(site));
       if (place === 'lease')
-        return { leased: true, committed: () => addLeased(site, assignment), rolledBack: site.leaseEnded };
+        return {
+          leased: true,
+          stored: () => {},
+          committed: () => addLeased(site, assignment),
+          rolledBack: site.leaseEnded,
+        };
       if (place === null) return null;
-      // From its commit on the message can be read from the queue.
-      claims.add(message);
       return {
         leased: false,
+        // From its commit on the message can be read from the queue.
+        stored: () => claims.add(message),
         committed: () => addNew(site, assignment),
         rolledBack: () => {
           site.newEnded();

@@ -138,6 +138,8 @@ export interface NewStoredMessage {
   essential: 0 | 1;
   created_at: number;
   expires_at: number;
+  status_code: number;
+  sent_time: number;
 }
 
 export const messageKey = (id: string): StoredKey => keyOfId('msg', id);
@@ -176,8 +178,8 @@ export function messageRows(db: Database) {
       sent_at: stored[23],
       final_at: stored[24],
     }),
-    /** Assigns numbers to ids. Only in a unit of work. */
-    toStored: (row: NewMessage): NewStoredMessage => ({
+    /** Assigns numbers to ids. Only in a unit of work. `sentAt`: null for a message that waits. */
+    toStored: (row: NewMessage, sentAt: number | null): NewStoredMessage => ({
       message_key: messageKey(row.message_id),
       account: account.assign(row.account_id),
       content_id: row.content_id,
@@ -197,6 +199,8 @@ export function messageRows(db: Database) {
       essential: row.essential,
       created_at: row.created_at,
       expires_at: row.expires_at,
+      status_code: STATUS_CODES.code(sentAt === null ? 'queued' : 'sending'),
+      sent_time: sentAt ?? -row.created_at,
     }),
   };
 }

@@ -111,8 +111,8 @@ export function messageTable(db: Database) {
       from_address, recipient, recipient_key, role_code, subject, status_code, simulated, track_clicks, track_opens,
       essential, created_at, updated_at, expires_at, sent_time, final_time)
     VALUES (@message_key, @account, @content_id, @use_case_code, @domain, @job_key, @campaign, @subscription_group,
-      @from_address, @recipient, @recipient_key, @role_code, @subject, ${STATUS_CODES.sql('queued')}, @simulated,
-      @track_clicks, @track_opens, @essential, @created_at, @created_at, @expires_at, -@created_at, -@created_at)`);
+      @from_address, @recipient, @recipient_key, @role_code, @subject, @status_code, @simulated,
+      @track_clicks, @track_opens, @essential, @created_at, max(@sent_time, @created_at), @expires_at, @sent_time, -@created_at)`);
   const bySeq = db
     .prepare<[number], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages m WHERE m.seq = ?`)
     .raw();
@@ -121,8 +121,8 @@ export function messageTable(db: Database) {
       `SELECT ${MESSAGE_COLUMNS}, ${LISTED_COLUMNS} FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
     )
     .raw();
-  const setState = db.prepare<[number, number, number | null, number | null, number]>(`
-    UPDATE messages SET status_code = ?, updated_at = ?,
+  const setState = db.prepare<[number, number, number | null, number | null, number | null, number]>(`
+    UPDATE messages SET status_code = ?, updated_at = ?, attempts = coalesce(?, attempts),
       sent_time = iif(sent_time < 0, coalesce(?, sent_time), sent_time),
       final_time = iif(final_time < 0, coalesce(?, final_time), final_time)
     WHERE seq = ?`);
@@ -132,9 +132,7 @@ export function messageTable(db: Database) {
       WHERE account = ? AND recipient_key = ? ORDER BY seq DESC LIMIT ${MAX_RECENT_MESSAGES})
     WHERE status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
     ORDER BY seq DESC LIMIT 1`);
-  const countAttempt = db.prepare<[number], { attempts: number }>(
-    'UPDATE messages SET attempts = attempts + 1 WHERE seq = ? RETURNING attempts',
-  );
+  const setAttempts = db.prepare<[number, number]>('UPDATE messages SET attempts = ? WHERE seq = ?');
   const insertAttempt = db.prepare<StoredAttempt>(
     'INSERT INTO attempts (message_seq, attempt, at, lane_code, report) VALUES (@message_seq, @attempt, @at, @lane_code, @report)',
   );
@@ -153,8 +151,9 @@ export function messageTable(db: Database) {
       const { bytes, ...rest } = row;
       return { bytes: separateMemory(bytes), ...rest };
     },
-    /** Returns its seq. */
-    insert: (row: NewMessage): number => Number(insert.run(toStored(row)).lastInsertRowid),
+    /** Returns its seq. `sentAt`: when it was leased, as part of its acceptance; null, the default: it waits. */
+    insert: (row: NewMessage, sentAt: number | null = null): number =>
+      Number(insert.run(toStored(row, sentAt)).lastInsertRowid),
     bySeq: (seq: number): MessageRow | null => {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);
@@ -164,15 +163,16 @@ export function messageTable(db: Database) {
       const found = byId.get(messageKey(messageId));
       return found === undefined ? null : toListed(toRow(found), found);
     },
-    /** `sentAt` and `finalAt` do not change once they are set. */
+    /** `sentAt` and `finalAt` do not change once they are set. `attempts`: their number after an attempt; null: unchanged. */
     setState: (
       seq: number,
       status: MessageStatus,
       at: number,
       sentAt: number | null,
       finalAt: number | null,
+      attempts: number | null = null,
     ): void => {
-      setState.run(STATUS_CODES.code(status), at, sentAt, finalAt, seq);
+      setState.run(STATUS_CODES.code(status), at, attempts, sentAt, finalAt, seq);
     },
     /**
      * When the newest message to this recipient that is delivered, and did not bounce later, was delivered; null: there is
@@ -180,8 +180,10 @@ export function messageTable(db: Database) {
      */
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
       lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,
-    /** Increments and returns the number of attempts. */
-    countAttempt: (seq: number): number => countAttempt.get(seq)?.attempts ?? 0,
+    /** Sets the number of attempts of a message whose state does not change. */
+    setAttempts: (seq: number, attempts: number): void => {
+      setAttempts.run(attempts, seq);
+    },
     insertAttempt: (row: NewAttempt): void => {
       insertAttempt.run(toStoredAttempt(row));
     },

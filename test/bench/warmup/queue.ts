@@ -118,7 +118,7 @@ export function createMonthQueue({ config, clock, tables, writer, providers }: M
         stop: async () => {},
       };
     },
-    onReleased: (site) => scheduler.released(site),
+    onReleased: (site, freed) => scheduler.released(site, freed),
   });
   const controls: ControlIndex = { ofKey: () => null, ofSite: () => null };
   const { scheduler, scan }: Scheduling = createScheduling({

@@ -208,6 +208,45 @@ describe('budgets', () => {
   });
 });
 
+describe('the budget of sites that have not answered', () => {
+  const start = (exhausted: 'sessions' | 'unanswered') => {
+    const env = createTestScheduling({
+      connections: 2,
+      isOneSite: false,
+      exhausted,
+      admits: ({ account_id }) => admitted(account_id),
+    });
+    let full = true;
+    const admitted = (accountId: string) => !full || accountId === TWO.account_id;
+    env.addAccount(TWO.account_id, TWO.domain_id);
+    env.put(['one@one.test']);
+    env.put(['two@two.test'], TWO);
+    env.announce();
+    env.announce({ account_id: TWO.account_id, destination: 'two.test' });
+    expect(recipientsOf(env.started)).toEqual(['two@two.test']);
+    full = false;
+    return env;
+  };
+
+  it('is not examined when a session of another site ends', () => {
+    const { started, finish } = start('unanswered');
+    finish(1);
+    expect(recipientsOf(started)).toEqual([]);
+  });
+
+  it('is examined when a session of a site without an answer ends', () => {
+    const { started, finish } = start('unanswered');
+    finish(1, { unanswered: true });
+    expect(recipientsOf(started)).toEqual(['one@one.test']);
+  });
+
+  it('does not matter to mail that another budget holds back', () => {
+    const { started, finish } = start('sessions');
+    finish(1);
+    expect(recipientsOf(started)).toEqual(['one@one.test']);
+  });
+});
+
 describe('a site with a rate', () => {
   it('starts a message when its rate allows one, without waiting for the scan', () => {
     const { started, put, announce, timers, clock, runTasks, finish } = createTestScheduling({

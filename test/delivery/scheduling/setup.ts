@@ -7,6 +7,7 @@ import { type ControlIndex, createControlIndex } from '../../../src/delivery/con
 import type { EgressMail, EgressObstacle } from '../../../src/delivery/egress/ticket.ts';
 import { createDeliveryPaths } from '../../../src/delivery/lanes/paths.ts';
 import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
+import type { FreedShares } from '../../../src/delivery/scheduling/budget.ts';
 import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
 import { createScheduling } from '../../../src/delivery/scheduling/create-scheduling.ts';
 import { createParking } from '../../../src/delivery/scheduling/parking.ts';
@@ -23,6 +24,8 @@ export interface SchedulingOptions {
   perSecond?: number;
   routeOf?: (destination: string) => RouteResult | null;
   admits?: (message: QueuedMessage) => boolean;
+  /** Of a message that is not admitted. Default: `sessions`. */
+  exhausted?: 'sessions' | 'unanswered';
   poolOf?: (region: string, useCase: 'tx' | 'mk') => string;
   poolCount?: number;
   egressObstacle?: (mail: EgressMail) => EgressObstacle | null;
@@ -146,6 +149,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
     leases,
     flights: {
       admits: (_, message) => options.admits?.(message) ?? true,
+      exhausted: () => options.exhausted ?? 'sessions',
       start: (reserved) => {
         if (!reserved.leased) lease(reserved.assignment.message);
         started.push(reserved);
@@ -201,10 +205,10 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       runTasks();
     },
     /** Ends the first `count` flights. */
-    finish: (count: number) => {
+    finish: (count: number, freed: FreedShares = { unanswered: false }) => {
       for (const { reservation } of started.splice(0, count)) {
         reservation.site.release(reservation);
-        scheduler.released(reservation.site);
+        scheduler.released(reservation.site, freed);
       }
       runTasks();
     },
@@ -213,7 +217,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
       for (const { reservation } of started) reservation.site.unreachable(reservation);
       for (const { reservation } of started.splice(0)) {
         reservation.site.release(reservation);
-        scheduler.released(reservation.site);
+        scheduler.released(reservation.site, { unanswered: true });
       }
       runTasks();
     },
