@@ -38,6 +38,7 @@ const PAGES: readonly PageEntry[] = [
   { path: 'messages', title: 'page.messages' },
   { path: 'domains', title: 'page.domains' },
   { path: 'queue', title: 'page.queue', needs: 'operator' },
+  { path: 'groups', title: 'page.groups' },
   { path: 'suppressions', title: 'page.suppressions' },
   { path: 'webhooks', title: 'page.webhooks' },
   { path: 'templates', title: 'page.templates' },
@@ -71,6 +72,10 @@ const CampaignPage = lazyPage(() =>
   import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
 );
 const QueuePage = lazyPage(() => import('./pages/queue/queue.tsx').then((module) => module.QueuePage));
+const GroupListPage = lazyPage(() =>
+  import('./pages/groups/group-list.tsx').then((module) => module.GroupListPage),
+);
+const GroupPage = lazyPage(() => import('./pages/groups/group.tsx').then((module) => module.GroupPage));
 const SuppressionsPage = lazyPage(() =>
   import('./pages/suppressions/suppressions.tsx').then((module) => module.SuppressionsPage),
 );
@@ -277,6 +282,8 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'system' && id === undefined) return <SystemPage />;
   if (page === 'queue' && segments.length !== 2 && segments.length < 4)
     return <QueuePage kind={id} name={more} />;
+  if (page === 'groups' && id === undefined) return <GroupListPage />;
+  if (page === 'groups' && id !== undefined && more === undefined) return <GroupPage key={id} groupId={id} />;
   if (page === 'suppressions' && id === undefined) return <SuppressionsPage />;
   if (page === 'suppressions' && id !== undefined && more === undefined)
     return <SuppressionPage key={id} identifier={id} />;

@@ -1,6 +1,6 @@
 import { DAY } from '../core/clock.ts';
-import type { DmarcReportRow, DmarcSourceSum, ReportPeriod } from '../store/domains/dmarc-reports.ts';
-import type { TlsFailureRow, TlsReportRow } from '../store/domains/tls-reports.ts';
+import type { DmarcDaySum, DmarcReportRow, DmarcSourceSum, ReportPeriod } from '../store/domains/dmarc-reports.ts';
+import type { TlsDaySum, TlsFailureRow, TlsReportRow } from '../store/domains/tls-reports.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { returnPathHost } from './names.ts';
@@ -12,6 +12,8 @@ export interface DomainReports {
     total: { messages: number; passed: number };
     /** Most mail first. */
     sources: DmarcSourceSum[];
+    /** Last day first. */
+    days: DmarcDaySum[];
     /** Newest first. */
     reports: (DmarcReportRow & { messages: number })[];
   };
@@ -19,25 +21,33 @@ export interface DomainReports {
     total: { successful: number; failed: number };
     /** Most sessions first. */
     failures: TlsFailureRow[];
+    /** Last day first. */
+    days: TlsDaySum[];
     /** Newest first. */
     reports: TlsReportRow[];
   };
 }
+
+/** More than a year, and more than the limit of other lists. */
+export const MAX_DAYS = 400;
 
 /** The reports on a domain of this name; runs in reader threads. */
 export const domainReports = readQuery(
   'domainReports',
   ({ dmarcReports, tlsReports }: Tables, name: string, period: ReportPeriod): DomainReports => {
     const host = returnPathHost(name);
+    const daily = { ...period, limit: period.limit === 0 ? 0 : MAX_DAYS };
     return {
       dmarc: {
         total: dmarcReports.total(name, period),
         sources: dmarcReports.sources(name, period),
+        days: dmarcReports.days(name, daily),
         reports: dmarcReports.list(name, period),
       },
       tls: {
         total: tlsReports.total(host, period),
         failures: tlsReports.failures(host, period),
+        days: tlsReports.days(host, daily),
         reports: tlsReports.list(host, period),
       },
     };

@@ -41,6 +41,16 @@ export interface DmarcSourceSum {
   rejected: number;
 }
 
+/** Sums over the reports that ended on one day. */
+export interface DmarcDaySum {
+  /** YYYY-MM-DD, in UTC. */
+  day: string;
+  messages: number;
+  passed: number;
+  dkim_passed: number;
+  spf_passed: number;
+}
+
 /** Selects reports that end in this period, epoch ms. */
 export interface ReportPeriod {
   from: number;
@@ -80,6 +90,15 @@ export function dmarcReportTable(db: Database) {
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
     GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT +@limit`);
+  // A report may end at the first moment of the day after the one that it is about.
+  const days = db.prepare<ReportPeriod & { domain: string }, DmarcDaySum>(`
+    SELECT date((r.end_at - 1) / 1000, 'unixepoch') AS day, sum(messages) AS messages,
+      sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
+      sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
+      sum(iif(spf = 'pass', messages, 0)) AS spf_passed
+    FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
+    GROUP BY day ORDER BY day DESC LIMIT +@limit`);
   const total = db.prepare<ReportPeriod & { domain: string }, { messages: number; passed: number }>(`
     SELECT coalesce(sum(messages), 0) AS messages,
       coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
@@ -106,6 +125,8 @@ export function dmarcReportTable(db: Database) {
       list.all({ domain, ...period }),
     /** The source with the most messages first. */
     sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
+    /** The last day first; days without reports are omitted. */
+    days: (domain: string, period: ReportPeriod): DmarcDaySum[] => days.all({ domain, ...period }),
     /** Sums of all sources, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
       total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },

@@ -28,6 +28,14 @@ export interface TlsFailureRow {
   sessions: number;
 }
 
+/** Sums over the reports that ended on one day. */
+export interface TlsDaySum {
+  /** YYYY-MM-DD, in UTC. */
+  day: string;
+  successful: number;
+  failed: number;
+}
+
 export const TLS_REPORT_POLICY = {
   table: 'tls_reports',
   personal: [],
@@ -56,6 +64,11 @@ export function tlsReportTable(db: Database) {
     FROM tls_reports r JOIN tls_failures f ON f.report_seq = r.seq
     WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
     GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT +@limit`);
+  // A report may end at the first moment of the day after the one that it is about.
+  const days = db.prepare<ReportPeriod & { host: string }, TlsDaySum>(`
+    SELECT date((end_at - 1) / 1000, 'unixepoch') AS day, sum(successful) AS successful, sum(failed) AS failed
+    FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to
+    GROUP BY day ORDER BY day DESC LIMIT +@limit`);
   const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
     WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
@@ -74,6 +87,8 @@ export function tlsReportTable(db: Database) {
     list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
     /** The failure with the most sessions first. */
     failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
+    /** The last day first; days without reports are omitted. */
+    days: (host: string, period: ReportPeriod): TlsDaySum[] => days.all({ host, ...period }),
     /** Sums of all reports, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
       total.get({ host, ...period }) ?? { successful: 0, failed: 0 },

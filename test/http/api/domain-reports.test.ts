@@ -84,6 +84,7 @@ describe('the reports on a domain', () => {
           { sourceIp: '192.0.2.25', messages: 20, passed: 20, dkimPassed: 20, spfPassed: 20, rejected: 0 },
           { sourceIp: '203.0.113.9', messages: 10, passed: 0, rejected: 10 },
         ],
+        days: [{ date: '2026-01-14', messages: 30, passed: 20, dkimPassed: 20, spfPassed: 20 }],
         reports: [
           {
             organization: 'Receiver',
@@ -103,6 +104,7 @@ describe('the reports on a domain', () => {
         failures: [
           { type: 'certificate-expired', receivingHost: 'mx.postrider.example', reason: '', sessions: 8 },
         ],
+        days: [{ date: '2026-01-14', successful: 180, failed: 8 }],
         reports: [{ organization: 'Sender', policyType: 'no-policy-found', successful: 90, failed: 4 }, {}],
       },
     });
@@ -114,8 +116,8 @@ describe('the reports on a domain', () => {
     const { status, data } = await get('domain_claimed');
     expect(status).toBe(200);
     expect(data.message).toContain('DKIM');
-    expect(data.dmarc).toEqual({ messages: 0, passed: 0, sources: [], reports: [] });
-    expect(data.tls).toEqual({ successful: 0, failed: 0, failures: [], reports: [] });
+    expect(data.dmarc).toEqual({ messages: 0, passed: 0, sources: [], days: [], reports: [] });
+    expect(data.tls).toEqual({ successful: 0, failed: 0, failures: [], days: [], reports: [] });
   });
 
   it.each([

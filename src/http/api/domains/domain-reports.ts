@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { type Clock, DAY, iso } from '../../../core/clock.ts';
 import { invalid, isRefusal } from '../../../core/refusal.ts';
-import { type DomainReports, domainReports } from '../../../domains/reports.ts';
+import { type DomainReports, domainReports, MAX_DAYS } from '../../../domains/reports.ts';
 import type { Domains } from '../../../domains/service.ts';
 import type { DmarcReportRow } from '../../../store/domains/dmarc-reports.ts';
 import type { Reader } from '../../../store/readers/reads.ts';
@@ -22,7 +22,9 @@ export interface DomainReportDeps {
 const DEFAULT_DAYS = 30;
 const MAX_ROWS = 200;
 
-const data = z.object({
+const date = z.string().describe('Day on which the reports ended, in UTC.');
+
+export const domainReportsSchema = z.object({
   domainId: z.string(),
   domain: z.string(),
   from: z.string(),
@@ -44,6 +46,17 @@ const data = z.object({
         }),
       )
       .describe(`By number of messages, at most ${MAX_ROWS}.`),
+    days: z
+      .array(
+        z.object({
+          date,
+          messages: z.int(),
+          passed: z.int(),
+          dkimPassed: z.int(),
+          spfPassed: z.int(),
+        }),
+      )
+      .describe(`Newest first, at most ${MAX_DAYS}; without days that have no reports.`),
     reports: z
       .array(
         z.object({
@@ -70,6 +83,9 @@ const data = z.object({
         sessions: z.int(),
       }),
     ),
+    days: z
+      .array(z.object({ date, successful: z.int(), failed: z.int() }))
+      .describe('As in `dmarc`.'),
     reports: z.array(
       z.object({
         organization: z.string(),
@@ -84,7 +100,7 @@ const data = z.object({
   }),
 });
 
-const EXAMPLE: z.output<typeof data> = {
+const EXAMPLE: z.output<typeof domainReportsSchema> = {
   domainId: 'domain_1769860800000_5k2n8v1c4x7z',
   domain: 'example.com',
   from: '2026-01-01T00:00:00.000Z',
@@ -103,6 +119,7 @@ const EXAMPLE: z.output<typeof data> = {
         rejected: 0,
       },
     ],
+    days: [{ date: '2026-01-30', messages: 1204, passed: 1198, dkimPassed: 1198, spfPassed: 1190 }],
     reports: [
       {
         organization: 'receiver.example',
@@ -127,6 +144,7 @@ const EXAMPLE: z.output<typeof data> = {
         sessions: 1,
       },
     ],
+    days: [{ date: '2026-01-30', successful: 311, failed: 1 }],
     reports: [
       {
         organization: 'receiver.example',
@@ -161,7 +179,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
           ),
         to: requestTime.optional().describe('End, exclusive. Default: now.'),
       }),
-      responses: { 200: { description: 'Totals and individual reports.', data, example: EXAMPLE } },
+      responses: { 200: { description: 'Totals and individual reports.', data: domainReportsSchema, example: EXAMPLE } },
       refusals: ['DOMAIN_NOT_FOUND'],
       narrowBy: ['from', 'to'],
       handle: async ({ caller: { accountId }, params, query }) => {
@@ -192,7 +210,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
   ];
 }
 
-function presentDmarc({ total, sources, reports }: DomainReports['dmarc']) {
+function presentDmarc({ total, sources, days, reports }: DomainReports['dmarc']) {
   return {
     ...total,
     sources: sources.map((row) => ({
@@ -203,6 +221,13 @@ function presentDmarc({ total, sources, reports }: DomainReports['dmarc']) {
       spfPassed: row.spf_passed,
       quarantined: row.quarantined,
       rejected: row.rejected,
+    })),
+    days: days.map((row) => ({
+      date: row.day,
+      messages: row.messages,
+      passed: row.passed,
+      dkimPassed: row.dkim_passed,
+      spfPassed: row.spf_passed,
     })),
     reports: reports.map((row) => ({
       organization: row.organization,
@@ -222,7 +247,7 @@ function policyOf({ policy }: DmarcReportRow): string {
   return published.p;
 }
 
-function presentTls({ total, failures, reports }: DomainReports['tls']) {
+function presentTls({ total, failures, days, reports }: DomainReports['tls']) {
   return {
     ...total,
     failures: failures.map((row) => ({
@@ -231,6 +256,7 @@ function presentTls({ total, failures, reports }: DomainReports['tls']) {
       reason: row.reason,
       sessions: row.sessions,
     })),
+    days: days.map(({ day, successful, failed }) => ({ date: day, successful, failed })),
     reports: reports.map((row) => ({
       organization: row.organization,
       reportId: row.report_id,

@@ -1,0 +1,125 @@
+import type * as z from 'zod';
+import type { group } from '../../../http/api/contacts/subscription-groups.ts';
+import { callApi, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { Pager } from '../../parts/pager.tsx';
+import { Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+export type Group = z.output<typeof group>;
+
+export const GROUPS = '/web-setup/contacts/subscription-groups';
+
+/** The subscription groups of the account. */
+export function GroupListPage() {
+  const { t, time } = useTexts();
+  const { location, href } = useNavigation();
+  const { may } = useMember();
+  const path = withQuery(GROUPS, { limit: '50', lastKey: location.query['lastKey'] });
+  const list = useData<{ groups: Group[]; nextKey?: string }>(path);
+  return (
+    <Page title={t('page.groups')} question={t('groups.question')} curl={path}>
+      <Loaded data={list}>
+        {({ groups, nextKey }) => (
+          <>
+            {groups.length === 0 ? (
+              <Empty title={t('groups.empty')}>
+                <p>{t('groups.empty.hint')}</p>
+              </Empty>
+            ) : (
+              <Table
+                label={t('page.groups')}
+                heads={[t('people.name'), t('groups.members'), t('messages.status'), t('messages.created')]}
+              >
+                {groups.map((each) => (
+                  <tr key={each.subscriptionGroupId}>
+                    <th scope="row">
+                      <a href={href(`groups/${encodeURIComponent(each.subscriptionGroupId)}`)}>{each.name}</a>
+                      {each.description !== null && <p class="small">{each.description}</p>}
+                    </th>
+                    <td>
+                      {t('groups.counts', { active: each.activeSubscribers, total: each.totalSubscribers })}
+                    </td>
+                    <td>
+                      <GroupStatus group={each} />
+                    </td>
+                    <td>
+                      <time dateTime={each.createdAt}>{time(each.createdAt)}</time>
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+            <Pager path="groups" filters={{}} nextKey={nextKey} />
+          </>
+        )}
+      </Loaded>
+      {may('createSubscriptionGroup') && <Creation />}
+    </Page>
+  );
+}
+
+/** Whether a group receives mail, and its last import. */
+export function GroupStatus({ group }: { group: Group }) {
+  const { t } = useTexts();
+  const { isActive, importStatus } = group;
+  return (
+    <>
+      <Badge kind={isActive ? 'good' : 'open'}>{t(isActive ? 'groups.active' : 'groups.inactive')}</Badge>{' '}
+      {importStatus !== null && importStatus !== 'completed' && (
+        <Badge kind={importStatus === 'interrupted' ? 'bad' : 'open'}>
+          {t(`groups.import.${importStatus}`)}
+        </Badge>
+      )}
+    </>
+  );
+}
+
+function Creation() {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const create = (form: HTMLFormElement) =>
+    run(async () => {
+      const { group } = await callApi<{ group: Group }>(GROUPS, {
+        method: 'POST',
+        account: accountId,
+        body: filledFields(form),
+      });
+      go(href(`groups/${encodeURIComponent(group.subscriptionGroupId)}`));
+      return '';
+    });
+  return (
+    <>
+      <h2>{t('groups.new')}</h2>
+      <form
+        class="search"
+        aria-label={t('groups.new')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create(event.currentTarget);
+        }}
+      >
+        <label>
+          {t('people.name')}
+          <input name="name" required maxLength={200} autocomplete="off" />
+        </label>
+        <label>
+          {t('groups.description')}
+          <input name="description" maxLength={1000} autocomplete="off" />
+        </label>
+        <div class="actions">
+          <button type="submit" class="primary" disabled={outcome?.running}>
+            {t('groups.create')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}

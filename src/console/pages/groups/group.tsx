@@ -1,0 +1,58 @@
+import { useData } from '../../data.ts';
+import { Loaded, Page } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+import { GROUPS, type Group, GroupStatus } from './group-list.tsx';
+import { Members } from './members.tsx';
+import { GroupSettings } from './settings.tsx';
+
+const TABS = ['members', 'settings'] as const;
+
+/** A subscription group: its members, its settings. The tab is in the address. */
+export function GroupPage({ groupId }: { groupId: string }) {
+  const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const path = `${GROUPS}/${encodeURIComponent(groupId)}`;
+  const page = `groups/${encodeURIComponent(groupId)}`;
+  const data = useData<{ group: Group }>(path);
+  const tab = TABS.find((name) => name === location.query['tab']) ?? 'members';
+  return (
+    <Page
+      title={data.value?.group.name ?? t('page.groups')}
+      question={t('groups.question')}
+      curl={tab === 'members' ? `${path}/subscriptions` : path}
+    >
+      <p>
+        <a href={href('groups')}>{t('app.back')}</a>
+      </p>
+      <Loaded data={data}>
+        {({ group }) => (
+          <>
+            {group.description !== null && <p>{group.description}</p>}
+            <p>
+              <GroupStatus group={group} />{' '}
+              {t('groups.counts', { active: group.activeSubscribers, total: group.totalSubscribers })}
+            </p>
+            <nav class="actions" aria-label={group.name}>
+              {TABS.map((name) => (
+                <a
+                  class="button"
+                  key={name}
+                  href={href(page, { tab: name === 'members' ? undefined : name })}
+                  aria-current={name === tab ? 'page' : undefined}
+                >
+                  {t(`groups.tab.${name}`)}
+                </a>
+              ))}
+            </nav>
+            {tab === 'members' ? (
+              <Members group={group} page={page} path={`${path}/subscriptions`} onChange={data.reload} />
+            ) : (
+              <GroupSettings group={group} path={path} onChange={data.reload} />
+            )}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,257 @@
+import type * as z from 'zod';
+import type { member } from '../../../http/api/contacts/contact-schemas.ts';
+import { ApiError, callApi, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { Pager } from '../../parts/pager.tsx';
+import { Confirmed, Empty, Loaded, Outcome, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { Group } from './group-list.tsx';
+
+type Member = z.output<typeof member>;
+
+const FILTERS = ['search', 'isActive'] as const;
+/** How a person consented, as far as someone can say who enters one address. */
+const METHODS = [
+  'single_opt_in',
+  'web_form',
+  'double_opt_in',
+  'other',
+] as const satisfies Member['consentMethod'][];
+
+interface MembersProps {
+  group: Group;
+  page: string;
+  /** Of the group's subscriptions. */
+  path: string;
+  onChange: () => void;
+}
+
+/** The members of a group: search, add, pause, remove. */
+export function Members({ group, page, path, onChange }: MembersProps) {
+  const { t, time, named } = useTexts();
+  const { location, href, go } = useNavigation();
+  const { accountId, may } = useMember();
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
+  const isSearch = Object.values(filters).some((value) => value !== undefined);
+  const list = useData<{ subscribers: Member[]; nextKey?: string }>(
+    withQuery(path, { ...filters, lastKey: location.query['lastKey'] }),
+  );
+  const { outcome, run } = useAction();
+  const reload = () => {
+    list.reload();
+    onChange();
+  };
+  const change = (method: 'PATCH' | 'DELETE', { contactIdentifier }: Member, body?: unknown) =>
+    run(async () => {
+      const { message } = await callApi<{ message: string }>(
+        `${path}/${encodeURIComponent(contactIdentifier)}`,
+        { method, account: accountId, ...(body === undefined ? {} : { body }) },
+      );
+      reload();
+      return message;
+    });
+  const mayChange = may('patchSubscription');
+  return (
+    <>
+      <Search
+        key={JSON.stringify(filters)}
+        values={filters}
+        reset={href(page)}
+        onSearch={(found) => go(href(page, found))}
+      />
+      <Outcome of={outcome} />
+      <Loaded data={list}>
+        {({ subscribers, nextKey }) => (
+          <>
+            {subscribers.length > 0 ? (
+              <Table
+                label={t('groups.members')}
+                heads={[
+                  t('groups.contact'),
+                  t('messages.status'),
+                  t('groups.consent'),
+                  t('groups.since'),
+                  ...(mayChange ? [t('people.actions')] : []),
+                ]}
+              >
+                {subscribers.map((each) => (
+                  <tr key={each.contactIdentifier}>
+                    <th scope="row">
+                      <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>
+                        {nameOf(each)}
+                      </a>
+                      <p class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</p>
+                    </th>
+                    <td>
+                      <Badge kind={each.isActive && each.globalStatus === 'active' ? 'good' : 'bad'}>
+                        {each.isActive
+                          ? named('groups.status', each.globalStatus)
+                          : t('groups.status.inactive')}
+                      </Badge>
+                    </td>
+                    <td>
+                      {t(`groups.consent.${each.consentMethod}`)}
+                      <p class="small">{each.consentDetails}</p>
+                    </td>
+                    <td>{time(each.joinedAt)}</td>
+                    {mayChange && (
+                      <td>
+                        <div class="actions">
+                          {each.isActive ? (
+                            <button
+                              type="button"
+                              aria-label={t('groups.deactivate.of', { contact: nameOf(each) })}
+                              onClick={() => void change('PATCH', each, { isActive: false })}
+                            >
+                              {t('groups.deactivate')}
+                            </button>
+                          ) : (
+                            <Confirmed
+                              label={t('groups.activate')}
+                              question={t('groups.activate.confirm', { contact: nameOf(each) })}
+                              action={() => change('PATCH', each, { isActive: true })}
+                            />
+                          )}
+                          <Confirmed
+                            label={t('people.remove')}
+                            question={t('groups.remove.confirm', { contact: nameOf(each), group: group.name })}
+                            action={() => change('DELETE', each)}
+                          />
+                        </div>
+                      </td>
+                    )}
+                  </tr>
+                ))}
+              </Table>
+            ) : nextKey !== undefined ? (
+              <Empty title={t('groups.partial')} />
+            ) : isSearch ? (
+              <Empty title={t('groups.noMatch')}>
+                <p>{t('messages.noMatch.hint')}</p>
+              </Empty>
+            ) : (
+              <Empty title={t('groups.noMembers')}>
+                <p>{t('groups.noMembers.hint')}</p>
+              </Empty>
+            )}
+            <Pager path={page} filters={filters} nextKey={nextKey} />
+          </>
+        )}
+      </Loaded>
+      {may('addSubscription') && <Addition path={path} onAdded={reload} />}
+    </>
+  );
+}
+
+function nameOf({ email, phone, contactIdentifier }: Member): string {
+  return email || phone || contactIdentifier;
+}
+
+interface SearchProps {
+  values: Readonly<Record<string, string | undefined>>;
+  reset: string;
+  onSearch: (values: Record<string, string>) => void;
+}
+
+function Search({ values, reset, onSearch }: SearchProps) {
+  const { t } = useTexts();
+  return (
+    <form
+      class="search"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSearch(filledFields(event.currentTarget));
+      }}
+    >
+      <label>
+        {t('groups.search')}
+        <input name="search" type="search" maxLength={320} defaultValue={values['search'] ?? ''} />
+      </label>
+      <label>
+        {t('messages.status')}
+        <select name="isActive">
+          <option value="">{t('messages.any')}</option>
+          <option value="true" selected={values['isActive'] === 'true'}>
+            {t('groups.status.active')}
+          </option>
+          <option value="false" selected={values['isActive'] === 'false'}>
+            {t('groups.status.inactive')}
+          </option>
+        </select>
+      </label>
+      <div class="actions">
+        <button type="submit" class="primary">
+          {t('messages.search')}
+        </button>
+        <a class="button" href={reset}>
+          {t('messages.reset')}
+        </a>
+      </div>
+    </form>
+  );
+}
+
+/** Adds an address; a contact is created if there is none. */
+function Addition({ path, onAdded }: { path: string; onAdded: () => void }) {
+  const { t } = useTexts();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const add = (form: HTMLFormElement) =>
+    run(async () => {
+      const body = filledFields(form);
+      const options = { method: 'POST', account: accountId, body } as const;
+      const join = () => callApi<{ message: string }>(path, options);
+      const { message } = await join().catch(async (error: unknown) => {
+        if (!(error instanceof ApiError) || error.code !== 'CONTACT_NOT_FOUND') throw error;
+        await callApi('/web-setup/contacts', options);
+        return join();
+      });
+      form.reset();
+      onAdded();
+      return `${body['email'] ?? ''}: ${message}`;
+    });
+  return (
+    <>
+      <h2>{t('groups.add')}</h2>
+      <p class="small">{t('groups.add.hint')}</p>
+      <form
+        class="search"
+        aria-label={t('groups.add')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void add(event.currentTarget);
+        }}
+      >
+        <label>
+          {t('signIn.email')}
+          <input name="email" required maxLength={320} autocomplete="off" autocapitalize="none" />
+        </label>
+        <label>
+          {t('groups.consent')}
+          <select name="consentMethod">
+            {METHODS.map((method) => (
+              <option value={method} key={method}>
+                {t(`groups.consent.${method}`)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {t('groups.consent.details')}
+          <input name="consentDetails" maxLength={2000} autocomplete="off" />
+        </label>
+        <div class="actions">
+          <button type="submit" disabled={outcome?.running}>
+            {t('groups.addNow')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* Subscription groups, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+interface GroupList {
+  groups: { subscriptionGroupId: string; name: string; tags: string[]; isActive: boolean }[];
+}
+interface MemberList {
+  subscribers: { email: string; isActive: boolean; consentMethod: string; consentDetails: string }[];
+}
+
+async function groups(): Promise<GroupList['groups']> {
+  const { data } = await client.get<GroupList>('/web-setup/contacts/subscription-groups');
+  return data.groups;
+}
+
+async function members(groupId: string): Promise<MemberList['subscribers']> {
+  const { data } = await client.get<MemberList>(
+    `/web-setup/contacts/subscription-groups/${groupId}/subscriptions`,
+  );
+  return data.subscribers;
+}
+
+describe('Groups', () => {
+  it('creates a group by keyboard, adds a member with consent, deactivates and removes it', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'groups', client);
+    await page.getByText('No groups yet').waitFor();
+    await page.getByLabel('Name').fill(HOSTILE);
+    await page.getByLabel('Description').fill('What is new');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
+    await page.getByText('No members yet').waitFor();
+
+    const form = page.getByRole('form', { name: 'Add a member' });
+    await form.getByLabel('Email address').fill('ada@example.net');
+    await form.getByRole('combobox', { name: 'Consent' }).selectOption('web_form');
+    await form.getByLabel('Details of the consent').fill(HOSTILE);
+    await page.keyboard.press('Enter');
+    const row = page.getByRole('row', { name: 'ada@example.net' });
+    await row.getByText(HOSTILE).waitFor();
+    await page.getByText('1 active of 1').waitFor();
+    const [group] = await groups();
+    const groupId = group?.subscriptionGroupId ?? '';
+    expect(await members(groupId)).toMatchObject([
+      { email: 'ada@example.net', isActive: true, consentMethod: 'web_form', consentDetails: HOSTILE },
+    ]);
+
+    await row.getByRole('button', { name: 'Deactivate ada@example.net' }).press('Enter');
+    await page.getByText('0 active of 1').waitFor();
+    expect(await members(groupId)).toMatchObject([{ isActive: false }]);
+    await row.getByRole('button', { name: 'Remove' }).press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).press('Enter');
+    await page.getByText('No members yet').waitFor();
+    expect(await members(groupId)).toEqual([]);
+    expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('searches members, with the search in the address, and changes the settings on a phone', async () => {
+    const [group] = await groups();
+    const groupId = group?.subscriptionGroupId ?? '';
+    for (const name of ['grace', 'edsger']) {
+      const body = { email: `${name}@example.net`, consentMethod: 'web_form' };
+      await client.post('/web-setup/contacts', body);
+      await client.post(`/web-setup/contacts/subscription-groups/${groupId}/subscriptions`, body);
+    }
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await open.visit(window, `groups/${groupId}`, client);
+    await page.getByRole('searchbox').fill('grace');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'edsger@example.net' }).waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'grace@example.net' }).waitFor();
+    expect(page.url()).toContain('search=grace');
+
+    await page.getByRole('link', { name: 'Settings' }).click();
+    const form = page.getByRole('form', { name: 'Settings' });
+    await form.getByLabel('Name').fill('News');
+    await form.getByLabel('Tags').fill('news, monthly');
+    await form.getByLabel('The group receives mail').uncheck();
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { level: 1, name: 'News' }).waitFor();
+    await page.getByText('receives no mail').waitFor();
+    expect(await groups()).toMatchObject([{ name: 'News', tags: ['news', 'monthly'], isActive: false }]);
+    await context.close();
+  });
+
+  it('offers a viewer no changes', async () => {
+    const [group] = await groups();
+    const window = await open.member(client, 'viewer', DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'groups', client);
+    expect(await page.getByRole('button', { name: 'Create' }).count()).toBe(0);
+    await open.visit(window, `groups/${group?.subscriptionGroupId}`, client);
+    await page.getByRole('link', { name: 'grace@example.net' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Deactivate' }).count()).toBe(0);
+    expect(await page.getByRole('form', { name: 'Add a member' }).count()).toBe(0);
+    await open.visit(window, `groups/${group?.subscriptionGroupId}?tab=settings`, client);
+    expect(await page.getByRole('button', { name: 'Save' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Delete' }).count()).toBe(0);
+    await context.close();
+  });
+
+  it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+    const [group] = await groups();
+    const page = `groups/${group?.subscriptionGroupId}`;
+    await open.examine({ groups: 'groups', group: page, 'group-settings': `${page}?tab=settings` }, client);
+  });
+
+  it('deletes a group', async () => {
+    const [group] = await groups();
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `groups/${group?.subscriptionGroupId}?tab=settings`, client);
+    await page.getByRole('button', { name: 'Delete the group' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete the group' }).click();
+    await page.getByText('No groups yet').waitFor();
+    expect(await groups()).toEqual([]);
+    await context.close();
+  });
+});
