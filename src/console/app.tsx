@@ -43,6 +43,7 @@ const PAGES: readonly PageEntry[] = [
   { path: 'webhooks', title: 'page.webhooks' },
   { path: 'templates', title: 'page.templates' },
   { path: 'campaigns', title: 'page.campaigns' },
+  { path: 'reports', title: 'page.reports' },
   { path: 'keys', title: 'page.keys', needs: 'keys' },
   { path: 'people', title: 'page.people', needs: 'people' },
   { path: 'audit', title: 'page.audit', needs: 'people' },
@@ -88,6 +89,7 @@ const WebhooksPage = lazyPage(() =>
 const WebhookPage = lazyPage(() =>
   import('./pages/webhooks/webhook.tsx').then((module) => module.WebhookPage),
 );
+const ReportsPage = lazyPage(() => import('./pages/reports/reports.tsx').then((module) => module.ReportsPage));
 const KeysPage = lazyPage(() => import('./pages/keys.tsx').then((module) => module.KeysPage));
 const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
@@ -278,6 +280,7 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'campaigns' && id === undefined) return <CampaignListPage />;
   if (page === 'campaigns' && id !== undefined && more === undefined)
     return <CampaignPage key={id} campaignId={id} />;
+  if (page === 'reports' && id === undefined) return <ReportsPage />;
   if (page === 'keys' && id === undefined) return <KeysPage />;
   if (page === 'system' && id === undefined) return <SystemPage />;
   if (page === 'queue' && segments.length !== 2 && segments.length < 4)

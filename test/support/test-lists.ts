@@ -43,6 +43,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/groups.test.ts': PAGES,
   'console/people.test.ts': PAGES,
   'console/queue.test.ts': PAGES,
+  'console/reports.test.ts': PAGES,
   'console/shell.test.ts': PAGES,
   'console/system.test.ts': PAGES,
   'console/templates.test.ts': PAGES,

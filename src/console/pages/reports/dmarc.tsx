@@ -1,0 +1,144 @@
+import { Badge } from '../../parts/badge.tsx';
+import { Empty, Table } from '../../parts.tsx';
+import { useTexts } from '../../texts.ts';
+import { type DomainReports, percent } from './reports.tsx';
+
+type Dmarc = DomainReports['dmarc'];
+
+interface DmarcReportsProps {
+  dmarc: Dmarc;
+  /** Whether the account proved control of the domain: otherwise it is shown no reports. */
+  isProven: boolean;
+}
+
+/** Who sends mail with the domain in From, as receivers report it. */
+export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
+  const { t } = useTexts();
+  const { messages, passed, sources, days, reports } = dmarc;
+  if (!isProven) return null;
+  if (reports.length === 0)
+    return (
+      <Empty title={t('reports.dmarc.empty')}>
+        <p>{t('reports.dmarc.empty.hint')}</p>
+      </Empty>
+    );
+  return (
+    <>
+      <p>
+        {t('reports.dmarc.total', { messages, passed, share: percent(passed, messages) })}{' '}
+        {messages > passed && t('reports.dmarc.failing')}
+      </p>
+      <h2>{t('reports.sources')}</h2>
+      <Sources sources={sources} />
+      <h2>{t('reports.byDay')}</h2>
+      <Days days={days} />
+      <h2>{t('reports.individual')}</h2>
+      <Individual reports={reports} />
+      <p class="small">{t('reports.notAuthenticated')}</p>
+    </>
+  );
+}
+
+function Sources({ sources }: { sources: Dmarc['sources'] }) {
+  const { t } = useTexts();
+  return (
+    <Table
+      label={t('reports.sources')}
+      heads={[
+        t('reports.source'),
+        t('reports.result'),
+        t('campaigns.queued'),
+        t('reports.dkim'),
+        t('reports.spf'),
+        t('reports.quarantined'),
+        t('reports.rejected'),
+      ]}
+    >
+      {sources.map((source) => (
+        <tr key={source.sourceIp}>
+          <th scope="row">{source.sourceIp}</th>
+          <td>
+            <Badge
+              kind={source.passed === source.messages ? 'good' : source.passed === 0 ? 'bad' : 'open'}
+            >
+              {t(
+                source.passed === source.messages
+                  ? 'reports.result.pass'
+                  : source.passed === 0
+                    ? 'reports.result.fail'
+                    : 'reports.result.some',
+              )}
+            </Badge>
+          </td>
+          <td>{source.messages}</td>
+          <td>{percent(source.dkimPassed, source.messages)}</td>
+          <td>{percent(source.spfPassed, source.messages)}</td>
+          <td>{source.quarantined}</td>
+          <td>{source.rejected}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Days({ days }: { days: Dmarc['days'] }) {
+  const { t } = useTexts();
+  return (
+    <Table
+      label={t('reports.byDay')}
+      heads={[
+        t('reports.day'),
+        t('campaigns.queued'),
+        t('reports.aligned'),
+        t('reports.dkim'),
+        t('reports.spf'),
+      ]}
+    >
+      {days.map((day) => (
+        <tr key={day.date}>
+          <th scope="row">{day.date}</th>
+          <td>{day.messages}</td>
+          <td>
+            <meter aria-hidden="true" min={0} max={day.messages} value={day.passed} />{' '}
+            {percent(day.passed, day.messages)}
+          </td>
+          <td>{percent(day.dkimPassed, day.messages)}</td>
+          <td>{percent(day.spfPassed, day.messages)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Individual({ reports }: { reports: Dmarc['reports'] }) {
+  const { t, time } = useTexts();
+  return (
+    <Table
+      label={t('reports.individual')}
+      heads={[
+        t('reports.organization'),
+        t('reports.period'),
+        t('reports.policy'),
+        t('campaigns.queued'),
+        t('reports.id'),
+      ]}
+    >
+      {reports.map((report) => (
+        <tr key={`${report.organization} ${report.reportId} ${report.begin}`}>
+          <th scope="row">{report.organization}</th>
+          <td>
+            {time(report.begin)} – {time(report.end)}
+          </td>
+          <td>
+            p={report.policy} <p class="small">{report.policyDomain}</p>
+          </td>
+          <td>
+            {report.messages}
+            {report.truncated && <p class="small">{t('reports.truncated')}</p>}
+          </td>
+          <td class="value">{report.reportId}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

@@ -1,0 +1,149 @@
+import type * as z from 'zod';
+import type { domainReportsSchema } from '../../../http/api/domains/domain-reports.ts';
+import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import { withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Empty, Loaded, Page } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+import { DmarcReports } from './dmarc.tsx';
+import { TlsReports } from './tls.tsx';
+
+type Domain = z.output<typeof domainSchema>;
+export type DomainReports = z.output<typeof domainReportsSchema>;
+
+const TABS = ['dmarc', 'tls'] as const;
+type Tab = (typeof TABS)[number];
+const PERIODS = [7, 30, 90, 365] as const;
+type Period = (typeof PERIODS)[number];
+const DEFAULT_PERIOD = 30;
+const DAY_MS = 86_400_000;
+
+/** Reports of receivers about the account's domains. Domain, period and tab are in the address. */
+export function ReportsPage() {
+  const { t } = useTexts();
+  const { location, href, go } = useNavigation();
+  const list = useData<{ domains: Domain[] }>('/web-setup/domains');
+  const { domain: domainId } = location.query;
+  const days = PERIODS.find((period) => String(period) === location.query['days']) ?? DEFAULT_PERIOD;
+  const tab = TABS.find((name) => name === location.query['tab']) ?? 'dmarc';
+  const chosen = list.value?.domains.find((each) => each.domainId === domainId) ?? list.value?.domains[0];
+  const path = chosen === undefined ? undefined : reportPath(chosen.domainId, days);
+  const address = (changed: { domain?: string; days?: string; tab?: Tab }) =>
+    href('reports', {
+      domain: domainId,
+      days: days === DEFAULT_PERIOD ? undefined : String(days),
+      tab: tab === 'dmarc' ? undefined : tab,
+      ...changed,
+    });
+  return (
+    <Page
+      title={t('page.reports')}
+      question={t('reports.question')}
+      {...(path === undefined ? {} : { curl: path })}
+    >
+      <Loaded data={list}>
+        {({ domains }) =>
+          chosen === undefined || path === undefined ? (
+            <Empty title={t('domains.empty')}>
+              <p>{t('reports.noDomain.hint')}</p>
+              <a class="button primary" href={href('domains')}>
+                {t('domains.add')}
+              </a>
+            </Empty>
+          ) : (
+            <>
+              <Choice
+                domains={domains}
+                chosen={chosen}
+                days={days}
+                onDomain={(id) => go(address({ domain: id }))}
+                onDays={(count) => go(address({ days: count }))}
+              />
+              <nav class="actions" aria-label={t('page.reports')}>
+                {TABS.map((name) => (
+                  <a
+                    class="button"
+                    key={name}
+                    href={address({ tab: name })}
+                    aria-current={name === tab ? 'page' : undefined}
+                  >
+                    {t(`reports.tab.${name}`)}
+                  </a>
+                ))}
+              </nav>
+              <Reports path={path} tab={tab} />
+            </>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+/** The path of a domain's reports. It is the same all day: its start is at midnight. */
+function reportPath(domainId: string, days: Period): string {
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  return withQuery(`/web-setup/domains/${encodeURIComponent(domainId)}/reports`, {
+    from: new Date(today - days * DAY_MS).toISOString(),
+  });
+}
+
+interface ChoiceProps {
+  domains: readonly Domain[];
+  chosen: Domain;
+  days: Period;
+  onDomain: (domainId: string) => void;
+  onDays: (days: string) => void;
+}
+
+function Choice({ domains, chosen, days, onDomain, onDays }: ChoiceProps) {
+  const { t } = useTexts();
+  return (
+    <div class="search">
+      <label>
+        {t('messages.domain')}
+        <select value={chosen.domainId} onChange={(event) => onDomain(event.currentTarget.value)}>
+          {domains.map(({ domainId, domain, useCase }) => (
+            <option value={domainId} key={domainId}>
+              {domain} ({t(`domains.useCase.${useCase}`)})
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {t('reports.period')}
+        <select value={String(days)} onChange={(event) => onDays(event.currentTarget.value)}>
+          {PERIODS.map((period) => (
+            <option value={String(period)} key={period}>
+              {t('reports.days', { count: period })}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+function Reports({ path, tab }: { path: string; tab: Tab }) {
+  const data = useData<DomainReports>(path);
+  return (
+    <Loaded data={data}>
+      {(reports) => (
+        <>
+          {reports.message !== undefined && <p class="notice bad">{reports.message}</p>}
+          {tab === 'dmarc' ? (
+            <DmarcReports dmarc={reports.dmarc} isProven={reports.message === undefined} />
+          ) : (
+            <TlsReports tls={reports.tls} isProven={reports.message === undefined} />
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+/** A share in percent, rounded down: 100 % means all. */
+export function percent(part: number, whole: number): string {
+  return whole === 0 ? '–' : `${Math.floor((part / whole) * 1000) / 10} %`;
+}

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { insertDomain } from '../support/store.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* Reports about domains, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+let empty: ApiClient;
+
+/** The start of a day in UTC, some days ago. */
+const day = (ago: number) => Math.floor(Date.now() / DAY) * DAY - ago * DAY;
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  empty = await daemon.account('Empty');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
+  const own = {
+    account_id: client.accountId,
+    group_id: group?.group_id ?? '',
+    next_check_at: Date.now() + DAY,
+  };
+  insertDomain(daemon.tables, { ...own, domain_id: 'domain_1', name: 'shop.test' }, Date.now());
+  insertDomain(
+    daemon.tables,
+    { ...own, domain_id: 'domain_2', name: 'other.test', dkim_enabled: 0 },
+    Date.now() - 1,
+  );
+  const received = { received_at: Date.now(), network: '192.0.2.0/24', signer: 'receiver.example' };
+  const row = { header_from: 'shop.test', disposition: 'none', messages: 3 };
+  for (const ago of [2, 60])
+    daemon.tables.dmarcReports.insert(
+      {
+        ...received,
+        domain: 'shop.test',
+        policy_domain: 'shop.test',
+        organization: HOSTILE,
+        report_id: `report-${ago}`,
+        begin_at: day(ago),
+        end_at: day(ago - 1),
+        policy: JSON.stringify({ p: 'none' }),
+        truncated: 0,
+      },
+      [
+        { ...row, source_ip: '192.0.2.25', dkim: 'pass', spf: 'pass' },
+        { ...row, source_ip: '203.0.113.9', dkim: 'fail', spf: 'fail', messages: 1 },
+      ],
+    );
+  daemon.tables.tlsReports.insert(
+    {
+      ...received,
+      host: 'return-a.shop.test',
+      policy_type: 'no-policy-found',
+      organization: 'Sender',
+      report_id: 'tls-1',
+      begin_at: day(2),
+      end_at: day(1) - 1000,
+      successful: 9,
+      failed: 1,
+    },
+    [{ type: 'certificate-expired', receiving_host: 'mx.shop.test', reason: HOSTILE, sessions: 1 }],
+  );
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+const date = (ago: number) => new Date(day(ago)).toISOString().slice(0, 10);
+
+describe('Reports', () => {
+  it('shows who sends as a domain, by source and by day, and chooses another period', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'reports?domain=domain_1', client);
+    await page.getByText('Reported messages with this domain in From: 4; passed DMARC: 3 (75 %).').waitFor();
+    const sources = page.getByRole('region', { name: 'Sources' });
+    expect(await sources.getByRole('row').allInnerTexts()).toEqual([
+      expect.stringContaining('Address'),
+      expect.stringMatching(/192\.0\.2\.25\s+passes\s+3\s+100 %\s+100 %\s+0\s+0/),
+      expect.stringMatching(/203\.0\.113\.9\s+fails\s+1\s+0 %\s+0 %\s+0\s+0/),
+    ]);
+    const days = page.getByRole('region', { name: 'By day' });
+    expect(await days.getByRole('row').count()).toBe(2);
+    // The report ended at midnight: it is about the day before.
+    await days.getByRole('row', { name: date(2) }).getByText('75 %').first().waitFor();
+    await page.getByRole('region', { name: 'Reports received' }).getByText(HOSTILE).waitFor();
+
+    await page.getByLabel('Period').selectOption('90');
+    await days.getByRole('row', { name: date(60) }).waitFor();
+    expect(page.url()).toContain('days=90');
+    await page.getByText('From: 8; passed DMARC: 6').waitFor();
+    expect(await page.title()).toBe('Reports · Postrider');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('shows failures of encryption, by keyboard, on a phone', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await open.visit(window, 'reports?domain=domain_1', client);
+    await page.getByRole('link', { name: 'Encryption (TLS)' }).press('Enter');
+    await page.getByText('Reported sessions: 10; encrypted as required: 9 (90 %).').waitFor();
+    expect(page.url()).toContain('tab=tls');
+    const failures = page.getByRole('region', { name: 'Failures' });
+    await failures.getByRole('row', { name: 'certificate-expired' }).getByText(HOSTILE).waitFor();
+    await page.getByRole('region', { name: 'By day' }).getByRole('row', { name: date(2) }).waitFor();
+    await context.close();
+  });
+
+  it('states what to do without a domain, without a verified domain and without reports', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'reports', empty);
+    await page.getByText('No domains yet').waitFor();
+    await open.visit(window, 'reports?domain=domain_2', client);
+    await page.getByText('Reports are shown once the DKIM record of other.test is verified').waitFor();
+    await open.visit(window, 'reports?domain=domain_1&days=7', client);
+    await page.getByLabel('Domain').selectOption('domain_2');
+    await page.getByText('Reports are shown once the DKIM record of other.test is verified').waitFor();
+    expect(page.url()).toContain('days=7');
+    await context.close();
+  });
+
+  it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+    await open.examine(
+      { reports: 'reports?domain=domain_1', 'reports-tls': 'reports?domain=domain_1&tab=tls' },
+      client,
+    );
+  });
+});
