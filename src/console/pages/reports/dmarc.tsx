@@ -1,7 +1,7 @@
 import { Badge } from '../../parts/badge.tsx';
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
-import { type DomainReports, percent } from './reports.tsx';
+import { type DomainReports, percent } from './report-data.ts';
 
 type Dmarc = DomainReports['dmarc'];
 

@@ -1,5 +1,4 @@
 import type * as z from 'zod';
-import type { domainReportsSchema } from '../../../http/api/domains/domain-reports.ts';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
@@ -7,10 +6,10 @@ import { Empty, Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { DmarcReports } from './dmarc.tsx';
+import type { DomainReports } from './report-data.ts';
 import { TlsReports } from './tls.tsx';
 
 type Domain = z.output<typeof domainSchema>;
-export type DomainReports = z.output<typeof domainReportsSchema>;
 
 const TABS = ['dmarc', 'tls'] as const;
 type Tab = (typeof TABS)[number];
@@ -141,9 +140,4 @@ function Reports({ path, tab }: { path: string; tab: Tab }) {
       )}
     </Loaded>
   );
-}
-
-/** A share in percent, rounded down: 100 % means all. */
-export function percent(part: number, whole: number): string {
-  return whole === 0 ? '–' : `${Math.floor((part / whole) * 1000) / 10} %`;
 }

@@ -1,6 +1,6 @@
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
-import { type DomainReports, percent } from './reports.tsx';
+import { type DomainReports, percent } from './report-data.ts';
 
 type Tls = DomainReports['tls'];
 
