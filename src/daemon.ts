@@ -58,7 +58,7 @@ import { generateDkimKey } from './mail/dkim.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createReload, rateLimitsOf } from './reload.ts';
-import { createAcceptance } from './sending/accept.ts';
+import { type Acceptance, createAcceptance } from './sending/accept.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { sendingObstacle } from './sending/obstacle.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
@@ -359,7 +359,11 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     undo.push(() => linkHosts.close());
 
     const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
+    // The send path is created later: until then, forms are not accepted.
+    let acceptConfirmation: Acceptance['accept'] | null = null;
     const publicPages = createPublicPages({
+      audience,
+      accept: () => acceptConfirmation,
       config,
       clock,
       log,
@@ -485,6 +489,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
         lifetimeMs: config.limits.idempotencyHours * HOUR,
       }),
     });
+    acceptConfirmation = acceptance.accept;
     const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl: publicPages.url() });
     undo.push(() => campaignSystem.runner.stop());
 
@@ -586,6 +591,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       webhooks,
       acceptance,
       oneClick,
+      publicUrl: publicPages.url(),
       describeCopy: createDescribeCopy({ tokens, publicUrl: publicPages.url() }),
       campaignSystem,
       delivery,

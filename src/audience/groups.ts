@@ -22,6 +22,23 @@ export interface SubscriptionGroupFields {
   unsubscribeTemplateId: string | null;
   reportAbuseTemplateId: string | null;
   companyAddressTemplateId: string | null;
+  signUp: SignUpForm | null;
+}
+
+/** The form of a group on the public pages. Who fills it in becomes a member after a confirmation by mail. */
+export interface SignUpForm {
+  /** Sender of the confirmation mail. */
+  from: string;
+  /** Null: the default, with the name of the group. */
+  subject: string | null;
+  /** First paragraph of the confirmation mail; null: the default. */
+  intro: string | null;
+}
+
+/** The sign-up form of a group; null: it has none. */
+export function signUpFormOf({ sign_up }: Pick<SubscriptionGroupRow, 'sign_up'>): SignUpForm | null {
+  // Sound: only this module writes the column.
+  return sign_up === null ? null : (JSON.parse(sign_up) as SignUpForm);
 }
 
 export interface SubscriptionGroups {
@@ -166,6 +183,7 @@ function fieldsOf(row: SubscriptionGroupRow): SubscriptionGroupFields {
     unsubscribeTemplateId: row.unsubscribe_template_id,
     reportAbuseTemplateId: row.report_abuse_template_id,
     companyAddressTemplateId: row.company_address_template_id,
+    signUp: signUpFormOf(row),
   };
 }
 
@@ -178,5 +196,6 @@ function columnsOf(fields: SubscriptionGroupFields) {
     unsubscribe_template_id: fields.unsubscribeTemplateId,
     report_abuse_template_id: fields.reportAbuseTemplateId,
     company_address_template_id: fields.companyAddressTemplateId,
+    sign_up: fields.signUp === null ? null : JSON.stringify(fields.signUp),
   };
 }

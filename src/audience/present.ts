@@ -4,6 +4,7 @@ import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { ImportStatus, SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Member, Membership } from '../store/contacts/subscriptions.ts';
 import type { CustomFields } from './custom-fields.ts';
+import { type SignUpForm, signUpFormOf } from './groups.ts';
 
 /** API resources of contacts, groups and memberships. */
 export interface Contact {
@@ -169,6 +170,7 @@ export interface SubscriptionGroup {
   unsubscribeTemplateId: string | null;
   reportAbuseTemplateId: string | null;
   companyAddressTemplateId: string | null;
+  signUp: SignUpForm | null;
   createdAt: string;
   updatedAt: string;
 }
@@ -190,6 +192,7 @@ export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
     unsubscribeTemplateId: row.unsubscribe_template_id,
     reportAbuseTemplateId: row.report_abuse_template_id,
     companyAddressTemplateId: row.company_address_template_id,
+    signUp: signUpFormOf(row),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

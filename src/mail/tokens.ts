@@ -25,6 +25,7 @@ export interface Tokens {
   unsubscribeUrl(token: string): SentMail | null;
   reportUrl(token: string): SentMail | null;
   openUrl(token: string): TrackedMessage | null;
+  signUp(token: string): (SignUp & Pick<TrackedMessage, 'isOf'>) | null;
   /** Reads a token of `clickTokens` from a request to `host`. */
   click(token: string, host: string): Click | null;
 }
@@ -45,6 +46,8 @@ export interface AccountTokens {
   reportUrl(mail: SentMail): string;
   /** Last part of an open-tracking pixel's URL, without file extension. */
   openUrl(id: string): string;
+  /** Last part of the URL that confirms a sign-up. */
+  signUp(signUp: SignUp): string;
   /** Signs the tokens of tracked links; the delivery worker creates them. */
   click: ClickSigner;
 }
@@ -53,6 +56,16 @@ export interface ClickSigner {
   key: KeyObject;
   /** The bytes at the beginning of the tokens: those of `linkPrefix`. */
   head: Uint8Array;
+}
+
+/** A sign-up that waits for its confirmation: it is stored in the token only. */
+export interface SignUp {
+  groupId: string;
+  email: string;
+  firstName: string;
+  lastName: string;
+  /** When the form was sent, epoch ms. */
+  at: number;
 }
 
 /** The message of a token, read without a database: the account must be compared with that of the message. */
@@ -81,8 +94,8 @@ export interface ImportedTokenKey {
   key: Buffer;
 }
 
-/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/` and `/o/`. */
-const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open'] as const;
+/** Purposes of the tokens in URLs: `/u/`, `/r/`, `/c/`, `/o/` and `/k/`. */
+const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open', 'sign-up'] as const;
 type UrlPurpose = (typeof URL_PURPOSES)[number];
 
 /** Purposes of the tokens in addresses, and what precedes the token. */
@@ -234,6 +247,8 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
         unsubscribeUrl: (mail) => url('unsubscribe', packSentMail(mail)),
         reportUrl: (mail) => url('report', packSentMail(mail)),
         openUrl: (id) => url('open', packId(id)),
+        signUp: ({ groupId, email, firstName, lastName, at }) =>
+          url('sign-up', Buffer.from(JSON.stringify([groupId, email, firstName, lastName, at]))),
         click: { key: keys.click, head },
       };
     },
@@ -247,6 +262,14 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
       const verified = readUrl('open', token);
       const id = verified && unpackId(verified.payload);
       return id !== null && verified !== null ? { id, isOf: verified.isOf } : null;
+    },
+    signUp: (token) => {
+      const verified = readUrl('sign-up', token);
+      if (verified === null) return null;
+      // Sound: the token is signed, and only `signUp` above creates tokens of this purpose.
+      const parts = JSON.parse(verified.payload.toString()) as [string, string, string, string, number];
+      const [groupId, email, firstName, lastName, at] = parts;
+      return { groupId, email, firstName, lastName, at, isOf: verified.isOf };
     },
     click: (token, host) => {
       const verified = readUrl('click', token);

@@ -41,7 +41,7 @@ export interface AcceptRequest {
   body: SendRequest;
   /** A valid Idempotency-Key and the endpoint of the request; null: the request has none. */
   idempotency: { endpoint: string; key: string } | null;
-  /** Only for mail submitted over SMTP: append the compliance variables that it lacks. */
+  /** For mail submitted over SMTP and for confirmations: append the compliance variables that it lacks. */
   appendFooter?: boolean;
   /** Returns the response body as it is sent and stored. */
   envelope(data: SendResult, warnings: readonly string[]): string;

@@ -193,6 +193,10 @@ export const RECORD_SCHEMAS = {
     unsubscribe_template_id: id.nullable(),
     report_abuse_template_id: id.nullable(),
     company_address_template_id: id.nullable(),
+    // Files of older versions do not have it.
+    sign_up: json(z.strictObject({ from: short, subject: short.nullable(), intro: text.nullable() }))
+      .nullable()
+      .default(null),
     created_at: time,
     updated_at: time,
   }),

@@ -73,6 +73,7 @@ export const GROUP = {
   unsubscribeTemplateId: null,
   reportAbuseTemplateId: null,
   companyAddressTemplateId: null,
+  signUp: null,
 };
 
 /** The code of a refusal, else the value. */

@@ -92,6 +92,7 @@ async function run(): Promise<void> {
     unsubscribeTemplateId: null,
     reportAbuseTemplateId: null,
     companyAddressTemplateId: null,
+    signUp: null,
   });
   const source = await openSource(csv(), 'csv');
   if (typeof source === 'string') throw new Error(source);

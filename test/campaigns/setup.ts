@@ -56,6 +56,7 @@ export async function startCampaigns(
         unsubscribeTemplateId: null,
         reportAbuseTemplateId: null,
         companyAddressTemplateId: null,
+        signUp: null,
       })
     ).subscription_group_id;
   const groupId = await createGroup('News');

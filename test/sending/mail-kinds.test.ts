@@ -244,6 +244,7 @@ describe('the list of marketing mail', () => {
       unsubscribe_template_id: null,
       report_abuse_template_id: null,
       company_address_template_id: null,
+      sign_up: null,
       ...times,
     });
     tables.campaigns.insert({

@@ -38,6 +38,7 @@ async function setup(useCase: UseCase, groupState: GroupState = 'none') {
       unsubscribe_template_id: null,
       report_abuse_template_id: null,
       company_address_template_id: null,
+      sign_up: null,
       created_at: now,
       updated_at: now,
     });

@@ -159,6 +159,7 @@ export async function startFull(options: InstallationOptions = {}) {
     unsubscribe_template_id: 'ctemplate_one',
     report_abuse_template_id: null,
     company_address_template_id: null,
+    sign_up: '{"from":"news@example.com","subject":null,"intro":"Hello"}',
     ...times,
   });
   for (const name of ['ada', 'bob', 'zoe']) {

@@ -63,6 +63,7 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
       unsubscribeTemplateId: null,
       reportAbuseTemplateId: null,
       companyAddressTemplateId: null,
+      signUp: null,
     });
     context.printRecord({ ...presentGroup(created) }, { json: options.json === true });
   });

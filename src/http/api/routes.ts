@@ -76,6 +76,8 @@ export interface ApiDeps {
   >;
   config: Pick<Config, 'delivery' | 'regions' | 'secondary'>;
   log: Log;
+  /** `public.url` with its actual port. */
+  publicUrl: string;
   /** For durations. */
   monotonic: Clock;
   onSuppressionChange: OnSuppressionChange;
@@ -121,7 +123,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...suppressionRoutes({ suppressions: createSuppressionList(deps) }),
     ...contactImportRoutes({ tables, importer: audience.importer }),
     ...contactRoutes(audience),
-    ...subscriptionGroupRoutes({ ...audience, complianceTemplates }),
+    ...subscriptionGroupRoutes({ ...audience, complianceTemplates, publicUrl: deps.publicUrl }),
     ...subscriptionRoutes(audience),
     ...accountRoutes(deps.accounts),
     ...installationAccountRoutes({ accounts: deps.accounts, keys: createKeys(deps) }),

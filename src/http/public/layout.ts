@@ -42,6 +42,8 @@ fieldset{border:0;margin:0 0 1rem;padding:0}
 legend{padding:0;font-weight:600;margin-bottom:.25rem}
 label{display:flex;gap:.75rem;align-items:flex-start;padding:.625rem 0;cursor:pointer}
 input[type=radio]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--key)}
+label.field{display:block}
+label.field input{display:block;font:inherit;width:100%;min-height:3rem;padding:.5rem;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:.375rem}
 button{font:inherit;font-weight:600;width:100%;min-height:3rem;padding:.625rem 1.25rem;border-radius:.375rem;border:2px solid var(--key);background:var(--key);color:var(--on-key);cursor:pointer}
 button.second{background:none;color:var(--key)}
 :focus-visible{outline:3px solid var(--ring);outline-offset:3px}

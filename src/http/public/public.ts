@@ -14,6 +14,7 @@ import { challengeRoute } from './challenge.ts';
 import { reportRoute } from './report.ts';
 import { createPublicServer } from './server.ts';
 import { clickRoute, openRoute } from './tracking.ts';
+import { type SignUpDeps, signUpRoutes } from './sign-up.ts';
 import { unsubscribeRoute } from './unsubscribe.ts';
 
 /** The public pages: their routes, their listeners, and visits that wait to be recorded. */
@@ -38,6 +39,8 @@ export interface PublicPagesDeps {
   recorder: Recorder;
   tokens: Tokens;
   unsubscribing: Unsubscribing;
+  audience: SignUpDeps['audience'];
+  accept: SignUpDeps['accept'];
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
@@ -65,21 +68,24 @@ export function createPublicPages(deps: PublicPagesDeps): PublicPages {
       openRoute({ tokens, visits }),
       clickRoute({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
       unsubscribeRoute(deps),
+      ...signUpRoutes({ ...deps, publicUrl: url }),
       reportRoute({ ...deps, reportAbuse: createReportAbuse(deps) }),
       ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
     ],
   });
 
+  function url(): string {
+    const configured = new URL(config.public.url);
+    const bound = server.address();
+    if (configured.port !== '0' || bound === null) return config.public.url;
+    return `http://${bound.host.includes(':') ? `[${bound.host}]` : bound.host}:${bound.port}`;
+  }
+
   return {
     listen: server.listen,
     address: server.address,
     secureAddress: server.secureAddress,
-    url: () => {
-      const url = new URL(config.public.url);
-      const bound = server.address();
-      if (url.port !== '0' || bound === null) return config.public.url;
-      return `http://${bound.host.includes(':') ? `[${bound.host}]` : bound.host}:${bound.port}`;
-    },
+    url,
     close: async (graceMs) => {
       await server.close(graceMs);
       await visits.close();

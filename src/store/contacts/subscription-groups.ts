@@ -25,6 +25,8 @@ export interface SubscriptionGroupRow {
   unsubscribe_template_id: string | null;
   report_abuse_template_id: string | null;
   company_address_template_id: string | null;
+  /** A JSON object, `SignUpForm` of the audience module; null: the group has no form. */
+  sign_up: string | null;
   deleted_at: number | null;
   created_at: number;
   updated_at: number;
@@ -38,16 +40,19 @@ export type NewSubscriptionGroup = Omit<
 export function subscriptionGroupTable(db: Database) {
   const insert = db.prepare<NewSubscriptionGroup>(`
     INSERT INTO subscription_groups (subscription_group_id, account_id, name, description, is_active, tags,
-      unsubscribe_template_id, report_abuse_template_id, company_address_template_id, created_at, updated_at)
+      unsubscribe_template_id, report_abuse_template_id, company_address_template_id, sign_up, created_at, updated_at)
     VALUES (@subscription_group_id, @account_id, @name, @description, @is_active, @tags, @unsubscribe_template_id,
-      @report_abuse_template_id, @company_address_template_id, @created_at, @updated_at)`);
+      @report_abuse_template_id, @company_address_template_id, @sign_up, @created_at, @updated_at)`);
   const update = db.prepare<SubscriptionGroupRow>(`
     UPDATE subscription_groups SET name = @name, description = @description, is_active = @is_active, tags = @tags,
       unsubscribe_template_id = @unsubscribe_template_id, report_abuse_template_id = @report_abuse_template_id,
-      company_address_template_id = @company_address_template_id, updated_at = @updated_at
+      company_address_template_id = @company_address_template_id, sign_up = @sign_up, updated_at = @updated_at
     WHERE seq = @seq`);
   const get = db.prepare<[string, string], SubscriptionGroupRow>(
     'SELECT * FROM subscription_groups WHERE account_id = ? AND subscription_group_id = ? AND deleted_at IS NULL',
+  );
+  const ofForm = db.prepare<[string], SubscriptionGroupRow>(
+    'SELECT * FROM subscription_groups WHERE subscription_group_id = ? AND deleted_at IS NULL AND sign_up IS NOT NULL',
   );
   const list = db.prepare<[string, number, number], SubscriptionGroupRow>(`
     SELECT * FROM subscription_groups WHERE account_id = ? AND deleted_at IS NULL AND seq < ?
@@ -81,6 +86,8 @@ export function subscriptionGroupTable(db: Database) {
     },
     get: (accountId: string, groupId: string): SubscriptionGroupRow | null =>
       get.get(accountId, groupId) ?? null,
+    /** The group of a sign-up form, of any account; null: there is no such form. */
+    ofForm: (groupId: string): SubscriptionGroupRow | null => ofForm.get(groupId) ?? null,
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<SubscriptionGroupRow> =>
       pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),

@@ -142,6 +142,7 @@ export const RESOURCE_KINDS = {
       'unsubscribe_template_id',
       'report_abuse_template_id',
       'company_address_template_id',
+      'sign_up',
       'created_at',
       'updated_at',
     ],

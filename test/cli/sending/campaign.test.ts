@@ -105,6 +105,7 @@ async function mayMarket(): Promise<string> {
       unsubscribe_template_id: null,
       report_abuse_template_id: null,
       company_address_template_id: null,
+      sign_up: null,
       created_at: NOON,
       updated_at: NOON,
     });

@@ -67,6 +67,8 @@ describe('a subscription group', () => {
       unsubscribeTemplateId: null,
       reportAbuseTemplateId: null,
       companyAddressTemplateId: null,
+      signUp: null,
+      signUpUrl: null,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/),
     });

@@ -12,6 +12,8 @@ import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { createUnsubscribing } from '../../../src/suppression/unsubscribe.ts';
+import { createContacts } from '../../../src/audience/contacts.ts';
+import { createSubscriptions } from '../../../src/audience/subscriptions.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
 /** Link hosts of the verified domains of two customers. */
@@ -38,6 +40,11 @@ export async function startPublic(
     recorder,
     tokens,
     unsubscribing,
+    audience: {
+      contacts: createContacts({ ...store, mayAdd: () => null }),
+      subscriptions: createSubscriptions(store),
+    },
+    accept: () => null,
     onSuppressionChange,
     isCustomerHost: (host) => CUSTOMER_HOSTS.includes(host),
     certificates,
@@ -79,6 +86,7 @@ export async function startPublic(
         unsubscribe_template_id: null,
         report_abuse_template_id: null,
         company_address_template_id: null,
+        sign_up: null,
         created_at: clock.now(),
         updated_at: clock.now(),
       });

@@ -5,8 +5,9 @@ import { useTexts } from '../../texts.ts';
 import { GROUPS, type Group, GroupStatus } from './group-list.tsx';
 import { Members } from './members.tsx';
 import { GroupSettings } from './settings.tsx';
+import { SignUp } from './sign-up.tsx';
 
-const TABS = ['members', 'settings'] as const;
+const TABS = ['members', 'form', 'settings'] as const;
 
 /** A subscription group: its members, its settings. The tab is in the address. */
 export function GroupPage({ groupId }: { groupId: string }) {
@@ -47,6 +48,8 @@ export function GroupPage({ groupId }: { groupId: string }) {
             </nav>
             {tab === 'members' ? (
               <Members group={group} page={page} path={`${path}/subscriptions`} onChange={data.reload} />
+            ) : tab === 'form' ? (
+              <SignUp group={group} page={page} path={path} onChange={data.reload} />
             ) : (
               <GroupSettings group={group} path={path} onChange={data.reload} />
             )}

@@ -2,8 +2,10 @@ import * as z from 'zod';
 import type { SubscriptionGroups } from '../../../audience/groups.ts';
 import { presentGroup } from '../../../audience/present.ts';
 import { isRefusal } from '../../../core/refusal.ts';
+import { parseMailbox } from '../../../mail/address.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
+import type { SubscriptionGroupRow } from '../../../store/contacts/subscription-groups.ts';
 import { definedFields, line, lines, messageResult, resourceName } from '../fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
 import { CONTACT_EXAMPLES } from './contact-schemas.ts';
@@ -12,10 +14,13 @@ import { CONTACT_EXAMPLES } from './contact-schemas.ts';
 export interface SubscriptionGroupRouteDeps {
   groups: SubscriptionGroups;
   complianceTemplates: Pick<ComplianceTemplates, 'get'>;
+  /** Base of the addresses of sign-up forms. */
+  publicUrl: string;
 }
 
 export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route[] {
   const { groups, complianceTemplates } = deps;
+  const present = presentIn(deps);
   return [
     route({
       ...COMMON,
@@ -37,7 +42,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
         const beforeSeq = readPageKey('sgroups', lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
         const page = await groups.list({ accountId, beforeSeq, limit });
-        return { status: 200, data: { groups: page.rows.map(presentGroup), ...pageEnd('sgroups', page) } };
+        return { status: 200, data: { groups: page.rows.map(present), ...pageEnd('sgroups', page) } };
       },
     }),
     route({
@@ -58,7 +63,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
           ...definedFields(body),
           name: body.name,
         });
-        return { status: 201, data: { group: presentGroup(created) } };
+        return { status: 201, data: { group: present(created) } };
       },
     }),
     route({
@@ -72,7 +77,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = groups.get(caller.accountId, params.subscriptionGroupId);
-        return isRefusal(found) ? found : { status: 200, data: { group: presentGroup(found) } };
+        return isRefusal(found) ? found : { status: 200, data: { group: present(found) } };
       },
     }),
     updateRoute(deps, 'PUT', 'updateSubscriptionGroup'),
@@ -101,6 +106,14 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
   ];
 }
 
+function presentIn({ publicUrl }: SubscriptionGroupRouteDeps) {
+  return (row: SubscriptionGroupRow): z.output<typeof group> => {
+    const presented = presentGroup(row);
+    const url = presented.signUp === null ? null : `${publicUrl}/j/${presented.subscriptionGroupId}`;
+    return { ...presented, signUpUrl: url };
+  };
+}
+
 function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', operationId: string): Route {
   const { groups, complianceTemplates } = deps;
   return route({
@@ -123,7 +136,7 @@ function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', 
       const refusal = groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body));
       if (refusal !== null) return refusal;
       const updated = await groups.update(caller.accountId, params.subscriptionGroupId, definedFields(body));
-      return isRefusal(updated) ? updated : { status: 200, data: { group: presentGroup(updated) } };
+      return isRefusal(updated) ? updated : { status: 200, data: { group: presentIn(deps)(updated) } };
     },
   });
 }
@@ -140,6 +153,13 @@ const templateId = z
   })
   .optional();
 const name = resourceName;
+const mailbox = z
+  .string()
+  .max(500)
+  .superRefine((text, context) => {
+    const parsed = parseMailbox(text);
+    if (typeof parsed === 'string') context.addIssue({ code: 'custom', message: parsed });
+  });
 const fields = {
   description: lines(1000).nullable().optional(),
   isActive: z.boolean().optional().describe('An inactive group receives no mail.'),
@@ -147,6 +167,18 @@ const fields = {
   unsubscribeTemplateId: templateId,
   reportAbuseTemplateId: templateId,
   companyAddressTemplateId: templateId,
+  signUp: z
+    .object({
+      from: mailbox.describe('Sender of the confirmation mail: an address of a domain for transactional mail.'),
+      subject: line(200).nullable().default(null).describe('Subject of the confirmation mail.'),
+      intro: lines(1000).nullable().default(null).describe('First paragraph of the confirmation mail.'),
+    })
+    .meta({ id: 'SignUpForm' })
+    .nullable()
+    .optional()
+    .describe(
+      'The form on the public pages. Who fills it in gets a confirmation mail, and is a member with consent by `double_opt_in` after the confirmation.',
+    ),
 };
 const DEFAULTS = {
   description: null,
@@ -155,6 +187,7 @@ const DEFAULTS = {
   unsubscribeTemplateId: null,
   reportAbuseTemplateId: null,
   companyAddressTemplateId: null,
+  signUp: null,
 };
 
 export const group = z
@@ -176,6 +209,10 @@ export const group = z
     unsubscribeTemplateId: z.string().nullable(),
     reportAbuseTemplateId: z.string().nullable(),
     companyAddressTemplateId: z.string().nullable(),
+    signUp: z
+      .object({ from: z.string(), subject: z.string().nullable(), intro: z.string().nullable() })
+      .nullable(),
+    signUpUrl: z.string().nullable().describe('Address of the form, for people and for `action` of own forms.'),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })
@@ -197,6 +234,8 @@ const EXAMPLE: z.output<typeof group> = {
   unsubscribeTemplateId: null,
   reportAbuseTemplateId: null,
   companyAddressTemplateId: null,
+  signUp: { from: 'news@example.com', subject: null, intro: null },
+  signUpUrl: 'https://mail.example.com/j/sgroup_1769860800000_4k2m9x7q1zab',
   createdAt: CONTACT_EXAMPLES.time,
   updatedAt: CONTACT_EXAMPLES.time,
 };

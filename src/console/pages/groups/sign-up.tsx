@@ -1,0 +1,175 @@
+import '../../parts/choice.css';
+import { callApi } from '../../api.ts';
+import { Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { Group } from './group-list.tsx';
+
+interface SignUpProps {
+  group: Group;
+  page: string;
+  path: string;
+  onChange: () => void;
+}
+
+/** The sign-up form of a group: its confirmation mail, and the code for other sites with a preview. */
+export function SignUp({ group, page, path, onChange }: SignUpProps) {
+  const { t } = useTexts();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  const { signUp, signUpUrl } = group;
+  const mayChange = may('patchSubscriptionGroup');
+  const save = (signUp: Record<string, unknown> | null) =>
+    run(async () => {
+      await callApi(path, { method: 'PATCH', account: accountId, body: { signUp } });
+      onChange();
+      return t('me.saved');
+    });
+  const submit = (form: HTMLFormElement) => {
+    const values = new FormData(form);
+    const filled = (name: string) => String(values.get(name) ?? '').trim();
+    return save({
+      from: filled('from'),
+      subject: filled('subject') || null,
+      intro: filled('intro') || null,
+    });
+  };
+  return (
+    <>
+      <p>{t('groups.signUp.about')}</p>
+      {signUp === null && <p class="notice">{t('groups.signUp.off')}</p>}
+      <form
+        aria-label={t('groups.signUp.mail')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit(event.currentTarget);
+        }}
+      >
+        <h2>{t('groups.signUp.mail')}</h2>
+        <label>
+          {t('messages.sender')}
+          <input
+            name="from"
+            required
+            maxLength={500}
+            autocomplete="off"
+            autocapitalize="none"
+            aria-describedby="sign-up-from"
+            defaultValue={signUp?.from ?? ''}
+            readOnly={!mayChange}
+          />
+          <span class="small" id="sign-up-from">
+            {t('groups.signUp.from.hint')}
+          </span>
+        </label>
+        <label>
+          {t('messages.subject')}
+          <input
+            name="subject"
+            maxLength={200}
+            placeholder={`Confirm your subscription to ${group.name}`}
+            defaultValue={signUp?.subject ?? ''}
+            readOnly={!mayChange}
+          />
+        </label>
+        <label>
+          {t('groups.signUp.intro')}
+          <input
+            name="intro"
+            maxLength={1000}
+            placeholder={`Please confirm that you want to subscribe to ${group.name}:`}
+            defaultValue={signUp?.intro ?? ''}
+            readOnly={!mayChange}
+          />
+        </label>
+        {mayChange && (
+          <div class="actions">
+            <button type="submit" class="primary" disabled={outcome?.running}>
+              {t(signUp === null ? 'groups.signUp.turnOn' : 'me.save')}
+            </button>
+          </div>
+        )}
+      </form>
+      <Outcome of={outcome} />
+      {signUpUrl !== null && <Embedding group={group} page={page} url={signUpUrl} />}
+      {signUp !== null && mayChange && (
+        <Confirmed
+          label={t('groups.signUp.turnOff')}
+          question={t('groups.signUp.turnOff.confirm')}
+          action={() => save(null)}
+        />
+      )}
+    </>
+  );
+}
+
+/** The code of the form for other sites; `names` of the address: it asks for names. */
+function Embedding({ group, page, url }: { group: Group; page: string; url: string }) {
+  const { t } = useTexts();
+  const { location, href, go } = useNavigation();
+  const withNames = location.query['names'] !== undefined;
+  const fields = [
+    { name: 'email', label: t('signIn.email'), type: 'email', autocomplete: 'email', required: true },
+    ...(withNames
+      ? [
+          { name: 'firstName', label: t('groups.signUp.firstName'), autocomplete: 'given-name' },
+          { name: 'lastName', label: t('groups.signUp.lastName'), autocomplete: 'family-name' },
+        ]
+      : []),
+  ].map((field) => ({ type: 'text', required: false, ...field }));
+  const code = [
+    `<form action="${escaped(url)}" method="post" accept-charset="utf-8">`,
+    ...fields.map(
+      ({ name, label, type, autocomplete, required }) =>
+        `  <label>${escaped(label)} <input type="${type}" name="${name}" autocomplete="${autocomplete}"${required ? ' required' : ''}></label>`,
+    ),
+    // People do not see it; programs fill it in.
+    '  <p hidden><input name="website" tabindex="-1" autocomplete="off"></p>',
+    `  <button>${escaped(t('groups.signUp.button'))}</button>`,
+    '</form>',
+  ].join('\n');
+  return (
+    <>
+      <h2>{t('groups.signUp.link')}</h2>
+      <p class="value">{url}</p>
+      <p class="actions">
+        <Copy text={url} label={t('groups.signUp.copyLink')} />{' '}
+        <a class="button" href={url} target="_blank" rel="noreferrer">
+          {t('groups.signUp.open')}
+        </a>
+      </p>
+      <h2>{t('groups.signUp.embed')}</h2>
+      <p>{t('groups.signUp.embed.hint')}</p>
+      <label class="choice">
+        <input
+          type="checkbox"
+          checked={withNames}
+          onChange={({ currentTarget: { checked } }) =>
+            go(href(page, { tab: 'form', names: checked ? '1' : undefined }), { replace: true })
+          }
+        />{' '}
+        {t('groups.signUp.names')}
+      </label>
+      <pre tabIndex={0}>{code}</pre>
+      <Copy text={code} label={t('groups.signUp.copyCode')} />
+      <h2>{t('preview.title')}</h2>
+      <form
+        class="notice"
+        aria-label={t('groups.signUp.preview', { name: group.name })}
+        onSubmit={(event) => event.preventDefault()}
+      >
+        {fields.map(({ name, label, type }) => (
+          <label key={name}>
+            {label} <input type={type} autocomplete="off" />
+          </label>
+        ))}
+        <button type="submit">{t('groups.signUp.button')}</button>
+      </form>
+    </>
+  );
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,78 @@
+import { empty, type Html, html, pageResponse } from './layout.ts';
+import type { PublicResponse } from './response.ts';
+
+/**
+ * The pages of a group's sign-up form. The fields of the form are `email`, `firstName`, `lastName` and `website`, which
+ * people leave empty.
+ */
+export interface SignUpView {
+  sender: string;
+  group: string;
+  description: string | null;
+}
+
+export function signUpForm(view: SignUpView, fault: string | null = null): PublicResponse {
+  const about = view.description === null ? empty : html`<p>${view.description}</p>`;
+  const wrong = fault === null ? empty : html`<p role="alert">The address ${fault}.</p>`;
+  return pageResponse(
+    fault === null ? 200 : 400,
+    `Subscribe to ${view.group}`,
+    html`${about}<p>Mail from <bdi>${view.sender}</bdi>. You get a mail with a link that confirms your address.</p>
+${wrong}<form method="post">
+${field('email', 'Email address', html` type="email" autocomplete="email" required`)}
+${field('firstName', 'First name (optional)', html` type="text" autocomplete="given-name" maxlength="100"`)}
+${field('lastName', 'Last name (optional)', html` type="text" autocomplete="family-name" maxlength="100"`)}
+<p hidden><label>Leave this empty <input name="website" tabindex="-1" autocomplete="off"></label></p>
+<button type="submit">Subscribe</button>
+</form>`,
+  );
+}
+
+function field(name: string, label: string, attributes: Html): Html {
+  return html`<label class="field">${label} <input name="${name}"${attributes}></label>`;
+}
+
+/** The same for every address: it does not tell who is a member. */
+export function sentPage(view: SignUpView): PublicResponse {
+  return pageResponse(
+    200,
+    'Please confirm your address',
+    html`<p role="status">If this address can get mail from <bdi>${view.sender}</bdi>, a mail with a link is on its way. Open the link to subscribe to <bdi>${view.group}</bdi>.</p>
+<p class="soft">No mail after a few minutes? Look into the spam folder, or try again tomorrow.</p>`,
+  );
+}
+
+export function confirmPage(view: SignUpView, email: string): PublicResponse {
+  return pageResponse(
+    200,
+    `Subscribe to ${view.group}?`,
+    html`<p>Mail from <bdi>${view.sender}</bdi> will be sent to <bdi>${email}</bdi>. Every mail has a link to unsubscribe.</p>
+<form method="post"><button type="submit">Yes, subscribe</button></form>
+<p class="soft">If you did not ask for it, close this page: nothing will be sent.</p>`,
+  );
+}
+
+export function confirmedPage(view: SignUpView, email: string): PublicResponse {
+  return pageResponse(
+    200,
+    'You are subscribed',
+    html`<p role="status"><bdi>${email}</bdi> is subscribed to <bdi>${view.group}</bdi> of <bdi>${view.sender}</bdi>.</p>`,
+  );
+}
+
+export function expiredPage(): PublicResponse {
+  return pageResponse(
+    410,
+    'This link has expired',
+    html`<p>It was valid for seven days. Please fill in the form again to get a new one.</p>`,
+  );
+}
+
+export function signUpUnavailablePage(retryAfterSeconds: number, status: 429 | 503): PublicResponse {
+  const page = pageResponse(
+    status,
+    'Please try again later',
+    html`<p>You were not subscribed. Please try again later.</p>`,
+  );
+  return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
+}

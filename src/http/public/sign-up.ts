@@ -1,0 +1,202 @@
+import { callerBlock } from '../../accounts/caller-addresses.ts';
+import { type SignUpForm, signUpFormOf } from '../../audience/groups.ts';
+import { type ConsentInput, readEmail, readName } from '../../audience/profile.ts';
+import type { Audience } from '../../audience/service.ts';
+import { type Clock, DAY, HOUR, SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
+import { emailIdentifier } from '../../mail/identifier.ts';
+import type { SignUp, Tokens } from '../../mail/tokens.ts';
+import type { Acceptance } from '../../sending/accept.ts';
+import type { AccountRow } from '../../store/accounts.ts';
+import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
+import type { Tables } from '../../store/tables.ts';
+import { unknownLinkPage } from './plain-pages.ts';
+import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
+import {
+  confirmedPage,
+  confirmPage,
+  expiredPage,
+  type SignUpView,
+  sentPage,
+  signUpForm,
+  signUpUnavailablePage,
+} from './sign-up-page.ts';
+import type { Visitor } from './visitor.ts';
+
+/**
+ * The sign-up forms of groups, `/j/<group id>`, and the confirmation, `/k/<token>`. Nothing is stored before the
+ * confirmation: the token has the sign-up. GET changes nothing, because scanners follow links. Own forms on other sites
+ * send their fields to the same address.
+ */
+export interface SignUpDeps {
+  tables: Tables;
+  clock: Clock;
+  log: Log;
+  tokens: Pick<Tokens, 'of' | 'signUp'>;
+  audience: Pick<Audience, 'contacts' | 'subscriptions'>;
+  /** Sends the confirmation mail; null: the send path is not ready. */
+  accept: () => Acceptance['accept'] | null;
+  /** Base of the link in the mail. */
+  publicUrl: () => string;
+}
+
+/** Anyone can enter the address of another person: that person gets few mails, from all forms together. */
+const MAILS_PER_ADDRESS: Rate = { burst: 2, perSecond: (2 * SECOND) / DAY };
+const FORMS_PER_CLIENT: Rate = { burst: 10, perSecond: (20 * SECOND) / HOUR };
+const FORMS_PER_GROUP: Rate = { burst: 500, perSecond: (1000 * SECOND) / HOUR };
+const MAX_ADDRESSES = 100_000;
+const MAX_CLIENTS = 20_000;
+const MAX_GROUPS = 5000;
+const LIFETIME_MS = 7 * DAY;
+const MAX_NAME_LENGTH = 100;
+const RETRY_SECONDS = 300;
+
+/** A form whose account may send. */
+interface OpenForm {
+  group: SubscriptionGroupRow;
+  form: SignUpForm;
+  account: AccountRow;
+  view: SignUpView;
+}
+
+export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
+  const { tables, clock, log, tokens } = deps;
+  const byAddress = createTokenBuckets(clock, MAILS_PER_ADDRESS, MAX_ADDRESSES);
+  const byClient = createTokenBuckets(clock, FORMS_PER_CLIENT, MAX_CLIENTS);
+  const byGroup = createTokenBuckets(clock, FORMS_PER_GROUP, MAX_GROUPS);
+
+  function find(groupId: string): OpenForm | null {
+    const group = tables.subscriptionGroups.ofForm(groupId);
+    const form = group === null ? null : signUpFormOf(group);
+    const account = group === null ? null : tables.accounts.get(group.account_id);
+    if (group === null || form === null || account?.status !== 'active') return null;
+    const { name, description } = group;
+    return { group, form, account, view: { sender: account.company_name ?? account.name, group: name, description } };
+  }
+
+  async function ask(open: OpenForm, { fields, visitor }: PublicRequest): Promise<PublicResponse> {
+    const { group, view } = open;
+    // Programs fill in every field.
+    if ((fields.get('website') ?? '') !== '') return sentPage(view);
+    const email = readEmail((fields.get('email') ?? '').slice(0, 400));
+    if ('fault' in email) return signUpForm(view, email.fault);
+    for (const bucket of [byClient.of(callerBlock(visitor.ip)), byGroup.of(group.subscription_group_id)]) {
+      const { allowed, retryAfterSeconds } = bucket.take();
+      if (!allowed) return signUpUnavailablePage(retryAfterSeconds, 429);
+    }
+    if (!byAddress.of(mailboxOf(email.value)).take().allowed) return sentPage(view);
+    const refusal = await sendConfirmation(open, {
+      groupId: group.subscription_group_id,
+      email: email.value,
+      firstName: nameIn(fields.get('firstname')),
+      lastName: nameIn(fields.get('lastname')),
+      at: clock.now(),
+    });
+    if (refusal === null || refusal.code === 'RECIPIENT_SUPPRESSED') return sentPage(view);
+    log.warn({ groupId: group.subscription_group_id, code: refusal.code }, 'confirmation mail not accepted');
+    return signUpUnavailablePage(RETRY_SECONDS, 503);
+  }
+
+  async function sendConfirmation(
+    { account, form, group }: OpenForm,
+    signUp: SignUp,
+  ): Promise<Pick<Refusal, 'code'> | null> {
+    const accept = deps.accept();
+    if (accept === null) return { code: 'UNAVAILABLE' };
+    const accepted = await accept({
+      sender: { account, useCase: 'tx', allowFrom: [], allowEssential: true },
+      body: {
+        from: form.from,
+        to: signUp.email,
+        subject: '{{subject}}',
+        html: '<p>{{intro}}</p><p><a href="{{link}}">{{link}}</a></p><p>{{outro}}</p>',
+        text: '{{intro}}\n\n{{link}}\n\n{{outro}}\n',
+        essential: true,
+        templateVariables: {
+          subject: form.subject ?? `Confirm your subscription to ${group.name}`,
+          intro: form.intro ?? `Please confirm that you want to subscribe to ${group.name}:`,
+          link: `${deps.publicUrl()}/k/${tokens.of(account.account_id).signUp(signUp)}`,
+          outro: 'If you did not ask for it, ignore this mail: you will get no further ones.',
+        },
+      },
+      idempotency: null,
+      appendFooter: true,
+      envelope: () => '',
+    });
+    return isRefusal(accepted) ? accepted : null;
+  }
+
+  async function confirm(open: OpenForm, signUp: SignUp, visitor: Visitor): Promise<PublicResponse> {
+    const refusal = await subscribe(deps, open.group, signUp, visitor);
+    if (refusal === null) return confirmedPage(open.view, signUp.email);
+    log.warn({ groupId: signUp.groupId, code: refusal.code }, 'sign-up not recorded');
+    return signUpUnavailablePage(RETRY_SECONDS, 503);
+  }
+
+  return [
+    {
+      name: 'j',
+      methods: ['GET', 'POST'],
+      handle: (request) => {
+        const open = find(request.token);
+        if (open === null) return unknownLinkPage();
+        return request.method === 'GET' ? signUpForm(open.view) : ask(open, request);
+      },
+    },
+    {
+      name: 'k',
+      methods: ['GET', 'POST'],
+      handle: ({ method, token, visitor }) => {
+        const signUp = tokens.signUp(token);
+        const open = signUp === null ? null : find(signUp.groupId);
+        if (signUp === null || open === null || !signUp.isOf(open.account.account_id)) return unknownLinkPage();
+        if (clock.now() - signUp.at > LIFETIME_MS) return expiredPage();
+        return method === 'GET' ? confirmPage(open.view, signUp.email) : confirm(open, signUp, visitor);
+      },
+    },
+  ];
+}
+
+/** The mailbox of an address, without a subaddress (RFC 5233), which would be a further address of the same person. */
+function mailboxOf(email: string): string {
+  return emailIdentifier(email.replace(/\+[^@]*@/, '@'));
+}
+
+/** A name as the form has it; '' if it is not a name. */
+function nameIn(text = ''): string {
+  const read = readName(text.slice(0, MAX_NAME_LENGTH));
+  return 'value' in read ? read.value : '';
+}
+
+/** Records the consent with its evidence, ends earlier opt-outs, and adds the contact to the group. */
+async function subscribe(
+  { audience: { contacts, subscriptions }, clock }: SignUpDeps,
+  group: SubscriptionGroupRow,
+  { email, firstName, lastName, at }: SignUp,
+  { ip, userAgent }: Visitor,
+): Promise<Refusal | null> {
+  const accountId = group.account_id;
+  const identifier = emailIdentifier(email);
+  const actor = { by: 'recipient', ipAddress: ip, userAgent: userAgent === '' ? null : userAgent };
+  const consent: ConsentInput = {
+    method: 'double_opt_in',
+    details: `Form of ${group.name.slice(0, 200)}, sent ${new Date(at).toISOString()}, confirmed by mail`,
+    ipAddress: actor.ipAddress,
+    userAgent: actor.userAgent,
+    consentedAt: clock.now(),
+  };
+  const names = { ...(firstName === '' ? {} : { firstName }), ...(lastName === '' ? {} : { lastName }) };
+  const created = await contacts.create(accountId, { email, ...names, consent, source: 'sign_up_form' }, actor);
+  if (isRefusal(created)) {
+    if (created.code !== 'CONTACT_ALREADY_EXISTS') return created;
+    const how = { ...actor, merge: true };
+    const changed = await contacts.update(accountId, identifier, { ...names, consent, globalStatus: 'active' }, how);
+    // After a bounce or a complaint the person stays blocked, but is a member.
+    if (isRefusal(changed) && changed.code !== 'INVALID_STATE') return changed;
+  }
+  const input = { isActive: true, consent, source: 'sign_up_form' };
+  const joined = await subscriptions.put(accountId, group.subscription_group_id, identifier, input, actor);
+  return isRefusal(joined) ? joined : null;
+}
