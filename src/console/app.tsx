@@ -89,7 +89,9 @@ const WebhooksPage = lazyPage(() =>
 const WebhookPage = lazyPage(() =>
   import('./pages/webhooks/webhook.tsx').then((module) => module.WebhookPage),
 );
-const ReportsPage = lazyPage(() => import('./pages/reports/reports.tsx').then((module) => module.ReportsPage));
+const ReportsPage = lazyPage(() =>
+  import('./pages/reports/reports.tsx').then((module) => module.ReportsPage),
+);
 const KeysPage = lazyPage(() => import('./pages/keys.tsx').then((module) => module.KeysPage));
 const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));

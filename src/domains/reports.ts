@@ -1,5 +1,10 @@
 import { DAY } from '../core/clock.ts';
-import type { DmarcDaySum, DmarcReportRow, DmarcSourceSum, ReportPeriod } from '../store/domains/dmarc-reports.ts';
+import type {
+  DmarcDaySum,
+  DmarcReportRow,
+  DmarcSourceSum,
+  ReportPeriod,
+} from '../store/domains/dmarc-reports.ts';
 import type { TlsDaySum, TlsFailureRow, TlsReportRow } from '../store/domains/tls-reports.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';

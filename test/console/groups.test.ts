@@ -22,7 +22,13 @@ afterAll(async () => {
 });
 
 interface GroupList {
-  groups: { subscriptionGroupId: string; name: string; tags: string[]; isActive: boolean }[];
+  groups: {
+    subscriptionGroupId: string;
+    name: string;
+    tags: string[];
+    isActive: boolean;
+    signUp: object | null;
+  }[];
 }
 interface MemberList {
   subscribers: { email: string; isActive: boolean; consentMethod: string; consentDetails: string }[];
@@ -107,6 +113,33 @@ describe('Groups', () => {
     await context.close();
   });
 
+  it('turns on the sign-up form, and shows its code with a preview', async () => {
+    const [group] = await groups();
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, `groups/${group?.subscriptionGroupId}`, client);
+    await page.getByRole('link', { name: 'Sign-up form' }).press('Enter');
+    await page.getByText('This group has no form yet').waitFor();
+    const form = page.getByRole('form', { name: 'Confirmation mail' });
+    await form.getByLabel('Sender').fill('news@shop.test');
+    await form.getByLabel('First paragraph').fill(HOSTILE);
+    await page.keyboard.press('Enter');
+    const code = page.locator('main pre').first();
+    const address = `/j/${group?.subscriptionGroupId}" method="post"`;
+    await expect.poll(() => code.textContent()).toContain(address);
+    expect(await code.textContent()).not.toContain('firstName');
+    await page.getByLabel('Ask for the name').check();
+    await expect.poll(() => code.textContent()).toContain('name="firstName"');
+    expect(page.url()).toContain('names=1');
+    const preview = page.getByRole('form', { name: 'Preview of the form of News' });
+    await preview.getByLabel('First name').fill('Ada');
+    await preview.getByRole('button', { name: 'Subscribe' }).click();
+    expect(page.url()).toContain('tab=form');
+    expect(await groups()).toMatchObject([{ signUp: { from: 'news@shop.test', intro: HOSTILE } }]);
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
   it('offers a viewer no changes', async () => {
     const [group] = await groups();
     const window = await open.member(client, 'viewer', DESKTOP);
@@ -126,7 +159,15 @@ describe('Groups', () => {
   it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
     const [group] = await groups();
     const page = `groups/${group?.subscriptionGroupId}`;
-    await open.examine({ groups: 'groups', group: page, 'group-settings': `${page}?tab=settings` }, client);
+    await open.examine(
+      {
+        groups: 'groups',
+        group: page,
+        'group-form': `${page}?tab=form`,
+        'group-settings': `${page}?tab=settings`,
+      },
+      client,
+    );
   });
 
   it('deletes a group', async () => {

@@ -91,7 +91,11 @@ describe('Reports', () => {
     const days = page.getByRole('region', { name: 'By day' });
     expect(await days.getByRole('row').count()).toBe(2);
     // The report ended at midnight: it is about the day before.
-    await days.getByRole('row', { name: date(2) }).getByText('75 %').first().waitFor();
+    await days
+      .getByRole('row', { name: date(2) })
+      .getByText('75 %')
+      .first()
+      .waitFor();
     await page.getByRole('region', { name: 'Reports received' }).getByText(HOSTILE).waitFor();
 
     await page.getByLabel('Period').selectOption('90');
@@ -112,7 +116,10 @@ describe('Reports', () => {
     expect(page.url()).toContain('tab=tls');
     const failures = page.getByRole('region', { name: 'Failures' });
     await failures.getByRole('row', { name: 'certificate-expired' }).getByText(HOSTILE).waitFor();
-    await page.getByRole('region', { name: 'By day' }).getByRole('row', { name: date(2) }).waitFor();
+    await page
+      .getByRole('region', { name: 'By day' })
+      .getByRole('row', { name: date(2) })
+      .waitFor();
     await context.close();
   });
 

@@ -216,7 +216,8 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
     reason: 'the reports about one name, which report-shares limits to 3000',
   },
   {
-    statement: /FROM (?:dmarc_reports r JOIN dmarc_sources|tls_reports r JOIN tls_failures|tls_reports WHERE host) .* GROUP BY/,
+    statement:
+      /FROM (?:dmarc_reports r JOIN dmarc_sources|tls_reports r JOIN tls_failures|tls_reports WHERE host) .* GROUP BY/,
     reason: 'sums over the reports about one name, which report-shares limits to 3000',
   },
   {

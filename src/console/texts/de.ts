@@ -218,7 +218,8 @@ export const texts: Catalog = {
   'page.groups': 'Gruppen',
   'groups.question': 'Wer ist darin?',
   'groups.empty': 'Noch keine Gruppen',
-  'groups.empty.hint': 'Eine Gruppe ist eine Liste, die Kontakte abonnieren. Kampagnen werden an Gruppen gesendet. Legen Sie unten die erste an.',
+  'groups.empty.hint':
+    'Eine Gruppe ist eine Liste, die Kontakte abonnieren. Kampagnen werden an Gruppen gesendet. Legen Sie unten die erste an.',
   'groups.members': 'Mitglieder',
   'groups.counts': '{active} aktiv von {total}',
   'groups.active': 'erhält Mail',
@@ -231,14 +232,17 @@ export const texts: Catalog = {
   'groups.tab.members': 'Mitglieder',
   'groups.tab.settings': 'Einstellungen',
   'groups.tab.form': 'Anmeldeformular',
-  'groups.signUp.about': 'Wer das Formular ausfüllt, erhält eine Mail mit einem Link. Erst die Bestätigung macht die Person zum Mitglied, mit dem Nachweis der Einwilligung (Double-Opt-in).',
-  'groups.signUp.off': 'Diese Gruppe hat noch kein Formular. Geben Sie den Absender der Bestätigungsmail an, um es einzuschalten.',
+  'groups.signUp.about':
+    'Wer das Formular ausfüllt, erhält eine Mail mit einem Link. Erst die Bestätigung macht die Person zum Mitglied, mit dem Nachweis der Einwilligung (Double-Opt-in).',
+  'groups.signUp.off':
+    'Diese Gruppe hat noch kein Formular. Geben Sie den Absender der Bestätigungsmail an, um es einzuschalten.',
   'groups.signUp.mail': 'Bestätigungsmail',
   'groups.signUp.from.hint': 'Eine Adresse einer verifizierten Domain für transaktionale Mail.',
   'groups.signUp.intro': 'Erster Absatz',
   'groups.signUp.turnOn': 'Formular einschalten',
   'groups.signUp.turnOff': 'Formular ausschalten',
-  'groups.signUp.turnOff.confirm': 'Formular ausschalten? Auch seine Links in gesendeten Mails funktionieren dann nicht mehr.',
+  'groups.signUp.turnOff.confirm':
+    'Formular ausschalten? Auch seine Links in gesendeten Mails funktionieren dann nicht mehr.',
   'groups.signUp.firstName': 'Vorname',
   'groups.signUp.lastName': 'Nachname',
   'groups.signUp.button': 'Anmelden',
@@ -246,7 +250,8 @@ export const texts: Catalog = {
   'groups.signUp.copyLink': 'Adresse kopieren',
   'groups.signUp.open': 'Formular öffnen',
   'groups.signUp.embed': 'Code für Ihre Website',
-  'groups.signUp.embed.hint': 'Er braucht kein Skript. Ändern Sie Texte und Gestaltung nach Belieben, aber nicht die Namen der Felder.',
+  'groups.signUp.embed.hint':
+    'Er braucht kein Skript. Ändern Sie Texte und Gestaltung nach Belieben, aber nicht die Namen der Felder.',
   'groups.signUp.names': 'Nach dem Namen fragen',
   'groups.signUp.copyCode': 'Code kopieren',
   'groups.signUp.preview': 'Vorschau des Formulars von {name}',
@@ -270,14 +275,16 @@ export const texts: Catalog = {
   'groups.deactivate': 'Deaktivieren',
   'groups.deactivate.of': '{contact} deaktivieren',
   'groups.activate': 'Aktivieren',
-  'groups.activate.confirm': '{contact} wieder aktivieren? Eine Abmeldung des Kontakts von dieser Gruppe endet damit: nur auf seinen Wunsch.',
+  'groups.activate.confirm':
+    '{contact} wieder aktivieren? Eine Abmeldung des Kontakts von dieser Gruppe endet damit: nur auf seinen Wunsch.',
   'groups.remove.confirm': '{contact} aus {group} entfernen? Der Kontakt bleibt bestehen.',
   'groups.partial': 'Kein Treffer in diesem Teil der Liste. Weitere Mitglieder wurden noch nicht geprüft.',
   'groups.noMatch': 'Kein Mitglied passt',
   'groups.noMembers': 'Noch keine Mitglieder',
   'groups.noMembers.hint': 'Fügen Sie unten eines hinzu, oder importieren Sie Kontakte in diese Gruppe.',
   'groups.add': 'Mitglied hinzufügen',
-  'groups.add.hint': 'Nur mit einer Einwilligung, die Sie nachweisen können: sie wird beim Kontakt gespeichert.',
+  'groups.add.hint':
+    'Nur mit einer Einwilligung, die Sie nachweisen können: sie wird beim Kontakt gespeichert.',
   'groups.addNow': 'Hinzufügen',
   'groups.tags': 'Schlagwörter, durch Kommas getrennt',
   'groups.receives': 'Die Gruppe erhält Mail',
@@ -378,9 +385,12 @@ export const texts: Catalog = {
   'reports.period': 'Zeitraum',
   'reports.days': 'Die letzten {count} Tage',
   'reports.dmarc.empty': 'Keine DMARC-Berichte in diesem Zeitraum',
-  'reports.dmarc.empty.hint': 'Sie kommen etwa einen Tag nach der ersten Mail an, wenn der DMARC-Eintrag der Domain die Adresse dieses Dienstes nennt: siehe die Einträge unter Domains.',
-  'reports.dmarc.total': 'Gemeldete Nachrichten mit dieser Domain im From: {messages}; DMARC bestanden: {passed} ({share}).',
-  'reports.dmarc.failing': 'Eine Quelle, die nicht besteht, ist gefälschte Mail oder ein eigener Absender, der nicht mit DKIM signiert. Richten Sie dessen Signatur ein, bevor Sie die Richtlinie verschärfen.',
+  'reports.dmarc.empty.hint':
+    'Sie kommen etwa einen Tag nach der ersten Mail an, wenn der DMARC-Eintrag der Domain die Adresse dieses Dienstes nennt: siehe die Einträge unter Domains.',
+  'reports.dmarc.total':
+    'Gemeldete Nachrichten mit dieser Domain im From: {messages}; DMARC bestanden: {passed} ({share}).',
+  'reports.dmarc.failing':
+    'Eine Quelle, die nicht besteht, ist gefälschte Mail oder ein eigener Absender, der nicht mit DKIM signiert. Richten Sie dessen Signatur ein, bevor Sie die Richtlinie verschärfen.',
   'reports.sources': 'Quellen',
   'reports.source': 'Adresse',
   'reports.result': 'Ergebnis',
@@ -401,7 +411,8 @@ export const texts: Catalog = {
   'reports.truncated': 'Er hatte mehr Zeilen, als gespeichert werden.',
   'reports.notAuthenticated': 'Berichte kann jeder senden: beurteilen Sie unbekannte Absender mit Vorsicht.',
   'reports.tls.empty': 'Keine TLS-Berichte in diesem Zeitraum',
-  'reports.tls.empty.hint': 'Server, die Bounces und Antworten an den Rückgabepfad der Domain senden, berichten über die Verschlüsselung.',
+  'reports.tls.empty.hint':
+    'Server, die Bounces und Antworten an den Rückgabepfad der Domain senden, berichten über die Verschlüsselung.',
   'reports.tls.total': 'Gemeldete Sitzungen: {sessions}; wie verlangt verschlüsselt: {successful} ({share}).',
   'reports.failures': 'Fehler',
   'reports.failures.none': 'Keine Sitzung ist fehlgeschlagen',

@@ -215,7 +215,8 @@ export const en = {
   'page.groups': 'Groups',
   'groups.question': 'Who is in them?',
   'groups.empty': 'No groups yet',
-  'groups.empty.hint': 'A group is a list that contacts subscribe to. Campaigns are sent to groups. Create the first one below.',
+  'groups.empty.hint':
+    'A group is a list that contacts subscribe to. Campaigns are sent to groups. Create the first one below.',
   'groups.members': 'Members',
   'groups.counts': '{active} active of {total}',
   'groups.active': 'receives mail',
@@ -228,7 +229,8 @@ export const en = {
   'groups.tab.members': 'Members',
   'groups.tab.settings': 'Settings',
   'groups.tab.form': 'Sign-up form',
-  'groups.signUp.about': 'Who fills in the form gets a mail with a link. Only its confirmation makes the person a member, with the evidence of the consent (double opt-in).',
+  'groups.signUp.about':
+    'Who fills in the form gets a mail with a link. Only its confirmation makes the person a member, with the evidence of the consent (double opt-in).',
   'groups.signUp.off': 'This group has no form yet. Enter the sender of the confirmation mail to turn it on.',
   'groups.signUp.mail': 'Confirmation mail',
   'groups.signUp.from.hint': 'An address of a verified domain for transactional mail.',
@@ -243,7 +245,8 @@ export const en = {
   'groups.signUp.copyLink': 'Copy the address',
   'groups.signUp.open': 'Open the form',
   'groups.signUp.embed': 'Code for your site',
-  'groups.signUp.embed.hint': 'It needs no script. Change its texts and style as you like, but not the names of the fields.',
+  'groups.signUp.embed.hint':
+    'It needs no script. Change its texts and style as you like, but not the names of the fields.',
   'groups.signUp.names': 'Ask for the name',
   'groups.signUp.copyCode': 'Copy the code',
   'groups.signUp.preview': 'Preview of the form of {name}',
@@ -267,7 +270,8 @@ export const en = {
   'groups.deactivate': 'Deactivate',
   'groups.deactivate.of': 'Deactivate {contact}',
   'groups.activate': 'Activate',
-  'groups.activate.confirm': 'Activate {contact} again? If the contact opted out of this group, that ends: do this only at their request.',
+  'groups.activate.confirm':
+    'Activate {contact} again? If the contact opted out of this group, that ends: do this only at their request.',
   'groups.remove.confirm': 'Remove {contact} from {group}? The contact remains.',
   'groups.partial': 'No match in this part of the list. Other members were not examined yet.',
   'groups.noMatch': 'No member matches',
@@ -373,9 +377,12 @@ export const en = {
   'reports.period': 'Period',
   'reports.days': 'The last {count} days',
   'reports.dmarc.empty': 'No DMARC reports in this period',
-  'reports.dmarc.empty.hint': 'They arrive about a day after the first mail, if the DMARC record of the domain names the address of this service: see the records under Domains.',
-  'reports.dmarc.total': 'Reported messages with this domain in From: {messages}; passed DMARC: {passed} ({share}).',
-  'reports.dmarc.failing': 'A source that fails is forged mail, or a sender of yours that does not sign with DKIM. Set up its signature before you raise the policy.',
+  'reports.dmarc.empty.hint':
+    'They arrive about a day after the first mail, if the DMARC record of the domain names the address of this service: see the records under Domains.',
+  'reports.dmarc.total':
+    'Reported messages with this domain in From: {messages}; passed DMARC: {passed} ({share}).',
+  'reports.dmarc.failing':
+    'A source that fails is forged mail, or a sender of yours that does not sign with DKIM. Set up its signature before you raise the policy.',
   'reports.sources': 'Sources',
   'reports.source': 'Address',
   'reports.result': 'Result',
@@ -396,7 +403,8 @@ export const en = {
   'reports.truncated': 'It had more rows than are stored.',
   'reports.notAuthenticated': 'Anyone can send reports: judge unknown senders of reports with care.',
   'reports.tls.empty': 'No TLS reports in this period',
-  'reports.tls.empty.hint': 'Servers that send bounces and replies to the return path of the domain report on the encryption.',
+  'reports.tls.empty.hint':
+    'Servers that send bounces and replies to the return path of the domain report on the encryption.',
   'reports.tls.total': 'Reported sessions: {sessions}; encrypted as required: {successful} ({share}).',
   'reports.failures': 'Failures',
   'reports.failures.none': 'No session failed',

@@ -221,7 +221,8 @@ export const texts: Catalog = {
   'page.groups': 'Groupes',
   'groups.question': 'Qui en fait partie ?',
   'groups.empty': 'Pas encore de groupes',
-  'groups.empty.hint': 'Un groupe est une liste à laquelle des contacts s’abonnent. Les campagnes sont envoyées à des groupes. Créez le premier ci-dessous.',
+  'groups.empty.hint':
+    'Un groupe est une liste à laquelle des contacts s’abonnent. Les campagnes sont envoyées à des groupes. Créez le premier ci-dessous.',
   'groups.members': 'Membres',
   'groups.counts': '{active} actifs sur {total}',
   'groups.active': 'reçoit du courrier',
@@ -234,14 +235,17 @@ export const texts: Catalog = {
   'groups.tab.members': 'Membres',
   'groups.tab.settings': 'Paramètres',
   'groups.tab.form': 'Formulaire d’inscription',
-  'groups.signUp.about': 'La personne qui remplit le formulaire reçoit un courriel avec un lien. Seule la confirmation fait d’elle un membre, avec la preuve du consentement (double opt-in).',
-  'groups.signUp.off': 'Ce groupe n’a pas encore de formulaire. Indiquez l’expéditeur du courriel de confirmation pour l’activer.',
+  'groups.signUp.about':
+    'La personne qui remplit le formulaire reçoit un courriel avec un lien. Seule la confirmation fait d’elle un membre, avec la preuve du consentement (double opt-in).',
+  'groups.signUp.off':
+    'Ce groupe n’a pas encore de formulaire. Indiquez l’expéditeur du courriel de confirmation pour l’activer.',
   'groups.signUp.mail': 'Courriel de confirmation',
   'groups.signUp.from.hint': 'Une adresse d’un domaine vérifié pour le courrier transactionnel.',
   'groups.signUp.intro': 'Premier paragraphe',
   'groups.signUp.turnOn': 'Activer le formulaire',
   'groups.signUp.turnOff': 'Désactiver le formulaire',
-  'groups.signUp.turnOff.confirm': 'Désactiver le formulaire ? Ses liens dans les courriels envoyés cessent aussi de fonctionner.',
+  'groups.signUp.turnOff.confirm':
+    'Désactiver le formulaire ? Ses liens dans les courriels envoyés cessent aussi de fonctionner.',
   'groups.signUp.firstName': 'Prénom',
   'groups.signUp.lastName': 'Nom',
   'groups.signUp.button': 'S’inscrire',
@@ -249,7 +253,8 @@ export const texts: Catalog = {
   'groups.signUp.copyLink': 'Copier l’adresse',
   'groups.signUp.open': 'Ouvrir le formulaire',
   'groups.signUp.embed': 'Code pour votre site',
-  'groups.signUp.embed.hint': 'Il ne nécessite pas de script. Modifiez les textes et le style à volonté, mais pas les noms des champs.',
+  'groups.signUp.embed.hint':
+    'Il ne nécessite pas de script. Modifiez les textes et le style à volonté, mais pas les noms des champs.',
   'groups.signUp.names': 'Demander le nom',
   'groups.signUp.copyCode': 'Copier le code',
   'groups.signUp.preview': 'Aperçu du formulaire de {name}',
@@ -273,14 +278,17 @@ export const texts: Catalog = {
   'groups.deactivate': 'Désactiver',
   'groups.deactivate.of': 'Désactiver {contact}',
   'groups.activate': 'Activer',
-  'groups.activate.confirm': 'Réactiver {contact} ? Si le contact s’est désabonné de ce groupe, cela prend fin : seulement à sa demande.',
+  'groups.activate.confirm':
+    'Réactiver {contact} ? Si le contact s’est désabonné de ce groupe, cela prend fin : seulement à sa demande.',
   'groups.remove.confirm': 'Retirer {contact} de {group} ? Le contact est conservé.',
-  'groups.partial': 'Aucun résultat dans cette partie de la liste. D’autres membres n’ont pas encore été examinés.',
+  'groups.partial':
+    'Aucun résultat dans cette partie de la liste. D’autres membres n’ont pas encore été examinés.',
   'groups.noMatch': 'Aucun membre ne correspond',
   'groups.noMembers': 'Pas encore de membres',
   'groups.noMembers.hint': 'Ajoutez-en un ci-dessous, ou importez des contacts dans ce groupe.',
   'groups.add': 'Ajouter un membre',
-  'groups.add.hint': 'Seulement avec un consentement que vous pouvez prouver : il est enregistré avec le contact.',
+  'groups.add.hint':
+    'Seulement avec un consentement que vous pouvez prouver : il est enregistré avec le contact.',
   'groups.addNow': 'Ajouter',
   'groups.tags': 'Étiquettes, séparées par des virgules',
   'groups.receives': 'Le groupe reçoit du courrier',
@@ -375,15 +383,19 @@ export const texts: Catalog = {
   'webhooks.retried': 'La livraison est réessayée maintenant',
   'page.reports': 'Rapports',
   'reports.question': 'Qui envoie au nom de mon domaine ?',
-  'reports.noDomain.hint': 'Les destinataires envoient des rapports sur le courrier d’un domaine : enregistrez-en un d’abord.',
+  'reports.noDomain.hint':
+    'Les destinataires envoient des rapports sur le courrier d’un domaine : enregistrez-en un d’abord.',
   'reports.tab.dmarc': 'DMARC',
   'reports.tab.tls': 'Chiffrement (TLS)',
   'reports.period': 'Période',
   'reports.days': 'Les {count} derniers jours',
   'reports.dmarc.empty': 'Pas de rapport DMARC dans cette période',
-  'reports.dmarc.empty.hint': 'Ils arrivent environ un jour après le premier message, si l’enregistrement DMARC du domaine indique l’adresse de ce service : voir les enregistrements sous Domaines.',
-  'reports.dmarc.total': 'Messages signalés avec ce domaine dans From : {messages} ; conformes à DMARC : {passed} ({share}).',
-  'reports.dmarc.failing': 'Une source non conforme est un faux, ou l’un de vos expéditeurs qui ne signe pas avec DKIM. Configurez sa signature avant de durcir la politique.',
+  'reports.dmarc.empty.hint':
+    'Ils arrivent environ un jour après le premier message, si l’enregistrement DMARC du domaine indique l’adresse de ce service : voir les enregistrements sous Domaines.',
+  'reports.dmarc.total':
+    'Messages signalés avec ce domaine dans From : {messages} ; conformes à DMARC : {passed} ({share}).',
+  'reports.dmarc.failing':
+    'Une source non conforme est un faux, ou l’un de vos expéditeurs qui ne signe pas avec DKIM. Configurez sa signature avant de durcir la politique.',
   'reports.sources': 'Sources',
   'reports.source': 'Adresse',
   'reports.result': 'Résultat',
@@ -402,9 +414,11 @@ export const texts: Catalog = {
   'reports.policy': 'Politique',
   'reports.id': 'Identifiant',
   'reports.truncated': 'Il avait plus de lignes que le nombre conservé.',
-  'reports.notAuthenticated': 'Chacun peut envoyer des rapports : jugez avec prudence ceux d’expéditeurs inconnus.',
+  'reports.notAuthenticated':
+    'Chacun peut envoyer des rapports : jugez avec prudence ceux d’expéditeurs inconnus.',
   'reports.tls.empty': 'Pas de rapport TLS dans cette période',
-  'reports.tls.empty.hint': 'Les serveurs qui envoient des rejets et des réponses au chemin de retour du domaine rendent compte du chiffrement.',
+  'reports.tls.empty.hint':
+    'Les serveurs qui envoient des rejets et des réponses au chemin de retour du domaine rendent compte du chiffrement.',
   'reports.tls.total': 'Sessions signalées : {sessions} ; chiffrées comme exigé : {successful} ({share}).',
   'reports.failures': 'Échecs',
   'reports.failures.none': 'Aucune session n’a échoué',

@@ -13,8 +13,8 @@ import type { ContextFor } from '../listener.ts';
 import { challengeRoute } from './challenge.ts';
 import { reportRoute } from './report.ts';
 import { createPublicServer } from './server.ts';
-import { clickRoute, openRoute } from './tracking.ts';
 import { type SignUpDeps, signUpRoutes } from './sign-up.ts';
+import { clickRoute, openRoute } from './tracking.ts';
 import { unsubscribeRoute } from './unsubscribe.ts';
 
 /** The public pages: their routes, their listeners, and visits that wait to be recorded. */

@@ -73,7 +73,12 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
     const account = group === null ? null : tables.accounts.get(group.account_id);
     if (group === null || form === null || account?.status !== 'active') return null;
     const { name, description } = group;
-    return { group, form, account, view: { sender: account.company_name ?? account.name, group: name, description } };
+    return {
+      group,
+      form,
+      account,
+      view: { sender: account.company_name ?? account.name, group: name, description },
+    };
   }
 
   async function ask(open: OpenForm, { fields, visitor }: PublicRequest): Promise<PublicResponse> {
@@ -151,7 +156,8 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
       handle: ({ method, token, visitor }) => {
         const signUp = tokens.signUp(token);
         const open = signUp === null ? null : find(signUp.groupId);
-        if (signUp === null || open === null || !signUp.isOf(open.account.account_id)) return unknownLinkPage();
+        if (signUp === null || open === null || !signUp.isOf(open.account.account_id))
+          return unknownLinkPage();
         if (clock.now() - signUp.at > LIFETIME_MS) return expiredPage();
         return method === 'GET' ? confirmPage(open.view, signUp.email) : confirm(open, signUp, visitor);
       },
@@ -188,11 +194,20 @@ async function subscribe(
     consentedAt: clock.now(),
   };
   const names = { ...(firstName === '' ? {} : { firstName }), ...(lastName === '' ? {} : { lastName }) };
-  const created = await contacts.create(accountId, { email, ...names, consent, source: 'sign_up_form' }, actor);
+  const created = await contacts.create(
+    accountId,
+    { email, ...names, consent, source: 'sign_up_form' },
+    actor,
+  );
   if (isRefusal(created)) {
     if (created.code !== 'CONTACT_ALREADY_EXISTS') return created;
     const how = { ...actor, merge: true };
-    const changed = await contacts.update(accountId, identifier, { ...names, consent, globalStatus: 'active' }, how);
+    const changed = await contacts.update(
+      accountId,
+      identifier,
+      { ...names, consent, globalStatus: 'active' },
+      how,
+    );
     // After a bounce or a complaint the person stays blocked, but is a member.
     if (isRefusal(changed) && changed.code !== 'INVALID_STATE') return changed;
   }

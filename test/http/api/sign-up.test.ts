@@ -27,7 +27,11 @@ interface Members {
 }
 
 const GROUPS = '/web-setup/contacts/subscription-groups';
-const SIGN_UP = { from: 'News <news@shop.test>', subject: 'Is it you?', intro: 'Hello {{name}} & <b>you</b>' };
+const SIGN_UP = {
+  from: 'News <news@shop.test>',
+  subject: 'Is it you?',
+  intro: 'Hello {{name}} & <b>you</b>',
+};
 
 beforeAll(async () => {
   daemon = await startInProcess({
@@ -54,6 +58,8 @@ beforeAll(async () => {
 });
 afterAll(() => daemon?.stop());
 
+const patch = (body: object) => client.call<{ group: Group }>('PATCH', groupPath, { body });
+
 let clients = 0;
 
 /** Sends a form from a new address. */
@@ -77,9 +83,11 @@ async function mailsTo(recipient: string): Promise<{ messageId: string }[]> {
 async function mailTo(recipient: string) {
   const mails = await mailsTo(recipient);
   expect(mails).toHaveLength(1);
-  const { data } = await client.get<{ html: string; text: string; headers: { name: string; value: string }[] }>(
-    `/web-setup/messages/${mails[0]?.messageId}/content`,
-  );
+  const { data } = await client.get<{
+    html: string;
+    text: string;
+    headers: { name: string; value: string }[];
+  }>(`/web-setup/messages/${mails[0]?.messageId}/content`);
   const link = /http:\S+\/k\/[\w-]+/.exec(data.text)?.[0] ?? '';
   return { ...data, link, subject: data.headers.find(({ name }) => name === 'Subject')?.value };
 }
@@ -172,7 +180,7 @@ describe('the sign-up form of a group', () => {
     const { link } = await mailTo('late@example.net');
     expect((await send(`${link.slice(0, -1)}${link.endsWith('A') ? 'B' : 'A'}`)).status).toBe(404);
     expect((await send(`${form}x`, { email: 'a@example.net' })).status).toBe(404);
-    const { data } = await client.patch<{ group: Group }>(groupPath, { signUp: null });
+    const { data } = await patch({ signUp: null });
     expect(data.group).toMatchObject({ signUp: null, signUpUrl: null });
     expect((await send(form, { email: 'a@example.net' })).status).toBe(404);
     expect((await send(link)).status).toBe(404);
@@ -180,7 +188,7 @@ describe('the sign-up form of a group', () => {
   });
 
   it('rejects a sender that is not an address', async () => {
-    const { status, text } = await client.patch(groupPath, { signUp: { from: 'nobody' } });
+    const { status, text } = await patch({ signUp: { from: 'nobody' } });
     expect(status).toBe(400);
     expect(text).toContain('signUp.from');
   });

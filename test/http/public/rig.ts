@@ -1,7 +1,9 @@
 import { request } from 'node:http';
 import { Registry } from 'prom-client';
 import { onTestFinished } from 'vitest';
+import { createContacts } from '../../../src/audience/contacts.ts';
 import { createStatusFollower } from '../../../src/audience/standing.ts';
+import { createSubscriptions } from '../../../src/audience/subscriptions.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
@@ -12,8 +14,6 @@ import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { createUnsubscribing } from '../../../src/suppression/unsubscribe.ts';
-import { createContacts } from '../../../src/audience/contacts.ts';
-import { createSubscriptions } from '../../../src/audience/subscriptions.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
 /** Link hosts of the verified domains of two customers. */

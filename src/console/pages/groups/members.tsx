@@ -118,7 +118,10 @@ export function Members({ group, page, path, onChange }: MembersProps) {
                           )}
                           <Confirmed
                             label={t('people.remove')}
-                            question={t('groups.remove.confirm', { contact: nameOf(each), group: group.name })}
+                            question={t('groups.remove.confirm', {
+                              contact: nameOf(each),
+                              group: group.name,
+                            })}
                             action={() => change('DELETE', each)}
                           />
                         </div>

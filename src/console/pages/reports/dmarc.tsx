@@ -58,9 +58,7 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
         <tr key={source.sourceIp}>
           <th scope="row">{source.sourceIp}</th>
           <td>
-            <Badge
-              kind={source.passed === source.messages ? 'good' : source.passed === 0 ? 'bad' : 'open'}
-            >
+            <Badge kind={source.passed === source.messages ? 'good' : source.passed === 0 ? 'bad' : 'open'}>
               {t(
                 source.passed === source.messages
                   ? 'reports.result.pass'

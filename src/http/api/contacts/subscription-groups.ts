@@ -3,9 +3,9 @@ import type { SubscriptionGroups } from '../../../audience/groups.ts';
 import { presentGroup } from '../../../audience/present.ts';
 import { isRefusal } from '../../../core/refusal.ts';
 import { parseMailbox } from '../../../mail/address.ts';
+import type { SubscriptionGroupRow } from '../../../store/contacts/subscription-groups.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
-import type { SubscriptionGroupRow } from '../../../store/contacts/subscription-groups.ts';
 import { definedFields, line, lines, messageResult, resourceName } from '../fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
 import { CONTACT_EXAMPLES } from './contact-schemas.ts';
@@ -169,7 +169,9 @@ const fields = {
   companyAddressTemplateId: templateId,
   signUp: z
     .object({
-      from: mailbox.describe('Sender of the confirmation mail: an address of a domain for transactional mail.'),
+      from: mailbox.describe(
+        'Sender of the confirmation mail: an address of a domain for transactional mail.',
+      ),
       subject: line(200).nullable().default(null).describe('Subject of the confirmation mail.'),
       intro: lines(1000).nullable().default(null).describe('First paragraph of the confirmation mail.'),
     })
@@ -212,7 +214,10 @@ export const group = z
     signUp: z
       .object({ from: z.string(), subject: z.string().nullable(), intro: z.string().nullable() })
       .nullable(),
-    signUpUrl: z.string().nullable().describe('Address of the form, for people and for `action` of own forms.'),
+    signUpUrl: z
+      .string()
+      .nullable()
+      .describe('Address of the form, for people and for `action` of own forms.'),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })

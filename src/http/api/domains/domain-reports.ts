@@ -83,9 +83,7 @@ export const domainReportsSchema = z.object({
         sessions: z.int(),
       }),
     ),
-    days: z
-      .array(z.object({ date, successful: z.int(), failed: z.int() }))
-      .describe('As in `dmarc`.'),
+    days: z.array(z.object({ date, successful: z.int(), failed: z.int() })).describe('As in `dmarc`.'),
     reports: z.array(
       z.object({
         organization: z.string(),
@@ -179,7 +177,9 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
           ),
         to: requestTime.optional().describe('End, exclusive. Default: now.'),
       }),
-      responses: { 200: { description: 'Totals and individual reports.', data: domainReportsSchema, example: EXAMPLE } },
+      responses: {
+        200: { description: 'Totals and individual reports.', data: domainReportsSchema, example: EXAMPLE },
+      },
       refusals: ['DOMAIN_NOT_FOUND'],
       narrowBy: ['from', 'to'],
       handle: async ({ caller: { accountId }, params, query }) => {
