@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { insertDomain } from '../support/store.ts';
 import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Subscription groups, in Chromium over a daemon in this process. */
@@ -13,6 +15,18 @@ let client: ApiClient;
 beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
+  const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
+  insertDomain(
+    daemon.tables,
+    {
+      account_id: client.accountId,
+      group_id: domainGroup?.group_id ?? '',
+      domain_id: 'domain_1',
+      name: 'shop.test',
+      next_check_at: Date.now() + DAY,
+    },
+    Date.now(),
+  );
   browser = await startBrowser(['localhost']);
   open = openConsole(daemon, browser);
 });

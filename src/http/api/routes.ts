@@ -7,6 +7,7 @@ import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
+import { isRefusal } from '../../core/refusal.ts';
 import { createBulkChanges } from '../../delivery/control/bulk.ts';
 import { createControlOrders } from '../../delivery/control/orders.ts';
 import type { Delivery } from '../../delivery/delivery.ts';
@@ -14,7 +15,9 @@ import type { DescribeCopy } from '../../delivery/prepare.ts';
 import type { Doctor } from '../../doctor/service.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
+import { domainOf } from '../../mail/address.ts';
 import type { Acceptance } from '../../sending/accept.ts';
+import { checkDomain, type Sender } from '../../sending/checks.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import { createQueuedMail } from '../../sending/queued-mail.ts';
 import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
@@ -123,7 +126,18 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...suppressionRoutes({ suppressions: createSuppressionList(deps) }),
     ...contactImportRoutes({ tables, importer: audience.importer }),
     ...contactRoutes(audience),
-    ...subscriptionGroupRoutes({ ...audience, complianceTemplates, publicUrl: deps.publicUrl }),
+    ...subscriptionGroupRoutes({
+      ...audience,
+      complianceTemplates,
+      publicUrl: deps.publicUrl,
+      senderRefusal: (accountId, address) => {
+        const owner = account(accountId);
+        if (owner === null) return null;
+        const sender: Sender = { account: owner, useCase: 'tx', allowFrom: [], allowEssential: true };
+        const domain = checkDomain(tables, sender, { fromDomain: domainOf(address) });
+        return isRefusal(domain) ? domain : null;
+      },
+    }),
     ...subscriptionRoutes(audience),
     ...accountRoutes(deps.accounts),
     ...installationAccountRoutes({ accounts: deps.accounts, keys: createKeys(deps) }),

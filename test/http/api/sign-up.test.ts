@@ -192,4 +192,11 @@ describe('the sign-up form of a group', () => {
     expect(status).toBe(400);
     expect(text).toContain('signUp.from');
   });
+
+  it('rejects a sender of a domain that is not registered', async () => {
+    const { status, text } = await patch({ signUp: { from: 'news@other.test' } });
+    expect(status).toBe(403);
+    expect(text).toContain('DOMAIN_NOT_REGISTERED');
+    expect(text).toContain('signUp.from');
+  });
 });

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { SubscriptionGroups } from '../../../audience/groups.ts';
 import { presentGroup } from '../../../audience/present.ts';
-import { isRefusal } from '../../../core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import { parseMailbox } from '../../../mail/address.ts';
 import type { SubscriptionGroupRow } from '../../../store/contacts/subscription-groups.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
@@ -16,6 +16,8 @@ export interface SubscriptionGroupRouteDeps {
   complianceTemplates: Pick<ComplianceTemplates, 'get'>;
   /** Base of the addresses of sign-up forms. */
   publicUrl: string;
+  /** Refuses a sender from whose domain the account cannot send transactional mail. */
+  senderRefusal(accountId: string, address: string): Refusal | null;
 }
 
 export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route[] {
@@ -54,9 +56,11 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       body: z.object({ name, ...fields }).meta({ id: 'SubscriptionGroupInput' }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
       responses: { 201: { description: 'The created group.', data: result, example: { group: EXAMPLE } } },
-      refusals: ['TEMPLATE_NOT_FOUND'],
+      refusals: ['TEMPLATE_NOT_FOUND', ...SENDER_REFUSALS],
       handle: async ({ caller, body }) => {
-        const refusal = groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body));
+        const refusal =
+          groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body)) ??
+          signUpRefusal(deps, caller.accountId, body.signUp);
         if (refusal !== null) return refusal;
         const created = await groups.create(caller.accountId, {
           ...DEFAULTS,
@@ -114,6 +118,20 @@ function presentIn({ publicUrl }: SubscriptionGroupRouteDeps) {
   };
 }
 
+/** The sender of confirmation mails must be able to send when visitors fill in the form. */
+function signUpRefusal(
+  { senderRefusal }: SubscriptionGroupRouteDeps,
+  accountId: string,
+  signUp: { from: string } | null | undefined,
+): Refusal | null {
+  const from = parseMailbox(signUp?.from ?? '');
+  const refusal = typeof from === 'string' ? null : senderRefusal(accountId, from.address);
+  return (
+    refusal &&
+    refuse(refusal.code, refusal.message, { details: [{ field: 'signUp.from', message: refusal.message }] })
+  );
+}
+
 function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', operationId: string): Route {
   const { groups, complianceTemplates } = deps;
   return route({
@@ -129,11 +147,13 @@ function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', 
     responses: {
       200: { description: 'The updated group.', data: result, example: { group: EXAMPLE } },
     },
-    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND'],
+    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND', ...SENDER_REFUSALS],
     handle: async ({ caller, params, body }) => {
       const group = groups.get(caller.accountId, params.subscriptionGroupId);
       if (isRefusal(group)) return group;
-      const refusal = groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body));
+      const refusal =
+        groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body)) ??
+        signUpRefusal(deps, caller.accountId, body.signUp);
       if (refusal !== null) return refusal;
       const updated = await groups.update(caller.accountId, params.subscriptionGroupId, definedFields(body));
       return isRefusal(updated) ? updated : { status: 200, data: { group: presentIn(deps)(updated) } };
@@ -142,6 +162,7 @@ function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', 
 }
 
 const COMMON = { tag: 'Subscription groups', scope: 'setup' } satisfies Partial<RouteDescription>;
+const SENDER_REFUSALS = ['DOMAIN_NOT_REGISTERED', 'DOMAIN_NOT_VERIFIED', 'USE_CASE_MISMATCH'] as const;
 const params = z.object({ subscriptionGroupId: z.string() });
 const templateId = z
   .string()
