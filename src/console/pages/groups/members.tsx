@@ -199,6 +199,15 @@ function Search({ values, reset, onSearch }: SearchProps) {
   );
 }
 
+/** Whether the account has a contact with this address; false if a search did not find it. */
+async function exists(accountId: string, email: string): Promise<boolean> {
+  const { contacts } = await callApi<{ contacts: { email: string | null }[] }>(
+    withQuery('/web-setup/contacts', { search: email, limit: '10' }),
+    { account: accountId },
+  );
+  return contacts.some((contact) => contact.email?.toLowerCase() === email.toLowerCase());
+}
+
 /** Adds an address; a contact is created if there is none. */
 function Addition({ path, onAdded }: { path: string; onAdded: () => void }) {
   const { t } = useTexts();
@@ -208,12 +217,12 @@ function Addition({ path, onAdded }: { path: string; onAdded: () => void }) {
     run(async () => {
       const body = filledFields(form);
       const options = { method: 'POST', account: accountId, body } as const;
-      const join = () => callApi<{ message: string }>(path, options);
-      const { message } = await join().catch(async (error: unknown) => {
-        if (!(error instanceof ApiError) || error.code !== 'CONTACT_NOT_FOUND') throw error;
-        await callApi('/web-setup/contacts', options);
-        return join();
-      });
+      if (!(await exists(accountId, body['email'] ?? '')))
+        await callApi('/web-setup/contacts', options).catch((error: unknown) => {
+          // The search did not examine all contacts.
+          if (!(error instanceof ApiError) || error.code !== 'CONTACT_ALREADY_EXISTS') throw error;
+        });
+      const { message } = await callApi<{ message: string }>(path, options);
       form.reset();
       onAdded();
       return `${body['email'] ?? ''}: ${message}`;

@@ -1,5 +1,6 @@
 import '../../parts/choice.css';
 import { callApi } from '../../api.ts';
+import { filledFields } from '../../parts/filled-fields.ts';
 import { Confirmed, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -20,16 +21,15 @@ export function GroupSettings({ group, path, onChange }: GroupSettingsProps) {
   const { outcome, run } = useAction();
   const save = (form: HTMLFormElement) =>
     run(async () => {
-      const values = new FormData(form);
-      const description = values.get('description');
+      const { name, description = null, tags = '' } = filledFields(form);
       await callApi(path, {
         method: 'PATCH',
         account: accountId,
         body: {
-          name: values.get('name'),
-          description: description === '' ? null : description,
-          isActive: values.has('isActive'),
-          tags: String(values.get('tags'))
+          name,
+          description,
+          isActive: new FormData(form).has('isActive'),
+          tags: tags
             .split(',')
             .map((tag) => tag.trim())
             .filter((tag) => tag !== ''),

@@ -1,5 +1,6 @@
 import '../../parts/choice.css';
 import { callApi } from '../../api.ts';
+import { filledFields } from '../../parts/filled-fields.ts';
 import { Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -20,20 +21,15 @@ export function SignUp({ group, page, path, onChange }: SignUpProps) {
   const { outcome, run } = useAction();
   const { signUp, signUpUrl } = group;
   const mayChange = may('patchSubscriptionGroup');
-  const save = (signUp: Record<string, unknown> | null) =>
+  const save = (changed: Record<string, unknown> | null) =>
     run(async () => {
-      await callApi(path, { method: 'PATCH', account: accountId, body: { signUp } });
+      await callApi(path, { method: 'PATCH', account: accountId, body: { signUp: changed } });
       onChange();
       return t('me.saved');
     });
   const submit = (form: HTMLFormElement) => {
-    const values = new FormData(form);
-    const filled = (name: string) => String(values.get(name) ?? '').trim();
-    return save({
-      from: filled('from'),
-      subject: filled('subject') || null,
-      intro: filled('intro') || null,
-    });
+    const { from, subject = null, intro = null } = filledFields(form);
+    return save({ from, subject, intro });
   };
   return (
     <>
