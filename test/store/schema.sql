@@ -829,7 +829,7 @@ CREATE TABLE subscription_groups (
   deleted_at    INTEGER,           -- deleted for callers; its memberships are being deleted
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
-) STRICT;
+, sign_up TEXT) STRICT;
 
 CREATE TABLE subscriptions (
   group_seq       INTEGER NOT NULL REFERENCES subscription_groups (seq),
