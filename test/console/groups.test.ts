@@ -78,7 +78,7 @@ describe('Groups', () => {
     await form.getByLabel('Details of the consent').fill(HOSTILE);
     await page.keyboard.press('Enter');
     const row = page.getByRole('row', { name: 'ada@example.net' });
-    await row.getByText(HOSTILE).waitFor();
+    await row.getByText(HOSTILE, { exact: true }).waitFor();
     await page.getByText('1 active of 1').waitFor();
     const [group] = await groups();
     const groupId = group?.subscriptionGroupId ?? '';
