@@ -4,6 +4,7 @@ import type { Worker } from 'node:worker_threads';
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
+import { createKeyUses } from './accounts/key-uses.ts';
 import { createAccountLimits } from './accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
 import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
@@ -521,7 +522,14 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     registerDeliveryGauges(registry, delivery, holds);
     storage.setOnSchedule(delivery.waitingForWarmup);
     registerListenerCertificates(registry, config);
-    const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
+    const keyUses = createKeyUses({ writer, clock, log });
+    keyUses.start();
+    undo.push(() => keyUses.stop());
+    const authenticator = createAuthenticator({
+      tables,
+      failures: createFailureLimits(clock),
+      onUse: keyUses.note,
+    });
     const rateLimits = createRateLimits(clock, rateLimitsOf(config.limits));
     const submission =
       config.submission.listen === 'off'

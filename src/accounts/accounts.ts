@@ -6,6 +6,7 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { AccountInput, AccountPatch } from './account-form.ts';
 import { type AccountScope, createKeyRow } from './keys.ts';
+import { type LimitChanges, putLimits } from './limits.ts';
 
 /**
  * Accounts, the tenants of the service. An account is never deleted, only disabled, because its mail, events and
@@ -32,12 +33,12 @@ export interface CreatedAccount {
 
 export interface Accounts {
   /** Creates the account, its default domain group and a key for each scope in one unit of work. */
-  create(input: AccountInput): Promise<CreatedAccount | Refusal>;
+  create(input: AccountInput, limits?: LimitChanges): Promise<CreatedAccount | Refusal>;
   get(accountId: string): Account | null;
   /** Oldest first. */
   list(): Account[];
   /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
-  update(accountId: string, changes: AccountPatch): Promise<Account | Refusal>;
+  update(accountId: string, changes: AccountPatch, limits?: LimitChanges): Promise<Account | Refusal>;
   /** Idempotent. Refuses to enable an account whose import is not complete (`INVALID_STATE`). */
   setStatus(accountId: string, status: Account['status']): Promise<Account | Refusal>;
 }
@@ -68,7 +69,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   }
 
   return {
-    create: async (input) => {
+    create: async (input, limits) => {
       const at = clock.now();
       const row: AccountRow = {
         account_id: input.accountId ?? ids.account(),
@@ -112,6 +113,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
           created_at: at,
           updated_at: at,
         });
+        if (limits !== undefined) putLimits(tables, row.account_id, limits);
         for (const key of Object.values(keys)) tables.apiKeys.insert(key.row);
         return {
           account: accountOf(row),
@@ -128,7 +130,11 @@ export function createAccounts(deps: AccountDeps): Accounts {
       return row === null ? null : accountOf(row);
     },
     list: () => tables.accounts.list().map(accountOf),
-    update: (accountId, changes) => change(accountId, () => columnsOf(changes)),
+    update: (accountId, changes, limits) =>
+      change(accountId, (_, tables) => {
+        if (limits !== undefined) putLimits(tables, accountId, limits);
+        return columnsOf(changes);
+      }),
     setStatus: (accountId, status) =>
       change(accountId, (_, tables) =>
         status === 'active' && tables.accountImports.get(accountId) !== null

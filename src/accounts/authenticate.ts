@@ -13,6 +13,9 @@ import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 export interface Caller {
   accountId: string;
   keyId: string;
+  scopes: ApiScope[];
+  /** Networks that the key may be used from, empty: any. */
+  allowIps: string[];
   /** From domains that the key may send for, empty: any. */
   allowFrom: string[];
   /** The key may send essential mail. */
@@ -48,9 +51,11 @@ const MAX_CACHED_ALLOW_LISTS = 1000;
 export interface AuthenticatorDeps {
   tables: Tables;
   failures: FailureLimits;
+  /** Called with the key of each accepted call. */
+  onUse?: (keyId: string) => void;
 }
 
-export function createAuthenticator({ tables, failures }: AuthenticatorDeps): Authenticator {
+export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps): Authenticator {
   const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
 
   function unauthenticated(from: CallerAddress): Refusal {
@@ -92,12 +97,16 @@ export function createAuthenticator({ tables, failures }: AuthenticatorDeps): Au
         return refuse('KEY_NOT_ALLOWED', 'This key may not be used from this address');
       }
       if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
-      if (!parseList<ApiScope>(key.scopes).includes(scope)) {
+      const scopes = parseList<ApiScope>(key.scopes);
+      if (!scopes.includes(scope)) {
         return refuse('INSUFFICIENT_SCOPE', `This key does not have the scope "${scope}"`);
       }
+      onUse?.(key.key_id);
       return {
         accountId: key.account_id,
         keyId: key.key_id,
+        scopes,
+        allowIps: parseList(key.allow_ips),
         allowFrom: parseList(key.allow_from),
         allowEssential: key.allow_essential === 1,
         strictCompliance: key.strict_compliance === 1,

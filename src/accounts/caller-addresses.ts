@@ -11,6 +11,8 @@ export interface Network {
   /** Canonical form: `192.0.2.0/24`. */
   text: string;
   contains(address: string): boolean;
+  /** Whether it contains a whole network, given as for `parseNetwork`. */
+  covers(network: string): boolean;
 }
 
 /**
@@ -35,11 +37,17 @@ export function parseNetwork(text: string): Network | null {
   const width = base.kind() === 'ipv4' ? 32 : 128;
   const bits = match?.[2] === undefined ? width : Number(match[2]);
   if (bits > width) return null;
+  const contains = (address: string) => {
+    const other = parseAddress(address);
+    return other !== null && other.kind() === base.kind() && other.match(base, bits);
+  };
   return {
     text: bits === width ? base.toString() : `${base.toString()}/${bits}`,
-    contains: (address) => {
-      const other = parseAddress(address);
-      return other !== null && other.kind() === base.kind() && other.match(base, bits);
+    contains,
+    covers: (network) => {
+      const other = parseNetwork(network);
+      const [address = '', otherBits] = other?.text.split('/') ?? [];
+      return contains(address) && (otherBits === undefined || Number(otherBits) >= bits);
     },
   };
 }

@@ -3,7 +3,8 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { normalizeDomain } from '../mail/address.ts';
-import type { ApiKeyRow } from '../store/api-keys.ts';
+import type { ApiKeyFilter, ApiKeyRow, ListedApiKeyRow } from '../store/api-keys.ts';
+import type { Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { parseNetwork } from './caller-addresses.ts';
@@ -36,7 +37,15 @@ export interface ApiKey {
   /** Epoch ms. */
   createdAt: number;
   revokedAt: number | null;
+  /** At most a minute too old; null: not used yet. */
+  lastUsedAt: number | null;
 }
+
+/** What the creator of a key may do; the key may not do more. */
+export type KeyRights = Pick<
+  ApiKey,
+  'scopes' | 'allowIps' | 'allowFrom' | 'allowEssential' | 'strictCompliance'
+>;
 
 export interface ApiKeyInput {
   accountId: string;
@@ -58,8 +67,15 @@ export interface CreatedKey {
 }
 
 export interface Keys {
-  /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`) and an invalid scope, network or domain. */
-  create(input: ApiKeyInput): Promise<CreatedKey | Refusal>;
+  /**
+   * Refuses an unknown account (`ACCOUNT_NOT_FOUND`), an invalid scope, network or domain, more rights than `creator` has
+   * (`INSUFFICIENT_SCOPE`), and too many keys (`LIMIT_REACHED`).
+   */
+  create(input: ApiKeyInput, creator?: KeyRights): Promise<CreatedKey | Refusal>;
+  /** Null: there is no such key. */
+  get(keyId: string): ApiKey | null;
+  /** A page of the keys of an account, oldest first; null: it has no key `afterId`. */
+  page(filter: ApiKeyFilter): Page<ApiKey> | null;
   /** All keys or one account's, revoked ones too, oldest first. */
   list(accountId: string | null): ApiKey[];
   /** Refuses an unknown key (`KEY_NOT_FOUND`) and a key that is already revoked (`INVALID_STATE`). */
@@ -75,21 +91,39 @@ export interface KeyDeps {
 
 const MAX_NAME = 100;
 const MAX_ENTRIES = 100;
+/** Of one account, without revoked ones. */
+const MAX_VALID_KEYS = 500;
 
 export function createKeys(deps: KeyDeps): Keys {
   const { tables, writer, clock } = deps;
   return {
-    create: async (input) => {
+    create: async (input, creator) => {
       const checked = checkKey(input);
       if (isRefusal(checked)) return checked;
+      const excess = creator === undefined ? null : excessOf(checked, creator);
+      if (excess !== null) return excess;
       const created = createKeyRow(deps, checked);
       return writer.run((tables): CreatedKey | Refusal => {
         if (tables.accounts.get(input.accountId) === null) {
           return refuse('ACCOUNT_NOT_FOUND', `There is no account ${input.accountId}`);
         }
+        if (tables.apiKeys.countValid(input.accountId) >= MAX_VALID_KEYS) {
+          return refuse(
+            'LIMIT_REACHED',
+            `Account ${input.accountId} has ${MAX_VALID_KEYS} valid keys: revoke one that is not used`,
+          );
+        }
         tables.apiKeys.insert(created.row);
         return created.created;
       });
+    },
+    get: (keyId) => {
+      const row = tables.apiKeys.get(keyId);
+      return row === null ? null : apiKeyOf(row);
+    },
+    page: (filter) => {
+      const page = tables.apiKeys.page(filter);
+      return page === null ? null : { rows: page.rows.map(apiKeyOf), more: page.more };
     },
     list: (accountId) => tables.apiKeys.list(accountId).map(apiKeyOf),
     revoke: (keyId) =>
@@ -116,7 +150,7 @@ export function createKeyRow(
   input: Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] },
 ): { row: ApiKeyRow; created: CreatedKey } {
   const secret = deps.ids.apiKey();
-  const key: ApiKey = { keyId: deps.ids.make('key'), createdAt: deps.clock.now(), revokedAt: null, ...input };
+  const key: ApiKey = { keyId: deps.ids.make('key'), createdAt: deps.clock.now(), revokedAt: null, lastUsedAt: null, ...input };
   const row: ApiKeyRow = {
     key_id: key.keyId,
     account_id: key.accountId,
@@ -131,6 +165,32 @@ export function createKeyRow(
     revoked_at: null,
   };
   return { row, created: { key, secret } };
+}
+
+/** Refuses a key with more rights than its creator; null: it has none. */
+function excessOf(input: KeyRights, creator: KeyRights): Refusal | null {
+  const scope = input.scopes.find((name) => !creator.scopes.includes(name));
+  if (scope !== undefined) return tooManyRights('scopes', `"${scope}" is not a scope of the creating key`);
+  const networks = creator.allowIps.map(parseNetwork).filter((network) => network !== null);
+  const covered = input.allowIps.every((text) => networks.some((network) => network.covers(text)));
+  if (creator.allowIps.length > 0 && (input.allowIps.length === 0 || !covered))
+    return tooManyRights('allowIps', `must be within ${creator.allowIps.join(', ')}`);
+  const included = input.allowFrom.every((domain) => creator.allowFrom.includes(domain));
+  if (creator.allowFrom.length > 0 && (input.allowFrom.length === 0 || !included))
+    return tooManyRights('allowFrom', `must be among ${creator.allowFrom.join(', ')}`);
+  if (input.allowEssential && !creator.allowEssential)
+    return tooManyRights('allowEssential', 'must be false, as for the creating key');
+  return creator.strictCompliance && !input.strictCompliance
+    ? tooManyRights('strictCompliance', 'must be true, as for the creating key')
+    : null;
+}
+
+function tooManyRights(field: string, message: string): Refusal {
+  return refuse(
+    'INSUFFICIENT_SCOPE',
+    `A key cannot create a key with more rights than its own: ${field} ${message}`,
+    { details: [{ field, message }] },
+  );
 }
 
 function checkKey(
@@ -177,7 +237,7 @@ function readEach(
   return values.size > MAX_ENTRIES ? invalid(field, `must have at most ${MAX_ENTRIES} entries`) : [...values];
 }
 
-function apiKeyOf(row: ApiKeyRow): ApiKey {
+function apiKeyOf(row: ListedApiKeyRow): ApiKey {
   return {
     keyId: row.key_id,
     accountId: row.account_id,
@@ -189,6 +249,7 @@ function apiKeyOf(row: ApiKeyRow): ApiKey {
     strictCompliance: row.strict_compliance === 1,
     createdAt: row.created_at,
     revokedAt: row.revoked_at,
+    lastUsedAt: row.used_at,
   };
 }
 

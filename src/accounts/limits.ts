@@ -73,7 +73,7 @@ export interface LimitReading {
 }
 
 /** A number, null for unlimited, or 'default'. */
-export type LimitChanges = Partial<Record<LimitName, number | null | 'default'>>;
+export type LimitChanges = { [Name in LimitName]?: number | null | 'default' | undefined };
 
 export type AccountLimitDefaults = Partial<Pick<Config['limits']['account'], LimitName>>;
 
@@ -159,15 +159,20 @@ export function changeLimits(
   return deps.writer.run((tables): Refusal | null => {
     const account = tables.accounts.get(accountId);
     if (account === null) return refuse('ACCOUNT_NOT_FOUND', `There is no account ${accountId}`);
-    const row = { ...(tables.accountLimits.get(accountId) ?? { ...NO_LIMITS, account_id: accountId }) };
-    for (const name of LIMIT_NAMES) {
-      const value = changes[name];
-      if (value === undefined) continue;
-      row[COLUMNS[name]] = value === 'default' ? null : (value ?? UNLIMITED);
-    }
-    tables.accountLimits.put(row);
+    putLimits(tables, accountId, changes);
     return null;
   });
+}
+
+/** Changes limits of an account that exists, in the unit of work of the caller. */
+export function putLimits(tables: Tables, accountId: string, changes: LimitChanges): void {
+  const row = { ...(tables.accountLimits.get(accountId) ?? { ...NO_LIMITS, account_id: accountId }) };
+  for (const name of LIMIT_NAMES) {
+    const value = changes[name];
+    if (value === undefined) continue;
+    row[COLUMNS[name]] = value === 'default' ? null : (value ?? UNLIMITED);
+  }
+  tables.accountLimits.put(row);
 }
 
 const NO_LIMITS: Omit<AccountLimitsRow, 'account_id'> = {

@@ -100,6 +100,7 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
       allowed: [...key.allowIps, ...key.allowFrom].join(', '),
       restrictions: restrictionsOf(key).join(', '),
       created: iso(key.createdAt),
+      used: key.lastUsedAt === null ? '' : iso(key.lastUsedAt),
       revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
     }));
     context.printRows(rows, { json: false, empty: 'There are no keys; create one with: key create' });
@@ -123,6 +124,11 @@ function parts(values: string[] | undefined): string[] {
   return (values ?? []).flatMap((value) => value.split(',')).filter((value) => value.trim() !== '');
 }
 
-function record({ createdAt, revokedAt, ...key }: ApiKey): object {
-  return { ...key, createdAt: iso(createdAt), revokedAt: revokedAt === null ? null : iso(revokedAt) };
+function record({ createdAt, revokedAt, lastUsedAt, ...key }: ApiKey): object {
+  return {
+    ...key,
+    createdAt: iso(createdAt),
+    revokedAt: revokedAt === null ? null : iso(revokedAt),
+    lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt),
+  };
 }

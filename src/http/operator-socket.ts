@@ -1,6 +1,7 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, METHODS } from 'node:http';
 import Koa from 'koa';
+import type { Caller } from '../accounts/authenticate.ts';
 import { errorText } from '../core/errors.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
@@ -43,9 +44,11 @@ const MAX_CONNECTIONS = 16;
 const MAX_BODY_BYTES = 64 * 1024;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** The caller of all operations, as records of changes name it. */
-const CALLER = {
+const CALLER: Caller = {
   accountId: '',
   keyId: 'command line',
+  scopes: ['operator'],
+  allowIps: [],
   allowFrom: [],
   allowEssential: false,
   strictCompliance: false,

@@ -1,5 +1,6 @@
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
+import { type Page, pageOf } from './rows/page.ts';
 
 /** The address of an account's company, for the compliance footer. */
 export interface PostalAddress {
@@ -24,6 +25,25 @@ export interface AccountRow {
   updated_at: number;
 }
 
+/** Selects a page of the accounts, oldest first. */
+export interface AccountFilter {
+  /** Part of the name or id, in any ASCII case; null: all. */
+  search: string | null;
+  /** Only accounts after this one; null: from the oldest on. */
+  afterId: string | null;
+  limit: number;
+}
+
+/** A page of a bounded scan: with a search it may be short, even empty, and not be the last one. */
+export interface AccountPage {
+  rows: AccountRow[];
+  /** The account after which the next page begins; null: nothing follows. */
+  nextId: string | null;
+}
+
+/** Maximum number of accounts that one page of a search examines. */
+const MAX_SEARCHED = 5000;
+
 export function accountTable(db: Database) {
   const insert = db.prepare<AccountRow>(`
     INSERT INTO accounts (account_id, name, status, company_name, company_address, abuse_email, logo_url, created_at, updated_at)
@@ -34,6 +54,23 @@ export function accountTable(db: Database) {
     WHERE account_id = @account_id`);
   const get = db.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE account_id = ?');
   const list = db.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY created_at, account_id');
+  const page = db.prepare<{ at: number; id: string; limit: number }, AccountRow>(`
+    SELECT * FROM accounts WHERE (created_at, account_id) > (@at, @id)
+    ORDER BY created_at, account_id LIMIT +@limit`);
+  const searched = db.prepare<
+    { at: number; id: string; search: string; examined: number; limit: number },
+    AccountRow
+  >(`
+    SELECT * FROM (
+      SELECT * FROM accounts WHERE (created_at, account_id) > (@at, @id)
+      ORDER BY created_at, account_id LIMIT +@examined)
+    WHERE instr(lower(name), lower(@search)) > 0 OR instr(lower(account_id), lower(@search)) > 0
+    ORDER BY created_at, account_id LIMIT +@limit`);
+  const afterExamined = db
+    .prepare<{ at: number; id: string; examined: number }, string>(`
+      SELECT account_id FROM accounts WHERE (created_at, account_id) > (@at, @id)
+      ORDER BY created_at, account_id LIMIT 1 OFFSET +@examined`)
+    .pluck();
   const byId = cachedLookup(db, (accountId: string) => get.get(accountId) ?? null);
   return {
     insert: (row: AccountRow): void => {
@@ -45,5 +82,21 @@ export function accountTable(db: Database) {
     },
     get: (accountId: string): AccountRow | null => byId(accountId),
     list: (): AccountRow[] => list.all(),
+    /** A page of the accounts; null: there is no account `afterId`. */
+    page: ({ search, afterId, limit }: AccountFilter): AccountPage | null => {
+      const after = afterId === null ? null : (get.get(afterId) ?? null);
+      if (afterId !== null && after === null) return null;
+      const start = { at: after?.created_at ?? -1, id: after?.account_id ?? '' };
+      const { rows, more }: Page<AccountRow> = pageOf(
+        search === null
+          ? page.all({ ...start, limit: limit + 1 })
+          : searched.all({ ...start, search, examined: MAX_SEARCHED, limit: limit + 1 }),
+        limit,
+      );
+      if (more) return { rows, nextId: rows.at(-1)?.account_id ?? null };
+      // The last account that was examined, if others follow.
+      const last = search === null ? null : afterExamined.get({ ...start, examined: MAX_SEARCHED - 1 });
+      return { rows, nextId: last ?? null };
+    },
   };
 }

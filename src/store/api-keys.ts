@@ -1,6 +1,7 @@
 import type { AccountRow } from './accounts.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { Database } from './database.ts';
+import { type Page, pageOf } from './rows/page.ts';
 
 /** An API key, found by the SHA-256 of its secret; the secret itself is not stored. */
 export interface ApiKeyRow {
@@ -18,6 +19,22 @@ export interface ApiKeyRow {
   revoked_at: number | null;
 }
 
+/** A key as it is listed. */
+export type ListedApiKeyRow = ApiKeyRow & {
+  /** Epoch ms, at most a minute too old; null: not used yet. */
+  used_at: number | null;
+};
+
+/** Selects a page of the keys of an account, oldest first. */
+export interface ApiKeyFilter {
+  accountId: string;
+  /** Only keys after this one; null: from the oldest on. */
+  afterId: string | null;
+  /** Whether keys with the scope `operator`, which belong to the installation, are listed. */
+  withOperators: boolean;
+  limit: number;
+}
+
 export type ApiKeyWithAccount = ApiKeyRow & { account_status: AccountRow['status'] };
 
 export function apiKeyTable(db: Database) {
@@ -30,11 +47,26 @@ export function apiKeyTable(db: Database) {
     SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
   // Unknown keys are not cached: anyone can send them.
   const found = cachedLookup(db, (hash: string) => byHash.get(Buffer.from(hash, 'hex')));
-  const get = db.prepare<[string], ApiKeyRow>('SELECT * FROM api_keys WHERE key_id = ?');
-  const list = db.prepare<[], ApiKeyRow>('SELECT * FROM api_keys ORDER BY created_at, key_id');
-  const listOf = db.prepare<[string], ApiKeyRow>(
-    'SELECT * FROM api_keys WHERE account_id = ? ORDER BY created_at, key_id',
+  const LISTED = 'SELECT k.*, u.used_at FROM api_keys k LEFT JOIN api_key_uses u USING (key_id)';
+  const get = db.prepare<[string], ListedApiKeyRow>(`${LISTED} WHERE k.key_id = ?`);
+  const list = db.prepare<[], ListedApiKeyRow>(`${LISTED} ORDER BY k.created_at, k.key_id`);
+  const listOf = db.prepare<[string], ListedApiKeyRow>(
+    `${LISTED} WHERE k.account_id = ? ORDER BY k.created_at, k.key_id`,
   );
+  const page = db.prepare<
+    { accountId: string; at: number; id: string; operators: 0 | 1; limit: number },
+    ListedApiKeyRow
+  >(`
+    ${LISTED}
+    WHERE k.account_id = @accountId AND (k.created_at, k.key_id) > (@at, @id)
+      AND (@operators = 1 OR instr(k.scopes, '"operator"') = 0)
+    ORDER BY k.created_at, k.key_id LIMIT +@limit`);
+  const countValid = db
+    .prepare<[string], number>('SELECT count(*) FROM api_keys WHERE account_id = ? AND revoked_at IS NULL')
+    .pluck();
+  const use = db.prepare<[string, number]>(`
+    INSERT INTO api_key_uses (key_id, used_at) VALUES (?, ?)
+    ON CONFLICT (key_id) DO UPDATE SET used_at = max(used_at, excluded.used_at)`);
   const revoke = db.prepare<[number, string]>(
     'UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL',
   );
@@ -44,10 +76,26 @@ export function apiKeyTable(db: Database) {
     },
     /** The key, revoked or not, with the status of its account. */
     byHash: (hash: Buffer): ApiKeyWithAccount | null => found(hash.toString('hex')) ?? null,
-    get: (keyId: string): ApiKeyRow | null => get.get(keyId) ?? null,
+    get: (keyId: string): ListedApiKeyRow | null => get.get(keyId) ?? null,
     /** The keys of an account, or with null of all accounts, oldest first. */
-    list: (accountId: string | null): ApiKeyRow[] =>
+    list: (accountId: string | null): ListedApiKeyRow[] =>
       accountId === null ? list.all() : listOf.all(accountId),
+    /** A page of the keys of an account; null: it has no key `afterId`. */
+    page: ({ accountId, afterId, withOperators, limit }: ApiKeyFilter): Page<ListedApiKeyRow> | null => {
+      const after = afterId === null ? null : (get.get(afterId) ?? null);
+      if (afterId !== null && after?.account_id !== accountId) return null;
+      const { created_at: at, key_id: id } = after ?? { created_at: -1, key_id: '' };
+      return pageOf(
+        page.all({ accountId, at, id, operators: withOperators ? 1 : 0, limit: limit + 1 }),
+        limit,
+      );
+    },
+    /** The number of keys of an account that are not revoked. */
+    countValid: (accountId: string): number => countValid.get(accountId) ?? 0,
+    /** Records the time of the last use of a key, unless a later one is recorded. */
+    use: (keyId: string, at: number): void => {
+      use.run(keyId, at);
+    },
     /** Returns false when the key is revoked already or does not exist. */
     revoke: (keyId: string, at: number): boolean => revoke.run(at, keyId).changes === 1,
   };

@@ -93,6 +93,8 @@ export const OTHER_TABLES = [
   'account_limits',
   'account_numbers',
   'accounts',
+  // Deleted with the key.
+  'api_key_uses',
   'api_keys',
   'campaign_counts',
   'campaign_mails',

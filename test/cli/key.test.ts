@@ -22,6 +22,7 @@ describe('key create', () => {
       strictCompliance: false,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
       revokedAt: null,
+      lastUsedAt: null,
       key: expect.stringMatching(/^pr_[0-9A-Za-z]{43}$/),
     });
   });

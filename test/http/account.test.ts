@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { accountRoutes } from '../../src/http/api/account.ts';
+import { accountRoutes } from '../../src/http/api/accounts/account.ts';
 import type { Route } from '../../src/http/route.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 

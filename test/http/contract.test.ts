@@ -58,6 +58,12 @@ const OVERRIDES: Record<string, Override> = {
   cancelCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   explainQueuedMessage: { params: () => ({ messageId: idOf('/transactional/send', 'messageId') }) },
   explainQueuedDestination: { params: () => ({ destination: 'example.net' }) },
+  getInstallationAccount: { params: () => ({ accountId: api.accountId }) },
+  patchInstallationAccount: { params: () => ({ accountId: api.accountId }) },
+  createAccountKey: { params: () => ({ accountId: api.accountId }) },
+  // The calling key has the scope `setup` only.
+  createKey: { body: () => ({ scopes: ['setup'] }) },
+  revokeKey: { before: makeKey, params: () => ({ keyId: ownKeyId }) },
   setAccountStatus: { before: makeAccount, params: () => ({ accountId: otherAccount.accountId }) },
   listAccountKeys: { params: () => ({ accountId: api.accountId }) },
   revokeAccountKey: { before: makeAccount, params: otherKey },
@@ -78,6 +84,12 @@ let otherAccount: ApiClient;
 /** An account that may be disabled. */
 async function makeAccount(): Promise<void> {
   otherAccount = await daemon.account('Other');
+}
+
+let ownKeyId = '';
+async function makeKey(): Promise<void> {
+  const made = await api.post<{ key: { keyId: string } }>('/web-setup/keys', { scopes: ['setup'] });
+  ownKeyId = made.data.key.keyId;
 }
 
 function otherKey(): { accountId: string; keyId: string } {

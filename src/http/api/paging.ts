@@ -64,6 +64,18 @@ export function pageEnd(
   };
 }
 
+/** A page key that names the last row by its id, for lists that are ordered by time and id. */
+export function idPageKey(list: string, id: string): string {
+  return Buffer.from(`${list}:${id}`).toString('base64url');
+}
+
+/** The id; null when there is no key or an empty one; a refusal when another list issued it. */
+export function readIdPageKey(list: string, key: string | undefined): string | null | Refusal {
+  if (key === undefined || key === '') return null;
+  const text = Buffer.from(key, 'base64url').toString();
+  return text.startsWith(`${list}:`) ? text.slice(list.length + 1) : unknownKey();
+}
+
 /** A page of a list that is short enough to be read as a whole. `idOf` returns a unique id of a row. */
 export function pageOfAll<Row>(
   list: string,

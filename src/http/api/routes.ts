@@ -28,8 +28,9 @@ import { createComplianceTemplates } from '../../templates/compliance-templates.
 import { createTemplates } from '../../templates/templates.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import type { Route } from '../route.ts';
-import { accountRoutes } from './account.ts';
-import { installationAccountRoutes } from './accounts.ts';
+import { accountRoutes } from './accounts/account.ts';
+import { installationAccountRoutes } from './accounts/accounts.ts';
+import { accountKeyRoutes, keyRoutes } from './accounts/keys.ts';
 import { campaignRoutes } from './campaigns.ts';
 import { complianceTemplateRoutes } from './compliance-templates.ts';
 import { contactRoutes } from './contacts/contacts.ts';
@@ -77,7 +78,7 @@ export interface ApiDeps {
     Delivery,
     'announce' | 'firstOutcome' | 'obstacle' | 'controls' | 'inspection' | 'readAgain'
   >;
-  config: Pick<Config, 'delivery' | 'regions' | 'secondary'>;
+  config: Pick<Config, 'delivery' | 'limits' | 'regions' | 'secondary'>;
   log: Log;
   /** `public.url` with its actual port. */
   publicUrl: string;
@@ -90,6 +91,7 @@ export interface ApiDeps {
 export function apiRoutes(deps: ApiDeps): Route[] {
   const { acceptance, audience, delivery, domains, limits, oneClick, reader, tables, webhooks } = deps;
   const account = tables.accounts.get;
+  const keys = createKeys(deps);
   const mayAdd = limits.mayAdd.templates;
   const complianceTemplates = createComplianceTemplates({ ...deps, mayAdd });
   const sends = {
@@ -140,7 +142,9 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     }),
     ...subscriptionRoutes(audience),
     ...accountRoutes(deps.accounts),
-    ...installationAccountRoutes({ accounts: deps.accounts, keys: createKeys(deps) }),
+    ...keyRoutes({ keys }),
+    ...installationAccountRoutes({ ...deps, defaults: () => deps.config.limits.account }),
+    ...accountKeyRoutes({ ...deps, keys }),
     ...doctorRoutes(deps),
     ...queueOperations(deps),
   ];

@@ -114,6 +114,9 @@ export function createConsoleAccess({ tables, people, sessions, cookie }: Consol
         accountId: identity.accountId ?? '',
         // Names the bucket of the rate limit: without a session, that of the client's block of addresses.
         keyId: identity.session?.person.id ?? `console ${callerBlock(incoming.from().address)}`,
+        // Keys that people create belong to the account, never to the installation.
+        scopes: ['setup', 'marketing', 'transactional'],
+        allowIps: [],
         allowFrom: [],
         allowEssential: true,
         strictCompliance: false,

@@ -8,6 +8,9 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   // The account.
   getAccount: 'read',
   updateAccount: 'account',
+  listKeys: 'keys',
+  createKey: 'keys',
+  revokeKey: 'keys',
   // Domains.
   listUseCases: 'read',
   listDomains: 'read',
@@ -101,8 +104,12 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   deleteSuppressions: 'contacts',
   // The installation.
   listAccounts: 'operator',
+  createAccount: 'operator',
+  getInstallationAccount: 'operator',
+  patchInstallationAccount: 'operator',
   setAccountStatus: 'operator',
   listAccountKeys: 'operator',
+  createAccountKey: 'operator',
   revokeAccountKey: 'operator',
   getDoctorReport: 'operator',
   getInstallationStatistics: 'operator',
@@ -122,6 +129,11 @@ export const REAUTHENTICATED: ReadonlySet<string> = new Set([
   'eraseContact',
   'purgeQueue',
   'setAccountStatus',
+  'createAccount',
+  'createAccountKey',
+  'revokeAccountKey',
+  'createKey',
+  'revokeKey',
 ]);
 
 /** Reads that are recorded in the audit log: exports. */

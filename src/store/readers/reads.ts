@@ -41,6 +41,7 @@ export function readQuery<Args extends unknown[], Result>(
 
 /** The methods of tables that reader threads run. */
 export const TABLE_READS = {
+  accounts: ['page'],
   messages: ['list'],
   events: ['feed'],
   suppressions: ['list'],

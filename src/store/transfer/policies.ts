@@ -7,6 +7,7 @@
 export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   account_imports: 'imports in progress on this installation',
   account_numbers: 'numbers of this database, assigned again',
+  api_key_uses: 'uses of keys on this installation',
   attempts: 'belong to messages',
   audit_records: 'what people did with the console of this installation',
   campaign_numbers: 'numbers of this database, assigned again',

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { Accounts } from '../../../src/accounts/accounts.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
 import { withoutPause } from '../../../src/core/slices.ts';
-import { accountRoutes } from '../../../src/http/api/account.ts';
+import { accountRoutes } from '../../../src/http/api/accounts/account.ts';
 import {
   examplesOf,
   type OpenApiDocument,

@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { accountPatchSchema } from '../../accounts/account-form.ts';
-import type { Account, Accounts } from '../../accounts/accounts.ts';
-import { iso } from '../../core/clock.ts';
-import { isRefusal, refuse } from '../../core/refusal.ts';
-import { type Route, route } from '../route.ts';
+import { accountPatchSchema } from '../../../accounts/account-form.ts';
+import type { Account, Accounts } from '../../../accounts/accounts.ts';
+import { iso } from '../../../core/clock.ts';
+import { isRefusal, refuse } from '../../../core/refusal.ts';
+import { type Route, route } from '../../route.ts';
 
 /**
  * `/web-setup/account`: the profile of the account. The footer of every mail contains company name and postal address;

@@ -1,0 +1,53 @@
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * When keys were last used. A call changes memory only; once a minute the new times are written in one unit of work. What
+ * a kill or a failed write loses is at most a minute of them.
+ */
+export interface KeyUses {
+  /** Notes a use of a key that exists. */
+  note(keyId: string): void;
+  /** Writes what was noted since the last write. */
+  write(): Promise<void>;
+  start(): void;
+  /** Writes what was noted, then stops. */
+  stop(): Promise<void>;
+}
+
+const WRITE_INTERVAL_MS = 60_000;
+
+export function createKeyUses({ writer, clock, log }: { writer: Writer; clock: Clock; log: Log }): KeyUses {
+  // At most one entry per key.
+  let noted = new Map<string, number>();
+  const write = async (): Promise<void> => {
+    if (noted.size === 0) return;
+    const uses = noted;
+    noted = new Map();
+    await writer.run((tables) => {
+      for (const [keyId, at] of uses) tables.apiKeys.use(keyId, at);
+    });
+  };
+  const loop = createLoop({
+    name: 'key-uses',
+    run: write,
+    intervalMs: WRITE_INTERVAL_MS,
+    firstMs: WRITE_INTERVAL_MS,
+    log,
+  });
+  return {
+    note: (keyId) => {
+      noted.set(keyId, clock.now());
+    },
+    write,
+    start: loop.start,
+    stop: async () => {
+      await loop.stop();
+      await write().catch((error: unknown) =>
+        log.warn({ err: error }, 'last uses of API keys were not recorded'),
+      );
+    },
+  };
+}
