@@ -210,7 +210,7 @@ function checkKey(
   }
   if (scopes.size === 0) return invalid('scope', `must name at least one of ${SCOPES.join(', ')}`);
   const allowIps = readEach(
-    'allowIp',
+    'allowIps',
     input.allowIps,
     'an address or network such as 192.0.2.0/24',
     (text) => parseNetwork(text)?.text ?? null,

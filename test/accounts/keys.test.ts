@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
-import { type ApiKeyInput, createKeys } from '../../src/accounts/keys.ts';
+import { type ApiKeyInput, createKeys, type KeyRights } from '../../src/accounts/keys.ts';
 import { codeOf, granted, openStore } from './store.ts';
 
 let store: ReturnType<typeof openStore>;
@@ -77,4 +77,84 @@ it('lists the keys of one account or of all', async () => {
   const keys = createKeys(store);
   expect(keys.list('other').map(({ accountId }) => accountId)).toEqual(['other', 'other', 'other']);
   expect(keys.list(null)).toHaveLength(6);
+});
+
+describe('a key that another key creates', () => {
+  const ALL: KeyRights = {
+    scopes: ['setup', 'marketing', 'transactional'],
+    allowIps: [],
+    allowFrom: [],
+    allowEssential: true,
+    strictCompliance: false,
+  };
+  it.each<[string, Partial<KeyRights>, Partial<ApiKeyInput>]>([
+    ['a scope', { scopes: ['setup'] }, { scopes: ['setup', 'marketing'] }],
+    ['the scope of operators', {}, { scopes: ['operator'] }],
+    ['any network', { allowIps: ['192.0.2.0/24'] }, {}],
+    ['another network', { allowIps: ['192.0.2.0/24'] }, { allowIps: ['192.0.2.7', '198.51.100.7'] }],
+    ['a larger network', { allowIps: ['192.0.2.0/24'] }, { allowIps: ['192.0.0.0/16'] }],
+    ['a network around an address', { allowIps: ['192.0.2.7'] }, { allowIps: ['192.0.2.7/31'] }],
+    ['any domain', { allowFrom: ['a.example'] }, {}],
+    ['another domain', { allowFrom: ['a.example'] }, { allowFrom: ['a.example', 'b.example'] }],
+    ['essential mail', { allowEssential: false }, {}],
+    ['mail without the footer', { strictCompliance: true }, {}],
+  ])('cannot have more rights: %s', async (_, creator, more) => {
+    const created = await createKeys(store).create(input(more), { ...ALL, ...creator });
+    expect(codeOf(created)).toBe('INSUFFICIENT_SCOPE');
+    expect(createKeys(store).list(null)).toHaveLength(3);
+  });
+
+  it('may have the same rights or less', async () => {
+    const creator: KeyRights = {
+      scopes: ['setup', 'marketing'],
+      allowIps: ['192.0.2.0/24', '2001:db8::/32'],
+      allowFrom: ['a.example', 'b.example'],
+      allowEssential: false,
+      strictCompliance: true,
+    };
+    const same = granted(await createKeys(store).create(input(creator), creator));
+    expect(same.key).toMatchObject(creator);
+    const less = {
+      ...creator,
+      scopes: ['marketing'],
+      allowIps: ['192.0.2.128/25', '2001:db8:1::1'],
+      allowFrom: ['b.example'],
+    };
+    expect(granted(await createKeys(store).create(input(less), creator)).key).toMatchObject(less);
+  });
+});
+
+it('limits the valid keys of an account', async () => {
+  const keys = createKeys(store);
+  await Promise.all(Array.from({ length: 497 }, async () => granted(await keys.create(input({})))));
+  expect(codeOf(await keys.create(input({})))).toBe('LIMIT_REACHED');
+  const [oldest] = keys.list('shop');
+  granted(await keys.revoke(oldest?.keyId ?? ''));
+  granted(await keys.create(input({})));
+});
+
+it('lists the keys of an account page by page, oldest first', async () => {
+  const keys = createKeys(store);
+  for (const scope of ['operator', 'setup']) {
+    store.clock.time += 1;
+    granted(await keys.create(input({ scopes: [scope] })));
+  }
+  const namesOf = (withOperators: boolean) => {
+    const listed: string[] = [];
+    for (let afterId: string | null = null; ; ) {
+      const page = keys.page({ accountId: 'shop', afterId, withOperators, limit: 2 });
+      if (page === null) throw new Error('the page does not exist');
+      listed.push(...page.rows.map(({ keyId }) => keyId));
+      if (!page.more) return listed;
+      afterId = listed.at(-1) ?? null;
+    }
+  };
+  const all = keys.list('shop');
+  expect(namesOf(true)).toEqual(all.map(({ keyId }) => keyId));
+  expect(namesOf(false)).toEqual(
+    all.filter(({ scopes }) => !scopes.includes('operator')).map(({ keyId }) => keyId),
+  );
+  expect(keys.page({ accountId: 'other', afterId: all[0]?.keyId ?? '', withOperators: true, limit: 2 })).toBe(
+    null,
+  );
 });
