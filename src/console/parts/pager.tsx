@@ -6,22 +6,25 @@ interface PagerProps {
   /** They remain in the address. */
   filters: Readonly<Record<string, string | undefined>>;
   nextKey: string | undefined;
+  /** For lists that are not newest first. */
+  firstLabel?: string;
+  nextLabel?: string;
 }
 
 /** Links to the first and to the next part of a list; its position is `lastKey` of the address. */
-export function Pager({ path, filters, nextKey }: PagerProps) {
+export function Pager({ path, filters, nextKey, firstLabel, nextLabel }: PagerProps) {
   const { t } = useTexts();
   const { href, location } = useNavigation();
   return (
     <p class="actions">
       {location.query['lastKey'] !== undefined && (
         <a class="button" href={href(path, filters)}>
-          {t('app.first')}
+          {firstLabel ?? t('app.first')}
         </a>
       )}
       {nextKey !== undefined && (
         <a class="button" href={href(path, { ...filters, lastKey: nextKey })}>
-          {t('app.older')}
+          {nextLabel ?? t('app.older')}
         </a>
       )}
     </p>

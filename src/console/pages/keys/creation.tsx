@@ -1,0 +1,108 @@
+import '../../parts/choice.css';
+import type * as z from 'zod';
+import type { keySchema } from '../../../http/api/accounts/keys.ts';
+import { callApi } from '../../api.ts';
+import { fieldText } from '../../parts/field-text.ts';
+import { Outcome, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+
+export type ListedKey = z.output<typeof keySchema>;
+
+/** A key with its secret, which is shown once. */
+export interface NewKey {
+  key: ListedKey;
+  secret: string;
+}
+
+const SCOPES = ['transactional', 'marketing', 'setup'] as const;
+
+/** The form for a new key with its restrictions. */
+export function KeyCreation({ onCreated }: { onCreated: (key: NewKey) => void }) {
+  const { t } = useTexts();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const create = (form: HTMLFormElement) =>
+    run(async () => {
+      const fields = new FormData(form);
+      const body = {
+        name: fieldText(fields, 'name'),
+        scopes: fields.getAll('scopes'),
+        allowIps: partsOf(fieldText(fields, 'allowIps')),
+        allowFrom: partsOf(fieldText(fields, 'allowFrom')),
+        allowEssential: fields.get('noEssential') === null,
+        strictCompliance: fields.get('strictCompliance') !== null,
+      };
+      if (body.scopes.length === 0) throw new Error(t('keys.scopes.missing'));
+      onCreated(await callApi<NewKey>('/web-setup/keys', { method: 'POST', account: accountId, body }));
+      form.reset();
+      return t('keys.created');
+    });
+  return (
+    <>
+      <h2>{t('keys.create')}</h2>
+      <p>{t('keys.create.hint')}</p>
+      <form
+        aria-label={t('keys.create')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create(event.currentTarget);
+        }}
+      >
+        <label>
+          {t('people.name')}
+          <input name="name" required maxLength={100} autocomplete="off" aria-describedby="key-name-hint" />
+          <span id="key-name-hint" class="small">
+            {t('keys.name.hint')}
+          </span>
+        </label>
+        <fieldset>
+          <legend>{t('keys.scopes')}</legend>
+          {SCOPES.map((scope) => (
+            <label key={scope} class="choice">
+              <input
+                type="checkbox"
+                name="scopes"
+                value={scope}
+                defaultChecked={scope === 'transactional'}
+                aria-describedby={`key-${scope}-hint`}
+              />{' '}
+              {t(`keys.scope.${scope}`)}{' '}
+              <span id={`key-${scope}-hint`} class="small">
+                {t(`keys.scope.${scope}.hint`)}
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        <details>
+          <summary>{t('keys.restrictions')}</summary>
+          <label>
+            {t('keys.allowIps')}
+            <input name="allowIps" autocomplete="off" placeholder="192.0.2.0/24, 2001:db8::/32" />
+          </label>
+          <label>
+            {t('keys.allowFrom')}
+            <input name="allowFrom" autocomplete="off" autocapitalize="none" placeholder="example.com" />
+          </label>
+          <label class="choice">
+            <input type="checkbox" name="noEssential" /> {t('keys.noEssential.choose')}
+          </label>
+          <label class="choice">
+            <input type="checkbox" name="strictCompliance" /> {t('keys.strict.choose')}
+          </label>
+        </details>
+        <div class="actions">
+          <button type="submit" class="primary" disabled={outcome?.running}>
+            {t('keys.createNow')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}
+
+/** The parts of a list that is separated by commas or spaces. */
+function partsOf(text: string): string[] {
+  return text.split(/[\s,]+/).filter((part) => part !== '');
+}

@@ -1,0 +1,124 @@
+import { useState } from 'preact/hooks';
+import { callApi, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Pager } from '../../parts/pager.tsx';
+import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import { KeyCreation, type ListedKey, type NewKey } from './creation.tsx';
+import { QuickStart } from './quick-start.tsx';
+
+/** The keys of the account, and how a program uses one. */
+export function KeysPage() {
+  const { t } = useTexts();
+  const { location } = useNavigation();
+  const { accountId, may } = useMember();
+  const { language, lastKey } = location.query;
+  const path = withQuery('/web-setup/keys', { lastKey });
+  const list = useData<{ keys: ListedKey[]; nextKey?: string }>(path);
+  const [created, setCreated] = useState<NewKey | null>(null);
+  const { outcome, run } = useAction();
+  const revoke = ({ keyId }: ListedKey) =>
+    run(async () => {
+      const target = `/web-setup/keys/${encodeURIComponent(keyId)}`;
+      await callApi(target, { method: 'DELETE', account: accountId });
+      list.reload();
+      return t('keys.revoked', { key: keyId });
+    });
+  return (
+    <Page title={t('page.keys')} question={t('keys.question')} curl={path}>
+      {created !== null && (
+        <section class="notice" aria-label={t('keys.new')}>
+          <strong>{t('keys.new.once')}</strong>
+          <pre tabIndex={0}>{created.secret}</pre>
+          <Copy text={created.secret} label={t('keys.new.copy')} />
+        </section>
+      )}
+      <Loaded data={list}>
+        {({ keys, nextKey }) => (
+          <>
+            {keys.length === 0 ? (
+              <Empty title={t('keys.empty')}>
+                <p>{t('keys.empty.hint')}</p>
+              </Empty>
+            ) : (
+              <Table
+                label={t('page.keys')}
+                heads={[
+                  t('people.name'),
+                  t('keys.scopes'),
+                  t('keys.restrictions'),
+                  t('keys.lastUse'),
+                  t('messages.created'),
+                  t('people.actions'),
+                ]}
+              >
+                {keys.map((key) => (
+                  <KeyRow key={key.keyId} of={key} onRevoke={may('revokeKey') ? revoke : null} />
+                ))}
+              </Table>
+            )}
+            <Pager
+              path="keys"
+              filters={{ language }}
+              nextKey={nextKey}
+              firstLabel={t('keys.first')}
+              nextLabel={t('keys.more')}
+            />
+          </>
+        )}
+      </Loaded>
+      <Outcome of={outcome} />
+      {may('createKey') && (
+        <KeyCreation
+          onCreated={(key) => {
+            setCreated(key);
+            list.reload();
+          }}
+        />
+      )}
+      <QuickStart />
+    </Page>
+  );
+}
+
+function KeyRow({ of: key, onRevoke }: { of: ListedKey; onRevoke: ((key: ListedKey) => Promise<void>) | null }) {
+  const { t, time } = useTexts();
+  const { keyId, name, scopes, lastUsedAt, createdAt, revokedAt } = key;
+  return (
+    <tr>
+      <th scope="row">
+        {name || keyId}
+        {name !== '' && <p class="small value">{keyId}</p>}
+      </th>
+      <td>{scopes.map((scope) => t(`keys.scope.${scope}`)).join(', ')}</td>
+      <td>{restrictionsOf(key, t).join(', ') || t('keys.restrictions.none')}</td>
+      <td>{lastUsedAt === null ? t('domains.never') : time(lastUsedAt)}</td>
+      <td>{time(createdAt)}</td>
+      <td>
+        {revokedAt !== null ? (
+          <Badge kind="bad">{t('keys.revokedAt', { time: time(revokedAt) })}</Badge>
+        ) : (
+          onRevoke !== null && (
+            <Confirmed
+              label={t('keys.revoke')}
+              question={t('keys.revoke.confirm', { key: name || keyId })}
+              action={() => onRevoke(key)}
+            />
+          )
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function restrictionsOf(key: ListedKey, t: ReturnType<typeof useTexts>['t']): string[] {
+  return [
+    ...key.allowIps,
+    ...key.allowFrom,
+    ...(key.allowEssential ? [] : [t('keys.noEssential')]),
+    ...(key.strictCompliance ? [t('keys.strict')] : []),
+  ];
+}
