@@ -92,8 +92,14 @@ const WebhookPage = lazyPage(() =>
 const ReportsPage = lazyPage(() =>
   import('./pages/reports/reports.tsx').then((module) => module.ReportsPage),
 );
-const KeysPage = lazyPage(() => import('./pages/keys.tsx').then((module) => module.KeysPage));
+const KeysPage = lazyPage(() => import('./pages/keys/keys.tsx').then((module) => module.KeysPage));
 const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
+const AccountsPage = lazyPage(() =>
+  import('./pages/accounts/accounts.tsx').then((module) => module.AccountsPage),
+);
+const AccountPage = lazyPage(() =>
+  import('./pages/accounts/account.tsx').then((module) => module.AccountPage),
+);
 const PeoplePage = lazyPage(() => import('./pages/people.tsx').then((module) => module.PeoplePage));
 const AuditPage = lazyPage(() => import('./pages/audit.tsx').then((module) => module.AuditPage));
 const ProfilePage = lazyPage(() => import('./pages/profile.tsx').then((module) => module.ProfilePage));
@@ -285,6 +291,9 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'reports' && id === undefined) return <ReportsPage />;
   if (page === 'keys' && id === undefined) return <KeysPage />;
   if (page === 'system' && id === undefined) return <SystemPage />;
+  if (page === 'system' && id === 'accounts' && more === undefined) return <AccountsPage />;
+  if (page === 'system' && id === 'accounts' && segments.length === 3 && more !== undefined)
+    return <AccountPage key={more} accountId={more} />;
   if (page === 'queue' && segments.length !== 2 && segments.length < 4)
     return <QueuePage kind={id} name={more} />;
   if (page === 'groups' && id === undefined) return <GroupListPage />;

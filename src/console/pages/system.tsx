@@ -217,6 +217,11 @@ function Accounts() {
   return (
     <>
       <h2>{t('system.accounts')}</h2>
+      <p class="actions">
+        <a class="button" href={href('system/accounts')}>
+          {t('accounts.manage')}
+        </a>
+      </p>
       {person.memberships.length === 0 ? (
         <Empty title={t('system.accounts.empty')}>
           <p>{t('app.noAccount.operator')}</p>

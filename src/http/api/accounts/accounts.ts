@@ -27,7 +27,8 @@ export function installationAccountRoutes(deps: InstallationAccountDeps): Route[
 const COMMON = { tag: 'Installation', scope: 'operator' } satisfies Partial<RouteDescription>;
 const params = z.object({ accountId: z.string() });
 const statusSchema = z.enum(['active', 'disabled']);
-const listedSchema = accountSchema.extend({ status: statusSchema }).meta({ id: 'InstallationAccount' });
+/** An account in a list of the installation. */
+export const listedSchema = accountSchema.extend({ status: statusSchema }).meta({ id: 'InstallationAccount' });
 const EXAMPLE = { ...EXAMPLE_ACCOUNT, status: 'active' as const };
 
 const readingSchema = z
@@ -64,7 +65,8 @@ const limitChanges = z
   })
   .optional();
 
-const detailSchema = listedSchema
+/** An account of the installation with its limits. */
+export const detailSchema = listedSchema
   .extend({ limits: z.object(forEachLimit(readingSchema)) })
   .meta({ id: 'InstallationAccountDetail' });
 const EXAMPLE_DETAIL = {

@@ -1,0 +1,105 @@
+import type * as z from 'zod';
+import type { detailSchema } from '../../../http/api/accounts/accounts.ts';
+import { request } from '../../api.ts';
+import { useConsoleData } from '../../data.ts';
+import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+import { AccountStatus } from './accounts.tsx';
+import { LimitForm } from './limits.tsx';
+
+type Detail = z.output<typeof detailSchema>;
+
+/** An account of the installation: its limits with their use; disable, enable. */
+export function AccountPage({ accountId }: { accountId: string }) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const path = `/web-setup/accounts/${encodeURIComponent(accountId)}`;
+  const data = useConsoleData<Detail>(`/console/api${path}`);
+  return (
+    <Page
+      title={data.value?.name || t('system.accounts')}
+      question={t('accounts.question')}
+      curl={path}
+    >
+      <p>
+        <a href={href('system/accounts')}>{t('app.back')}</a>
+      </p>
+      <Loaded data={data}>
+        {(account) => <Details account={account} path={path} onChange={data.reload} />}
+      </Loaded>
+    </Page>
+  );
+}
+
+interface DetailsProps {
+  account: Detail;
+  path: string;
+  onChange: () => void;
+}
+
+function Details({ account, path, onChange }: DetailsProps) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const { outcome, run } = useAction();
+  const { accountId, name, status, companyName, createdAt, limits } = account;
+  const isActive = status === 'active';
+  const change = () =>
+    run(async () => {
+      await request(`/console/api${path}/status`, {
+        method: 'PUT',
+        body: { status: isActive ? 'disabled' : 'active' },
+      });
+      onChange();
+      return t(isActive ? 'accounts.disabled' : 'accounts.enabled');
+    });
+  return (
+    <>
+      <p>
+        <AccountStatus status={status} />
+      </p>
+      <dl>
+        {(
+          [
+            [t('accounts.id'), accountId],
+            [t('accounts.company'), companyName ?? '–'],
+            [t('messages.created'), time(createdAt)],
+          ] as const
+        ).map(([term, value]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="actions">
+        <a class="button" href={href('', { account: accountId })}>
+          {t('accounts.open')}
+        </a>
+        <a class="button" href={href('keys', { account: accountId })}>
+          {t('accounts.openKeys')}
+        </a>
+        {isActive ? (
+          <Confirmed
+            label={t('accounts.disable')}
+            question={t('accounts.disable.confirm', { name })}
+            action={change}
+          />
+        ) : (
+          <button type="button" onClick={() => void change()} disabled={outcome?.running}>
+            {t('accounts.enable')}
+          </button>
+        )}
+      </div>
+      <Outcome of={outcome} />
+      <h2>{t('accounts.limits')}</h2>
+      <LimitForm
+        limits={limits}
+        save={async (changes) => {
+          await request(`/console/api${path}`, { method: 'PATCH', body: { limits: changes } });
+          onChange();
+        }}
+      />
+    </>
+  );
+}
