@@ -6,7 +6,7 @@ import { type InProcess, startInProcess } from '../support/in-process-daemon.ts'
 import { enqueue, insertDomain } from '../support/store.ts';
 import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
-/* The pages of keys and of the system, and the palette, in Chromium over a daemon in this process. */
+/* The page of the system and the palette, in Chromium over a daemon in this process. */
 let daemon: InProcess;
 let browser: TestBrowser;
 let open: OpenConsole;
@@ -73,27 +73,6 @@ describe('System', () => {
   });
 });
 
-describe('Keys', () => {
-  it('shows a command and a program in the chosen language, by keyboard', async () => {
-    const window = await open.member(client, 'developer', PHONE);
-    const { page, context } = window;
-    await open.visit(window, 'keys', client);
-    await page.getByText(`--account ${client.accountId} --name NAME --scope transactional`).waitFor();
-    await page.getByLabel('For').press('ArrowDown');
-    await page.getByText('--scope marketing').waitFor();
-    const languages = await page.getByLabel('Programming language').locator('option').allTextContents();
-    expect(languages).toEqual(['Shell', 'JavaScript', 'Python', 'Java', 'PHP', 'Ruby', 'Go', 'C#']);
-    await page.getByLabel('Programming language').selectOption('Go');
-    await page.getByText('package main').waitFor();
-    await page.reload();
-    await page.getByText('package main').waitFor();
-    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-    await page.getByRole('button', { name: 'Copy the account id' }).press('Enter');
-    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(client.accountId);
-    await context.close();
-  });
-});
-
 describe('the palette', () => {
   it('opens pages, messages, domains, recipients and accounts by keyboard', async () => {
     const window = await open.operator(DESKTOP);
@@ -143,5 +122,5 @@ describe('the palette', () => {
 });
 
 it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
-  await open.examine({ keys: 'keys', system: 'system?checks=all' }, client);
+  await open.examine({ system: 'system?checks=all' }, client);
 });

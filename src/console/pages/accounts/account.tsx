@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { detailSchema } from '../../../http/api/accounts/accounts.ts';
 import { request } from '../../api.ts';
 import { useConsoleData } from '../../data.ts';
+import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -12,6 +13,15 @@ type Detail = z.output<typeof detailSchema>;
 
 /** An account of the installation: its limits with their use; disable, enable. */
 export function AccountPage({ accountId }: { accountId: string }) {
+  const { t } = useTexts();
+  return (
+    <OperatorsOnly title={t('system.accounts')}>
+      <Account accountId={accountId} />
+    </OperatorsOnly>
+  );
+}
+
+function Account({ accountId }: { accountId: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();
   const path = `/web-setup/accounts/${encodeURIComponent(accountId)}`;

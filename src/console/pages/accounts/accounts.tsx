@@ -5,6 +5,7 @@ import { request, withQuery } from '../../api.ts';
 import { useConsoleData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Pager } from '../../parts/pager.tsx';
 import { Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -21,6 +22,15 @@ interface NewAccount {
 
 /** The accounts of the installation, for operators. */
 export function AccountsPage() {
+  const { t } = useTexts();
+  return (
+    <OperatorsOnly title={t('system.accounts')}>
+      <Accounts />
+    </OperatorsOnly>
+  );
+}
+
+function Accounts() {
   const { t, time } = useTexts();
   const { location, href, go } = useNavigation();
   const { search, lastKey } = location.query;
