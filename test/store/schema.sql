@@ -1,4 +1,6 @@
-CREATE INDEX api_keys_by_account ON api_keys (account_id);
+CREATE INDEX accounts_by_creation ON accounts (created_at, account_id);
+
+CREATE INDEX api_keys_by_account ON api_keys (account_id, created_at, key_id);
 
 CREATE INDEX audit_records_by_account ON audit_records (account_id, seq);
 
@@ -188,6 +190,11 @@ CREATE TABLE accounts (
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE api_key_uses (
+  key_id  TEXT PRIMARY KEY REFERENCES api_keys (key_id) ON DELETE CASCADE,
+  used_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE api_keys (
   key_id     TEXT PRIMARY KEY,

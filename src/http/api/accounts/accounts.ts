@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { accountInputSchema, accountPatchSchema } from '../../../accounts/account-form.ts';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
-import { type AccountLimitDefaults, LIMIT_NAMES, readLimits } from '../../../accounts/limits.ts';
+import { type AccountLimitDefaults, type LimitName, readLimits } from '../../../accounts/limits.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import { NO_ACCOUNT, type Reader } from '../../../store/readers/reads.ts';
@@ -41,8 +41,8 @@ const readingSchema = z
 
 const changeSchema = z
   .union([z.int().min(0).max(999_999_999_999_999), z.literal('default'), z.null()])
-  .optional()
-  .meta({ id: 'AccountLimitChange', description: '`null`: unlimited; `default`: as configured.' });
+  .meta({ id: 'AccountLimitChange', description: '`null`: unlimited; `default`: as configured.' })
+  .optional();
 
 /** One field for each limit. */
 function forEachLimit<Value>(value: Value) {
@@ -54,7 +54,7 @@ function forEachLimit<Value>(value: Value) {
     messagesPerHour: value,
     messagesPerDay: value,
     concurrentRequests: value,
-  } satisfies Record<(typeof LIMIT_NAMES)[number], Value>;
+  } satisfies Record<LimitName, Value>;
 }
 
 const limitChanges = z

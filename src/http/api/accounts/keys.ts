@@ -122,14 +122,14 @@ const EXAMPLE_KEY: z.output<typeof keySchema> = {
   revokedAt: null,
 };
 
-const restriction = z.array(z.string().max(255)).max(100).optional();
+const restriction = z.array(z.string().max(255)).max(100).default([]);
 
 const inputSchema = z
   .object({
     name: z.string().trim().max(100).default('').describe('Shown in lists.'),
     scopes: z.array(z.enum(ACCOUNT_SCOPES)).min(1).max(ACCOUNT_SCOPES.length),
-    allowIps: restriction.describe('Addresses and networks that may use the key. Default: any.'),
-    allowFrom: restriction.describe('From domains that it may send for. Default: all of the account.'),
+    allowIps: restriction.describe('Addresses and networks that may use the key; empty: any.'),
+    allowFrom: restriction.describe('From domains that it may send for; empty: all of the account.'),
     allowEssential: z
       .boolean()
       .default(true)
