@@ -150,7 +150,13 @@ export function createKeyRow(
   input: Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] },
 ): { row: ApiKeyRow; created: CreatedKey } {
   const secret = deps.ids.apiKey();
-  const key: ApiKey = { keyId: deps.ids.make('key'), createdAt: deps.clock.now(), revokedAt: null, lastUsedAt: null, ...input };
+  const key: ApiKey = {
+    keyId: deps.ids.make('key'),
+    createdAt: deps.clock.now(),
+    revokedAt: null,
+    lastUsedAt: null,
+    ...input,
+  };
   const row: ApiKeyRow = {
     key_id: key.keyId,
     account_id: key.accountId,

@@ -45,6 +45,8 @@ describe('a valid key', () => {
     expect(authenticator().authenticate(credentials({ secret }), 'transactional')).toEqual({
       accountId: account.accountId,
       keyId: key.keyId,
+      scopes: ['transactional'],
+      allowIps: [],
       allowFrom: ['example.com'],
       allowEssential: false,
       strictCompliance: true,

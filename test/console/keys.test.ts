@@ -52,7 +52,11 @@ describe('Keys', () => {
     const row = page.getByRole('row').filter({ hasText: HOSTILE });
     await row.getByText('127.0.0.0/8, ::1').waitFor();
     const created = keyNamed(HOSTILE);
-    expect(created).toMatchObject({ scopes: '["setup"]', allow_ips: '["127.0.0.0/8","::1"]', revoked_at: null });
+    expect(created).toMatchObject({
+      scopes: '["setup"]',
+      allow_ips: '["127.0.0.0/8","::1"]',
+      revoked_at: null,
+    });
     expect(await statusWith(client, secret)).toBe(200);
     expect(await findings(window)).toEqual([]);
 

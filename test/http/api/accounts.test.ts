@@ -149,7 +149,10 @@ describe('the keys of an account', () => {
     const other = await daemon.account('Keys');
     const path = `/web-setup/accounts/${other.accountId}/keys`;
     const listed = await api.get(path);
-    expect(listed.data).toMatchObject({ count: 4, keys: [{ revokedAt: null, lastUsedAt: null }, {}, {}, {}] });
+    expect(listed.data).toMatchObject({
+      count: 4,
+      keys: [{ revokedAt: null, lastUsedAt: null }, {}, {}, {}],
+    });
     for (const secret of Object.values(other.keys)) expect(listed.text).not.toContain(secret);
     expect(listed.text).not.toContain('hash');
     const [key] = await keysOf(other.accountId);

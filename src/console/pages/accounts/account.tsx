@@ -27,11 +27,7 @@ function Account({ accountId }: { accountId: string }) {
   const path = `/web-setup/accounts/${encodeURIComponent(accountId)}`;
   const data = useConsoleData<Detail>(`/console/api${path}`);
   return (
-    <Page
-      title={data.value?.name || t('system.accounts')}
-      question={t('accounts.question')}
-      curl={path}
-    >
+    <Page title={data.value?.name || t('system.accounts')} question={t('accounts.question')} curl={path}>
       <p>
         <a href={href('system/accounts')}>{t('app.back')}</a>
       </p>

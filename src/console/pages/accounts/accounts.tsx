@@ -74,7 +74,9 @@ function Accounts() {
                 {accounts.map(({ accountId, name, status, createdAt }) => (
                   <tr key={accountId}>
                     <th scope="row">
-                      <a href={href(`system/accounts/${encodeURIComponent(accountId)}`)}>{name || accountId}</a>
+                      <a href={href(`system/accounts/${encodeURIComponent(accountId)}`)}>
+                        {name || accountId}
+                      </a>
                     </th>
                     <td class="value">{accountId}</td>
                     <td>
@@ -187,10 +189,7 @@ function NewKeys({ of: { account, keys } }: { of: NewAccount }) {
             <dt>{t(`keys.scope.${scope}`)}</dt>
             <dd>
               <code class="value">{keys[scope]}</code>{' '}
-              <Copy
-                text={keys[scope]}
-                label={t('accounts.keys.copy', { scope: t(`keys.scope.${scope}`) })}
-              />
+              <Copy text={keys[scope]} label={t('accounts.keys.copy', { scope: t(`keys.scope.${scope}`) })} />
             </dd>
           </div>
         ))}

@@ -84,7 +84,13 @@ export function KeysPage() {
   );
 }
 
-function KeyRow({ of: key, onRevoke }: { of: ListedKey; onRevoke: ((key: ListedKey) => Promise<void>) | null }) {
+function KeyRow({
+  of: key,
+  onRevoke,
+}: {
+  of: ListedKey;
+  onRevoke: ((key: ListedKey) => Promise<void>) | null;
+}) {
   const { t, time } = useTexts();
   const { keyId, name, scopes, lastUsedAt, createdAt, revokedAt } = key;
   return (

@@ -28,7 +28,9 @@ const COMMON = { tag: 'Installation', scope: 'operator' } satisfies Partial<Rout
 const params = z.object({ accountId: z.string() });
 const statusSchema = z.enum(['active', 'disabled']);
 /** An account in a list of the installation. */
-export const listedSchema = accountSchema.extend({ status: statusSchema }).meta({ id: 'InstallationAccount' });
+export const listedSchema = accountSchema
+  .extend({ status: statusSchema })
+  .meta({ id: 'InstallationAccount' });
 const EXAMPLE = { ...EXAMPLE_ACCOUNT, status: 'active' as const };
 
 const readingSchema = z
@@ -88,7 +90,12 @@ function collectionRoutes({ accounts, reader }: InstallationAccountDeps): Route[
       summary: 'List accounts',
       description: `Lists the accounts of the installation, oldest first. ${SHORT_PAGES}`,
       query: z.object({
-        search: z.string().min(1).max(200).optional().describe('Part of the name or id; ASCII case is ignored.'),
+        search: z
+          .string()
+          .min(1)
+          .max(200)
+          .optional()
+          .describe('Part of the name or id; ASCII case is ignored.'),
         ...paging,
       }),
       responses: {
@@ -173,7 +180,9 @@ function memberRoutes(deps: InstallationAccountDeps): Route[] {
       params,
       body: accountPatchSchema.extend({ limits: limitChanges }).meta({ id: 'InstallationAccountPatch' }),
       example: { limits: { messagesPerDay: 10_000, domains: 'default' } },
-      responses: { 200: { description: 'The updated account.', data: detailSchema, example: EXAMPLE_DETAIL } },
+      responses: {
+        200: { description: 'The updated account.', data: detailSchema, example: EXAMPLE_DETAIL },
+      },
       refusals: ['ACCOUNT_NOT_FOUND'],
       handle: async ({ params: { accountId }, body: { limits, ...changes } }) => {
         const account = await accounts.update(accountId, changes, limits);

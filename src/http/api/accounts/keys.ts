@@ -137,7 +137,9 @@ const inputSchema = z
     strictCompliance: z
       .boolean()
       .default(false)
-      .describe('Whether mail over SMTP without compliance variables is rejected instead of getting the footer.'),
+      .describe(
+        'Whether mail over SMTP without compliance variables is rejected instead of getting the footer.',
+      ),
   })
   .meta({ id: 'ApiKeyInput' });
 
