@@ -1,9 +1,9 @@
 import { Badge } from '../../parts/badge.tsx';
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
-import { type DomainReports, percent } from './report-data.ts';
+import { percent, type ShownReports } from './report-data.ts';
 
-type Dmarc = DomainReports['dmarc'];
+type Dmarc = ShownReports['dmarc'];
 
 interface DmarcReportsProps {
   dmarc: Dmarc;

@@ -6,7 +6,7 @@ import { Empty, Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { DmarcReports } from './dmarc.tsx';
-import type { DomainReports } from './report-data.ts';
+import type { ShownReports } from './report-data.ts';
 import { TlsReports } from './tls.tsx';
 
 type Domain = z.output<typeof domainSchema>;
@@ -125,7 +125,7 @@ function Choice({ domains, chosen, days, onDomain, onDays }: ChoiceProps) {
 }
 
 function Reports({ path, tab }: { path: string; tab: Tab }) {
-  const data = useData<DomainReports>(path);
+  const data = useData<ShownReports>(path);
   return (
     <Loaded data={data}>
       {(reports) => (

@@ -1,8 +1,8 @@
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
-import { type DomainReports, percent } from './report-data.ts';
+import { percent, type ShownReports } from './report-data.ts';
 
-type Tls = DomainReports['tls'];
+type Tls = ShownReports['tls'];
 
 interface TlsReportsProps {
   tls: Tls;
