@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { Registry } from 'prom-client';
 import { onTestFinished } from 'vitest';
 import { createContacts } from '../../../src/audience/contacts.ts';
+import type { SignUpForm } from '../../../src/audience/groups.ts';
 import { createStatusFollower } from '../../../src/audience/standing.ts';
 import { createSubscriptions } from '../../../src/audience/subscriptions.ts';
 import { loadConfig } from '../../../src/config/load.ts';
@@ -73,8 +74,8 @@ export async function startPublic(
         all.messages.setState(message.seq, 'delivered', now, now, now);
         all.queue.remove(message.seq);
       }),
-    /** A subscription group of the first account; returns its id. */
-    group: (name: string): string => {
+    /** A subscription group of the first account; returns its id. `signUp`: its sign-up form. */
+    group: (name: string, signUp: SignUpForm | null = null): string => {
       const id = store.ids.make('sgroup');
       tables.subscriptionGroups.insert({
         subscription_group_id: id,
@@ -86,7 +87,7 @@ export async function startPublic(
         unsubscribe_template_id: null,
         report_abuse_template_id: null,
         company_address_template_id: null,
-        sign_up: null,
+        sign_up: signUp === null ? null : JSON.stringify(signUp),
         created_at: clock.now(),
         updated_at: clock.now(),
       });
