@@ -4,7 +4,7 @@ import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Subscription groups, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -13,7 +13,7 @@ let open: OpenConsole;
 let client: ApiClient;
 
 beforeAll(async () => {
-  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0', 'public.url': 'http://127.0.0.1:0' });
   client = await daemon.account('Shop');
   const [domainGroup] = daemon.tables.domainGroups.list(client.accountId);
   insertDomain(
@@ -42,6 +42,7 @@ interface GroupList {
     tags: string[];
     isActive: boolean;
     signUp: object | null;
+    signUpUrl: string | null;
   }[];
 }
 interface MemberList {
@@ -151,6 +152,34 @@ describe('Groups', () => {
     expect(page.url()).toContain('tab=form');
     expect(await groups()).toMatchObject([{ signUp: { from: 'news@shop.test', intro: HOSTILE } }]);
     expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('subscribes who fills in the form and opens the link of the mail, on a phone', async () => {
+    const [group] = await groups();
+    const window = await browser.open(PHONE, { dark: true });
+    const { page, context } = window;
+    await page.goto(group?.signUpUrl ?? '');
+    expect(await findings(window)).toEqual([]);
+    await page.getByLabel('Email address').fill('joan@example.net');
+    await page.getByLabel('First name').fill(HOSTILE);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Please confirm your address' }).waitFor();
+    expect(await findings(window)).toEqual([]);
+    const [message] = await client.allMessages({ recipient: 'joan@example.net' });
+    const content = await client.get<{ text: string; html: string }>(
+      `/web-setup/messages/${message?.messageId}/content`,
+    );
+    expect(content.data.html).not.toContain('<script>');
+    await page.goto(/http:\S+\/k\/[\w-]+/.exec(content.data.text)?.[0] ?? '');
+    expect(await findings(window)).toEqual([]);
+    await page.getByRole('button', { name: 'Yes, subscribe' }).press('Enter');
+    await page.getByRole('heading', { name: 'You are subscribed' }).waitFor();
+    expect(await findings(window)).toEqual([]);
+    const joined = await members(group?.subscriptionGroupId ?? '');
+    expect(joined).toContainEqual(
+      expect.objectContaining({ email: 'joan@example.net', consentMethod: 'double_opt_in' }),
+    );
     await context.close();
   });
 
