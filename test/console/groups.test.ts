@@ -109,7 +109,11 @@ describe('Groups', () => {
     }
     const window = await open.operator(PHONE);
     const { page, context } = window;
-    await open.visit(window, `groups/${groupId}`, client);
+    await open.visit(window, 'groups', client);
+    await page.keyboard.press('Control+K');
+    await page.getByRole('combobox', { name: 'Address, id, domain' }).fill(groupId);
+    await page.getByRole('option', { name: `Group ${groupId}`, exact: true, selected: true }).waitFor();
+    await page.keyboard.press('Enter');
     await page.getByRole('searchbox').fill('grace');
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'edsger@example.net' }).waitFor({ state: 'detached' });

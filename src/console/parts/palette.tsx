@@ -21,12 +21,14 @@ interface PaletteProps {
   pages: readonly ListedPage[];
 }
 
-const MAX_TARGETS = 12;
+/** More than there are pages: without a text, all are listed. */
+const MAX_TARGETS = 24;
 /** Pages of resources by the prefix of their ids. */
 const BY_ID = [
   { prefix: 'msg_', path: 'messages', text: 'palette.message' },
   { prefix: 'template_', path: 'templates', text: 'palette.template' },
   { prefix: 'campaign_', path: 'campaigns', text: 'palette.campaign' },
+  { prefix: 'sgroup_', path: 'groups', text: 'palette.group' },
   { prefix: 'domain_', path: 'domains', text: 'palette.domain' },
 ] as const;
 

@@ -808,6 +808,7 @@ export const texts: Catalog = {
   'palette.message': 'Nachricht {id}',
   'palette.template': 'Vorlage {id}',
   'palette.campaign': 'Kampagne {id}',
+  'palette.group': 'Gruppe {id}',
   'palette.domain': 'Domain {id}',
   'palette.account': 'Konto {name}',
   'palette.recipient': 'Nachrichten an {address}',

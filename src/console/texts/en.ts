@@ -793,6 +793,7 @@ export const en = {
   'palette.message': 'Message {id}',
   'palette.template': 'Template {id}',
   'palette.campaign': 'Campaign {id}',
+  'palette.group': 'Group {id}',
   'palette.domain': 'Domain {id}',
   'palette.account': 'Account {name}',
   'palette.recipient': 'Messages to {address}',

@@ -813,6 +813,7 @@ export const texts: Catalog = {
   'palette.message': 'Message {id}',
   'palette.template': 'Modèle {id}',
   'palette.campaign': 'Campagne {id}',
+  'palette.group': 'Groupe {id}',
   'palette.domain': 'Domaine {id}',
   'palette.account': 'Compte {name}',
   'palette.recipient': 'Messages à {address}',
