@@ -13,14 +13,16 @@ function line(max: number, min = 1) {
     .regex(/^\P{Cc}*$/u, 'must be one line without control characters');
 }
 
-const addressSchema = z.object({
-  line1: line(200).describe('Street and number, or P.O. box.'),
-  line2: line(200).optional(),
-  city: line(100),
-  region: line(100).optional().describe('State, province, canton.'),
-  postalCode: line(20, 0).describe('Empty in a country that has none.'),
-  country: line(100),
-});
+const addressSchema = z
+  .object({
+    line1: line(200).describe('Street and number, or P.O. box.'),
+    line2: line(200).optional(),
+    city: line(100),
+    region: line(100).optional().describe('State, province, canton.'),
+    postalCode: line(20, 0).describe('Empty in a country that has none.'),
+    country: line(100),
+  })
+  .meta({ id: 'PostalAddressInput' });
 
 /** Changes of an account: an absent field is unchanged, null removes the value. */
 export const accountPatchSchema = z.object({

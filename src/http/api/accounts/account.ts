@@ -71,6 +71,7 @@ export const accountSchema = z
         postalCode: z.string(),
         country: z.string(),
       })
+      .meta({ id: 'PostalAddress' })
       .nullable(),
     abuseEmail: z.string().nullable(),
     logoUrl: z.string().nullable(),

@@ -65,6 +65,7 @@ const limitChanges = z
     path: ['concurrentRequests'],
     error: 'must be at least 1',
   })
+  .meta({ id: 'AccountLimitChanges' })
   .optional();
 
 /** An account of the installation with its limits. */

@@ -151,7 +151,7 @@ const LIST = {
   responses: {
     200: {
       description: 'A page of keys.',
-      data: z.object({ keys: z.array(keySchema), ...pageEndFields }),
+      data: z.object({ keys: z.array(keySchema), ...pageEndFields }).meta({ id: 'ApiKeyPage' }),
       example: { keys: [EXAMPLE_KEY], count: 1 },
     },
   },
@@ -164,7 +164,7 @@ const CREATE = {
   responses: {
     201: {
       description: 'The key and its secret, which is returned once.',
-      data: z.object({ key: keySchema, secret: z.string() }),
+      data: z.object({ key: keySchema, secret: z.string() }).meta({ id: 'CreatedApiKey' }),
       example: {
         key: { ...EXAMPLE_KEY, lastUsedAt: null },
         secret: 'pr_4kx0m2p9q8zt4kx0m2p9q8zt4kx0m2p9q8zt4kx0m2',
