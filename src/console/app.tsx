@@ -222,7 +222,12 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
               {t('app.account')}
               <select
                 value={member?.accountId ?? ''}
-                onChange={(event) => go(href(first, { account: event.currentTarget.value }))}
+                onChange={({ currentTarget }) => {
+                  const account = currentTarget.value;
+                  // It changes with the address: the person may stay because of unsaved changes.
+                  currentTarget.value = member?.accountId ?? '';
+                  go(href(first, { account }));
+                }}
               >
                 {person.memberships.map(({ accountId, accountName }) => (
                   <option value={accountId} key={accountId}>

@@ -166,11 +166,11 @@ export function Confirmed(props: { label: string; question: string; action: () =
 }
 
 /** Runs an action; its result or error is shown by `Outcome`. */
-export function useAction(): {
+export function useAction(first: ActionOutcome = null): {
   outcome: ActionOutcome;
   run: (action: () => Promise<string>) => Promise<void>;
 } {
-  const [outcome, setOutcome] = useState<ActionOutcome>(null);
+  const [outcome, setOutcome] = useState<ActionOutcome>(first);
   return {
     outcome,
     run: async (action) => {

@@ -65,6 +65,7 @@ describe('Templates', () => {
     expect(await page.evaluate('document.activeElement.shadowRoot')).toBeNull();
     await page.getByLabel('Subject').press('Enter');
     await page.getByRole('heading', { level: 1, name: 'Welcome' }).waitFor();
+    await page.locator('.outcome', { hasText: 'Saved' }).waitFor();
     const listed = await client.get<{ templates: { name: string; html: string }[] }>('/web-setup/templates');
     expect(listed.data.templates[0]).toMatchObject({
       name: 'Welcome',
@@ -113,6 +114,39 @@ describe('Templates', () => {
     await page.getByLabel('Subject').fill('{{{firstName}}} {{unsubscribe_url}}');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('.outcome.bad', { hasText: 'subject' }).waitFor();
+    await context.close();
+  });
+
+  it('asks before unsaved changes are discarded, by a link or the back button', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'templates', client);
+    await page.getByRole('link', { name: HOSTILE, exact: true }).click();
+    const subject = page.getByLabel('Subject');
+    await subject.fill('Not saved');
+    const asked: string[] = [];
+    let leave = false;
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.message());
+      void (leave ? dialog.accept() : dialog.dismiss());
+    });
+    const address = page.url();
+    await page.getByRole('link', { name: 'Groups', exact: true }).click();
+    await expect.poll(() => asked.length).toBe(1);
+    await page.evaluate('history.back()');
+    await expect.poll(() => asked.length).toBe(2);
+    await expect.poll(() => page.url()).toBe(address);
+    // Another view of the preview does not leave the page.
+    await page.getByLabel('Phone').check();
+    await expect.poll(() => page.url()).toContain('view=phone');
+    expect(await subject.inputValue()).toBe('Not saved');
+    leave = true;
+    await page.getByRole('link', { name: 'Groups', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Groups' }).waitFor();
+    expect(asked).toEqual(Array(3).fill('Leave without saving the changes to the template?'));
+    await page.getByRole('link', { name: 'Templates', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
+    expect(asked).toHaveLength(3);
     await context.close();
   });
 

@@ -560,6 +560,7 @@ export const texts: Catalog = {
   'templates.code': 'HTML',
   'templates.ownText': 'Reinen Text selbst schreiben',
   'templates.text': 'Reiner Text',
+  'templates.unsaved': 'Seite verlassen, ohne die Änderungen an der Vorlage zu speichern?',
   'templates.delete': 'Vorlage löschen',
   'templates.delete.confirm': '{name} löschen? Bereits angenommene Mail wird noch gesendet.',
   'preview.title': 'Vorschau',

@@ -551,6 +551,7 @@ export const en = {
   'templates.code': 'HTML',
   'templates.ownText': 'Write the plain text yourself',
   'templates.text': 'Plain text',
+  'templates.unsaved': 'Leave without saving the changes to the template?',
   'templates.delete': 'Delete the template',
   'templates.delete.confirm': 'Delete {name}? Mail that is already accepted is still sent.',
   'preview.title': 'Preview',

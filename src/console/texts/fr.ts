@@ -566,6 +566,7 @@ export const texts: Catalog = {
   'templates.code': 'HTML',
   'templates.ownText': 'Écrire soi-même le texte brut',
   'templates.text': 'Texte brut',
+  'templates.unsaved': 'Quitter la page sans enregistrer les modifications du modèle ?',
   'templates.delete': 'Supprimer le modèle',
   'templates.delete.confirm': 'Supprimer {name} ? Les messages déjà acceptés sont encore envoyés.',
   'preview.title': 'Aperçu',

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { callApi } from '../../api.ts';
@@ -6,7 +6,7 @@ import { useData } from '../../data.ts';
 import { CodeEditor } from '../../parts/code-editor.tsx';
 import { Preview } from '../../parts/preview.tsx';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
-import { useNavigation } from '../../routing.ts';
+import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
@@ -24,6 +24,15 @@ const FIRST_HTML = `<!doctype html>
   </body>
 </html>
 `;
+
+/** The result of the last creation, which the page of the new template shows once. */
+let created: { templateId: string; text: string } | null = null;
+
+function textOfCreation(templateId: string | undefined): string | null {
+  const text = created !== null && created.templateId === templateId ? created.text : null;
+  created = null;
+  return text;
+}
 
 /** The code of a template, and next to it a preview for a contact. */
 export function TemplatePage({ templateId }: { templateId: string }) {
@@ -59,25 +68,20 @@ function Editor({ template }: { template: Template | null }) {
     html: template?.html ?? FIRST_HTML,
     text: template?.text ?? null,
   });
-  const [isDirty, setDirty] = useState(false);
-  const { outcome, run } = useAction();
+  const [saved, setSaved] = useState(draft);
+  const [firstText] = useState(() => textOfCreation(template?.templateId));
+  const { outcome, run } = useAction(
+    firstText === null ? null : { text: firstText, running: false, failed: false },
+  );
   const readOnly = !may(template === null ? 'createTemplate' : 'updateTemplate');
-  const change = (fields: Partial<Draft>) => {
-    setDraft((last) => ({ ...last, ...fields }));
-    setDirty(true);
-  };
-  useEffect(() => {
-    if (!isDirty) return undefined;
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    window.addEventListener('beforeunload', ask);
-    return () => window.removeEventListener('beforeunload', ask);
-  }, [isDirty]);
+  const change = (fields: Partial<Draft>) => setDraft((last) => ({ ...last, ...fields }));
+  useUnsavedWarning(draft !== saved, t('templates.unsaved'));
 
   const collection = '/web-setup/templates';
   const path = template === null ? collection : `${collection}/${encodeURIComponent(template.templateId)}`;
   const save = () =>
     run(async () => {
-      const saved = await callApi<{ template: Template; warnings?: string[] }>(path, {
+      const answer = await callApi<{ template: Template; warnings?: string[] }>(path, {
         method: template === null ? 'POST' : 'PUT',
         account: accountId,
         body: {
@@ -86,10 +90,15 @@ function Editor({ template }: { template: Template | null }) {
           html: draft.html === '' ? null : draft.html,
         },
       });
-      setDirty(false);
-      if (template === null)
-        go(href(`templates/${encodeURIComponent(saved.template.templateId)}`), { replace: true });
-      return [t('me.saved'), ...(saved.warnings ?? [])].join('. ');
+      // Changes since the request are not saved.
+      setSaved(draft);
+      const text = [t('me.saved'), ...(answer.warnings ?? [])].join('. ');
+      if (template === null) {
+        const { templateId } = answer.template;
+        created = { templateId, text };
+        go(href(`templates/${encodeURIComponent(templateId)}`), { replace: true, discard: true });
+      }
+      return text;
     });
   return (
     <>
@@ -171,8 +180,7 @@ function Editor({ template }: { template: Template | null }) {
                 method: 'DELETE',
                 account: accountId,
               });
-              setDirty(false);
-              go(href('templates'));
+              go(href('templates'), { discard: true });
               return message;
             })
           }
