@@ -117,7 +117,27 @@ describe('Templates', () => {
     await context.close();
   });
 
-  it('asks before unsaved changes are discarded, by a link or the back button', async () => {
+  it('shows the warnings about a new template after its creation', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'templates/new', client);
+    await page.getByLabel('Name').fill('Without a footer');
+    const code = page.getByRole('textbox', { name: 'HTML' });
+    await code.focus();
+    await page.keyboard.press('ControlOrMeta+A');
+    await page.keyboard.insertText('<p>Hello</p>');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Without a footer' }).waitFor();
+    await page.locator('.outcome', { hasText: /Saved\..*company_address_html/ }).waitFor();
+    await page.reload();
+    await page.getByRole('heading', { level: 1, name: 'Without a footer' }).waitFor();
+    await code.waitFor();
+    expect((await page.locator('.outcome').allTextContents()).join(' ')).not.toContain('Saved');
+    await context.close();
+  });
+
+  it('asks before unsaved changes are discarded, by a link, the account or the back button', async () => {
+    await daemon.account('Other');
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
     await open.visit(window, 'templates', client);
@@ -136,6 +156,10 @@ describe('Templates', () => {
     await page.evaluate('history.back()');
     await expect.poll(() => asked.length).toBe(2);
     await expect.poll(() => page.url()).toBe(address);
+    const account = page.getByLabel('Account');
+    await account.selectOption({ label: 'Other' });
+    await expect.poll(() => asked.length).toBe(3);
+    expect(await account.inputValue()).toBe(client.accountId);
     // Another view of the preview does not leave the page.
     await page.getByLabel('Phone').check();
     await expect.poll(() => page.url()).toContain('view=phone');
@@ -143,10 +167,10 @@ describe('Templates', () => {
     leave = true;
     await page.getByRole('link', { name: 'Groups', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'Groups' }).waitFor();
-    expect(asked).toEqual(Array(3).fill('Leave without saving the changes to the template?'));
+    expect(asked).toEqual(Array(4).fill('Leave without saving the changes to the template?'));
     await page.getByRole('link', { name: 'Templates', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
-    expect(asked).toHaveLength(3);
+    expect(asked).toHaveLength(4);
     await context.close();
   });
 
