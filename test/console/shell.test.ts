@@ -364,6 +364,10 @@ describe('Domains', () => {
     await page.getByRole('button', { name: 'Check now' }).press('Enter');
     await page.getByRole('heading', { name: 'Result of the check' }).waitFor();
     await page.getByRole('cell', { name: 'missing' }).first().waitFor();
+    const row = page.getByRole('row', { name: 'missing' }).filter({ hasText: 'CNAME ' }).first();
+    await row.getByRole('button', { name: /^Copy Expected of / }).press('Enter');
+    const target = /CNAME (\S+)/.exec((await row.textContent()) ?? '')?.[1] ?? 'no target';
+    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(target);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('link', { name: 'Download as zone file' }).click(),

@@ -116,7 +116,15 @@ function Checks({ checks }: { checks: Verification['checks'] }) {
             <td>
               <Status name={result} prefix="domains.result" />
             </td>
-            <td class="value">{expected}</td>
+            <td class="value">
+              {expected}{' '}
+              {result !== 'ok' && (
+                <Copy
+                  text={recordValue(expected)}
+                  label={t('domains.copyOf', { what: t('domains.expected'), name: check })}
+                />
+              )}
+            </td>
             <td class="value">{found ?? t('domains.nothing')}</td>
             <td>{hint}</td>
           </tr>
@@ -125,6 +133,9 @@ function Checks({ checks }: { checks: Verification['checks'] }) {
     </>
   );
 }
+
+/** What a DNS host asks for: a check writes the type before values other than TXT, and the priority of an MX record. */
+const recordValue = (expected: string) => expected.replace(/^(?:CNAME|MX \d+) /, '');
 
 function Records({ title, records }: { title: string; records: DnsRecord[] }) {
   const { t } = useTexts();
