@@ -433,6 +433,8 @@ it('no statement reads or sorts a whole table that grows', { timeout: 60_000 }, 
  * whose entries share these columns that is a whole queue key. Here few entries do.
  */
 const FEW_EQUAL = new Map([
+  ['FROM accounts', 'the id of an account is unique'],
+  ['FROM api_keys', 'the id of a key is unique'],
   ['FROM idempotency', 'the columns are a part of its primary key: at most one row is equal'],
   ['FROM tls_sessions', 'the policies of one domain on one day'],
 ]);
