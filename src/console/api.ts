@@ -68,8 +68,7 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
 
 async function send<T>(path: string, options: RequestOptions): Promise<T> {
   const { method = 'GET', body, account, signal } = options;
-  const headers = new Headers({ Accept: 'application/json', 'X-Postrider-Console': '1' });
-  if (account !== undefined) headers.set('X-Id', account);
+  const headers = new Headers(headersFor(account));
   if (body !== undefined) headers.set('Content-Type', 'application/json');
   const response = await fetch(path, {
     method,
@@ -84,6 +83,50 @@ async function send<T>(path: string, options: RequestOptions): Promise<T> {
   if (envelope?.success === true) return envelope.data;
   if (response.status === 401 && !path.startsWith('/console/session')) onSignedOut();
   throw new ApiError(response.status, envelope ?? {});
+}
+
+/** A file that is sent as the body of a request. */
+export interface FileUpload {
+  type: string;
+  file: Blob;
+  account: string;
+  signal: AbortSignal;
+  /** Called with the share of the file that was sent, 0 to 1. */
+  onProgress: (share: number) => void;
+}
+
+/** Sends a file to an operation of the public API; `fetch` does not report the progress of a request. */
+export function uploadFile<T>(
+  path: string,
+  { type, file, account, signal, onProgress }: FileUpload,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const upload = new XMLHttpRequest();
+    upload.open('POST', `/console/api${path}`);
+    upload.responseType = 'json';
+    for (const [name, value] of Object.entries({ ...headersFor(account), 'Content-Type': type }))
+      upload.setRequestHeader(name, value);
+    upload.upload.addEventListener('progress', ({ loaded }) => onProgress(loaded / Math.max(file.size, 1)));
+    upload.addEventListener('error', () => reject(new ApiError(0, {})));
+    upload.addEventListener('abort', () => reject(new ApiError(0, {})));
+    upload.addEventListener('load', () => {
+      const envelope = upload.response as Envelope<T> | null;
+      if (envelope?.success === true) return resolve(envelope.data);
+      if (upload.status === 401) onSignedOut();
+      return reject(new ApiError(upload.status, envelope ?? {}));
+    });
+    signal.addEventListener('abort', () => upload.abort());
+    upload.send(file);
+  });
+}
+
+/** The header fields of every request; the first one shows that no form of another site sent it. */
+function headersFor(account: string | undefined): Record<string, string> {
+  return {
+    'X-Postrider-Console': '1',
+    Accept: 'application/json',
+    ...(account === undefined ? {} : { 'X-Id': account }),
+  };
 }
 
 /** Sends a request to an operation of the public API, as the session's person. */

@@ -38,6 +38,7 @@ const PAGES: readonly PageEntry[] = [
   { path: 'messages', title: 'page.messages' },
   { path: 'domains', title: 'page.domains' },
   { path: 'queue', title: 'page.queue', needs: 'operator' },
+  { path: 'contacts', title: 'page.contacts' },
   { path: 'groups', title: 'page.groups' },
   { path: 'suppressions', title: 'page.suppressions' },
   { path: 'webhooks', title: 'page.webhooks' },
@@ -73,6 +74,15 @@ const CampaignPage = lazyPage(() =>
   import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
 );
 const QueuePage = lazyPage(() => import('./pages/queue/queue.tsx').then((module) => module.QueuePage));
+const ContactListPage = lazyPage(() =>
+  import('./pages/contacts/contact-list.tsx').then((module) => module.ContactListPage),
+);
+const ContactImportPage = lazyPage(() =>
+  import('./pages/contacts/import.tsx').then((module) => module.ContactImportPage),
+);
+const ContactPage = lazyPage(() =>
+  import('./pages/contacts/contact.tsx').then((module) => module.ContactPage),
+);
 const GroupListPage = lazyPage(() =>
   import('./pages/groups/group-list.tsx').then((module) => module.GroupListPage),
 );
@@ -301,6 +311,10 @@ function CurrentPage({ segments }: { segments: string[] }) {
     return <AccountPage key={more} accountId={more} />;
   if (page === 'queue' && segments.length !== 2 && segments.length < 4)
     return <QueuePage kind={id} name={more} />;
+  if (page === 'contacts' && id === undefined) return <ContactListPage />;
+  if (page === 'contacts' && id === 'import' && more === undefined) return <ContactImportPage />;
+  if (page === 'contacts' && id !== undefined && more === undefined)
+    return <ContactPage key={id} identifier={id} />;
   if (page === 'groups' && id === undefined) return <GroupListPage />;
   if (page === 'groups' && id !== undefined && more === undefined) return <GroupPage key={id} groupId={id} />;
   if (page === 'suppressions' && id === undefined) return <SuppressionsPage />;

@@ -40,6 +40,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'e2e/idempotency.test.ts': 'repeats each request across kills',
   'e2e/spam-filters.test.ts': 'starts SpamAssassin and Rspamd, which load all their rules',
   'console/campaigns.test.ts': PAGES,
+  'console/contacts.test.ts': PAGES,
   'console/groups.test.ts': PAGES,
   'console/keys.test.ts': PAGES,
   'console/people.test.ts': PAGES,

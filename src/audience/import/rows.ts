@@ -45,8 +45,8 @@ export interface RowOptions {
   rejectUnknown?: boolean;
   /** Rows without an email are rejected. */
   requireEmail?: boolean;
-  /** Fields by the names of columns in the file. */
-  columns?: ReadonlyMap<string, string>;
+  /** Fields by the names of columns in the file; null: the column is not read. */
+  columns?: ReadonlyMap<string, string | null>;
 }
 
 /** The canonical name of a field; null when it is neither a field of a contact nor `customFields.<name>`. */
@@ -91,12 +91,14 @@ export function csvRowReader(header: ImportRecord, options: RowOptions = {}): Ro
   let truncated = false;
   const names = csvFields(header.text, delimiter);
   if (names.length > MAX_COLUMNS) return `the header names more than ${MAX_COLUMNS} columns`;
-  const given = options.columns ?? new Map<string, string>();
+  const given = options.columns ?? new Map<string, string | null>();
   const absent = [...given.keys()].filter((name) => !names.some((each) => each.trim() === name));
   if (absent.length > 0) return `the header has no column ${listed(absent)}; it has ${listed(names)}`;
   const columns = names.map((name) => {
-    const column = given.get(name.trim()) ?? columnOf(name.trim());
-    if (column === null && name.trim() !== '') truncated = !remember(ignored, name.trim()) || truncated;
+    const assigned = given.get(name.trim());
+    const column = assigned === undefined ? columnOf(name.trim()) : assigned;
+    if (column === null && assigned === undefined && name.trim() !== '')
+      truncated = !remember(ignored, name.trim()) || truncated;
     return column;
   });
   const known = columns.filter((column) => column !== null);
@@ -152,7 +154,9 @@ export function ndjsonRowReader(options: RowOptions = {}): RowReader {
       const custom: Record<string, unknown> = {};
       const unknown = new Set<string>();
       for (const [name, inner] of Object.entries(value)) {
-        const field = columns?.get(name) ?? FIELDS.find((known) => known === name);
+        const assigned = columns?.get(name);
+        if (assigned === null) continue;
+        const field = assigned ?? FIELDS.find((known) => known === name);
         if (field === undefined && name !== CUSTOM_FIELDS) remember(unknown, name);
         if (field === undefined || inner === null) continue;
         if (field.startsWith(CUSTOM_PREFIX)) custom[field.slice(CUSTOM_PREFIX.length)] = inner;

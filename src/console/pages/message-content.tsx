@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { messageContentSchema } from '../../http/api/sending/message-content.ts';
 import { callApi } from '../api.ts';
 import { useData } from '../data.ts';
+import { saveFile } from '../parts/save-file.ts';
 import { Loaded, Outcome, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
@@ -31,7 +32,7 @@ function Parts({ messageId }: { messageId: string }) {
   const download = () =>
     run(async () => {
       const { source } = await callApi<{ source: string }>(`${path}/source`, { account: accountId });
-      save(`${messageId}.eml`, source);
+      saveFile(`${messageId}.eml`, new Blob([source], { type: 'message/rfc822' }));
       return t('messages.content.saved', { file: `${messageId}.eml` });
     });
   return (
@@ -90,14 +91,4 @@ function Parts({ messageId }: { messageId: string }) {
 /** At least 1. */
 function kilobytes(bytes: number): string {
   return String(Math.max(1, Math.round(bytes / 1000)));
-}
-
-/** Passes a text to the browser as a file of the user. */
-function save(fileName: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'message/rfc822' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = fileName;
-  link.click();
-  URL.revokeObjectURL(url);
 }

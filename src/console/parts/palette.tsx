@@ -29,6 +29,8 @@ const BY_ID = [
   { prefix: 'template_', path: 'templates', text: 'palette.template' },
   { prefix: 'campaign_', path: 'campaigns', text: 'palette.campaign' },
   { prefix: 'sgroup_', path: 'groups', text: 'palette.group' },
+  { prefix: 'email_', path: 'contacts', text: 'palette.contact' },
+  { prefix: 'phone_', path: 'contacts', text: 'palette.contact' },
   { prefix: 'domain_', path: 'domains', text: 'palette.domain' },
 ] as const;
 
@@ -89,6 +91,14 @@ export function Palette({ member, pages }: PaletteProps) {
             {
               title: t('palette.recipient', { address: search }),
               address: href('messages', { recipient: search }),
+            },
+            {
+              title: t('palette.contact', { id: search }),
+              address: href('contacts', { search }),
+            },
+            {
+              title: t('palette.suppressions', { address: search }),
+              address: href(`suppressions/${encodeURIComponent(search)}`),
             },
           ]
         : []),

@@ -307,6 +307,56 @@ describe('an import over HTTP', () => {
     expect((await list('limit=200')).count).toBe(200);
   });
 
+  it('reads columns of other names as they are assigned', async () => {
+    const { api, list } = await start();
+    const columns = { Mail: 'email', Given: 'firstName', Plan: 'customFields.plan', lastName: null };
+    const query = `?columns=${encodeURIComponent(JSON.stringify(columns))}`;
+    const csv = await importing(api, 'Mail;Given;Plan;lastName\na@example.net;A;gold;Z\n', 'text/csv', query);
+    expect(csv.data).toMatchObject({ created: 1, rejected: 0 });
+    expect(csv.data.warnings).toBeUndefined();
+    const row = '{"Mail":"b@example.net","Given":"B","Plan":"gold","lastName":"Z"}\n';
+    expect((await importing(api, row, 'application/x-ndjson', query)).data).toMatchObject({ created: 1 });
+    const profile = { lastName: null, customFields: { plan: 'gold' } };
+    expect((await list('limit=5')).contacts).toMatchObject([
+      { email: 'b@example.net', firstName: 'B', ...profile },
+      { email: 'a@example.net', firstName: 'A', ...profile },
+    ]);
+  });
+
+  it.each([
+    ['no JSON', 'Mail=email', 'must be a JSON object'],
+    ['a list', '[]', 'must be a JSON object'],
+    ['an unknown field', '{"Mail":"mail"}', '"mail" is not a field'],
+  ])('refuses an assignment of columns that is %s, and stores nothing', async (_, columns, message) => {
+    const { api, list } = await start();
+    const query = `?columns=${encodeURIComponent(columns)}`;
+    const { status, error } = await importing(api, 'email\na@example.net\n', 'text/csv', query);
+    expect([status, error.code, error.details?.[0]?.field]).toEqual([400, 'VALIDATION_ERROR', 'columns']);
+    expect(error.details?.[0]?.message).toContain(message);
+    expect((await list('limit=5')).count).toBe(0);
+  });
+
+  it('counts the rows of a dry run without storing anything', async () => {
+    const { api, list } = await start();
+    const made = await api.post<{ group: { subscriptionGroupId: string } }>(
+      `${CONTACTS}/subscription-groups`,
+      { name: 'N' },
+    );
+    const { subscriptionGroupId } = made.data.group;
+    const query = `?dryRun=true&subscriptionGroupId=${subscriptionGroupId}`;
+    const { data } = await importing(api, 'email\na@example.net\nbroken\n', 'text/csv', query);
+    expect(data).toMatchObject({
+      message: '1 of 2 rows can be imported. Nothing was stored.',
+      created: 1,
+      subscribed: 1,
+      rejected: 1,
+      rejectedRows: [{ line: 3, reason: 'email: has no "@"' }],
+    });
+    expect((await list('limit=5')).count).toBe(0);
+    const group = await api.get<{ group: object }>(`${CONTACTS}/subscription-groups/${subscriptionGroupId}`);
+    expect(group.data.group).toMatchObject({ totalSubscribers: 0 });
+  });
+
   it('subscribes to a group of the account only', async () => {
     const { api } = await start();
     const { api: other } = await start();

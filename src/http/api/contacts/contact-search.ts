@@ -3,6 +3,7 @@ import type { SearchPosition } from '../../../audience/search.ts';
 import type { Refusal } from '../../../core/refusal.ts';
 import { SEARCH_KEYS } from '../../../store/contacts/contacts.ts';
 import { unknownKey } from '../paging.ts';
+import { parseJson } from './parse-json.ts';
 
 /** Page keys of contact searches: a position in the search index or in a scan. */
 const PREFIX = 'search:';
@@ -41,13 +42,4 @@ export function readSearchPageKey(key: string | undefined): SearchPosition | nul
   if (!inWalk.success) return unknownKey();
   const [walk, prefix, seq] = inWalk.data;
   return { walk, key: prefix, seq };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Not a key that a search issued: the caller refuses it.
-    return null;
-  }
 }

@@ -1,12 +1,48 @@
 import * as z from 'zod';
 import { findSubscriptionGroup } from '../../../audience/groups.ts';
 import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
+import { fieldNamed } from '../../../audience/import/rows.ts';
 import { importFormatOf, openSource } from '../../../audience/import/source.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { successBody } from '../../responses.ts';
 import { type ApiResponse, type Call, type Route, route, type Upload } from '../../route.ts';
 import { callerOf } from './contact-schemas.ts';
+import { parseJson } from './parse-json.ts';
+
+/** The assignment of columns: JSON in the query, because the body is the file. */
+const columns = z
+  .string()
+  .max(8000)
+  .transform((text, context): ReadonlyMap<string, string | null> => {
+    const assigned = assignments.safeParse(parseJson(text));
+    if (!assigned.success) {
+      context.addIssue({
+        code: 'custom',
+        message: 'must be a JSON object of columns and fields, such as {"Email Address":"email"}',
+      });
+      return z.NEVER;
+    }
+    const named = new Map<string, string | null>();
+    for (const [column, name] of Object.entries(assigned.data)) {
+      const field = name === null ? null : fieldNamed(name);
+      if (field === null && name !== null)
+        context.addIssue({ code: 'custom', message: `"${name}" is not a field of a contact` });
+      named.set(column.trim(), field);
+    }
+    return named;
+  })
+  .optional()
+  .describe(
+    'Fields by the names of columns, for a file with other names: a JSON object such as `{"Email Address":"email","Plan":"customFields.plan","Notes":null}`. A column with `null` is not read.',
+  );
+const assignments = z.record(z.string(), z.string().max(200).nullable());
+
+/** What a caller may add to an import. */
+interface ImportQuery {
+  columns?: ReadonlyMap<string, string | null> | undefined;
+  dryRun?: 'true' | 'false' | undefined;
+}
 
 /** `POST /web-setup/contacts/import`: a stream of contacts. */
 export function contactImportRoutes({ tables, importer }: { tables: Tables; importer: Importer }): Route[] {
@@ -22,6 +58,13 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
         'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab. Rows are stored while they are read: after a failure the rows before it remain, and the import may be repeated. An import never ends an opt-out or a suppression. Without `consentMethod`, `imported` is recorded.',
       query: z.object({
         subscriptionGroupId: z.string().max(100).optional().describe('Adds every row to this group.'),
+        columns,
+        dryRun: z
+          .enum(['true', 'false'])
+          .optional()
+          .describe(
+            '`true`: counts and checks the rows without storing anything. A contact may be counted as created more than once if its rows are far apart; the limit of contacts is not checked.',
+          ),
       }),
       upload: { 'text/csv': CSV, 'application/x-ndjson': NDJSON },
       responses: { 200: { description: 'The result of the import.', data: result, example: EXAMPLE } },
@@ -41,11 +84,16 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
 
 async function importUpload(
   importer: Importer,
-  call: Call<unknown, unknown, unknown>,
+  call: Call<unknown, ImportQuery, unknown>,
   { type, bytes }: Upload,
   groupId: string | null,
 ): Promise<ApiResponse | Refusal> {
-  const source = await openSource(bytes, importFormatOf(type) ?? 'csv');
+  const { columns, dryRun } = call.query;
+  const source = await openSource(
+    bytes,
+    importFormatOf(type) ?? 'csv',
+    columns === undefined ? {} : { columns },
+  );
   if (typeof source === 'string') return invalid('body', source);
   try {
     const imported = await importer.run({
@@ -54,15 +102,20 @@ async function importUpload(
       actor: callerOf(call),
       reader: source.reader,
       records: source.records,
+      dryRun: dryRun === 'true',
       signal: call.signal,
       batchRows: BATCH_ROWS,
       pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(imported)) return imported;
     const { counts, rejected, complete } = imported;
+    const isDryRun = dryRun === 'true';
     if (!complete)
-      return refuse('UNAVAILABLE', `The service is shutting down; ${counts.rows} rows were imported`);
-    const data = { message: summary(counts), ...counts, rejectedRows: rejected };
+      return refuse(
+        'UNAVAILABLE',
+        `The service is shutting down; ${isDryRun ? 0 : counts.rows} rows were imported`,
+      );
+    const data = { message: summary(counts, isDryRun), ...counts, rejectedRows: rejected };
     const ignored = [...source.reader.ignored].map((name) => `unknown column "${name}" was ignored`);
     return { status: 200, raw: successBody(data, [...call.warnings, ...ignored]) };
   } finally {
@@ -74,8 +127,9 @@ async function importUpload(
 const BATCH_ROWS = 100;
 const PAUSE_SHARE = 0.25;
 
-function summary({ rows, rejected }: ImportCounts): string {
-  return rejected === 0 ? `${rows} rows imported.` : `${rows - rejected} of ${rows} rows imported.`;
+function summary({ rows, rejected }: ImportCounts, isDryRun: boolean): string {
+  const counted = rejected === 0 ? `${rows} rows` : `${rows - rejected} of ${rows} rows`;
+  return isDryRun ? `${counted} can be imported. Nothing was stored.` : `${counted} imported.`;
 }
 
 const rejectedRow = z

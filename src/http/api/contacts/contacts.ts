@@ -35,7 +35,7 @@ const result = z.object({ contact }).meta({ id: 'ContactResult' });
 const input = z.object(profileFields).meta({ id: 'ContactInput' });
 const example = { contact: CONTACT_EXAMPLES.contact };
 
-const consent = z
+export const consent = z
   .object({
     action: z.enum(CONSENT_ACTIONS),
     subscriptionGroupId: z.string().nullable(),

@@ -1,0 +1,82 @@
+import { callApi } from '../../api.ts';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { Outcome, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { Contact } from './contact-list.tsx';
+
+/** How a person consented, as far as someone can say who enters one contact. */
+const METHODS = [
+  'single_opt_in',
+  'web_form',
+  'double_opt_in',
+  'other',
+] as const satisfies Contact['consentMethod'][];
+
+/** Adds one contact, with or without consent to marketing mail. */
+export function Addition({ onAdded }: { onAdded: () => void }) {
+  const { t } = useTexts();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const add = (form: HTMLFormElement) =>
+    run(async () => {
+      const { consentMethod = null, ...fields } = filledFields(form);
+      const body = { ...fields, consentMethod };
+      await callApi('/web-setup/contacts', { method: 'POST', account: accountId, body });
+      form.reset();
+      onAdded();
+      return t('contacts.added', { contact: fields['email'] ?? fields['phone'] ?? '' });
+    });
+  return (
+    <>
+      <h2>{t('contacts.add')}</h2>
+      <p class="small">{t('contacts.add.hint')}</p>
+      <form
+        class="search"
+        aria-label={t('contacts.add')}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void add(event.currentTarget);
+        }}
+      >
+        <label>
+          {t('signIn.email')}
+          <input name="email" maxLength={320} autocomplete="off" autocapitalize="none" />
+        </label>
+        <label>
+          {t('contacts.phone')}
+          <input name="phone" type="tel" maxLength={50} autocomplete="off" />
+        </label>
+        <label>
+          {t('groups.signUp.firstName')}
+          <input name="firstName" maxLength={200} autocomplete="off" />
+        </label>
+        <label>
+          {t('groups.signUp.lastName')}
+          <input name="lastName" maxLength={200} autocomplete="off" />
+        </label>
+        <label>
+          {t('groups.consent')}
+          <select name="consentMethod">
+            <option value="">{t('contacts.noConsent')}</option>
+            {METHODS.map((method) => (
+              <option value={method} key={method}>
+                {t(`groups.consent.${method}`)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {t('groups.consent.details')}
+          <input name="consentDetails" maxLength={2000} autocomplete="off" />
+        </label>
+        <div class="actions">
+          <button type="submit" disabled={outcome?.running}>
+            {t('groups.addNow')}
+          </button>
+        </div>
+      </form>
+      <Outcome of={outcome} />
+    </>
+  );
+}

@@ -1,0 +1,203 @@
+import { useState } from 'preact/hooks';
+import type * as z from 'zod';
+import type { contact } from '../../../http/api/contacts/contact-schemas.ts';
+import { withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { Pager } from '../../parts/pager.tsx';
+import { Empty, Loaded, Page, Table } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import { Addition } from './addition.tsx';
+import { BulkActions } from './bulk-actions.tsx';
+import { Export } from './export.tsx';
+
+export type Contact = z.output<typeof contact>;
+
+const FILTERS = ['search', 'status'] as const;
+const STATUSES = [
+  'active',
+  'unsubscribed',
+  'bounced',
+  'complained',
+  'suppressed',
+] as const satisfies Contact['globalStatus'][];
+
+/** The contacts of the account: search, add, import, export, and actions on several. */
+export function ContactListPage() {
+  const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const { may } = useMember();
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
+  const path = withQuery('/web-setup/contacts', { ...filters, lastKey: location.query['lastKey'] });
+  const list = useData<{ contacts: Contact[]; nextKey?: string }>(path);
+  return (
+    <Page title={t('page.contacts')} question={t('contacts.question')} curl={path}>
+      <Search key={JSON.stringify(filters)} values={filters} />
+      <Loaded data={list}>
+        {({ contacts, nextKey }) => (
+          <>
+            {contacts.length > 0 ? (
+              <Contacts key={path} contacts={contacts} onChange={list.reload} />
+            ) : (
+              <NoContacts
+                isSearch={Object.values(filters).some((value) => value !== undefined)}
+                isPart={nextKey !== undefined}
+              />
+            )}
+            <Pager path="contacts" filters={filters} nextKey={nextKey} />
+          </>
+        )}
+      </Loaded>
+      {may('importContacts') && (
+        <p>
+          <a class="button" href={href('contacts/import')}>
+            {t('contacts.import')}
+          </a>
+        </p>
+      )}
+      <Export filters={filters} />
+      {may('createContact') && <Addition onAdded={list.reload} />}
+    </Page>
+  );
+}
+
+/** How a contact is named to a person. */
+export function nameOf({ email, phone, contactIdentifier }: Contact): string {
+  return email ?? phone ?? contactIdentifier;
+}
+
+/** The table, with a choice of several contacts for those who may change them. */
+function Contacts({ contacts, onChange }: { contacts: Contact[]; onChange: () => void }) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const { may } = useMember();
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const mayChoose = may('updateContact');
+  const choose = (identifier: string, isChosen: boolean) =>
+    setChosen((last) => {
+      const next = new Set(last);
+      if (isChosen) next.add(identifier);
+      else next.delete(identifier);
+      return next;
+    });
+  return (
+    <>
+      <Table
+        label={t('page.contacts')}
+        heads={[
+          ...(mayChoose ? [t('contacts.choice')] : []),
+          t('groups.contact'),
+          t('messages.status'),
+          t('groups.consent'),
+          t('messages.created'),
+        ]}
+      >
+        {contacts.map((each) => (
+          <tr key={each.contactIdentifier}>
+            {mayChoose && (
+              <td>
+                <input
+                  type="checkbox"
+                  aria-label={t('contacts.choose', { contact: nameOf(each) })}
+                  checked={chosen.has(each.contactIdentifier)}
+                  onChange={({ currentTarget }) => choose(each.contactIdentifier, currentTarget.checked)}
+                />
+              </td>
+            )}
+            <th scope="row">
+              <a href={href(`contacts/${encodeURIComponent(each.contactIdentifier)}`)}>{nameOf(each)}</a>
+              <p class="small">{[each.firstName, each.lastName].filter(Boolean).join(' ')}</p>
+            </th>
+            <td>
+              <GlobalStatus of={each} />
+            </td>
+            <td>
+              <Consent of={each} />
+            </td>
+            <td>{time(each.createdAt)}</td>
+          </tr>
+        ))}
+      </Table>
+      {mayChoose && (
+        <BulkActions
+          chosen={contacts.filter(({ contactIdentifier }) => chosen.has(contactIdentifier))}
+          onAll={(all) =>
+            setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []))
+          }
+          onDone={onChange}
+        />
+      )}
+    </>
+  );
+}
+
+/** Whether marketing mail may be sent to the contact. */
+export function GlobalStatus({ of: { globalStatus } }: { of: Contact }) {
+  const { named } = useTexts();
+  return (
+    <Badge kind={globalStatus === 'active' ? 'good' : 'bad'}>{named('groups.status', globalStatus)}</Badge>
+  );
+}
+
+/** How the contact consented. */
+export function Consent({ of: { consentMethod, consentDetails } }: { of: Contact }) {
+  const { t } = useTexts();
+  return (
+    <>
+      {consentMethod === null ? t('contacts.noConsent') : t(`groups.consent.${consentMethod}`)}
+      <p class="small">{consentDetails}</p>
+    </>
+  );
+}
+
+function NoContacts({ isSearch, isPart }: { isSearch: boolean; isPart: boolean }) {
+  const { t } = useTexts();
+  if (isPart) return <Empty title={t('contacts.partial')} />;
+  return (
+    <Empty title={t(isSearch ? 'contacts.noMatch' : 'contacts.empty')}>
+      <p>{t(isSearch ? 'messages.noMatch.hint' : 'contacts.empty.hint')}</p>
+    </Empty>
+  );
+}
+
+function Search({ values }: { values: Readonly<Record<string, string | undefined>> }) {
+  const { t, named } = useTexts();
+  const { href, go } = useNavigation();
+  return (
+    <form
+      class="search"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        go(href('contacts', filledFields(event.currentTarget)));
+      }}
+    >
+      <label>
+        {t('groups.search')}
+        <input name="search" type="search" maxLength={320} defaultValue={values['search'] ?? ''} />
+      </label>
+      <label>
+        {t('messages.status')}
+        <select name="status">
+          <option value="">{t('messages.any')}</option>
+          {STATUSES.map((status) => (
+            <option value={status} key={status} selected={values['status'] === status}>
+              {named('groups.status', status)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <div class="actions">
+        <button type="submit" class="primary">
+          {t('messages.search')}
+        </button>
+        <a class="button" href={href('contacts')}>
+          {t('messages.reset')}
+        </a>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,186 @@
+import type * as z from 'zod';
+import type { membership } from '../../../http/api/contacts/contact-schemas.ts';
+import { callApi, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { ListedSuppressions } from '../suppressions/suppressions.tsx';
+import { ConsentHistory } from './consent-history.tsx';
+import { type Contact, GlobalStatus, nameOf } from './contact-list.tsx';
+
+type Membership = z.output<typeof membership>;
+
+/** A contact: profile, groups, consent history, unsubscription and erasure. */
+export function ContactPage({ identifier }: { identifier: string }) {
+  const { t, time } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId, may } = useMember();
+  const path = `/web-setup/contacts/${encodeURIComponent(identifier)}`;
+  const data = useData<{ contact: Contact; memberships: Membership[] }>(path);
+  const { outcome, run } = useAction();
+  const name = data.value === null ? identifier : nameOf(data.value.contact);
+  const unsubscribe = () =>
+    run(async () => {
+      await callApi(path, { method: 'PATCH', account: accountId, body: { globalStatus: 'unsubscribed' } });
+      data.reload();
+      return t('contacts.unsubscribed', { contact: name });
+    });
+  const erase = () =>
+    run(async () => {
+      await callApi(path, { method: 'DELETE', account: accountId });
+      go(href('contacts'));
+      return '';
+    });
+  return (
+    <Page title={name} question={t('contacts.question')} curl={path}>
+      <p class="screen">
+        <a href={href('contacts')}>{t('app.back')}</a>
+      </p>
+      <Loaded data={data}>
+        {({ contact, memberships }) => (
+          <>
+            <Profile of={contact} />
+            <p class="actions screen">
+              <a class="button" href={href('messages', { recipient: contact.email ?? identifier })}>
+                {t('contacts.messages')}
+              </a>
+              {may('updateContact') && contact.globalStatus === 'active' && (
+                <Confirmed
+                  label={t('contacts.unsubscribe')}
+                  question={t('contacts.unsubscribe.confirmOne', { contact: name })}
+                  action={unsubscribe}
+                />
+              )}
+              {may('eraseContact') && (
+                <Confirmed
+                  label={t('contacts.erase')}
+                  question={t('contacts.erase.confirmOne', { contact: name })}
+                  action={erase}
+                />
+              )}
+            </p>
+            <Outcome of={outcome} />
+            <h2>{t('page.groups')}</h2>
+            {memberships.length === 0 ? (
+              <Empty title={t('contacts.noGroups')} />
+            ) : (
+              <Table
+                label={t('page.groups')}
+                heads={[t('contacts.group'), t('messages.status'), t('groups.since'), t('contacts.source')]}
+              >
+                {memberships.map((each) => (
+                  <tr key={each.subscriptionGroupId}>
+                    <th scope="row">
+                      <GroupLink id={each.subscriptionGroupId} />
+                    </th>
+                    <td>
+                      <Badge kind={each.isActive ? 'good' : 'bad'}>
+                        {t(each.isActive ? 'groups.status.active' : 'groups.status.inactive')}
+                      </Badge>
+                    </td>
+                    <td>{time(each.joinedAt)}</td>
+                    <td>{each.source}</td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+            <h2>{t('page.suppressions')}</h2>
+            <Suppressions key={`suppressions ${contact.updatedAt}`} identifier={identifier} />
+            <h2>{t('contacts.history')}</h2>
+            <ConsentHistory
+              key={contact.updatedAt}
+              path={path}
+              page={`contacts/${encodeURIComponent(identifier)}`}
+            />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Profile({ of: contact }: { of: Contact }) {
+  const { t, time } = useTexts();
+  const fields: [string, string][] = [
+    [t('signIn.email'), contact.email ?? ''],
+    [t('contacts.phone'), contact.phone ?? ''],
+    [t('groups.signUp.firstName'), contact.firstName ?? ''],
+    [t('groups.signUp.lastName'), contact.lastName ?? ''],
+    [
+      t('groups.consent'),
+      contact.consentMethod === null ? t('contacts.noConsent') : t(`groups.consent.${contact.consentMethod}`),
+    ],
+    [t('groups.consent.details'), contact.consentDetails ?? ''],
+    [t('contacts.consentTime'), time(contact.consentTimestamp)],
+    [t('contacts.consentAddress'), contact.consentIpAddress ?? ''],
+    [t('contacts.consentBrowser'), contact.consentUserAgent ?? ''],
+    [t('contacts.source'), contact.source],
+    [t('messages.created'), time(contact.createdAt)],
+    [t('contacts.identifier'), contact.contactIdentifier],
+    ...Object.entries(contact.customFields).map(([field, value]): [string, string] => [
+      field,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
+  ];
+  return (
+    <>
+      <p>
+        <GlobalStatus of={contact} />
+      </p>
+      <dl>
+        {fields
+          .filter(([, value]) => value !== '')
+          .map(([field, value], index) => (
+            <div key={`${index} ${field}`}>
+              <dt>{field}</dt>
+              <dd class="value">{value}</dd>
+            </div>
+          ))}
+      </dl>
+    </>
+  );
+}
+
+/** Why mail to the contact is blocked: opt-outs, complaints, bounces. */
+function Suppressions({ identifier }: { identifier: string }) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const list = useData<ListedSuppressions>(withQuery('/web-setup/suppressions', { email: identifier }));
+  return (
+    <Loaded data={list}>
+      {({ suppressions }) =>
+        suppressions.length === 0 ? (
+          <Empty title={t('contacts.notSuppressed')} />
+        ) : (
+          <Table
+            label={t('page.suppressions')}
+            heads={[t('suppressions.reason'), t('suppressions.stream'), t('suppressions.since')]}
+          >
+            {suppressions.map((each) => (
+              <tr key={`${each.reason} ${each.stream}`}>
+                <th scope="row">
+                  <a href={href(`suppressions/${encodeURIComponent(identifier)}`)}>
+                    {t(`suppressions.reason.${each.reason}`)}
+                  </a>
+                </th>
+                <td>{t(`suppressions.stream.${each.stream}`)}</td>
+                <td>{time(each.createdAt)}</td>
+              </tr>
+            ))}
+          </Table>
+        )
+      }
+    </Loaded>
+  );
+}
+
+function GroupLink({ id }: { id: string }) {
+  const { href } = useNavigation();
+  const group = useData<{ group: { name: string } }>(
+    `/web-setup/contacts/subscription-groups/${encodeURIComponent(id)}`,
+  );
+  return <a href={href(`groups/${encodeURIComponent(id)}`)}>{group.value?.group.name ?? id}</a>;
+}

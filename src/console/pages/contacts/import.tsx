@@ -1,0 +1,211 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { uploadFile, withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { useNavigation, useUnsavedWarning } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import { ColumnAssignment } from './column-assignment.tsx';
+import { type CsvHead, HEAD_BYTES, probableField, readCsvHead } from './csv-head.ts';
+
+interface ImportResult {
+  message: string;
+  rows: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+  rejected: number;
+  subscribed: number;
+  optedOut: number;
+  rejectedRows: { line: number; reason: string }[];
+  warnings?: string[];
+}
+
+/** The file that was chosen. */
+interface Chosen {
+  file: File;
+  /** Null: NDJSON, which has no header. */
+  head: CsvHead | null;
+}
+
+const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'subscribed', 'optedOut', 'rejected'] as const;
+
+/** Imports a file of contacts: assign its columns, check it, import it. */
+export function ContactImportPage() {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const { accountId } = useMember();
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [fields, setFields] = useState<string[]>([]);
+  const [groupId, setGroupId] = useState('');
+  const [share, setShare] = useState(0);
+  const [result, setResult] = useState<{ of: ImportResult; isDryRun: boolean } | null>(null);
+  const { outcome, run } = useAction();
+  const abort = useRef<AbortController | null>(null);
+  useEffect(() => () => abort.current?.abort(), []);
+  const isRunning = outcome?.running === true;
+  useUnsavedWarning(isRunning, t('contacts.import.leave'));
+  const groups = useData<{ groups: { subscriptionGroupId: string; name: string }[] }>(
+    '/web-setup/contacts/subscription-groups',
+  );
+
+  const choose = (file: File | undefined) =>
+    run(async () => {
+      setResult(null);
+      setChosen(null);
+      if (file === undefined) return '';
+      const isCsv = !/\.(?:ndjson|jsonl)$/i.test(file.name);
+      const head = isCsv ? readCsvHead(await file.slice(0, HEAD_BYTES).text()) : null;
+      if (isCsv && head === null) throw new Error(t('contacts.import.noHeader'));
+      setFields(head?.columns.map(probableField) ?? []);
+      setChosen({ file, head });
+      return '';
+    });
+  const upload = ({ file, head }: Chosen, isDryRun: boolean) =>
+    run(async () => {
+      setResult(null);
+      setShare(0);
+      const { signal } = (abort.current = new AbortController());
+      const path = withQuery('/web-setup/contacts/import', {
+        subscriptionGroupId: groupId,
+        columns: head === null ? undefined : columnsOf(head, fields),
+        dryRun: isDryRun ? 'true' : undefined,
+      });
+      const of = await uploadFile<ImportResult>(path, {
+        type: head === null ? 'application/x-ndjson' : 'text/csv',
+        file,
+        account: accountId,
+        signal,
+        onProgress: setShare,
+      }).catch((error: unknown) => {
+        if (signal.aborted) return null;
+        throw error;
+      });
+      if (of === null) return t(isDryRun ? 'contacts.import.checkCancelled' : 'contacts.import.cancelled');
+      setResult({ of, isDryRun });
+      return of.message;
+    });
+  return (
+    <Page title={t('contacts.import')} question={t('contacts.import.question')}>
+      <p>
+        <a href={href('contacts')}>{t('app.back')}</a>
+      </p>
+      <p>{t('contacts.import.about')}</p>
+      <label>
+        {t('contacts.import.file')}
+        <input
+          type="file"
+          accept=".csv,.tsv,.txt,.ndjson,.jsonl,text/csv"
+          disabled={isRunning}
+          onChange={({ currentTarget }) => void choose(currentTarget.files?.[0])}
+        />
+      </label>
+      {chosen !== null && chosen.head !== null && (
+        <ColumnAssignment
+          head={chosen.head}
+          fields={fields}
+          onChange={(next) => {
+            setFields(next);
+            setResult(null);
+          }}
+        />
+      )}
+      {chosen !== null && (
+        <>
+          <label>
+            {t('contacts.import.group')}
+            <select
+              value={groupId}
+              disabled={isRunning}
+              onChange={({ currentTarget: { value } }) => {
+                setGroupId(value);
+                setResult(null);
+              }}
+            >
+              <option value="">{t('contacts.import.noGroup')}</option>
+              {groups.value?.groups.map(({ subscriptionGroupId, name }) => (
+                <option value={subscriptionGroupId} key={subscriptionGroupId}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </label>
+          <div class="actions">
+            <button
+              type="button"
+              class="primary"
+              disabled={isRunning}
+              onClick={() => void upload(chosen, true)}
+            >
+              {t('contacts.import.check')}
+            </button>
+            <button
+              type="button"
+              disabled={isRunning || result === null || !result.isDryRun}
+              onClick={() => void upload(chosen, false)}
+            >
+              {t('contacts.import.now')}
+            </button>
+            {isRunning && (
+              <button type="button" onClick={() => abort.current?.abort()}>
+                {t('app.cancel')}
+              </button>
+            )}
+          </div>
+        </>
+      )}
+      {isRunning && chosen !== null && (
+        <progress aria-label={t('contacts.import.progress')} max={1} value={share} />
+      )}
+      <Outcome of={outcome} />
+      {result !== null && <Result of={result.of} />}
+    </Page>
+  );
+}
+
+/** The parameter `columns` of the import: every column of the file, so that the result does not depend on their names. */
+function columnsOf({ columns }: CsvHead, fields: readonly string[]): string {
+  const named = columns.map((column, index) => [column, fields[index] || null]);
+  return JSON.stringify(Object.fromEntries(named.filter(([column]) => column !== '')));
+}
+
+function Result({ of }: { of: ImportResult }) {
+  const { t } = useTexts();
+  return (
+    <>
+      <dl>
+        {COUNTS.map((name) => (
+          <div key={name}>
+            <dt>{t(`contacts.import.${name}`)}</dt>
+            <dd>{of[name]}</dd>
+          </div>
+        ))}
+      </dl>
+      {of.warnings !== undefined && (
+        <ul>
+          {of.warnings.map((warning) => (
+            <li key={warning}>{warning}</li>
+          ))}
+        </ul>
+      )}
+      {of.rejectedRows.length > 0 && (
+        <Table
+          label={t('contacts.import.rejected')}
+          heads={[t('contacts.import.line'), t('suppressions.reason')]}
+        >
+          {of.rejectedRows.map(({ line, reason }) => (
+            <tr key={line}>
+              <th scope="row">{line}</th>
+              <td>{reason}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {of.rejected > of.rejectedRows.length && (
+        <p class="small">
+          {t('contacts.import.moreRejected', { count: of.rejected - of.rejectedRows.length })}
+        </p>
+      )}
+    </>
+  );
+}
