@@ -5,6 +5,7 @@ import { doctorState } from './doctor/state.ts';
 import { domainReports } from './domains/reports.ts';
 import { messageSeries } from './events/message-series.ts';
 import { messageHistory } from './events/message-view.ts';
+import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
 import { sentContent } from './sending/sent-content.ts';
 import { serveReads } from './store/readers/thread.ts';
 
@@ -14,6 +15,9 @@ serveReads([
   contactSearch,
   doctorState,
   domainReports,
+  inboxMail,
+  inboxPage,
+  inboxSource,
   messageHistory,
   messageSeries,
   readDestination,

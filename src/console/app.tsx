@@ -45,6 +45,7 @@ const PAGES: readonly PageEntry[] = [
   { path: 'templates', title: 'page.templates' },
   { path: 'campaigns', title: 'page.campaigns' },
   { path: 'reports', title: 'page.reports' },
+  { path: 'inbox', title: 'page.inbox', needs: 'operator' },
   { path: 'keys', title: 'page.keys', needs: 'keys' },
   { path: 'people', title: 'page.people', needs: 'people' },
   { path: 'audit', title: 'page.audit', needs: 'people' },
@@ -59,7 +60,7 @@ interface PageEntry {
 }
 
 /** Pages about the person or the installation: operators open them before there is an account. */
-const WITHOUT_ACCOUNT = ['me', 'people', 'audit', 'system', 'queue'];
+const WITHOUT_ACCOUNT = ['me', 'people', 'audit', 'system', 'queue', 'inbox'];
 
 const TemplateListPage = lazyPage(() =>
   import('./pages/templates/template-list.tsx').then((module) => module.TemplateListPage),
@@ -101,6 +102,10 @@ const WebhookPage = lazyPage(() =>
 );
 const ReportsPage = lazyPage(() =>
   import('./pages/reports/reports.tsx').then((module) => module.ReportsPage),
+);
+const InboxPage = lazyPage(() => import('./pages/inbox/inbox-list.tsx').then((module) => module.InboxPage));
+const InboxMailPage = lazyPage(() =>
+  import('./pages/inbox/inbox-mail.tsx').then((module) => module.InboxMailPage),
 );
 const KeysPage = lazyPage(() => import('./pages/keys/keys.tsx').then((module) => module.KeysPage));
 const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
@@ -304,6 +309,9 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'campaigns' && id !== undefined && more === undefined)
     return <CampaignPage key={id} campaignId={id} />;
   if (page === 'reports' && id === undefined) return <ReportsPage />;
+  if (page === 'inbox' && id === undefined) return <InboxPage />;
+  if (page === 'inbox' && id !== undefined && more === undefined)
+    return <InboxMailPage key={id} number={id} />;
   if (page === 'keys' && id === undefined) return <KeysPage />;
   if (page === 'system' && id === undefined) return <SystemPage />;
   if (page === 'system' && id === 'accounts' && more === undefined) return <AccountsPage />;

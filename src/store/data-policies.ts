@@ -111,6 +111,8 @@ export const OTHER_TABLES = [
   'domain_groups',
   'domain_numbers',
   'domains',
+  // Deleted with the mail.
+  'kept_mail_reads',
   'message_counts',
   'platform_keys',
   'queue_controls',

@@ -29,11 +29,31 @@ export interface KeptMailRow {
   raw: Buffer;
 }
 
-export type KeptMailHead = Omit<KeptMailRow, 'raw' | 'network'>;
+export interface KeptMailHead extends Omit<KeptMailRow, 'raw' | 'network'> {
+  /** When an operator marked it as read; null: it is unread. */
+  read_at: number | null;
+}
+
+/** An entry of a list that shows the subject, too. */
+export interface KeptMailEntry extends KeptMailHead {
+  /** The first MAX_LISTED_BYTES bytes of the mail. */
+  head: Buffer;
+}
+
+export interface KeptMailFilter {
+  box: Box | null;
+  /** Only mail that was not marked as read. */
+  unread: boolean;
+  /** Only mail with a lower number; null: from the newest. */
+  before: number | null;
+  limit: number;
+}
 
 const MAX_MAILS_PER_BOX = 1000;
 /** Maximum number of mails from one network in a box. */
 const MAX_MAILS_PER_NETWORK = 100;
+/** Bytes of a mail in a list: most have their subject in these. */
+const MAX_LISTED_BYTES = 16 * 1024;
 /** Maximum number of bytes that are stored of one mail. */
 const MAX_STORED_BYTES = 256 * 1024;
 
@@ -44,6 +64,12 @@ export const KEPT_MAIL_POLICY = {
   erasure: ['kept mail'],
   retention: { kind: 'keptMail', rows: 'aged', period: 'events', number: 'seq', time: 'received_at' },
 } as const satisfies DataPolicy;
+
+interface PageParameters {
+  before: number;
+  unread: 0 | 1;
+  limit: number;
+}
 
 export function keptMailTable(db: Database) {
   const insert = db.prepare<Omit<KeptMailRow, 'seq'>>(`
@@ -57,11 +83,25 @@ export function keptMailTable(db: Database) {
     DELETE FROM kept_mail WHERE seq IN (
       SELECT seq FROM kept_mail WHERE box = @box
       ORDER BY count(*) OVER (PARTITION BY network) DESC, seq LIMIT +@surplus)`);
-  const HEAD =
-    'SELECT seq, box, kind, recipient, sender, remote_address, message_seq, size, received_at FROM kept_mail';
-  const list = db.prepare<[number], KeptMailHead>(`${HEAD} ORDER BY seq DESC LIMIT +?`);
+  const HEAD = `SELECT k.seq, k.box, k.kind, k.recipient, k.sender, k.remote_address, k.message_seq, k.size,
+      k.received_at, r.read_at`;
+  const FROM = 'LEFT JOIN kept_mail_reads r ON r.mail_seq = k.seq';
+  const list = db.prepare<[number], KeptMailHead>(`
+    ${HEAD} FROM kept_mail k ${FROM} ORDER BY k.seq DESC LIMIT +?`);
   const listBox = db.prepare<[Box, number], KeptMailHead>(`
-    ${HEAD} INDEXED BY kept_mail_by_box WHERE box = ? ORDER BY seq DESC LIMIT +?`);
+    ${HEAD} FROM kept_mail k INDEXED BY kept_mail_by_box ${FROM} WHERE k.box = ? ORDER BY k.seq DESC LIMIT +?`);
+  const ENTRY = `${HEAD}, substr(k.raw, 1, ${MAX_LISTED_BYTES}) AS head`;
+  const UNREAD = '(@unread = 0 OR r.read_at IS NULL)';
+  const page = db.prepare<PageParameters, KeptMailEntry>(`
+    ${ENTRY} FROM kept_mail k ${FROM} WHERE k.seq < @before AND ${UNREAD} ORDER BY k.seq DESC LIMIT +@limit`);
+  const pageOfBox = db.prepare<PageParameters & { box: Box }, KeptMailEntry>(`
+    ${ENTRY} FROM kept_mail k INDEXED BY kept_mail_by_box ${FROM}
+    WHERE k.box = @box AND k.seq < @before AND ${UNREAD} ORDER BY k.seq DESC LIMIT +@limit`);
+  const head = db.prepare<[number], KeptMailHead>(`${HEAD} FROM kept_mail k ${FROM} WHERE k.seq = ?`);
+  const markRead = db.prepare<[number, number]>(
+    'INSERT INTO kept_mail_reads (mail_seq, read_at) VALUES (?, ?) ON CONFLICT DO NOTHING',
+  );
+  const markUnread = db.prepare<[number]>('DELETE FROM kept_mail_reads WHERE mail_seq = ?');
   const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
   return {
     /** `raw` is the whole mail. Above the limit of the box the oldest mail of the network with the most mails is deleted. */
@@ -75,6 +115,23 @@ export function keptMailTable(db: Database) {
     /** Newest first, of one box or of all boxes (null). */
     list: (box: Box | null, limit: number): KeptMailHead[] =>
       box === null ? list.all(limit) : listBox.all(box, limit),
+    /** Newest first, with the beginning of each mail. */
+    page: ({ box, unread, before, limit }: KeptMailFilter): KeptMailEntry[] => {
+      const parameters = {
+        before: before ?? Number.MAX_SAFE_INTEGER,
+        unread: unread ? (1 as const) : (0 as const),
+        limit,
+      };
+      return box === null ? page.all(parameters) : pageOfBox.all({ ...parameters, box });
+    },
     get: (seq: number): KeptMailRow | null => get.get(seq) ?? null,
+    head: (seq: number): KeptMailHead | null => head.get(seq) ?? null,
+    /** The first time remains. */
+    markRead: (seq: number, at: number): void => {
+      markRead.run(seq, at);
+    },
+    markUnread: (seq: number): void => {
+      markUnread.run(seq);
+    },
   };
 }

@@ -60,6 +60,9 @@ const OVERRIDES: Record<string, Override> = {
   explainQueuedDestination: { params: () => ({ destination: 'example.net' }) },
   getInstallationAccount: { params: () => ({ accountId: api.accountId }) },
   patchInstallationAccount: { params: () => ({ accountId: api.accountId }) },
+  getInboxMail: { params: receivedMail },
+  getInboxSource: { params: receivedMail },
+  updateInboxMail: { params: receivedMail },
   createAccountKey: { params: () => ({ accountId: api.accountId }) },
   // The calling key has the scope `setup` only.
   createKey: { body: () => ({ scopes: ['setup'] }) },
@@ -76,6 +79,23 @@ const OVERRIDES: Record<string, Override> = {
   getWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
   retryWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
 };
+
+/** A mail to postmaster@. */
+function receivedMail(): { number: string } {
+  if (daemon.tables.keptMail.head(1) === null)
+    daemon.tables.keptMail.insert({
+      box: 'postmaster',
+      kind: 'unknown',
+      recipient: `postmaster@${PLATFORM}`,
+      sender: 'grace@example.net',
+      remote_address: '192.0.2.7',
+      network: '192.0.2.0/24',
+      message_seq: null,
+      received_at: Date.now(),
+      raw: Buffer.from('Subject: hello\r\n\r\nhello\r\n'),
+    });
+  return { number: '1' };
+}
 
 /** Deleted last: other resources refer to them. */
 const LAST = ['deleteDomainGroup'];

@@ -52,6 +52,7 @@ const BOUNDED: Record<string, string> = {
   egress_warmup: 'at most 1000 providers per entry',
   erasures: 'people who are being erased',
   kept_mail: 'at most 1000 rows in each of 7 boxes',
+  kept_mail_reads: 'at most one row per received mail',
   queue_controls: 'at most 500',
   queue_reroutes: 'at most 100',
   settings: 'a few names',

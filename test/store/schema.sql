@@ -623,6 +623,11 @@ CREATE TABLE kept_mail (
   network TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
+CREATE TABLE kept_mail_reads (
+  mail_seq INTEGER PRIMARY KEY REFERENCES kept_mail (seq) ON DELETE CASCADE,
+  read_at  INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE memberships (
   person_id  TEXT NOT NULL REFERENCES people (person_id) ON DELETE CASCADE,
   account_id TEXT NOT NULL REFERENCES accounts (account_id) ON DELETE CASCADE,

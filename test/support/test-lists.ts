@@ -42,6 +42,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/campaigns.test.ts': PAGES,
   'console/contacts.test.ts': PAGES,
   'console/groups.test.ts': PAGES,
+  'console/inbox.test.ts': PAGES,
   'console/keys.test.ts': PAGES,
   'console/people.test.ts': PAGES,
   'console/queue.test.ts': PAGES,

@@ -42,6 +42,7 @@ import { domainGroupRoutes } from './domains/domain-groups.ts';
 import { domainReportRoutes } from './domains/domain-reports.ts';
 import { domainRoutes } from './domains/domains.ts';
 import { useCaseRoutes } from './domains/use-cases.ts';
+import { inboxRoutes } from './inbox.ts';
 import { queueRoutes } from './queue/queue.ts';
 import { queueChangeRoutes } from './queue/queue-changes.ts';
 import { queueControlRoutes } from './queue/queue-controls.ts';
@@ -146,6 +147,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...installationAccountRoutes({ ...deps, defaults: () => deps.config.limits.account }),
     ...accountKeyRoutes({ ...deps, keys }),
     ...doctorRoutes(deps),
+    ...inboxRoutes(deps),
     ...queueOperations(deps),
   ];
 }

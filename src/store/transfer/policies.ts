@@ -29,6 +29,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   external_identities: 'people of this installation',
   hourly_counts: 'statistics of the installation that sent the messages',
   kept_mail: 'mail for the operator of this installation',
+  kept_mail_reads: 'belong to kept_mail',
   memberships: 'people of this installation: invited again where the account is imported',
   messages: 'ordered by number and time in one database: moved_message has what reports about them need',
   passkeys: 'bound to the host name of the console of this installation',

@@ -3,7 +3,7 @@ import { filledFields } from '../../parts/filled-fields.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import type { Contact } from './contact-list.tsx';
+import type { ListedContact } from './contact-list.tsx';
 
 /** How a person consented, as far as someone can say who enters one contact. */
 const METHODS = [
@@ -11,7 +11,7 @@ const METHODS = [
   'web_form',
   'double_opt_in',
   'other',
-] as const satisfies Contact['consentMethod'][];
+] as const satisfies ListedContact['consentMethod'][];
 
 /** Adds one contact, with or without consent to marketing mail. */
 export function Addition({ onAdded }: { onAdded: () => void }) {

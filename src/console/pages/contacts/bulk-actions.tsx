@@ -4,7 +4,7 @@ import { useData } from '../../data.ts';
 import { Confirmed } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { type Contact, nameOf } from './contact-list.tsx';
+import { type ListedContact, nameOf } from './contact-list.tsx';
 
 interface Progress {
   done: number;
@@ -14,7 +14,7 @@ interface Progress {
 }
 
 interface BulkActionsProps {
-  chosen: Contact[];
+  chosen: ListedContact[];
   onAll: (all: boolean) => void;
   onDone: () => void;
 }
@@ -30,7 +30,7 @@ export function BulkActions({ chosen, onAll, onDone }: BulkActionsProps) {
   const [progress, setProgress] = useState<Progress | null>(null);
   const isRunning = progress !== null && progress.done < progress.total;
 
-  const each = async (change: (contact: Contact) => Promise<unknown>) => {
+  const each = async (change: (contact: ListedContact) => Promise<unknown>) => {
     const refused: string[] = [];
     setProgress({ done: 0, total: chosen.length, refused });
     for (const [index, contact] of chosen.entries()) {
@@ -45,7 +45,7 @@ export function BulkActions({ chosen, onAll, onDone }: BulkActionsProps) {
   };
   const send = (path: string, method: 'POST' | 'PATCH' | 'DELETE', body?: object) =>
     callApi(path, { method, account: accountId, ...(body === undefined ? {} : { body }) });
-  const contactPath = ({ contactIdentifier }: Contact) =>
+  const contactPath = ({ contactIdentifier }: ListedContact) =>
     `/web-setup/contacts/${encodeURIComponent(contactIdentifier)}`;
   /** Read before the first request, during which the choice of a group is not shown. */
   const membersPath = () =>

@@ -14,7 +14,7 @@ import { Addition } from './addition.tsx';
 import { BulkActions } from './bulk-actions.tsx';
 import { Export } from './export.tsx';
 
-export type Contact = z.output<typeof contact>;
+export type ListedContact = z.output<typeof contact>;
 
 const FILTERS = ['search', 'status'] as const;
 const STATUSES = [
@@ -23,7 +23,7 @@ const STATUSES = [
   'bounced',
   'complained',
   'suppressed',
-] as const satisfies Contact['globalStatus'][];
+] as const satisfies ListedContact['globalStatus'][];
 
 /** The contacts of the account: search, add, import, export, and actions on several. */
 export function ContactListPage() {
@@ -32,7 +32,7 @@ export function ContactListPage() {
   const { may } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const path = withQuery('/web-setup/contacts', { ...filters, lastKey: location.query['lastKey'] });
-  const list = useData<{ contacts: Contact[]; nextKey?: string }>(path);
+  const list = useData<{ contacts: ListedContact[]; nextKey?: string }>(path);
   return (
     <Page title={t('page.contacts')} question={t('contacts.question')} curl={path}>
       <Search key={JSON.stringify(filters)} values={filters} />
@@ -65,12 +65,12 @@ export function ContactListPage() {
 }
 
 /** How a contact is named to a person. */
-export function nameOf({ email, phone, contactIdentifier }: Contact): string {
+export function nameOf({ email, phone, contactIdentifier }: ListedContact): string {
   return email ?? phone ?? contactIdentifier;
 }
 
 /** The table, with a choice of several contacts for those who may change them. */
-function Contacts({ contacts, onChange }: { contacts: Contact[]; onChange: () => void }) {
+function Contacts({ contacts, onChange }: { contacts: ListedContact[]; onChange: () => void }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   const { may } = useMember();
@@ -135,7 +135,7 @@ function Contacts({ contacts, onChange }: { contacts: Contact[]; onChange: () =>
 }
 
 /** Whether marketing mail may be sent to the contact. */
-export function GlobalStatus({ of: { globalStatus } }: { of: Contact }) {
+export function GlobalStatus({ of: { globalStatus } }: { of: ListedContact }) {
   const { named } = useTexts();
   return (
     <Badge kind={globalStatus === 'active' ? 'good' : 'bad'}>{named('groups.status', globalStatus)}</Badge>
@@ -143,7 +143,7 @@ export function GlobalStatus({ of: { globalStatus } }: { of: Contact }) {
 }
 
 /** How the contact consented. */
-export function Consent({ of: { consentMethod, consentDetails } }: { of: Contact }) {
+export function Consent({ of: { consentMethod, consentDetails } }: { of: ListedContact }) {
   const { t } = useTexts();
   return (
     <>

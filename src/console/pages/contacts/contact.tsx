@@ -9,7 +9,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { ListedSuppressions } from '../suppressions/suppressions.tsx';
 import { ConsentHistory } from './consent-history.tsx';
-import { type Contact, GlobalStatus, nameOf } from './contact-list.tsx';
+import { GlobalStatus, type ListedContact, nameOf } from './contact-list.tsx';
 
 type Membership = z.output<typeof membership>;
 
@@ -19,7 +19,7 @@ export function ContactPage({ identifier }: { identifier: string }) {
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
   const path = `/web-setup/contacts/${encodeURIComponent(identifier)}`;
-  const data = useData<{ contact: Contact; memberships: Membership[] }>(path);
+  const data = useData<{ contact: ListedContact; memberships: Membership[] }>(path);
   const { outcome, run } = useAction();
   const name = data.value === null ? identifier : nameOf(data.value.contact);
   const unsubscribe = () =>
@@ -102,7 +102,7 @@ export function ContactPage({ identifier }: { identifier: string }) {
   );
 }
 
-function Profile({ of: contact }: { of: Contact }) {
+function Profile({ of: contact }: { of: ListedContact }) {
   const { t, time } = useTexts();
   const fields: [string, string][] = [
     [t('signIn.email'), contact.email ?? ''],

@@ -4,7 +4,7 @@ import { saveFile } from '../../parts/save-file.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import type { Contact } from './contact-list.tsx';
+import type { ListedContact } from './contact-list.tsx';
 
 /** Columns of the file; an import reads those that it can write by the same names. */
 const COLUMNS = [
@@ -24,7 +24,7 @@ const COLUMNS = [
   'createdAt',
   'updatedAt',
   'customFields',
-] as const satisfies (keyof Contact)[];
+] as const satisfies (keyof ListedContact)[];
 
 /** The longest page of the list, rows. */
 const PAGE = '200';
@@ -80,7 +80,7 @@ export function Export({ filters }: { filters: Readonly<Record<string, string | 
 }
 
 interface ContactPage {
-  contacts: Contact[];
+  contacts: ListedContact[];
   nextKey?: string;
 }
 
@@ -98,7 +98,7 @@ async function readPage(path: string, accountId: string, signal: AbortSignal): P
   return null;
 }
 
-function csvRow(contact: Contact): string {
+function csvRow(contact: ListedContact): string {
   return `${COLUMNS.map((column) => csvField(contact[column])).join(',')}\r\n`;
 }
 
@@ -106,7 +106,7 @@ function csvRow(contact: Contact): string {
  * A quoted field. An apostrophe keeps spreadsheets from evaluating the value as a formula, except before a phone number,
  * which must remain one.
  */
-function csvField(value: Contact[keyof Contact]): string {
+function csvField(value: ListedContact[keyof ListedContact]): string {
   const text = value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : value;
   const safe = /^[=@\t\r]|^[+-](?!\d+$)/.test(text) ? `'${text}` : text;
   return `"${safe.replaceAll('"', '""')}"`;

@@ -1,0 +1,134 @@
+import { useEffect } from 'preact/hooks';
+import type * as z from 'zod';
+import type { inboxMailSchema } from '../../../http/api/inbox.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { OperatorsOnly } from '../../parts/operators-only.tsx';
+import { saveFile } from '../../parts/save-file.ts';
+import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import './inbox-mail.css';
+
+type InboxMail = z.output<typeof inboxMailSchema>;
+
+/** A received mail, as text: anyone can send it. Opening it marks it as read. */
+export function InboxMailPage({ number }: { number: string }) {
+  const { t } = useTexts();
+  return (
+    <OperatorsOnly title={t('page.inbox')}>
+      <Mail number={number} />
+    </OperatorsOnly>
+  );
+}
+
+function Mail({ number }: { number: string }) {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId } = useMember();
+  const path = `/web-setup/installation/inbox/${encodeURIComponent(number)}`;
+  const data = useData<InboxMail>(path);
+  const { outcome, run } = useAction();
+  const mark = (isRead: boolean) => callApi(path, { method: 'PATCH', account: accountId, body: { isRead } });
+  const isNew = data.value?.readAt === null;
+  useEffect(() => {
+    if (isNew)
+      void run(async () => {
+        await mark(true);
+        return '';
+      });
+  }, [path, isNew]);
+  const download = () =>
+    run(async () => {
+      const { source } = await callApi<{ source: string }>(`${path}/source`, { account: accountId });
+      const bytes = Uint8Array.from(atob(source), (char) => char.charCodeAt(0));
+      saveFile(`${number}.eml`, new Blob([bytes], { type: 'message/rfc822' }));
+      return t('messages.content.saved', { file: `${number}.eml` });
+    });
+  const markUnread = () =>
+    run(async () => {
+      await mark(false);
+      go(href('inbox'));
+      return '';
+    });
+  return (
+    <Page title={data.value?.subject || t('inbox.noSubject')} question={t('inbox.question')} curl={path}>
+      <p>
+        <a href={href('inbox')}>{t('app.back')}</a>
+      </p>
+      <Loaded data={data}>{(mail) => <Content of={mail} />}</Loaded>
+      <p class="actions">
+        <button type="button" onClick={() => void download()}>
+          {t('inbox.download')}
+        </button>
+        <button type="button" onClick={() => void markUnread()}>
+          {t('inbox.markUnread')}
+        </button>
+      </p>
+      <Outcome of={outcome} />
+    </Page>
+  );
+}
+
+function Content({ of: mail }: { of: InboxMail }) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const facts: [string, string][] = [
+    [t('messages.sender'), mail.from || mail.sender],
+    [t('inbox.envelopeSender'), mail.sender],
+    [t('messages.recipientColumn'), mail.recipient],
+    [t('inbox.box'), t(`inbox.box.${mail.box}`)],
+    [t('inbox.kind'), mail.kind],
+    [t('inbox.remoteAddress'), mail.remoteAddress],
+    [t('inbox.received'), time(mail.receivedAt)],
+  ];
+  return (
+    <>
+      <dl>
+        {facts
+          .filter(([, value]) => value !== '')
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd class="value">{value}</dd>
+            </div>
+          ))}
+      </dl>
+      {mail.messageId !== null && (
+        <p>
+          <a href={href(`messages/${encodeURIComponent(mail.messageId)}`)}>{t('inbox.message')}</a>
+        </p>
+      )}
+      {mail.isCut && <p class="notice">{t('inbox.isCut')}</p>}
+      <h2>{t('messages.content.text')}</h2>
+      <pre class="mail" tabIndex={0}>
+        {mail.text || t('inbox.noText')}
+      </pre>
+      {mail.attachments.length > 0 && (
+        <>
+          <h2>{t('messages.content.attachments')}</h2>
+          <ul>
+            {mail.attachments.map(({ name, contentType }, index) => (
+              <li key={`${index} ${name}`}>
+                {name} {contentType}
+              </li>
+            ))}
+          </ul>
+          <p class="small">{t('inbox.attachments.hint')}</p>
+        </>
+      )}
+      <details>
+        <summary>{t('messages.content.headers')}</summary>
+        <dl>
+          {mail.headers.map(({ name, value }, index) => (
+            <div key={`${index} ${name}`}>
+              <dt>{name}</dt>
+              <dd class="value">{value}</dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+    </>
+  );
+}

@@ -1,0 +1,107 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* Received mail for the operator, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+
+const RAW = [
+  `Subject: ${HOSTILE}`,
+  `From: "${HOSTILE.replaceAll('"', "'")}" <eve@example.net>`,
+  `X-Note: ${HOSTILE}`,
+  'Content-Type: multipart/mixed; boundary=x',
+  '',
+  '--x',
+  '',
+  HOSTILE,
+  '--x',
+  `Content-Type: text/html; name="${HOSTILE.replaceAll('"', "'")}"`,
+  '',
+  HOSTILE,
+  '--x--',
+  '',
+].join('\r\n');
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  for (const [box, raw] of [
+    ['postmaster', 'Subject: A question\r\n\r\nHello'],
+    ['abuse', RAW],
+  ] as const)
+    daemon.tables.keptMail.insert({
+      box,
+      kind: 'unknown',
+      recipient: `${box}@mx.example.com`,
+      sender: HOSTILE,
+      remote_address: '192.0.2.1',
+      network: '192.0.2.0/24',
+      message_seq: null,
+      received_at: Date.now(),
+      raw: Buffer.from(raw),
+    });
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+describe('Inbox', () => {
+  it('shows a mail as text by keyboard, marks it as read, and saves its source', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'inbox', client);
+    const row = page.getByRole('row', { name: 'A question' });
+    await row.getByText('unread', { exact: true }).waitFor();
+    await page.getByRole('link', { name: HOSTILE }).press('Enter');
+    await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
+    expect(await page.locator('pre.mail').textContent()).toBe(HOSTILE);
+    await page.getByText('Header fields').click();
+    await page.getByRole('definition').filter({ hasText: HOSTILE }).last().waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download the source' }).press('Enter');
+    expect(await readFile(await (await download).path(), 'utf8')).toBe(RAW);
+    expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
+
+    await page.getByRole('link', { name: 'Back to the list' }).press('Enter');
+    await page.getByLabel('Only unread mail').check();
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: HOSTILE }).waitFor({ state: 'detached' });
+    expect(page.url()).toContain('unread=true');
+    await page.getByRole('link', { name: 'A question' }).waitFor();
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('marks a mail as unread on a phone', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await open.visit(window, 'inbox?box=abuse', client);
+    expect(await page.getByRole('link', { name: 'A question' }).count()).toBe(0);
+    await page.getByRole('link', { name: HOSTILE }).click();
+    await page.getByRole('button', { name: 'Mark as unread' }).click();
+    await page.getByRole('rowheader', { name: HOSTILE }).getByText('unread', { exact: true }).waitFor();
+    await context.close();
+  });
+
+  it('is not for members of an account', async () => {
+    const window = await open.member(client, 'owner', DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'inbox', client);
+    expect(await page.getByRole('link', { name: 'A question' }).count()).toBe(0);
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+    await open.examine({ inbox: 'inbox', 'inbox-mail': 'inbox/2' }, client);
+  });
+});
