@@ -11,7 +11,7 @@ import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import '../../parts/choice.css';
 
-export type InboxEntry = z.output<typeof inboxEntrySchema>;
+export type ListedMail = z.output<typeof inboxEntrySchema>;
 
 const BOXES = [
   'postmaster',
@@ -21,7 +21,7 @@ const BOXES = [
   'unsubscribe',
   'dmarc',
   'tlsrpt',
-] as const satisfies InboxEntry['box'][];
+] as const satisfies ListedMail['box'][];
 
 /** Mail to postmaster@ and abuse@, and mail that could not be processed. */
 export function InboxPage() {
@@ -38,7 +38,7 @@ function Inbox() {
   const { location } = useNavigation();
   const filters = { box: location.query['box'], unread: location.query['unread'] };
   const path = withQuery('/web-setup/installation/inbox', { ...filters, lastKey: location.query['lastKey'] });
-  const list = useData<{ mails: InboxEntry[]; nextKey?: string }>(path);
+  const list = useData<{ mails: ListedMail[]; nextKey?: string }>(path);
   return (
     <Page title={t('page.inbox')} question={t('inbox.question')} curl={path}>
       <Filter key={JSON.stringify(filters)} values={filters} />
@@ -64,7 +64,7 @@ function Inbox() {
   );
 }
 
-function Mails({ mails }: { mails: InboxEntry[] }) {
+function Mails({ mails }: { mails: ListedMail[] }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   return (
