@@ -244,6 +244,12 @@ describe('Messages', () => {
     await page.getByText('No message matches').waitFor();
     await page.goBack();
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
+    await page.getByRole('textbox', { name: 'Subject' }).fill('ORDER 10042');
+    await page.getByRole('textbox', { name: 'Sender' }).fill('orders@');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
+    expect(page.url()).toContain('sender=orders%40&subject=ORDER');
+    await page.goBack();
     await page.getByLabel('Recipient or message id').fill(messages['delivered'] ?? '');
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByText('Accepted by the server of the recipient').waitFor();

@@ -28,7 +28,17 @@ const STATUSES = [
   'complained',
   'cancelled',
 ] as const satisfies Message['status'][];
-const FILTERS = ['recipient', 'status', 'domainId', 'campaignId', 'from', 'to', 'lastKey'] as const;
+const FILTERS = [
+  'recipient',
+  'sender',
+  'subject',
+  'status',
+  'domainId',
+  'campaignId',
+  'from',
+  'to',
+  'lastKey',
+] as const;
 
 /** The search of messages, and next to it the chosen message. */
 export function MessagesPage({ messageId }: { messageId: string | null }) {
@@ -120,6 +130,12 @@ function Search({ values, onSearch }: SearchProps) {
         {t('messages.recipient')}
         <input name="recipient" type="search" maxLength={320} defaultValue={values['recipient'] ?? ''} />
       </label>
+      {(['sender', 'subject'] as const).map((name) => (
+        <label key={name}>
+          {t(`messages.${name}`)}
+          <input name={name} minLength={2} maxLength={200} defaultValue={values[name] ?? ''} />
+        </label>
+      ))}
       <label>
         {t('messages.status')}
         <select name="status">
