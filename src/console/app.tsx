@@ -4,7 +4,7 @@ import { LiveProvider, useLive } from './data.ts';
 import { DomainPage } from './pages/domain.tsx';
 import { DomainsPage } from './pages/domains.tsx';
 import { MessagesPage } from './pages/messages.tsx';
-import { OverviewPage } from './pages/overview.tsx';
+import { OverviewPage } from './pages/overview/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { lazyPage } from './parts/lazy.tsx';
 import { Palette } from './parts/palette.tsx';

@@ -201,6 +201,7 @@ describe('Contacts', () => {
     await page.getByRole('link', { name: 'ada@example.net' }).waitFor();
     expect(await page.getByRole('checkbox').count()).toBe(0);
     expect(await page.getByRole('link', { name: 'Import contacts' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Export as CSV' }).count()).toBe(0);
     expect(await page.getByRole('form', { name: 'Add a contact' }).count()).toBe(0);
     await page.getByRole('link', { name: 'ada@example.net' }).click();
     await page.getByText('Consent given').waitFor();

@@ -36,7 +36,7 @@ const point = z
   })
   .meta({ id: 'StatisticsPoint' });
 
-const statistics = z
+export const statisticsSchema = z
   .object({
     interval: z.enum(SERIES_INTERVALS),
     from: z.string(),
@@ -59,7 +59,7 @@ const COMMON = {
   responses: {
     200: {
       description: 'The series.',
-      data: statistics,
+      data: statisticsSchema,
       example: {
         interval: 'hour',
         from: '2026-01-31T12:00:00.000Z',

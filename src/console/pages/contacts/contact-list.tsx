@@ -29,7 +29,7 @@ const STATUSES = [
 export function ContactListPage() {
   const { t } = useTexts();
   const { location, href } = useNavigation();
-  const { may } = useMember();
+  const { may, has } = useMember();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const path = withQuery('/web-setup/contacts', { ...filters, lastKey: location.query['lastKey'] });
   const list = useData<{ contacts: ListedContact[]; nextKey?: string }>(path);
@@ -58,7 +58,7 @@ export function ContactListPage() {
           </a>
         </p>
       )}
-      <Export filters={filters} />
+      {has('export') && <Export filters={filters} />}
       {may('createContact') && <Addition onAdded={list.reload} />}
     </Page>
   );

@@ -1,23 +1,36 @@
 import type * as z from 'zod';
-import type { domainSchema } from '../../http/api/domains/domain-schemas.ts';
-import type { messageSchema } from '../../http/api/sending/messages.ts';
-import type { webhook } from '../../http/api/webhook-schemas.ts';
-import { withQuery } from '../api.ts';
-import { useData } from '../data.ts';
-import { Empty, Loaded, Page } from '../parts.tsx';
-import { useNavigation } from '../routing.ts';
-import { useTexts } from '../texts.ts';
-import { MessageTable } from './message-table.tsx';
+import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import type { messageSchema } from '../../../http/api/sending/messages.ts';
+import type { statisticsSchema } from '../../../http/api/statistics.ts';
+import type { webhook } from '../../../http/api/webhook-schemas.ts';
+import { withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { lazyPage } from '../../parts/lazy.tsx';
+import { Empty, Loaded, Page } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+import { MessageTable } from '../message-table.tsx';
 
 interface MessageList {
   messages: z.output<typeof messageSchema>[];
   nextKey?: string;
 }
 
+const Volume = lazyPage(() => import('./volume.tsx').then((module) => module.Volume));
+
 /** Statuses of messages that are problems. */
 const PROBLEMS = ['bounced', 'failed', 'complained', 'deferred'] as const;
 const DAY_MS = 86_400_000;
 const COUNTED = 100;
+/**
+ * Shares of a domain's messages above which receivers begin to distrust it, if it sent enough mail: Gmail and Yahoo
+ * demand complaints below 0.3 % and recommend 0.1 %.
+ */
+const RATES = [
+  { outcome: 'bounced', limit: 0.05 },
+  { outcome: 'complained', limit: 0.001 },
+] as const;
+const MIN_ACCEPTED = 100;
 
 /** The problems of the account, each with a link to its list, and the latest messages. */
 export function OverviewPage() {
@@ -29,6 +42,9 @@ export function OverviewPage() {
       <Loaded data={domains}>
         {(list) => (list.domains.length === 0 ? <Start /> : <Problems domains={list.domains} />)}
       </Loaded>
+      {domains.value !== null && domains.value.domains.length > 0 && (
+        <Volume domains={new Map(domains.value.domains.map(({ domainId, domain }) => [domainId, domain]))} />
+      )}
       <h2>{t('overview.recent')}</h2>
       <Loaded data={recent}>
         {({ messages }) =>
@@ -72,8 +88,9 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
   const webhooks = useData<{ webhooks: z.output<typeof webhook>[] }>(
     '/web-setup/webhooks?includeInactive=true',
   );
+  const rates = useData<z.output<typeof statisticsSchema>>('/web-setup/statistics?by=domain');
   const lists = { bounced, failed, complained, deferred };
-  const all = [bounced, failed, complained, deferred, webhooks];
+  const all = [bounced, failed, complained, deferred, webhooks, rates];
   const items = [
     ...props.domains
       .filter(({ status }) => status !== 'SUCCESS')
@@ -81,6 +98,17 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
         text: t('overview.domain', { domain, status: named('status', status) }),
         address: href(`domains/${encodeURIComponent(domainId)}`),
       })),
+    ...props.domains.flatMap(({ domain, domainId }) =>
+      RATES.flatMap(({ outcome, limit }) => {
+        const points = rates.value?.series.find(({ name }) => name === domainId)?.points ?? [];
+        const accepted = points.reduce((sum, point) => sum + point.accepted, 0);
+        const share = points.reduce((sum, point) => sum + point[outcome], 0) / Math.max(accepted, 1);
+        if (accepted < MIN_ACCEPTED || share <= limit) return [];
+        const values = { domain, share: (100 * share).toFixed(1), limit: 100 * limit };
+        const address = href('messages', { domainId, status: outcome, from });
+        return [{ text: t(`overview.rate.${outcome}`, values), address }];
+      }),
+    ),
     ...PROBLEMS.flatMap((status) => {
       const list = lists[status].value;
       if (list === null || (list.messages.length === 0 && list.nextKey === undefined)) return [];

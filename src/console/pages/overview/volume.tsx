@@ -1,0 +1,135 @@
+import { useMemo } from 'preact/hooks';
+import type * as z from 'zod';
+import type { statisticsSchema } from '../../../http/api/statistics.ts';
+import { withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Chart } from '../../parts/chart.tsx';
+import { Empty, Loaded, Table } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+
+type Statistics = z.output<typeof statisticsSchema>;
+type Point = Statistics['series'][number]['points'][number];
+type Outcome = Exclude<keyof Point, 'at'>;
+
+/** Lines of the chart and columns of the tables. */
+const LINES = [
+  { outcome: 'accepted', color: '--muted' },
+  { outcome: 'delivered', color: '--good' },
+  { outcome: 'deferred', color: '--accent' },
+  { outcome: 'bounced', color: '--bad' },
+  { outcome: 'complained', color: '--warn' },
+] as const satisfies { outcome: Outcome; color: string }[];
+
+const PERIODS = ['hour', 'day'] as const;
+
+/** Volume and outcomes of messages: over time, by domain and by provider. `domains`: names by id. */
+export function Volume({ domains }: { domains: ReadonlyMap<string, string> }) {
+  const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const interval = location.query['interval'] === 'day' ? 'day' : 'hour';
+  const total = useData<Statistics>(withQuery('/web-setup/statistics', { interval }));
+  return (
+    <>
+      <h2>{t('overview.volume')}</h2>
+      <nav class="actions" aria-label={t('overview.volume.period')}>
+        {PERIODS.map((each) => (
+          <a
+            class="button"
+            key={each}
+            href={href('', { interval: each })}
+            aria-current={each === interval ? 'true' : undefined}
+          >
+            {t(`overview.volume.${each}`)}
+          </a>
+        ))}
+      </nav>
+      <Loaded data={total}>
+        {({ from, to, series: [all] }) =>
+          all === undefined || all.points.length === 0 ? (
+            <Empty title={t('overview.volume.none')} />
+          ) : (
+            <>
+              <OverTime points={all.points} from={from} to={to} interval={interval} />
+              <Totals by="domain" interval={interval} nameOf={(name) => domains.get(name) ?? name} />
+              <Totals by="provider" interval={interval} nameOf={(name) => name} />
+            </>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+
+interface OverTimeProps {
+  points: Point[];
+  from: string;
+  to: string;
+  interval: 'hour' | 'day';
+}
+
+function OverTime({ points, from, to, interval }: OverTimeProps) {
+  const { t } = useTexts();
+  const times = useMemo(() => timesOf(from, to, interval), [from, to, interval]);
+  const lines = useMemo(() => {
+    const byTime = new Map(points.map((point) => [Date.parse(point.at) / 1000, point]));
+    return LINES.map(({ outcome, color }) => ({
+      label: t(`overview.outcome.${outcome}`),
+      color,
+      values: times.map((at) => byTime.get(at)?.[outcome] ?? 0),
+    }));
+  }, [points, times]);
+  return <Chart label={t(`overview.volume.by.${interval}`)} times={times} lines={lines} />;
+}
+
+/** The beginnings of all intervals of a period (UTC), epoch seconds: those without messages have no point. */
+function timesOf(from: string, to: string, interval: 'hour' | 'day'): number[] {
+  const step = interval === 'day' ? 86_400 : 3600;
+  const first = Math.floor(Date.parse(from) / 1000 / step) * step;
+  const end = Date.parse(to) / 1000;
+  const times: number[] = [];
+  for (let at = first; at < end; at += step) times.push(at);
+  return times;
+}
+
+interface TotalsProps {
+  by: 'domain' | 'provider';
+  interval: 'hour' | 'day';
+  nameOf: (name: string) => string;
+}
+
+function Totals({ by, interval, nameOf }: TotalsProps) {
+  const { t } = useTexts();
+  const data = useData<Statistics>(withQuery('/web-setup/statistics', { interval, by }));
+  return (
+    <Loaded data={data}>
+      {({ series }) => (
+        <Table
+          label={t(`overview.volume.of.${by}`)}
+          heads={[
+            t(`overview.volume.of.${by}`),
+            ...LINES.map(({ outcome }) => t(`overview.outcome.${outcome}`)),
+          ]}
+        >
+          {series.map(({ name = '', points }) => {
+            const sums = LINES.map(({ outcome }) => points.reduce((sum, point) => sum + point[outcome], 0));
+            const [accepted = 0] = sums;
+            return (
+              <tr key={name}>
+                <th scope="row">{name === 'other' ? t('overview.volume.others') : nameOf(name)}</th>
+                {sums.map((sum, index) => (
+                  <td key={LINES[index]?.outcome}>
+                    {sum}
+                    {index > 0 && accepted > 0 && sum > 0 && (
+                      <p class="small">{((100 * sum) / accepted).toFixed(1)} %</p>
+                    )}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </Table>
+      )}
+    </Loaded>
+  );
+}

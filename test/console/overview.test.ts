@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY, HOUR } from '../../src/core/clock.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { COUNTED_OUTCOMES, type CountedOutcome } from '../../src/store/messages/hourly-counts.ts';
+import { createTables } from '../../src/store/tables.ts';
+import { createWriter } from '../../src/store/writer.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { insertDomain } from '../support/store.ts';
+import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+
+/* Volume and rates of the overview, in Chromium over a daemon in this process. */
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
+  for (const [id, name] of [
+    ['domain_1', 'shop.test'],
+    ['domain_2', 'news.test'],
+  ] as const)
+    insertDomain(
+      daemon.tables,
+      {
+        account_id: client.accountId,
+        group_id: group?.group_id ?? '',
+        domain_id: id,
+        name,
+        next_check_at: Date.now() + DAY,
+      },
+      Date.now(),
+    );
+  const hour = Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR;
+  const db = openDatabase(daemon.dataDir);
+  const writer = createWriter(db, createTables(db));
+  await writer.run((all) => {
+    const count = (
+      domainId: string,
+      provider: string,
+      outcomes: Partial<Record<CountedOutcome, number>>,
+      at = hour,
+    ) => {
+      const key = { hour: at, accountId: client.accountId, domainId, provider, stream: 'tx' } as const;
+      for (const outcome of COUNTED_OUTCOMES)
+        all.hourlyCounts.add({ ...key, outcome, outcomeClass: '' }, outcomes[outcome] ?? 0);
+    };
+    count('domain_1', 'gmail', { accepted: 1000, delivered: 900, bounced: 75, complained: 4 });
+    count('domain_1', HOSTILE, { accepted: 10, delivered: 10 });
+    count('domain_2', 'gmail', { accepted: 1000, delivered: 999, bounced: 1 });
+    count('domain_2', 'gmail', { accepted: 500, delivered: 500 }, hour - 10 * DAY);
+  });
+  await writer.close();
+  db.close();
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+describe('Overview', () => {
+  it('names domains with many bounces or complaints, each with a link to these messages', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, '', client);
+    await page.getByRole('link', { name: '0.4 % of the messages of shop.test caused complaints' }).waitFor();
+    expect(await page.getByRole('link', { name: 'of the messages of news.test' }).count()).toBe(0);
+    await page.getByRole('link', { name: '7.4 % of the messages of shop.test bounced' }).press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+    expect(page.url()).toContain('domainId=domain_1&status=bounced');
+    await context.close();
+  });
+
+  it('shows volume by hour and day as a chart and a table, and by domain and provider', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, '', client);
+    const chart = page.getByRole('figure', { name: 'Messages by hour' });
+    await chart.getByText('Accepted: 2010').waitFor();
+    expect(await chart.locator('canvas').count()).toBe(1);
+    await chart.getByText('As a table').press('Enter');
+    const hours = chart.getByRole('table').getByRole('row');
+    expect(await hours.count()).toBeGreaterThanOrEqual(25);
+    await chart.getByRole('row', { name: /2010 1909 0 76 4$/ }).waitFor();
+    const domains = page.getByRole('region', { name: 'Sending domain' });
+    await domains.getByRole('row', { name: /^shop\.test 1010 910 90\.1 % 0 75 7\.4 % 4 0\.4 %$/ }).waitFor();
+    const providers = page.getByRole('region', { name: 'Provider of the recipients' });
+    await providers.getByRole('rowheader', { name: HOSTILE }).waitFor();
+
+    await page.getByRole('link', { name: '30 days' }).click();
+    await page.getByRole('figure', { name: 'Messages by day' }).getByText('Accepted: 2510').waitFor();
+    expect(page.url()).toContain('interval=day');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+    await open.examine({ 'overview-volume': '', 'overview-days': '?interval=day' }, client);
+  });
+});
