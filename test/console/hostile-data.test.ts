@@ -8,8 +8,8 @@ import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /*
- * Every page of the console that links lead to, in Chromium, over an account in which whoever can write text has written
- * markup: callers, recipients' servers, senders of reports and of mail to postmaster@.
+ * Every page of the console that links lead to, in Chromium, over an account with markup in every text that others write:
+ * callers, recipients' servers, senders of reports and of mail to postmaster@.
  */
 let daemon: InProcess;
 let browser: TestBrowser;
