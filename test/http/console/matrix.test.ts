@@ -1,4 +1,5 @@
 import { afterAll, expect, it, vi } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
 import {
   AUDITED_READS,
   OPERATION_PERMISSIONS,
@@ -7,6 +8,7 @@ import {
 } from '../../../src/http/console/permissions.ts';
 import { permissionsOf, ROLE_PERMISSIONS, ROLES } from '../../../src/people/roles.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
+import { enqueue } from '../../support/store.ts';
 import { readDocument } from '../document.ts';
 import { accepted, createTestBrowser, type TestBrowser } from './harness.ts';
 
@@ -19,7 +21,8 @@ vi.setConfig({ testTimeout: 120_000 });
 const daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
 afterAll(() => daemon.stop());
 const { accountId } = await daemon.account('One');
-const { accountId: otherId } = await daemon.account('Two');
+const other = await daemon.account('Two');
+const { accountId: otherId } = other;
 const { operations } = await readDocument(daemon.url);
 const keyed = operations.filter(({ spec }) => spec.security === undefined);
 const idOf = ({ spec }: (typeof keyed)[number]) => spec.operationId ?? '';
@@ -38,6 +41,7 @@ async function call(browser: TestBrowser, { method, path }: (typeof keyed)[numbe
   const target = `/console/api${path.replaceAll(/\{[^}]*\}/g, 'none')}`;
   const options = { headers: { 'X-Id': account }, ...(method === 'GET' ? {} : { body: {} }) };
   const { status, body } = await browser.send(method, target, options);
+  if (status === 500) return '500';
   return status === 401 || status === 403 ? String(body['reasonCode']) : 'allowed';
 }
 
@@ -100,6 +104,89 @@ it.each(ROLES)(
     expect(await differences(browser, otherId, () => 'INSUFFICIENT_SCOPE')).toEqual([]);
   },
 );
+
+/** Creates one of everything in the other account; returns its ids by their names in paths. */
+async function resourcesOfOther(): Promise<Record<string, string>> {
+  const created = async (path: string, body: object, name: string): Promise<string> => {
+    const { text } = await other.post(path, body);
+    const id = new RegExp(`"${name}":"([^"]+)"`).exec(text)?.[1];
+    if (id === undefined) throw new Error(`${path}: ${text}`);
+    return id;
+  };
+  const [domainGroup] = daemon.tables.domainGroups.list(otherId);
+  const domain = await other.put<{ domainId: string }>('/web-setup/domains', {
+    domain: 'two.test',
+    useCaseId: 'mk-local',
+  });
+  const { domainId } = domain.data;
+  const { message_id: id } = enqueue(daemon.tables, Date.now(), {
+    account_id: otherId,
+    domain_id: domainId,
+    dueAt: Date.now() + DAY,
+  });
+  const subscriptionGroupId = await created(
+    '/web-setup/contacts/subscription-groups',
+    { name: 'News' },
+    'subscriptionGroupId',
+  );
+  const contact = { email: 'ada@example.net', consentMethod: 'web_form' };
+  const contactIdentifier = await created('/web-setup/contacts', contact, 'contactIdentifier');
+  await other.post(`/web-setup/contacts/subscription-groups/${subscriptionGroupId}/subscriptions`, contact);
+  const footer = '{{company_address_html}}{{unsubscribe_email_html}}';
+  const template = { name: 'T', subject: 'S', html: `<p>Hello</p>${footer}` };
+  return {
+    domainId,
+    groupId: domainGroup?.group_id ?? '',
+    ownerId: otherId,
+    id,
+    subscriptionGroupId,
+    contactIdentifier,
+    identifier: contactIdentifier,
+    templateId: await created('/web-setup/templates', template, 'templateId'),
+    campaignId: await created('/web-setup/campaigns', { name: 'C' }, 'campaignId'),
+    webhookId: await created(
+      '/web-setup/webhooks',
+      { url: 'https://hooks.example.net/', events: ['email_bounced'] },
+      'webhookId',
+    ),
+    deliveryId: 'delivery_none',
+    keyId: await created('/web-setup/keys', { name: 'K', scopes: ['setup'] }, 'keyId'),
+  };
+}
+
+it('an owner reaches nothing of another account by its ids, and changes nothing', async () => {
+  const ids = await resourcesOfOther();
+  const named = keyed.filter(
+    (operation) => operation.path.includes('{') && permissionOf(idOf(operation)) !== 'operator',
+  );
+  const targetOf = (path: string) =>
+    path.replaceAll(/\{([^}]*)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? `no ${name}`));
+  // Reports have the period of the request.
+  const reads = named.filter(({ method, path }) => method === 'GET' && !path.endsWith('/reports'));
+  const state = async () => {
+    const texts = await Promise.all(
+      reads.map(async ({ path }) => `${path} ${(await other.get(targetOf(path))).text}`),
+    );
+    return texts.filter((text) => text.includes('"success":true'));
+  };
+  const before = await state();
+  expect(before.length).toBeGreaterThan(12);
+  const owner = await signIn(
+    await daemon.people.invite(accountId, { email: 'owner2@example.com', role: 'owner' }, 'operator'),
+  );
+  const reached: string[] = [];
+  for (const { name, method, path, spec } of named) {
+    const example = spec.requestBody?.content['application/json']?.example ?? {};
+    const options = {
+      headers: { 'X-Id': accountId },
+      ...(method === 'GET' || method === 'DELETE' ? {} : { body: example }),
+    };
+    const { status } = await owner.send(method, `/console/api${targetOf(path)}`, options);
+    if (status !== 404) reached.push(`${name}: ${status}`);
+  }
+  expect(reached).toEqual([]);
+  expect(await state()).toEqual(before);
+});
 
 it('nobody may call an operation without a session', async () => {
   const browser = createTestBrowser(daemon.consoleUrl);
