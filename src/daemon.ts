@@ -583,6 +583,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     const routes = apiRoutes({
       config,
+      backups,
       log,
       monotonic: env.monotonic ?? monotonicClock,
       clock,

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, request, whenSignedOut } from './api.ts';
 import { LiveProvider, useLive } from './data.ts';
-import { DomainPage } from './pages/domain.tsx';
-import { DomainsPage } from './pages/domains.tsx';
+import { DomainPage } from './pages/domains/domain.tsx';
+import { DomainsPage } from './pages/domains/domain-list.tsx';
 import { MessagesPage } from './pages/messages.tsx';
 import { OverviewPage } from './pages/overview/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
@@ -108,7 +108,7 @@ const InboxMailPage = lazyPage(() =>
   import('./pages/inbox/inbox-mail.tsx').then((module) => module.InboxMailPage),
 );
 const KeysPage = lazyPage(() => import('./pages/keys/keys.tsx').then((module) => module.KeysPage));
-const SystemPage = lazyPage(() => import('./pages/system.tsx').then((module) => module.SystemPage));
+const SystemPage = lazyPage(() => import('./pages/system/system.tsx').then((module) => module.SystemPage));
 const AccountsPage = lazyPage(() =>
   import('./pages/accounts/accounts.tsx').then((module) => module.AccountsPage),
 );

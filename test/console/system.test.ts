@@ -56,6 +56,8 @@ describe('System', () => {
     await checks.getByText('passes', { exact: true }).first().waitFor();
     expect(page.url()).toContain('checks=all');
     await page.getByRole('region', { name: 'Queue' }).getByRole('rowheader').waitFor();
+    await page.getByText('No backups are scheduled').waitFor();
+    await page.getByRole('region', { name: 'Source addresses' }).getByText('192.0.2.25').waitFor();
     await page.getByRole('link', { name: HOSTILE }).click();
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
     expect(page.url()).toContain(other.accountId);

@@ -41,6 +41,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'e2e/spam-filters.test.ts': 'starts SpamAssassin and Rspamd, which load all their rules',
   'console/campaigns.test.ts': PAGES,
   'console/contacts.test.ts': PAGES,
+  'console/domains.test.ts': PAGES,
   'console/groups.test.ts': PAGES,
   'console/hostile-data.test.ts': 'opens every page of the console',
   'console/inbox.test.ts': PAGES,

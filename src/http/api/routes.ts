@@ -2,6 +2,7 @@ import type { Accounts } from '../../accounts/accounts.ts';
 import { createKeys } from '../../accounts/keys.ts';
 import type { AccountLimits } from '../../accounts/limits.ts';
 import type { Audience } from '../../audience/service.ts';
+import type { BackupSchedule } from '../../backup/schedule.ts';
 import type { CampaignSystem } from '../../campaigns/system.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
@@ -43,6 +44,7 @@ import { domainReportRoutes } from './domains/domain-reports.ts';
 import { domainRoutes } from './domains/domains.ts';
 import { useCaseRoutes } from './domains/use-cases.ts';
 import { inboxRoutes } from './inbox.ts';
+import { installationRoutes } from './installation.ts';
 import { queueRoutes } from './queue/queue.ts';
 import { queueChangeRoutes } from './queue/queue-changes.ts';
 import { queueControlRoutes } from './queue/queue-controls.ts';
@@ -79,7 +81,8 @@ export interface ApiDeps {
     Delivery,
     'announce' | 'firstOutcome' | 'obstacle' | 'controls' | 'inspection' | 'readAgain'
   >;
-  config: Pick<Config, 'delivery' | 'limits' | 'regions' | 'secondary'>;
+  config: Config;
+  backups: Pick<BackupSchedule, 'status'> | null;
   log: Log;
   /** `public.url` with its actual port. */
   publicUrl: string;
@@ -148,6 +151,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...accountKeyRoutes({ ...deps, keys }),
     ...doctorRoutes(deps),
     ...inboxRoutes(deps),
+    ...installationRoutes(deps),
     ...queueOperations(deps),
   ];
 }

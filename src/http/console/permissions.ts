@@ -112,6 +112,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   createAccountKey: 'operator',
   revokeAccountKey: 'operator',
   getDoctorReport: 'operator',
+  getInstallation: 'operator',
   listInbox: 'operator',
   getInboxMail: 'operator',
   getInboxSource: 'operator',

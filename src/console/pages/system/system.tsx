@@ -1,14 +1,15 @@
 import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
-import type { reportSchema } from '../../http/api/doctor.ts';
-import type { queueSchema } from '../../http/api/queue/queue.ts';
-import type { siteSchema } from '../../http/api/queue/queue-schemas.ts';
-import { useConsoleData } from '../data.ts';
-import { Badge } from '../parts/badge.tsx';
-import { Empty, Loaded, Page, Table } from '../parts.tsx';
-import { useNavigation } from '../routing.ts';
-import { type ConsoleSession, useMember } from '../session.ts';
-import { useTexts } from '../texts.ts';
+import type { reportSchema } from '../../../http/api/doctor.ts';
+import type { queueSchema } from '../../../http/api/queue/queue.ts';
+import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
+import { useConsoleData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Empty, Loaded, Page, Table } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import { Facts } from './facts.tsx';
 
 type Report = z.output<typeof reportSchema>;
 type Queue = z.output<typeof queueSchema>;
@@ -32,19 +33,13 @@ export function SystemPage() {
     );
   return (
     <Page title={t('page.system')} question={t('system.question')} curl="/web-setup/doctor">
-      <Version />
+      <Facts />
       <Findings />
       <QueueTotals />
       <Sites />
       <Accounts />
     </Page>
   );
-}
-
-function Version() {
-  const { t } = useTexts();
-  const session = useConsoleData<ConsoleSession>('/console/session');
-  return <p>{session.value !== null && t('system.version', { version: session.value.version })}</p>;
 }
 
 /** The checks, worst first; those that pass are folded. */

@@ -1,11 +1,11 @@
 import type * as z from 'zod';
-import type { domainSchema, registered } from '../../http/api/domains/domain-schemas.ts';
-import { callApi } from '../api.ts';
-import { useData } from '../data.ts';
-import { Empty, Loaded, Outcome, Page, Status, Table, useAction } from '../parts.tsx';
-import { useNavigation } from '../routing.ts';
-import { useMember } from '../session.ts';
-import { useTexts } from '../texts.ts';
+import type { domainSchema, registered } from '../../../http/api/domains/domain-schemas.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Empty, Loaded, Outcome, Page, Status, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
 
 interface UseCase {
   id: string;

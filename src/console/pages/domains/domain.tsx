@@ -1,12 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
 import type * as z from 'zod';
-import type { dnsRecord, recordsOfDomain, verified } from '../../http/api/domains/domain-schemas.ts';
-import { callApi } from '../api.ts';
-import { useData } from '../data.ts';
-import { Confirmed, Copy, Loaded, Outcome, Page, Status, Table, useAction } from '../parts.tsx';
-import { useNavigation } from '../routing.ts';
-import { useMember } from '../session.ts';
-import { useTexts } from '../texts.ts';
+import type { dnsRecord, recordsOfDomain, verified } from '../../../http/api/domains/domain-schemas.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Confirmed, Copy, Loaded, Outcome, Page, Status, Table, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import { DmarcPath } from './dmarc-path.tsx';
 
 type DnsRecord = z.output<typeof dnsRecord>;
 type Verification = z.output<typeof verified>;
@@ -88,6 +89,7 @@ export function DomainPage({ domainId }: { domainId: string }) {
             {domain.recommendedDnsRecords.length > 0 && (
               <Records title={t('domains.recommended')} records={domain.recommendedDnsRecords} />
             )}
+            {!isPending && <DmarcPath domainId={domainId} records={domain.dnsRecords} />}
           </>
         )}
       </Loaded>

@@ -1,0 +1,184 @@
+import { useEffect } from 'preact/hooks';
+import type * as z from 'zod';
+import type { installationSchema } from '../../../http/api/installation.ts';
+import { useConsoleData } from '../../data.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Empty, Loaded, Table } from '../../parts.tsx';
+import { useTexts } from '../../texts.ts';
+
+type Installation = z.output<typeof installationSchema>;
+
+const REFRESH_MS = 60_000;
+
+/** Versions, storage, backups, certificates and source addresses of the installation. */
+export function Facts() {
+  const data = useConsoleData<Installation>('/console/api/web-setup/installation');
+  useEffect(() => {
+    const timer = window.setInterval(data.reload, REFRESH_MS);
+    return () => window.clearInterval(timer);
+  }, [data.reload]);
+  return (
+    <Loaded data={data}>
+      {(facts) => (
+        <>
+          <Versions of={facts} />
+          <Backups of={facts.backups} />
+          <Certificates of={facts.certificates} />
+          <EgressAddresses of={facts} />
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function Versions({ of: { version, nodeVersion, hostname, startedAt, storage } }: { of: Installation }) {
+  const { t, time } = useTexts();
+  const facts: [string, string][] = [
+    ['Postrider', version],
+    ['Node.js', nodeVersion],
+    [t('system.hostname'), hostname],
+    [t('system.startedAt'), time(startedAt)],
+    [t('system.database'), megabytes(storage.databaseBytes)],
+    [t('system.log'), megabytes(storage.logBytes)],
+    [t('system.free'), megabytes(storage.freeBytes)],
+  ];
+  return (
+    <dl>
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function megabytes(bytes: number): string {
+  const gigabytes = bytes / 1e9;
+  return gigabytes >= 10 ? `${gigabytes.toFixed(0)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+function Backups({ of: backups }: { of: Installation['backups'] }) {
+  const { t, time } = useTexts();
+  return (
+    <>
+      <h2>{t('system.backups')}</h2>
+      {backups === null ? (
+        <Empty title={t('system.backups.none')}>
+          <p>{t('system.backups.none.hint')}</p>
+        </Empty>
+      ) : (
+        <>
+          {backups.error !== null && (
+            <p class="notice bad">{t('system.backups.failed', { error: backups.error })}</p>
+          )}
+          <dl>
+            <div>
+              <dt>{t('system.backups.last')}</dt>
+              <dd>{time(backups.lastSuccessAt) || t('system.never')}</dd>
+            </div>
+            <div>
+              <dt>{t('system.backups.next')}</dt>
+              <dd>{backups.isRunning ? t('system.backups.running') : time(backups.nextAt)}</dd>
+            </div>
+          </dl>
+        </>
+      )}
+    </>
+  );
+}
+
+function Certificates({ of: certificates }: { of: Installation['certificates'] }) {
+  const { t, time } = useTexts();
+  return (
+    <>
+      <h2>{t('system.certificates')}</h2>
+      {certificates.length === 0 ? (
+        <Empty title={t('system.certificates.none')} />
+      ) : (
+        <Table
+          label={t('system.certificates')}
+          heads={[t('queue.host'), t('system.certificates.expires'), t('system.certificates.failure')]}
+        >
+          {certificates.map(({ host, expiresAt, failures, lastError }) => (
+            <tr key={host}>
+              <th scope="row">{host}</th>
+              <td>{expiresAt === null ? t('system.certificates.notIssued') : time(expiresAt)}</td>
+              <td>
+                {failures > 0 && <Badge kind="bad">{failures}</Badge>} {lastError}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+function EgressAddresses({ of: { egress, warmup } }: { of: Installation }) {
+  const { t, time } = useTexts();
+  return (
+    <>
+      <h2>{t('system.egress')}</h2>
+      {egress.length === 0 ? (
+        <Empty title={t('system.egress.none')} />
+      ) : (
+        <Table
+          label={t('system.egress')}
+          heads={[
+            t('system.egress.address'),
+            t('system.pool'),
+            t('system.egress.warmup'),
+            t('system.egress.today'),
+            t('system.egress.refusedBy'),
+          ]}
+        >
+          {egress.map((each) => (
+            <tr key={each.entry}>
+              <th scope="row">
+                {each.entry}
+                <p class="small">{[each.address, each.address6, each.hostname].filter(Boolean).join(' ')}</p>
+              </th>
+              <td>{each.pools.join(', ')}</td>
+              <td>{each.warmup ?? t('system.egress.noWarmup')}</td>
+              <td>{t('system.egress.counts', each.today)}</td>
+              <td>
+                {each.refusedBy.map(({ provider, since, reply }) => (
+                  <p key={provider}>
+                    {provider}, {time(since)}: {reply}
+                  </p>
+                ))}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {warmup.length > 0 && (
+        <details>
+          <summary>{t('system.egress.byProvider')}</summary>
+          <Table
+            label={t('system.egress.byProvider')}
+            heads={[
+              t('system.egress.address'),
+              t('system.egress.provider'),
+              t('system.egress.day'),
+              t('system.egress.used'),
+              t('system.reason'),
+            ]}
+          >
+            {warmup.map(({ entry, provider, day, cap, used, reason }) => (
+              <tr key={`${entry} ${provider}`}>
+                <th scope="row">{entry}</th>
+                <td>{provider === '*' ? t('overview.volume.others') : provider}</td>
+                <td>{day}</td>
+                <td>{cap === null ? `${used}` : t('campaigns.of', { count: used, members: cap })}</td>
+                <td>{reason ?? ''}</td>
+              </tr>
+            ))}
+          </Table>
+        </details>
+      )}
+    </>
+  );
+}
