@@ -8,7 +8,7 @@ import {
 } from '../../../src/http/console/permissions.ts';
 import { permissionsOf, ROLE_PERMISSIONS, ROLES } from '../../../src/people/roles.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
-import { enqueue } from '../../support/store.ts';
+import { enqueue, insertDomain } from '../../support/store.ts';
 import { readDocument } from '../document.ts';
 import { accepted, createTestBrowser, type TestBrowser } from './harness.ts';
 
@@ -114,11 +114,19 @@ async function resourcesOfOther(): Promise<Record<string, string>> {
     return id;
   };
   const [domainGroup] = daemon.tables.domainGroups.list(otherId);
-  const domain = await other.put<{ domainId: string }>('/web-setup/domains', {
-    domain: 'two.test',
-    useCaseId: 'mk-local',
-  });
-  const { domainId } = domain.data;
+  // Its next check is tomorrow: nothing but the requests of the test changes it.
+  const domainId = 'domain_two';
+  insertDomain(
+    daemon.tables,
+    {
+      account_id: otherId,
+      group_id: domainGroup?.group_id ?? '',
+      domain_id: domainId,
+      name: 'two.test',
+      next_check_at: Date.now() + DAY,
+    },
+    Date.now(),
+  );
   const { message_id: id } = enqueue(daemon.tables, Date.now(), {
     account_id: otherId,
     domain_id: domainId,
