@@ -77,8 +77,9 @@ export function createSite(options: SiteOptions): Site {
     initialConnections: options.initialConnections,
   });
   const slots = createSlots(
-    connections,
+    profile,
     options.openConnections ?? createOpenConnections({ limit: Number.POSITIVE_INFINITY, clock }),
+    clock,
   );
   /** Messages in progress by account. */
   const inFlight = new Map<string, number>();
@@ -170,7 +171,7 @@ export function createSite(options: SiteOptions): Site {
       limiter.configure(next);
       accounts.configure(next);
       suspension.configure(next.connections);
-      slots.configure(next.connections);
+      slots.configure(next);
     },
     lookahead,
     capacity: (priority, accountId) => {

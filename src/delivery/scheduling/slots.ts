@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/clock.ts';
 import type { OpenConnections, SlotIdentity } from './open-connections.ts';
 
 /** The slots of a site: one for each connection that it may have. */
@@ -11,56 +12,98 @@ export interface Slots {
   hasFree(limit: number): boolean;
   /** Whether slots are free, but all open connections of the site are in use and no other may be opened. */
   waitsForConnection(): boolean;
-  /** Takes the slot that was released last: its connection is still open, and connections that are not needed close. */
+  /**
+   * Takes the slot that was released last if its connection is still open, so that connections that are not needed close.
+   * Else that which has had no connection for the longest time: source addresses belong to slots, and mail that needs one
+   * connection at a time would otherwise always come from the same address.
+   */
   take(): number;
-  /** `open`: whether its connection is still open. */
-  release(slot: number, open: boolean): void;
-  /** Changes the number of slots. Those in use above it are removed when they are released. */
-  configure(count: number): void;
+  /** `answered`: whether the server has answered, so that its connection may still be open. */
+  release(slot: number, answered: boolean): void;
+  /** Slots in use above the new number are removed when they are released. */
+  configure(profile: SlotProfile): void;
 }
 
-export function createSlots(initial: number, connections: OpenConnections): Slots {
-  const used = new Set<number>();
-  const identities: SlotIdentity[] = [];
-  let count = initial;
-  /** The one to take next is the last. */
-  let free = slotsBelow(count);
+export interface SlotProfile {
+  /** Number of slots. */
+  connections: number;
+  messagesPerConnection: number;
+  /** How long a connection stays open without a message, ms. */
+  idleMs: number;
+}
 
-  const identityOf = (slot: number): SlotIdentity => {
-    identities[slot] ??= { slot };
-    return identities[slot];
-  };
-  const mayUse = (slot: number) => used.size === 0 || connections.mayUse(identityOf(slot));
+interface Slot extends SlotIdentity {
+  /** Messages sent on its connection. */
+  messages: number;
+  /** When it was released. */
+  since: number;
+}
+
+/** `clock`: monotonic. */
+export function createSlots(initial: SlotProfile, connections: OpenConnections, clock: Clock): Slots {
+  let profile = initial;
+  const used = new Set<Slot>();
+  const slots: Slot[] = [];
+  /** Free slots with an open connection, the one that was released last at the end. */
+  let open: Slot[] = [];
+  /** Free slots without one, the one that was released last at the end. */
+  let closed = slotsBelow(profile.connections);
+
+  function slotsBelow(count: number): Slot[] {
+    for (let slot = slots.length; slot < count; slot++) slots.push({ slot, messages: 0, since: 0 });
+    return slots.slice(0, count);
+  }
+
+  /** The slot to take next; undefined: none is free. */
+  function next(): Slot | undefined {
+    const last = open.at(-1);
+    if (last !== undefined && clock.now() - last.since < profile.idleMs) return last;
+    // The others were released before it.
+    for (const slot of open) slot.messages = 0;
+    closed.push(...open);
+    open = [];
+    return closed[0];
+  }
+
+  const mayUse = (slot: SlotIdentity) => used.size === 0 || connections.mayUse(slot);
 
   return {
     used: () => used.size,
     hasFree: (limit) => {
-      const next = free.at(-1);
-      return next !== undefined && used.size < limit && mayUse(next);
+      if (used.size >= limit) return false;
+      const slot = next();
+      return slot !== undefined && mayUse(slot);
     },
     waitsForConnection: () => {
-      const next = free.at(-1);
-      return next !== undefined && !mayUse(next);
+      const slot = next();
+      return slot !== undefined && !mayUse(slot);
     },
     take: () => {
-      const slot = free.pop() ?? 0;
+      const slot = next();
+      if (slot === undefined) throw new Error('a slot was taken although none is free');
+      if (slot === open.at(-1)) open.pop();
+      else closed.shift();
       used.add(slot);
-      connections.began(identityOf(slot));
-      return slot;
+      connections.began(slot);
+      return slot.slot;
     },
-    release: (slot, open) => {
+    release: (number, answered) => {
+      const slot = slots[number];
+      if (slot === undefined) throw new Error(`there is no slot ${number}`);
       used.delete(slot);
-      connections.ended(identityOf(slot), open);
-      if (slot < count) free.push(slot);
+      slot.messages++;
+      slot.since = clock.now();
+      const isOpen = answered && profile.idleMs > 0 && slot.messages < profile.messagesPerConnection;
+      if (!isOpen) slot.messages = 0;
+      connections.ended(slot, isOpen);
+      if (number >= profile.connections) return;
+      if (isOpen) open.push(slot);
+      else closed.push(slot);
     },
-    configure: (next) => {
-      count = next;
-      free = slotsBelow(count).filter((slot) => !used.has(slot));
+    configure: (changed) => {
+      profile = changed;
+      open = open.filter(({ slot }) => slot < changed.connections);
+      closed = slotsBelow(changed.connections).filter((slot) => !used.has(slot) && !open.includes(slot));
     },
   };
-}
-
-/** In the order in which `pop` returns 0 first. */
-function slotsBelow(count: number): number[] {
-  return Array.from({ length: count }, (_, n) => count - 1 - n);
 }
