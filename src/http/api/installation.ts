@@ -6,7 +6,7 @@ import type { Config } from '../../config/schema.ts';
 import { programVersion } from '../../config/version.ts';
 import { type Clock, iso } from '../../core/clock.ts';
 import { errorCode } from '../../core/errors.ts';
-import { egressOverview } from '../../delivery/egress/overview.ts';
+import { egressOverview, OTHER_PROVIDERS, type WarmupRow } from '../../delivery/egress/overview.ts';
 import { DATABASE_FILE } from '../../store/connection.ts';
 import type { Tables } from '../../store/tables.ts';
 import { type Route, route } from '../route.ts';
@@ -19,8 +19,11 @@ export interface InstallationRouteDeps {
   backups: Pick<BackupSchedule, 'status'> | null;
 }
 
-/** Certificates in a response, those that are due first. */
 const MAX_CERTIFICATES = 100;
+/** The part of MAX_CERTIFICATES for hosts whose first certificate was not issued. */
+const MAX_UNISSUED = 50;
+/** Warm-up rows of single providers in a response. */
+const MAX_WARMUP_ROWS = 200;
 
 const entry = z
   .object({
@@ -85,16 +88,20 @@ export const installationSchema = z
       })
       .nullable()
       .describe('`null`: none are scheduled.'),
-    certificates: z.array(
-      z.object({
-        host: z.string(),
-        expiresAt: z.iso.datetime().nullable().describe('`null`: it was not issued yet.'),
-        failures: z.int().describe('Attempts to renew it since the last success.'),
-        lastError: z.string().nullable(),
-      }),
-    ),
+    certificates: z
+      .array(
+        z.object({
+          host: z.string(),
+          expiresAt: z.iso.datetime().nullable().describe('`null`: it was not issued yet.'),
+          failures: z.int().describe('Failed attempts since the last success.'),
+          lastError: z.string().nullable(),
+        }),
+      )
+      .describe('At most 100: those not issued yet, then those that are renewed next.'),
     egress: z.array(entry).describe('Empty: the system chooses the source address.'),
-    warmup: z.array(warmupRow),
+    warmup: z
+      .array(warmupRow)
+      .describe('At most 200 of single providers, those with the most messages of the day.'),
   })
   .meta({ id: 'Installation' });
 
@@ -141,16 +148,9 @@ export function installationRoutes({ config, clock, tables, backups }: Installat
             startedAt: iso(startedAt),
             storage: await storageIn(config.data.dir),
             backups: backups?.status() ?? null,
-            certificates: tables.certificates
-              .soonestDue(MAX_CERTIFICATES)
-              .map(({ host, not_after, failures, last_error }) => ({
-                host,
-                expiresAt: not_after === null ? null : iso(not_after),
-                failures,
-                lastError: last_error,
-              })),
+            certificates: certificatesIn(tables),
             egress: entries,
-            warmup: warmup.map(({ entry: name, provider, day, cap, used, throttled, refused, reason }) => ({
+            warmup: busiest(warmup).map(({ entry: name, provider, day, cap, used, throttled, refused, reason }) => ({
               entry: name,
               provider,
               day,
@@ -165,6 +165,25 @@ export function installationRoutes({ config, clock, tables, backups }: Installat
       },
     }),
   ];
+}
+
+function certificatesIn({ certificates }: Tables): z.output<typeof installationSchema>['certificates'] {
+  const unissued = certificates.unissued(MAX_UNISSUED);
+  return [...unissued, ...certificates.soonestDue(MAX_CERTIFICATES - unissued.length)].map(
+    ({ host, not_after, failures, last_error }) => ({
+      host,
+      expiresAt: not_after === null ? null : iso(not_after),
+      failures,
+      lastError: last_error,
+    }),
+  );
+}
+
+/** The providers with the most messages of today, and the row of all others of each address; in the given order. */
+function busiest(rows: readonly WarmupRow[]): WarmupRow[] {
+  const single = rows.filter(({ provider }) => provider !== OTHER_PROVIDERS);
+  const kept = new Set(single.toSorted((a, b) => b.used - a.used).slice(0, MAX_WARMUP_ROWS));
+  return rows.filter((row) => row.provider === OTHER_PROVIDERS || kept.has(row));
 }
 
 async function storageIn(dir: string): Promise<z.output<typeof installationSchema>['storage']> {

@@ -25,6 +25,9 @@ export type CertificateState = Pick<
   'host' | 'not_after' | 'due_at' | 'failures' | 'last_error'
 >;
 
+/** Attempts among which hosts without a certificate are searched. */
+const MAX_SCANNED_TRIES = 200;
+
 export function certificateTable(db: Database) {
   const get = db.prepare<[string], CertificateRow>('SELECT * FROM certificates WHERE host = ?');
   const put = db.prepare<CertificateRow>(`
@@ -41,6 +44,11 @@ export function certificateTable(db: Database) {
   const soonest = db.prepare<[number], CertificateState>(`
     SELECT host, not_after, due_at, failures, last_error FROM certificates WHERE chain IS NOT NULL
     ORDER BY due_at LIMIT +?`);
+  const unissued = db.prepare<[number], CertificateState>(`
+    SELECT host, not_after, due_at, failures, last_error FROM
+      (SELECT host, not_after, due_at, failures, last_error, chain IS NULL AS is_unissued FROM certificates
+      ORDER BY tried_at DESC LIMIT ${MAX_SCANNED_TRIES})
+    WHERE is_unissued LIMIT +?`);
   const triedSince = db
     .prepare<[number], number>('SELECT count(*) FROM certificates WHERE tried_at > ?')
     .pluck();
@@ -60,6 +68,8 @@ export function certificateTable(db: Database) {
     due: (now: number, limit: number): string[] => due.all(now, limit),
     /** Certificates by the time of their next order, the earliest first. */
     soonestDue: (limit: number): CertificateState[] => soonest.all(limit),
+    /** Hosts of the latest attempts that have no certificate yet, the last tried first. */
+    unissued: (limit: number): CertificateState[] => unissued.all(limit),
     /** Number of hosts with an attempt after `at`. */
     triedSince: (at: number): number => triedSince.get(at) ?? 0,
     /** Number of hosts at or below a domain with an attempt after `at`. */
