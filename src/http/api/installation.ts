@@ -150,16 +150,18 @@ export function installationRoutes({ config, clock, tables, backups }: Installat
             backups: backups?.status() ?? null,
             certificates: certificatesIn(tables),
             egress: entries,
-            warmup: busiest(warmup).map(({ entry: name, provider, day, cap, used, throttled, refused, reason }) => ({
-              entry: name,
-              provider,
-              day,
-              cap,
-              used,
-              throttled,
-              refused,
-              reason,
-            })),
+            warmup: busiest(warmup).map(
+              ({ entry: name, provider, day, cap, used, throttled, refused, reason }) => ({
+                entry: name,
+                provider,
+                day,
+                cap,
+                used,
+                throttled,
+                refused,
+                reason,
+              }),
+            ),
           },
         };
       },

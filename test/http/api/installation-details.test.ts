@@ -53,7 +53,12 @@ const certificate = (host: string, more: Partial<CertificateRow>): CertificateRo
   last_error: null,
   ...more,
 });
-const issued = (at: number) => ({ private_key: Buffer.alloc(1), chain: 'pem', not_after: at, due_at: at - DAY });
+const issued = (at: number) => ({
+  private_key: Buffer.alloc(1),
+  chain: 'pem',
+  not_after: at,
+  due_at: at - DAY,
+});
 
 describe('the facts about an installation', () => {
   it('have the time of the next backup before the first one', async () => {
@@ -69,7 +74,9 @@ describe('the facts about an installation', () => {
     const { certificates } = daemon.tables;
     certificates.put(certificate('later.example.com', issued(NOON + 60 * DAY)));
     certificates.put(certificate('soon.example.com', { ...issued(NOON + 9 * DAY), failures: 7 }));
-    certificates.put(certificate('new.example.com', { failures: 2, last_error: 'no answer to the challenge' }));
+    certificates.put(
+      certificate('new.example.com', { failures: 2, last_error: 'no answer to the challenge' }),
+    );
     expect((await facts()).certificates).toEqual([
       { host: 'new.example.com', expiresAt: null, failures: 2, lastError: 'no answer to the challenge' },
       { host: 'soon.example.com', expiresAt: '2026-12-13T12:00:00.000Z', failures: 7, lastError: null },
