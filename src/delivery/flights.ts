@@ -234,13 +234,15 @@ export function createFlights(deps: FlightsDeps): Flights {
   }
 
   function finish(report: AttemptReport): void {
-    const settlement = settle(flights.get(report.id), evaluateReport(report, classify), report);
-    const flight = end(report.id);
-    if (flight === null) return;
+    const flight = flights.get(report.id);
+    if (flight === undefined) return;
+    const settlement = settle(flight, evaluateReport(report, classify), report);
     const { message, lane, target, reservation } = flight;
     const { site } = reservation;
     const { used } = settlement;
+    // Before the slot is released: whether its connection is still open depends on the answer.
     const result = feedback.apply(report, settlement.result, reservation, message);
+    end(report.id);
     const { conclusion, sessions } = report;
     if (conclusion === 'not-composed')
       log.error(

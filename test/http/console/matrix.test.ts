@@ -114,7 +114,7 @@ async function resourcesOfOther(): Promise<Record<string, string>> {
     return id;
   };
   const [domainGroup] = daemon.tables.domainGroups.list(otherId);
-  // Its next check is tomorrow: nothing but the requests of the test changes it.
+  // Nothing but the requests of the test changes it: its next check is tomorrow, and it has the key of the secondary lane.
   const domainId = 'domain_two';
   insertDomain(
     daemon.tables,
@@ -124,6 +124,7 @@ async function resourcesOfOther(): Promise<Record<string, string>> {
       domain_id: domainId,
       name: 'two.test',
       next_check_at: Date.now() + DAY,
+      alt_provisioned: 1,
     },
     Date.now(),
   );
