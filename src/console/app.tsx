@@ -47,6 +47,7 @@ const PAGES: readonly PageEntry[] = [
   { path: 'reports', title: 'page.reports' },
   { path: 'inbox', title: 'page.inbox', needs: 'operator' },
   { path: 'keys', title: 'page.keys', needs: 'keys' },
+  { path: 'reference', title: 'page.api', needs: 'develop' },
   { path: 'people', title: 'page.people', needs: 'people' },
   { path: 'audit', title: 'page.audit', needs: 'people' },
   { path: 'system', title: 'page.system', needs: 'operator' },
@@ -108,6 +109,7 @@ const InboxMailPage = lazyPage(() =>
   import('./pages/inbox/inbox-mail.tsx').then((module) => module.InboxMailPage),
 );
 const KeysPage = lazyPage(() => import('./pages/keys/keys.tsx').then((module) => module.KeysPage));
+const ApiPage = lazyPage(() => import('./pages/api/api.tsx').then((module) => module.ApiPage));
 const SystemPage = lazyPage(() => import('./pages/system/system.tsx').then((module) => module.SystemPage));
 const AccountsPage = lazyPage(() =>
   import('./pages/accounts/accounts.tsx').then((module) => module.AccountsPage),
@@ -313,6 +315,7 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === 'inbox' && id !== undefined && more === undefined)
     return <InboxMailPage key={id} number={id} />;
   if (page === 'keys' && id === undefined) return <KeysPage />;
+  if (page === 'reference' && more === undefined) return <ApiPage operationId={id ?? null} />;
   if (page === 'system' && id === undefined) return <SystemPage />;
   if (page === 'system' && id === 'accounts' && more === undefined) return <AccountsPage />;
   if (page === 'system' && id === 'accounts' && segments.length === 3 && more !== undefined)

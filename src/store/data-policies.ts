@@ -120,6 +120,8 @@ export const OTHER_TABLES = [
   'settings',
   'subscription_group_numbers',
   'subscription_groups',
+  // Deleted with the template.
+  'template_versions',
   'templates',
   // Deleted with the report.
   'tls_failures',

@@ -46,6 +46,7 @@ import { membershipTable, peopleTable } from './people/people.ts';
 import { sessionTable, signInLinkTable } from './people/sessions.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
+import { templateVersionTable } from './template-versions.ts';
 import { templateTable } from './templates.ts';
 import { stsPolicyTable } from './tls/sts-policies.ts';
 import { tlsSessionTable } from './tls/tls-sessions.ts';
@@ -99,6 +100,7 @@ export function createTables(db: Database) {
     dmarcReports: () => dmarcReportTable(db),
     tlsReports: () => tlsReportTable(db),
     templates: () => templateTable(db),
+    templateVersions: () => templateVersionTable(db),
     complianceTemplates: () => complianceTemplateTable(db),
     campaigns: () => campaignTable(db),
     campaignCounts: () => campaignCountTable(db),

@@ -6,6 +6,7 @@ import { isServiceVariable, parseTemplate } from '../mail/template.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
+import type { TemplateVersionHead, TemplateVersionRow } from '../store/template-versions.ts';
 import type { TemplateRow, TemplateType } from '../store/templates.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -37,7 +38,13 @@ export interface Templates {
     fields: Partial<TemplateFields>,
   ): Promise<TemplateRow | Refusal>;
   remove(accountId: string, templateId: string): Promise<TemplateRow | Refusal>;
+  /** What the template was before its last changes, newest first. */
+  versions(accountId: string, templateId: string): TemplateVersionHead[] | Refusal;
+  version(accountId: string, templateId: string, version: number): TemplateVersionRow | Refusal;
 }
+
+/** The fields whose changes make a version. */
+const CONTENT = ['name', 'type', 'subject', 'html', 'text'] as const satisfies (keyof TemplateFields)[];
 
 export interface TemplatesDeps {
   tables: Tables;
@@ -77,6 +84,7 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         const changed = { ...template, ...fields, updated_at: clock.now() };
         const refusal = contentRefusal(changed);
         if (refusal !== null) return refusal;
+        if (CONTENT.some((field) => changed[field] !== template[field])) all.templateVersions.add(template);
         all.templates.update(changed);
         return changed;
       }),
@@ -86,6 +94,18 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         if (!isRefusal(template)) all.templates.remove(template.seq);
         return template;
       }),
+    versions: (accountId, templateId) => {
+      const template = findTemplate(tables, accountId, templateId);
+      return isRefusal(template) ? template : tables.templateVersions.list(template.seq);
+    },
+    version: (accountId, templateId, version) => {
+      const template = findTemplate(tables, accountId, templateId);
+      if (isRefusal(template)) return template;
+      return (
+        tables.templateVersions.get(template.seq, version) ??
+        refuse('TEMPLATE_NOT_FOUND', `The template ${templateId} has no version ${version}`)
+      );
+    },
   };
 }
 

@@ -117,6 +117,28 @@ describe('Templates', () => {
     await context.close();
   });
 
+  it('restores an earlier version, which is saved like a change', async () => {
+    const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+      name: 'Versions',
+      html: `<p>First ${HOSTILE}</p>${FOOTER}`,
+    });
+    const { templateId: id } = created.data.template;
+    await client.put(`/web-setup/templates/${id}`, { html: `<p>Second</p>${FOOTER}` });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `templates/${id}`, client);
+    await page.getByText('Earlier versions').press('Enter');
+    await page.getByRole('button', { name: 'Restore version 1' }).press('Enter');
+    await page.getByText('Version 1 is in the editor').waitFor();
+    await page.frameLocator('iframe').getByText('First').waitFor();
+    const read = () => client.get<{ template: { html: string } }>(`/web-setup/templates/${id}`);
+    expect((await read()).data.template.html).toContain('Second');
+    await page.getByRole('button', { name: 'Save' }).press('Enter');
+    await page.getByRole('button', { name: 'Restore version 2' }).waitFor();
+    expect((await read()).data.template.html).toBe(`<p>First ${HOSTILE}</p>${FOOTER}`);
+    await context.close();
+  });
+
   it('shows the warnings about a new template after its creation', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;

@@ -60,6 +60,10 @@ const OVERRIDES: Record<string, Override> = {
   explainQueuedDestination: { params: () => ({ destination: 'example.net' }) },
   getInstallationAccount: { params: () => ({ accountId: api.accountId }) },
   patchInstallationAccount: { params: () => ({ accountId: api.accountId }) },
+  getTemplateVersion: {
+    params: () => ({ templateId: idOf('/web-setup/templates', 'templateId'), version: '1' }),
+    before: changeTemplate,
+  },
   getInboxMail: { params: receivedMail },
   getInboxSource: { params: receivedMail },
   updateInboxMail: { params: receivedMail },
@@ -79,6 +83,11 @@ const OVERRIDES: Record<string, Override> = {
   getWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
   retryWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
 };
+
+async function changeTemplate(): Promise<void> {
+  const path = `/web-setup/templates/${idOf('/web-setup/templates', 'templateId')}`;
+  await api.put(path, { text: `Changed at ${performance.now()}` });
+}
 
 /** A mail to postmaster@. */
 function receivedMail(): { number: string } {

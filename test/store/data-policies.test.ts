@@ -13,6 +13,7 @@ const IMPERSONAL = new Set([
   // Data of the account, and of its templates.
   'accounts.abuse_email',
   'templates.subject',
+  'template_versions.subject',
   // A count.
   'campaign_sends.without_email',
 ]);

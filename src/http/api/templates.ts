@@ -11,10 +11,11 @@ import { successBody } from '../responses.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields, line, lines, resourceName } from './fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
+import { templateVersionRoutes } from './template-versions.ts';
 
 /** `/web-setup/templates`: stored content that a send refers to by id. */
 export function templateRoutes({ templates }: { templates: Templates }): Route[] {
-  return [...collectionRoutes(templates), ...memberRoutes(templates)];
+  return [...collectionRoutes(templates), ...memberRoutes(templates), ...templateVersionRoutes(templates)];
 }
 
 const COMMON = { tag: 'Templates', scope: 'setup' } satisfies Partial<RouteDescription>;

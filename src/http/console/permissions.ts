@@ -47,6 +47,8 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   listTemplates: 'read',
   createTemplate: 'prepare',
   getTemplate: 'read',
+  listTemplateVersions: 'read',
+  getTemplateVersion: 'read',
   updateTemplate: 'prepare',
   deleteTemplate: 'prepare',
   listComplianceTemplates: 'read',

@@ -42,6 +42,28 @@ describe('a template', () => {
     expect(data.template).toMatchObject({ type: null, subject: null, text: null });
   });
 
+  it('keeps what it was before its last ten changes', async () => {
+    const api = await daemon.account('A');
+    const { data } = await api.post<Answer>('/web-setup/templates', GOOD);
+    const path = `/web-setup/templates/${data.template.templateId}`;
+    expect((await api.get<{ count: number }>(`${path}/versions`)).data.count).toBe(0);
+    await api.put(path, { name: GOOD.name });
+    expect((await api.get<{ count: number }>(`${path}/versions`)).data.count).toBe(0);
+    for (let n = 1; n <= 12; n++) await api.put(path, { subject: `Order ${n}` });
+    const listed = await api.get<{ versions: { version: number; subject: string }[] }>(`${path}/versions`);
+    expect(listed.data.versions.map(({ version }) => version)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
+    expect(listed.data.versions[0]).toMatchObject({ subject: 'Order 11', name: GOOD.name });
+    const { data: version } = await api.get<object>(`${path}/versions/3`);
+    expect(version).toMatchObject({ version: 3, subject: 'Order 2', html: HTML, text: null, type: null });
+    const dropped = await api.get(`${path}/versions/2`);
+    expect([dropped.status, dropped.error.code]).toEqual([404, 'TEMPLATE_NOT_FOUND']);
+    const other = await daemon.account('B');
+    expect((await other.get(`${path}/versions`)).status).toBe(404);
+    expect((await other.get(`${path}/versions/3`)).status).toBe(404);
+    await api.call('DELETE', path);
+    expect((await api.get(`${path}/versions`)).status).toBe(404);
+  });
+
   it('may be text only, with warnings about its text', async () => {
     const api = await daemon.account('A');
     const text = '{{company_address_text}} {{unsubscribe_email_text}}';

@@ -159,6 +159,7 @@ async function resourcesOfOther(): Promise<Record<string, string>> {
       'webhookId',
     ),
     deliveryId: 'delivery_none',
+    version: '1',
     keyId: await created('/web-setup/keys', { name: 'K', scopes: ['setup'] }, 'keyId'),
   };
 }

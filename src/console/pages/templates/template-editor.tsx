@@ -9,6 +9,7 @@ import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { Versions } from './versions.tsx';
 
 type Template = z.output<typeof templateSchema>;
 /** The fields of the form; `subject` is '' if the template has none. */
@@ -69,6 +70,9 @@ function Editor({ template }: { template: Template | null }) {
     text: template?.text ?? null,
   });
   const [saved, setSaved] = useState(draft);
+  const [saves, setSaves] = useState(0);
+  /** Number of restored versions: each is shown by a new editor. */
+  const [restored, setRestored] = useState(0);
   const [firstText] = useState(() => textOfCreation(template?.templateId));
   const { outcome, run } = useAction(
     firstText === null ? null : { text: firstText, running: false, failed: false },
@@ -92,6 +96,7 @@ function Editor({ template }: { template: Template | null }) {
       });
       // Changes since the request are not saved.
       setSaved(draft);
+      setSaves((last) => last + 1);
       const text = [t('me.saved'), ...(answer.warnings ?? [])].join('. ');
       if (template === null) {
         const { templateId } = answer.template;
@@ -158,6 +163,7 @@ function Editor({ template }: { template: Template | null }) {
         <section aria-label={t('templates.code')}>
           <h2>{t('templates.code')}</h2>
           <CodeEditor
+            key={restored}
             label={t('templates.code')}
             value={draft.html}
             readOnly={readOnly}
@@ -170,6 +176,20 @@ function Editor({ template }: { template: Template | null }) {
           page={template === null ? 'templates/new' : `templates/${encodeURIComponent(template.templateId)}`}
         />
       </div>
+      {template !== null && (
+        <Versions
+          change={`${template.updatedAt} ${saves}`}
+          path={path}
+          onRestore={
+            readOnly
+              ? null
+              : ({ name, type, subject, html, text }) => {
+                  change({ name, type, subject: subject ?? '', html, text });
+                  setRestored(restored + 1);
+                }
+          }
+        />
+      )}
       {template !== null && may('deleteTemplate') && (
         <Confirmed
           label={t('templates.delete')}

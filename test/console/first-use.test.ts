@@ -1,0 +1,108 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
+import { startBrowser, type TestBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
+import { type OpenConsole, openConsole } from './open-console.ts';
+
+/*
+ * The path of a user who opens the console for the first time: link, passkey, domain, first message. With UPDATE_DOCS
+ * set, it writes the pictures of docs/console.md.
+ */
+const IMAGES = process.env['UPDATE_DOCS'] === undefined ? '../artifacts/first-use/' : '../../docs/images/';
+const SIZE = { width: 1000, height: 640 };
+
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Example Shop');
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+it('leads from the link of the command line to the first delivered message', {
+  timeout: 120_000,
+}, async () => {
+  const folder = fileURLToPath(new URL(IMAGES, import.meta.url));
+  mkdirSync(folder, { recursive: true });
+  const { page, context, consoleErrors } = await open.operator(SIZE);
+  const picture = (name: string) => page.screenshot({ path: join(folder, `console-${name}.png`) });
+  await page
+    .getByText('Start with a domain')
+    .or(page.getByRole('link', { name: 'Add a domain' }))
+    .first()
+    .waitFor();
+  await picture('start');
+
+  const devtools = await context.newCDPSession(page);
+  await devtools.send('WebAuthn.enable');
+  await devtools.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+    },
+  });
+  await page.getByRole('link', { name: /^operator\d+@example\.com$/ }).click();
+  await page.getByLabel('Name of the passkey').fill('Laptop');
+  await page.getByRole('button', { name: 'Add a passkey' }).click();
+  await page.getByText('The passkey was added').waitFor();
+  await picture('passkey');
+
+  await page.getByRole('link', { name: 'Domains', exact: true }).click();
+  await page.getByLabel('Domain name').fill('shop.example');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'shop.example' }).waitFor();
+  await page.getByRole('region', { name: 'Records' }).first().waitFor();
+  await picture('records');
+
+  const { domains } = (await client.get<{ domains: { domainId: string }[] }>('/web-setup/domains')).data;
+  const path = `/web-setup/domains/${domains[0]?.domainId}/dns-records`;
+  const { dnsRecords } = (await client.get<CreatedDomain>(path)).data;
+  daemon.dns.publish(dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
+  await daemon.publishPlatform();
+  await page.getByRole('button', { name: 'Check now' }).click();
+  await page.locator('.status.good').first().waitFor();
+  await page.getByRole('heading', { name: 'DMARC policy' }).waitFor();
+  await picture('verified');
+
+  await page.getByRole('link', { name: 'Keys', exact: true }).click();
+  await page.getByRole('textbox', { name: /^Name/ }).fill('shop');
+  await page.keyboard.press('Enter');
+  const secret = (await page.getByRole('region', { name: 'The new key' }).locator('pre').textContent()) ?? '';
+  // The picture has no key, although this one ends with the test.
+  const sent = await fetch(`${daemon.url}/transactional/send`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': secret, 'X-Id': client.accountId, 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      from: 'Example Shop <orders@shop.example>',
+      to: `delivered@simulator.${PLATFORM}`,
+      subject: 'Your order 10042',
+      html: '<p>Thank you.</p><p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+    }),
+  });
+  expect(sent.status, await sent.clone().text()).toBe(200);
+  await eventually('the delivery', async () => {
+    const [message] = await client.allMessages();
+    return message?.status === 'delivered';
+  });
+  await page.getByRole('link', { name: 'Messages', exact: true }).click();
+  await page.getByRole('link', { name: 'Your order 10042' }).click();
+  await page.getByText('Accepted by the server of the recipient').waitFor();
+  await picture('message');
+  expect(consoleErrors).toEqual([]);
+  await context.close();
+});
