@@ -645,6 +645,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
             random,
             seal,
             routes,
+            document: http.document,
             concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
             directory: env.consoleDirectory ?? fileURLToPath(new URL('./console/', import.meta.url)),
             version: programVersion(),

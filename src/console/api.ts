@@ -134,6 +134,84 @@ export function callApi<T>(path: string, options: RequestOptions & { account: st
   return request<T>(`/console/api${path}`, options);
 }
 
+/** The response to a request, as it arrived. */
+export interface RawResponse {
+  status: number;
+  requestId: string;
+  text: string;
+  /** Whether the response is longer than the text. */
+  isCut: boolean;
+  /** From the request to the end of the text, milliseconds. */
+  ms: number;
+}
+
+/** Longer responses are cut, in characters: the browser shows them as one text. */
+const MAX_SHOWN = 512 * 1024;
+
+/** Sends a request to an operation of the public API and returns the response, whatever its status. */
+export async function exchange(
+  path: string,
+  request: {
+    method: string;
+    headers: Readonly<Record<string, string>>;
+    body: { type: string; text: string } | null;
+    account: string;
+  },
+): Promise<RawResponse> {
+  const { method, headers, body, account } = request;
+  const send = async (): Promise<RawResponse> => {
+    const start = performance.now();
+    const response = await fetch(`/console/api${path}`, {
+      method,
+      headers: {
+        ...headers,
+        ...headersFor(account),
+        ...(body === null ? {} : { 'Content-Type': body.type }),
+      },
+      ...(body === null ? {} : { body: body.text }),
+    }).catch(() => {
+      throw new ApiError(0, {});
+    });
+    const { text, isCut } = await textOf(response);
+    const requestId = response.headers.get('X-Request-Id') ?? '';
+    return { status: response.status, requestId, text, isCut, ms: performance.now() - start };
+  };
+  const first = await send();
+  if (first.status === 401) onSignedOut();
+  return first.status === 403 && isUnconfirmed(first.text) && (await onUnconfirmed()) ? send() : first;
+}
+
+function isUnconfirmed(text: string): boolean {
+  return text.includes('"REAUTHENTICATION"');
+}
+
+async function textOf({ body }: Response): Promise<{ text: string; isCut: boolean }> {
+  let text = '';
+  if (body === null) return { text, isCut: false };
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return { text, isCut: false };
+    text += value;
+    if (text.length > MAX_SHOWN) {
+      await reader.cancel();
+      return { text: text.slice(0, MAX_SHOWN), isCut: true };
+    }
+  }
+}
+
+/** Reads a document without the envelope of responses, such as the description of the API. */
+export async function readDocument<T>(path: string, signal: AbortSignal): Promise<T> {
+  const response = await fetch(path, { headers: headersFor(undefined), signal }).catch((error: unknown) => {
+    if (signal.aborted) throw error;
+    throw new ApiError(0, {});
+  });
+  const value = (await response.json().catch(() => ({}))) as T & Partial<FailureEnvelope>;
+  if (response.status === 401) onSignedOut();
+  if (!response.ok) throw new ApiError(response.status, value);
+  return value;
+}
+
 /** A path with the parameters that have a value. */
 export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
   const parameters = new URLSearchParams();

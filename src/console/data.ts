@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks';
-import { ApiError, callApi, request } from './api.ts';
+import { ApiError, callApi, readDocument, request } from './api.ts';
 import { useMember } from './session.ts';
 
 /** Data of the API; the last value remains while it is read again. */
@@ -24,6 +24,11 @@ export function useData<T>(path: string | null): Data<T> {
 /** Reads what belongs to the console itself, such as its people. `account`: the account that it is about. */
 export function useConsoleData<T>(path: string, account?: string): Data<T> {
   return useReading<T>(`${account} ${path}`, (signal) => request<T>(path, { account, signal }), 0);
+}
+
+/** Reads a document that has no envelope and belongs to no account. */
+export function useDocument<T>(path: string): Data<T> {
+  return useReading<T>(path, (signal) => readDocument<T>(path, signal), 0);
 }
 
 /** Reads when `key` or `liveTurn` changes. */

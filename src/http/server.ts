@@ -9,7 +9,7 @@ import type { Config } from '../config/schema.ts';
 import { derived } from '../core/derived.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
-import { isRefusal, refuse } from '../core/refusal.ts';
+import { refuse } from '../core/refusal.ts';
 import { eventLoopTurns, inSlices } from '../core/slices.ts';
 import { createHostCheck } from './allowed-hosts.ts';
 import { type BodyReader, createBodyReader } from './body/body.ts';
@@ -21,11 +21,12 @@ import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createInFlight } from './in-flight.ts';
 import { createListener, type HttpConnectionLimits } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
+import { openHandler } from './open-handler.ts';
 import { docsRoute } from './openapi/docs.ts';
 import type { OpenApiDocument } from './openapi/document.ts';
 import { buildingDocument, openApiRoute } from './openapi/openapi.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
-import { openResponse, refusalBody, refusalResponse } from './responses.ts';
+import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
 import { readOnlyCheck } from './validation/read-only.ts';
@@ -36,6 +37,8 @@ export interface HttpServer {
   listen(): Promise<void>;
   /** The bound address, with port 0 resolved; null before `listen`. */
   address(): { host: string; port: number } | null;
+  /** `/openapi.json`, for other listeners. */
+  document: OpenRoute;
   /**
    * Accepts no new connections, answers new requests with 503, aborts waiting handlers, and closes connections that
    * have not ended after `graceMs`.
@@ -107,7 +110,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }),
   );
   const bodies = options.bodies ?? createBodyReader();
-  app.use(createRouter(operationsOf(options, signals, bodies), respond, METHODS));
+  const { operations, document } = operationsOf(options, signals, bodies);
+  app.use(createRouter(operations, respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
     respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
@@ -150,6 +154,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return {
     listen,
     address,
+    document,
     close: (graceMs) => {
       stopping = true;
       signals.stop();
@@ -162,7 +167,7 @@ function operationsOf(
   options: HttpServerOptions,
   signals: GuardDeps['signals'],
   bodies: BodyReader,
-): Operation[] {
+): { operations: Operation[]; document: OpenRoute } {
   const { config, routes, registry } = options;
   const guard: GuardDeps = {
     authenticate: byKey(options.authenticator),
@@ -196,8 +201,9 @@ function operationsOf(
     );
     return built;
   };
-  const documents = [openApiRoute(document), docsRoute(document, DOCUMENTATION)];
-  return [
+  const openApi = openApiRoute(document);
+  const documents = [openApi, docsRoute(document, DOCUMENTATION)];
+  const operations = [
     ...routes.map((route) => ({
       ...route,
       handler: guardedHandler(route, guard, readOnlyCheck(route, routes)),
@@ -205,6 +211,7 @@ function operationsOf(
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
     ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),
   ];
+  return { operations, document: openApi };
 }
 
 /** The account, in the order of turns, whose work is the documentation; no account has this id. */
@@ -230,18 +237,6 @@ function boundedHandler(route: OpenRoute): Operation['handler'] {
       open--;
     });
     return handle(incoming);
-  };
-}
-
-function openHandler(route: OpenRoute): Operation['handler'] {
-  return async (incoming) => {
-    const page = await route.handle({
-      from: incoming.from(),
-      query: new URLSearchParams(incoming.search),
-      headers: incoming.req.headers,
-      requestId: incoming.requestId,
-    });
-    return isRefusal(page) ? refusalResponse(page, incoming.requestId) : openResponse(page);
   };
 }
 

@@ -7,7 +7,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
 import type { Random } from '../../core/random.ts';
-import { refuse } from '../../core/refusal.ts';
+import { isRefusal, refuse } from '../../core/refusal.ts';
 import type { Seal } from '../../core/seal.ts';
 import { eventLoopTurns } from '../../core/slices.ts';
 import { presentEvent } from '../../events/feed.ts';
@@ -29,9 +29,10 @@ import { createFront, respond } from '../front.ts';
 import { type GuardDeps, guardedHandler } from '../guard.ts';
 import { createInFlight } from '../in-flight.ts';
 import { createListener, type HttpConnectionLimits } from '../listener.ts';
+import { openHandler } from '../open-handler.ts';
 import { oneAtATime } from '../pipelining.ts';
 import { refusalResponse } from '../responses.ts';
-import type { Route } from '../route.ts';
+import type { OpenRoute, Route } from '../route.ts';
 import { createRouter, type Operation, type RequestState } from '../router.ts';
 import { readOnlyCheck } from '../validation/read-only.ts';
 import { type ConsoleAccess, createConsoleAccess } from './access.ts';
@@ -78,6 +79,8 @@ export interface ConsoleDeps {
   seal: Seal;
   /** All routes of the API. */
   routes: readonly Route[];
+  /** The OpenAPI document of the API. */
+  document: OpenRoute;
   /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
   /** The directory with the files of the application. */
@@ -259,6 +262,7 @@ function assemble(
       ...routes
         .filter(({ operationId }) => operationId === CONTENT_OPERATION)
         .map((each) => contentOperation(each, guard, access, auditing)),
+      documentOperation(deps.document, access),
     ],
     external: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
     streamed: streamedOperations({ access, auditing, audit, streams, log }),
@@ -335,6 +339,19 @@ function contentOperation(
     operationId,
     path: `/console/message-content/{${id}}`,
     handler: auditing.wrap(operationId, method, messageContentHandler(content)),
+  };
+}
+
+/** The OpenAPI document, for people with a session: its size would help others to keep the daemon busy. */
+function documentOperation(route: OpenRoute, access: ConsoleAccess): Operation {
+  return {
+    method: 'GET',
+    operationId: route.operationId,
+    path: `/console/api${route.path}`,
+    handler: openHandler(route, (incoming) => {
+      const caller = access.authenticate(incoming, { access: 'person', confirmed: false });
+      return isRefusal(caller) ? caller : null;
+    }),
   };
 }
 

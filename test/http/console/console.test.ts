@@ -140,6 +140,15 @@ describe('a session', () => {
 });
 
 describe('operations of the API', () => {
+  it('are described for people with a session', async () => {
+    const response = await fetch(`${test.base}/console/api/openapi.json`);
+    expect(response.status).toBe(401);
+    const viewer = await test.member('viewer');
+    const described = await viewer.get('/console/api/openapi.json');
+    expect(described.status).toBe(200);
+    expect(described.body).toMatchObject({ openapi: '3.1.0', info: { version: '1.2.3' } });
+  });
+
   it('are called as the account in X-Id', async () => {
     const viewer = await test.member('viewer');
     const response = await viewer.get('/console/api/web-setup/messages', test.account);

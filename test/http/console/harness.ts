@@ -10,7 +10,9 @@ import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
 import { createSeal } from '../../../src/core/seal.ts';
+import { withoutPause } from '../../../src/core/slices.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
+import { buildingDocument, openApiRoute } from '../../../src/http/openapi/openapi.ts';
 import { type Route, route } from '../../../src/http/route.ts';
 import { createPeople, type Invited } from '../../../src/people/people.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
@@ -123,6 +125,9 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     config,
     log,
     routes: options.routes ?? SAMPLE_ROUTES,
+    document: openApiRoute(async () =>
+      withoutPause(buildingDocument({ routes: SAMPLE_ROUTES, openRoutes: [], version: '1.2.3' })),
+    ),
     concurrencyOf: () => null,
     directory,
     version: '1.2.3',
