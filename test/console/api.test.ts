@@ -85,7 +85,10 @@ describe('the page of the API', () => {
     expect((await client.get(`/web-setup/webhooks/${webhookId}`)).status).toBe(200);
     await page.getByRole('button', { name: 'Send the request' }).click();
     await dialog.getByRole('button', { name: 'Send the request' }).click();
-    await page.getByRole('region', { name: 'Response' }).getByText(/^20[01]$/).waitFor();
+    await page
+      .getByRole('region', { name: 'Response' })
+      .getByText(/^20[01]$/)
+      .waitFor();
     expect((await client.get(`/web-setup/webhooks/${webhookId}`)).status).toBe(404);
     await context.close();
   });
