@@ -183,6 +183,38 @@ describe('Campaigns', () => {
     await author.context.close();
   });
 
+  it('asks before fields that were not checked are discarded, and does not send while they differ', async () => {
+    const id = await campaign('Unchecked');
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(
+      window,
+      `campaigns/${id}?group=${group}&template=${templateId}&from=news@news.test`,
+      client,
+    );
+    const send = page.getByRole('button', { name: 'Send the campaign' });
+    await send.waitFor();
+    await page.getByLabel('Subject').fill('Another subject');
+    await page.getByText('Some fields were changed: check them before you send.').waitFor();
+    expect(await send.count()).toBe(0);
+    const asked: string[] = [];
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.message());
+      void dialog.dismiss();
+    });
+    const groups = page.getByRole('link', { name: 'Groups', exact: true });
+    await groups.click();
+    await expect.poll(() => asked).toEqual(['Leave without checking the changes to the campaign?']);
+    expect(page.url()).toContain(`campaigns/${id}`);
+    await page.getByRole('button', { name: 'Check' }).click();
+    await send.waitFor();
+    await expect.poll(() => page.url()).toContain('subject=Another+subject');
+    await groups.click();
+    await page.getByRole('heading', { level: 1, name: 'Groups' }).waitFor();
+    expect(asked).toHaveLength(1);
+    await context.close();
+  });
+
   it('leads from an empty account to the first template', async () => {
     await empty.post('/web-setup/contacts/subscription-groups', { name: 'News' });
     const window = await open.operator(DESKTOP);

@@ -758,6 +758,8 @@ export const texts: Catalog = {
   'campaigns.delete.confirm': '{name} mit den Ergebnissen löschen? Die Nachrichten bleiben.',
   'campaigns.compose': 'Zusammenstellen',
   'campaigns.check': 'Prüfen',
+  'campaigns.unsaved': 'Seite verlassen, ohne die Änderungen an der Kampagne zu prüfen?',
+  'campaigns.changed': 'Felder wurden geändert: prüfen Sie sie vor dem Senden.',
   'campaigns.shared':
     'Die Adresse dieser Seite enthält diese Angaben: Ein Autor kann sie einer Person schicken, die senden darf.',
   'campaigns.noGroup': 'Es gibt keine Gruppe als Empfänger',

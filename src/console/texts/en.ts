@@ -746,6 +746,8 @@ export const en = {
   'campaigns.delete.confirm': 'Delete {name} with its results? Its messages remain.',
   'campaigns.compose': 'Compose',
   'campaigns.check': 'Check',
+  'campaigns.unsaved': 'Leave without checking the changes to the campaign?',
+  'campaigns.changed': 'Some fields were changed: check them before you send.',
   'campaigns.shared':
     'The address of this page contains these choices: an author can send it to a person who may send.',
   'campaigns.noGroup': 'There is no group to send to',

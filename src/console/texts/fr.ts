@@ -765,6 +765,8 @@ export const texts: Catalog = {
   'campaigns.delete.confirm': 'Supprimer {name} et ses résultats ? Ses messages restent.',
   'campaigns.compose': 'Composer',
   'campaigns.check': 'Vérifier',
+  'campaigns.unsaved': 'Quitter la page sans vérifier les modifications de la campagne ?',
+  'campaigns.changed': 'Des champs ont été modifiés : vérifiez-les avant l’envoi.',
   'campaigns.shared':
     'L’adresse de cette page contient ces choix : un auteur peut la transmettre à une personne qui peut envoyer.',
   'campaigns.noGroup': 'Il n’y a pas de groupe destinataire',

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import type { group as groupSchema } from '../../../http/api/contacts/subscription-groups.ts';
@@ -5,13 +6,12 @@ import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { filledFields } from '../../parts/filled-fields.ts';
-import { localTime } from '../../parts/local-time.ts';
 import { Preview } from '../../parts/preview.tsx';
 import { Confirmed, Empty, Loaded, Outcome, useAction } from '../../parts.tsx';
-import { useNavigation } from '../../routing.ts';
+import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { ChoiceForm, type Choices, FIELDS } from './choices.tsx';
 
 type Campaign = z.output<typeof campaignSchema>;
 type Group = z.output<typeof groupSchema>;
@@ -23,13 +23,6 @@ interface CompositionProps {
   path: string;
   reload: () => void;
 }
-
-/**
- * Fields of the form; they are in the address, so that an author can send it to a person who may send. `at` is in UTC:
- * that person may be in another time zone.
- */
-const FIELDS = ['group', 'template', 'from', 'subject', 'perHour', 'at'] as const;
-type Choices = Partial<Record<(typeof FIELDS)[number], string>>;
 
 /** Compose, check, test and schedule. */
 export function Composition({ campaign, path, reload }: CompositionProps) {
@@ -49,6 +42,8 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
     choices.template === undefined ? null : `/web-setup/templates/${encodeURIComponent(choices.template)}`,
   );
   const page = `campaigns/${encodeURIComponent(campaign.campaignId)}`;
+  const [isChanged, setChanged] = useState(false);
+  useUnsavedWarning(isChanged, t('campaigns.unsaved'));
   const usable = (templates.value?.templates ?? []).filter(({ type }) => type !== 'transactional');
   return (
     <>
@@ -77,6 +72,7 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                     groups={listed.groups}
                     templates={usable}
                     domains={domains.value?.domains ?? []}
+                    onChanged={setChanged}
                   />
                   <p class="small">{t('campaigns.shared')}</p>
                 </>
@@ -100,8 +96,12 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                   from: addressOf(choices.from ?? ''),
                 }}
               />
-              {may('sendMarketing') && <TestMessage choices={choices} />}
-              {may('sendCampaign') ? (
+              {may('sendMarketing') && !isChanged && <TestMessage choices={choices} />}
+              {isChanged ? (
+                <p class="notice" role="status">
+                  {t('campaigns.changed')}
+                </p>
+              ) : may('sendCampaign') ? (
                 <Start
                   campaign={campaign}
                   path={path}
@@ -117,118 +117,6 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
         </Loaded>
       )}
     </>
-  );
-}
-
-interface ChoiceFormProps {
-  page: string;
-  choices: Choices;
-  groups: Group[];
-  templates: Template[];
-  domains: Domain[];
-}
-
-function ChoiceForm({ page, choices, groups, templates, domains }: ChoiceFormProps) {
-  const { t } = useTexts();
-  const { location, href, go } = useNavigation();
-  const sending = domains.filter(({ useCase }) => useCase === 'mk').map(({ domain }) => domain);
-  return (
-    <form
-      class="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        const { view, contact } = location.query;
-        const chosen = filledFields(event.currentTarget);
-        const { at } = chosen;
-        if (at !== undefined) chosen['at'] = new Date(at).toISOString();
-        go(href(page, { ...chosen, view, contact }));
-      }}
-    >
-      <label>
-        {t('campaigns.group')}
-        <select name="group" required>
-          {groups.map(({ subscriptionGroupId, name, activeSubscribers }) => (
-            <option
-              value={subscriptionGroupId}
-              key={subscriptionGroupId}
-              selected={subscriptionGroupId === choices.group}
-            >
-              {t('campaigns.groupMembers', { name, count: activeSubscribers })}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {t('campaigns.template')}
-        <select name="template" required>
-          {templates.map(({ templateId, name }) => (
-            <option value={templateId} key={templateId} selected={templateId === choices.template}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {t('messages.sender')}
-        <input
-          name="from"
-          required
-          maxLength={500}
-          autocomplete="off"
-          defaultValue={choices.from ?? ''}
-          aria-describedby="from-hint"
-        />
-        <span id="from-hint" class="small">
-          {sending.length === 0
-            ? t('campaigns.noDomain')
-            : t('campaigns.fromHint', { domains: sending.slice(0, 5).join(', ') })}
-        </span>
-      </label>
-      <label>
-        {t('messages.subject')}
-        <input
-          name="subject"
-          maxLength={998}
-          autocomplete="off"
-          defaultValue={choices.subject ?? ''}
-          aria-describedby="subject-hint"
-        />
-        <span id="subject-hint" class="small">
-          {t('campaigns.subjectHint')}
-        </span>
-      </label>
-      <label>
-        {t('campaigns.perHour')}
-        <input
-          name="perHour"
-          type="number"
-          min={1}
-          max={10_000_000}
-          defaultValue={choices.perHour ?? ''}
-          aria-describedby="per-hour-hint"
-        />
-        <span id="per-hour-hint" class="small">
-          {t('campaigns.perHourHint')}
-        </span>
-      </label>
-      <label>
-        {t('campaigns.scheduledAt')}
-        <input
-          name="at"
-          type="datetime-local"
-          defaultValue={localTime(Date.parse(choices.at ?? ''))}
-          aria-describedby="at-hint"
-        />
-        <span id="at-hint" class="small">
-          {t('campaigns.atHint')}
-        </span>
-      </label>
-      <div class="actions">
-        <button type="submit" class="primary">
-          {t('campaigns.check')}
-        </button>
-      </div>
-    </form>
   );
 }
 
