@@ -2,7 +2,7 @@ import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { readDestination } from './delivery/control/explain-destination.ts';
 import { doctorState } from './doctor/state.ts';
-import { domainReports } from './domains/reports.ts';
+import { dmarcHistory, domainReports } from './domains/reports.ts';
 import { messageSeries } from './events/message-series.ts';
 import { messageHistory } from './events/message-view.ts';
 import { inboxMail, inboxPage, inboxSource } from './inbox/inbox.ts';
@@ -14,6 +14,7 @@ serveReads([
   campaignAnalytics,
   contactSearch,
   doctorState,
+  dmarcHistory,
   domainReports,
   inboxMail,
   inboxPage,

@@ -1,7 +1,10 @@
+import type { DomainRow } from '../store/domains/domains.ts';
+import type { Tables } from '../store/tables.ts';
 import { type DnsRecord, type RecordContext, txtRecord } from './dns-record.ts';
 import { optionalSlots, SLOTS, slotHost, slotRecordName } from './key-slots.ts';
 import { keyRecordName, keyRecordValue } from './keys.ts';
 import { returnPathHost } from './names.ts';
+import type { Platform } from './platform/platform.ts';
 import { announcedKey } from './rotation.ts';
 import { CHECKS, requiredRecordBuilders } from './verification/checks.ts';
 
@@ -21,6 +24,13 @@ export function domainRecords(context: RecordContext, logoUrl: string | null): D
     dnsRecords: requiredRecordBuilders().map((build) => build(context)),
     recommendedDnsRecords: recommendedRecords(context, logoUrl),
   };
+}
+
+/** The records of a stored domain. */
+export function recordsOf(tables: Tables, platform: Platform, domain: DomainRow): DomainRecords {
+  const keys = tables.dkimKeys.of(domain.domain_id);
+  const logoUrl = tables.accounts.get(domain.account_id)?.logo_url ?? null;
+  return domainRecords({ domain, keys, platform }, logoUrl);
 }
 
 /** Never needed for SUCCESS. */

@@ -1,6 +1,7 @@
 import { DAY } from '../core/clock.ts';
 import type {
   DmarcDaySum,
+  DmarcReportHistory,
   DmarcReportRow,
   DmarcSourceSum,
   ReportPeriod,
@@ -59,27 +60,44 @@ export const domainReports = readQuery(
   },
 );
 
-export interface DmarcHistory {
-  /** Start of the first report, epoch ms; null without reports. */
-  firstAt: number | null;
-  /** End of the last report with mail that failed both DKIM and SPF, epoch ms; null: none. */
-  lastFailureAt: number | null;
-}
+/** When reports about a domain begin, end, and show failures; runs in reader threads. */
+export const dmarcHistory = readQuery(
+  'dmarcHistory',
+  ({ dmarcReports }: Tables, name: string): DmarcReportHistory => dmarcReports.history(name),
+);
 
+/** Reports without failures for this time permit a stricter policy. */
 const CLEAN_PERIOD_MS = 14 * DAY;
 
 /**
  * When the DMARC policy may be raised, in a sentence: after two weeks of reports without unauthenticated mail from
  * p=none to p=quarantine, and again to p=reject.
  */
-export function dmarcProgress({ firstAt, lastFailureAt }: DmarcHistory, now: number): string {
+export function dmarcProgress(history: DmarcReportHistory, now: number): string {
+  const { firstAt, lastAt } = history;
   if (firstAt === null) return 'No DMARC reports yet: they arrive a day after the first mail.';
-  const cleanSince = Math.max(firstAt, lastFailureAt ?? firstAt);
-  const raiseAt = cleanSince + CLEAN_PERIOD_MS;
-  const since = `DMARC reports show no unauthenticated mail since ${day(cleanSince)}`;
+  if (isStale(history, now))
+    return `No DMARC reports since ${day(lastAt ?? firstAt)}: without them, failures of your own mail are not visible.`;
+  const raiseAt = cleanSince(firstAt, history) + CLEAN_PERIOD_MS;
+  const since = `DMARC reports show no unauthenticated mail since ${day(cleanSince(firstAt, history))}`;
   return raiseAt <= now
     ? `${since}: a p=none policy may be raised to p=quarantine, and p=quarantine to p=reject.`
     : `${since}: raise the policy after ${day(raiseAt)} if there is none until then.`;
+}
+
+/** When the policy may be raised if no more failures are reported, epoch ms; null: not known without recent reports. */
+export function raiseAt(history: DmarcReportHistory, now: number): number | null {
+  const { firstAt } = history;
+  return firstAt === null || isStale(history, now) ? null : cleanSince(firstAt, history) + CLEAN_PERIOD_MS;
+}
+
+function cleanSince(firstAt: number, { lastFailureAt }: DmarcReportHistory): number {
+  return Math.max(firstAt, lastFailureAt ?? firstAt);
+}
+
+/** Whether reports no longer arrive. */
+function isStale({ lastAt }: DmarcReportHistory, now: number): boolean {
+  return lastAt !== null && lastAt < now - CLEAN_PERIOD_MS;
 }
 
 function day(at: number): string {

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts';
+import { type Clock, SECOND } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
@@ -7,25 +7,30 @@ import { createDnsView } from '../dns/dns-view.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
+import type { DmarcReportHistory } from '../store/domains/dmarc-reports.ts';
 import type { DkimKeyRow, DomainRow } from '../store/domains/domains.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
+import { type DmarcPath, dmarcPath } from './dmarc-path.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
 import { createDomainJobs, type DomainJobs } from './jobs.ts';
 import { createKeyQueue, type GenerateKey } from './key-queue.ts';
 import { createManagedKeys, type KeyStepKind } from './key-rotation/managed-keys.ts';
 import { createPlatformKeys } from './key-rotation/platform-keys.ts';
 import { newSelector, sealKey } from './keys.ts';
-import { trackingDomainUnder } from './names.ts';
+import { reportAddress, trackingDomainUnder } from './names.ts';
 import { createHttpsProbe } from './platform/https-probe.ts';
 import { type PlatformOptions, platformOf } from './platform/platform.ts';
 import { printedZone } from './platform/printed-zone.ts';
-import { type DomainRecords, domainRecords } from './records.ts';
+import { type PresentedKey, presentKeys } from './present.ts';
+import { type DomainRecords, recordsOf } from './records.ts';
 import { createRegistration, FIRST_CHECK_MS, type RegisterDomain } from './registration.ts';
 import { pendingKey, retirementMs } from './rotation.ts';
 import { createProvisionSecondary, type ProvisionSecondary } from './secondary.ts';
 import { createSigningKeys, type SigningKeys } from './signing-keys.ts';
 import { type OfferedUseCase, offeredUseCases, type RegionSetting } from './use-cases.ts';
+import { discoverPolicy } from './verification/checks/dmarc-record.ts';
+import { type LastCheck, lastCheckOf, storedResults } from './verification/record-results.ts';
 import { maySend } from './verification/status.ts';
 import {
   createVerifier,
@@ -70,6 +75,10 @@ export interface Domains {
   list(accountId: string): DomainRow[];
   get(accountId: string, domainId: string): DomainRow | Refusal;
   records(domain: DomainRow): DomainRecords;
+  /** The records with what the last check found for each of them, and the DKIM keys. */
+  lastCheck(domain: DomainRow): LastCheck & { dkimKeys: PresentedKey[] };
+  /** The DMARC policy in DNS now, and the next step to a stricter one. */
+  dmarcPath(domain: DomainRow, history: DmarcReportHistory): Promise<DmarcPath>;
   register: RegisterDomain;
   /** Deletes the domain with its keys and its queued mail. */
   remove(accountId: string, domainId: string): Promise<DomainRow | Refusal>;
@@ -88,6 +97,9 @@ export interface Domains {
   provisionSecondary: ProvisionSecondary;
   jobs: DomainJobs;
 }
+
+/** Limit for the lookup of the DMARC policy. */
+const POLICY_TIMEOUT_MS = 5 * SECOND;
 
 export interface RotationStart {
   domain: DomainRow;
@@ -158,10 +170,20 @@ export function createDomains(deps: DomainsDeps): Domains {
     },
     list: (accountId) => tables.domains.list(accountId),
     get: (accountId, domainId) => findDomain(tables, accountId, domainId),
-    records: (domain) => {
-      const keys = tables.dkimKeys.of(domain.domain_id);
-      const logoUrl = tables.accounts.get(domain.account_id)?.logo_url ?? null;
-      return domainRecords({ domain, keys, platform }, logoUrl);
+    records: (domain) => recordsOf(tables, platform, domain),
+    lastCheck: (domain) => ({
+      ...lastCheckOf(domain, recordsOf(tables, platform, domain), storedResults(tables, domain.domain_id)),
+      dkimKeys: presentKeys(tables.dkimKeys.of(domain.domain_id)),
+    }),
+    dmarcPath: async (domain, history) => {
+      const signal = AbortSignal.timeout(POLICY_TIMEOUT_MS);
+      const discovery = await discoverPolicy(createDnsView(resolver, { signal }), domain.name);
+      return dmarcPath(
+        { domain: domain.name, reportTo: reportAddress(domain.name), policy: platform.dmarcPolicy },
+        discovery,
+        history,
+        clock.now(),
+      );
     },
 
     register: createRegistration({ ...deps, regions: () => config.regions, platform, keyQueue }),

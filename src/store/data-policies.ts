@@ -108,6 +108,8 @@ export const OTHER_TABLES = [
   'dkim_keys',
   // Addresses of mail servers; deleted with the report.
   'dmarc_sources',
+  // Records of DNS; deleted with the domain.
+  'domain_checks',
   'domain_groups',
   'domain_numbers',
   'domains',

@@ -19,6 +19,7 @@ import { siteLimitTable } from './delivery/site-limits.ts';
 import { unclassifiedReplyTable } from './delivery/unclassified-replies.ts';
 import { certificateTable } from './domains/certificates.ts';
 import { dmarcReportTable } from './domains/dmarc-reports.ts';
+import { domainCheckTable } from './domains/domain-checks.ts';
 import { domainGroupTable } from './domains/domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains/domains.ts';
 import { platformKeyTable } from './domains/platform-keys.ts';
@@ -71,6 +72,7 @@ export function createTables(db: Database) {
     apiKeys: () => apiKeyTable(db),
     domainGroups: () => domainGroupTable(db),
     domains: () => domainTable(db),
+    domainChecks: () => domainCheckTable(db),
     dkimKeys: () => dkimKeyTable(db),
     platformKeys: () => platformKeyTable(db),
     messages: () => ({ ...messageTable(db), list: messageList(db).list }),

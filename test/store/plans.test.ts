@@ -39,6 +39,7 @@ const BOUNDED: Record<string, string> = {
   contact_counts: 'one row per account',
   contact_imports: 'imports that run or were interrupted',
   dkim_keys: 'a few per domain',
+  domain_checks: 'one row per domain',
   domain_groups: 'fewer than domains',
   people: 'at most 10,000',
   memberships: 'at most 500 per account and per person',

@@ -14,9 +14,18 @@ import type { GeneratedKeys, ManagedKeys } from '../key-rotation/managed-keys.ts
 import type { SlotObservations } from '../key-rotation/plan.ts';
 import type { Platform } from '../platform/platform.ts';
 import { failingRequired } from '../present.ts';
+import { recordsOf } from '../records.ts';
 import { deleteRetiredKeys, pendingKey, promoteKey } from '../rotation.ts';
 import { applyResults, type CheckReport } from './apply-results.ts';
 import { CHECK_NAMES, type CheckResults, runChecks } from './checks.ts';
+import {
+  checkedRecords,
+  lookUpRecords,
+  mergedResults,
+  type RecordResult,
+  storedResults,
+  uncheckedRecords,
+} from './record-results.ts';
 
 /*
  * Verification of one domain: runs the checks without a transaction, then applies the results in one unit of work to
@@ -73,12 +82,13 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     domainId: string,
     results: CheckResults,
     slots: { observations: SlotObservations; generated: GeneratedKeys },
-    automatic: boolean,
+    { automatic, others }: { automatic: boolean; others: RecordResult[] | null },
   ): Promise<Verification | null> {
     const applied = await writer.run((tables) => {
       const before = tables.domains.byId(domainId);
       if (before === null) return null;
       const now = clock.now();
+      const context = { domain: before, keys: tables.dkimKeys.of(domainId), platform };
       const promoted = CHECK_NAMES.filter((name) => {
         const { promotedKey } = results[name];
         return promotedKey !== undefined && promoteKey(tables, domainId, promotedKey, now);
@@ -89,6 +99,11 @@ export function createVerifier(deps: VerifierDeps): Verifier {
       const { row, checks, event } = applyResults(before, results, { now, automatic, pendingKeySince });
       if (dueAt !== null) row.next_check_at = Math.min(row.next_check_at, dueAt);
       tables.domains.update(row);
+      const found = mergedResults(checkedRecords(context, checks), others, {
+        last: storedResults(tables, domainId),
+        records: recordsOf(tables, platform, row).recommendedDnsRecords,
+      });
+      tables.domainChecks.put(domainId, JSON.stringify(found));
       if (event !== null) {
         const data = {
           status: row.status,
@@ -115,13 +130,17 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     const limit = abortAfter(VERIFICATION_TIMEOUT_MS, signal ?? new AbortController().signal);
     const view = createDnsView(resolver, { fresh, signal: limit });
     const keys = tables.dkimKeys.of(domainId);
-    const [results, observations] = await Promise.all([
+    const recommended = recordsOf(tables, platform, domain).recommendedDnsRecords;
+    const [results, observations, others] = await Promise.all([
       runChecks({ view, platform, domain, keys, answersHttps }),
       managedKeys.observe(view, domain, keys),
+      automatic ? null : lookUpRecords(view, uncheckedRecords({ domain, keys, platform }, recommended)),
     ]);
     // Only scheduled checks generate keys: key generation may be queued, and a caller waits for a requested check.
     const generated = automatic ? await managedKeys.generate(domain, observations) : NO_KEYS;
-    return signal?.aborted === true ? null : apply(domainId, results, { observations, generated }, automatic);
+    return signal?.aborted === true
+      ? null
+      : apply(domainId, results, { observations, generated }, { automatic, others });
   };
 }
 

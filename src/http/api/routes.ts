@@ -39,6 +39,7 @@ import { contactImportRoutes } from './contacts/contacts-import.ts';
 import { subscriptionGroupRoutes } from './contacts/subscription-groups.ts';
 import { subscriptionRoutes } from './contacts/subscriptions.ts';
 import { doctorRoutes } from './doctor.ts';
+import { domainCheckRoutes } from './domains/domain-checks.ts';
 import { domainGroupRoutes } from './domains/domain-groups.ts';
 import { domainReportRoutes } from './domains/domain-reports.ts';
 import { domainRoutes } from './domains/domains.ts';
@@ -107,6 +108,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
   return [
     ...useCaseRoutes({ domains }),
     ...domainRoutes({ domains }),
+    ...domainCheckRoutes(deps),
     ...domainReportRoutes(deps),
     ...domainGroupRoutes({ domains }),
     ...sendRoutes(sends),

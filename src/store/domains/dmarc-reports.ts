@@ -51,6 +51,16 @@ export interface DmarcDaySum {
   spf_passed: number;
 }
 
+/** Epoch ms; null: there is none. */
+export interface DmarcReportHistory {
+  /** Start of the first report. */
+  firstAt: number | null;
+  /** End of the last report. */
+  lastAt: number | null;
+  /** End of the last report with mail that failed both DKIM and SPF. */
+  lastFailureAt: number | null;
+}
+
 /** Selects reports that end in this period, epoch ms. */
 export interface ReportPeriod {
   from: number;
@@ -104,8 +114,8 @@ export function dmarcReportTable(db: Database) {
       coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to AND @limit > 0`);
-  const history = db.prepare<[string], { firstAt: number | null; lastFailureAt: number | null }>(`
-    SELECT min(begin_at) AS firstAt, max(iif(EXISTS (
+  const history = db.prepare<[string], DmarcReportHistory>(`
+    SELECT min(begin_at) AS firstAt, max(end_at) AS lastAt, max(iif(EXISTS (
       SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
     ), end_at, NULL)) AS lastFailureAt
     FROM dmarc_reports r WHERE domain = ?`);
@@ -130,8 +140,7 @@ export function dmarcReportTable(db: Database) {
     /** Sums of all sources, also those beyond the limit. With a limit of 0 the caller may see nothing: the sums are 0. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
       total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },
-    /** Epoch ms of the first report and of the last one with failures; null: there is none. */
-    history: (domain: string): { firstAt: number | null; lastFailureAt: number | null } =>
-      history.get(domain) ?? { firstAt: null, lastFailureAt: null },
+    history: (domain: string): DmarcReportHistory =>
+      history.get(domain) ?? { firstAt: null, lastAt: null, lastFailureAt: null },
   };
 }

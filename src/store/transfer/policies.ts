@@ -20,6 +20,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   delay_notices: 'belong to messages',
   dmarc_reports: 'reports about a name, received where its records point; deleted by age',
   dmarc_sources: 'belong to dmarc_reports',
+  domain_checks: 'found again by the first check on the other installation',
   domain_numbers: 'numbers of this database, assigned again',
   egress_counts: 'mail of the source addresses of this installation',
   egress_health: 'refusals of the source addresses of this installation',

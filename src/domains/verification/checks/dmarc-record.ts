@@ -172,23 +172,23 @@ export function isValid(record: DmarcRecord): boolean {
 }
 
 /** The record for a domain without one. Never `aspf=s`: our return path is a subdomain. */
-export function newDmarc(reportTo: string): string {
-  return `v=DMARC1; p=reject; rua=mailto:${reportTo}`;
+export function newDmarc(reportTo: string, policy: Policy = 'reject'): string {
+  return `v=DMARC1; p=${policy}; rua=mailto:${reportTo}`;
 }
 
 /**
- * One record with the tags of `records`, a policy of at least quarantine, and our report address. Of several records
- * the first with a tag determines its value; report addresses are combined.
+ * One record with the tags of `records`, `policy` (default: theirs, at least quarantine), and our report address. Of
+ * several records the first with a tag determines its value; report addresses are combined.
  */
-export function mergedDmarc(records: readonly string[], reportTo: string): string {
-  if (records.length === 0) return newDmarc(reportTo);
+export function mergedDmarc(records: readonly string[], reportTo: string, policy?: Policy): string {
+  if (records.length === 0) return newDmarc(reportTo, policy);
   const parsed = records.map(parseDmarc);
   const tags = new Map(parsed.toReversed().flatMap(({ tags }) => [...tags]));
   const ours = `mailto:${reportTo}`;
   const reports = parsed.flatMap(({ tags }) => (tags.get('rua') ?? '').split(',').map((uri) => uri.trim()));
   const others = reports.filter((uri) => uri !== '' && uri.toLowerCase() !== ours);
   tags.set('rua', [...new Set(others), ours].join(','));
-  tags.set('p', tags.get('p')?.toLowerCase() === 'quarantine' ? 'quarantine' : 'reject');
+  tags.set('p', policy ?? (tags.get('p')?.toLowerCase() === 'quarantine' ? 'quarantine' : 'reject'));
   if (tags.get('aspf')?.toLowerCase() === 's') tags.delete('aspf');
   for (const tag of ['sp', 'np'])
     if (tags.has(tag) && !isPolicy(tags.get(tag)?.toLowerCase())) tags.delete(tag);

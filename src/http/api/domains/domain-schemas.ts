@@ -7,6 +7,7 @@ const flags = mapFlags('primary', () => z.boolean());
 const altFlags = mapFlags('secondary', () => z.boolean());
 const altStatus = z.enum(['PENDING', 'ACTIVE']);
 const altDomainId = z.string().describe('Id of the domain on the secondary lane.');
+const POLICIES = ['none', 'quarantine', 'reject'] as const;
 const names = { domain: z.string(), domainId: z.string() };
 
 export const dnsRecord = z
@@ -92,6 +93,64 @@ export const verified = z
   })
   .meta({ id: 'DomainVerification' });
 
+export const lastCheck = z
+  .object({
+    ...names,
+    status,
+    useCase: z.enum(['tx', 'mk']),
+    trackingDomain: z.string().nullable(),
+    checkedAt: z.iso.datetime().nullable().describe('Null before the first check.'),
+    records: z.array(
+      z.intersection(
+        dnsRecord,
+        z.object({
+          isRequired: z.boolean(),
+          lastResult: check
+            .omit({ check: true, passed: true })
+            .extend({ check: z.enum(REPORTED_CHECKS).nullable() })
+            .nullable()
+            .describe('Null: not looked up yet.'),
+        }),
+      ),
+    ),
+    dkimKeys: z.array(
+      z.object({
+        selector: z.string(),
+        lane: z.enum(['primary', 'secondary']),
+        algorithm: z.enum(['rsa', 'ed25519']),
+        state: z
+          .enum(['active', 'pending', 'retiring', 'revoked'])
+          .describe('`pending`: not found in DNS yet. `retiring`, `revoked`: signed before.'),
+        since: z.iso.datetime(),
+        publishedBy: z.enum(['owner', 'platform']).describe('Whose zone has the record.'),
+      }),
+    ),
+  })
+  .meta({ id: 'DomainLastCheck' });
+
+export const dmarcPathSchema = z
+  .object({
+    ...names,
+    policy: z.enum(POLICIES).nullable().describe('The policy that applies; null: none, or not known.'),
+    published: z.string().nullable().describe('The record with the policy.'),
+    publishedAt: z.string().nullable().describe('Its name, of the domain or of a domain above it.'),
+    unknown: z.string().nullable().describe('Why the policy is not known.'),
+    message: z.string().describe('What the reports say about the next step.'),
+    firstReportAt: z.iso.datetime().nullable(),
+    lastReportAt: z.iso.datetime().nullable(),
+    lastFailureAt: z.iso.datetime().nullable().describe('End of the last report with unauthenticated mail.'),
+    next: z
+      .object({
+        policy: z.enum(POLICIES),
+        record: dnsRecord,
+        isReady: z.boolean().describe('Whether the reports permit the step now.'),
+        readyAt: z.iso.datetime().nullable().describe('When they do without further failures.'),
+      })
+      .nullable()
+      .describe('The next stricter policy; null: there is none, or the policy is not known.'),
+  })
+  .meta({ id: 'DmarcPath' });
+
 export const rotated = z
   .object({ message: z.string(), ...names, ...recordSets })
   .meta({ id: 'DkimRotation' });
@@ -171,6 +230,66 @@ export const DOMAIN_EXAMPLES = {
       },
     ],
   } satisfies z.output<typeof verified>,
+  lastCheck: {
+    domain: 'example.com',
+    domainId: ID,
+    status: 'PENDING',
+    useCase: 'tx',
+    trackingDomain: null,
+    checkedAt: TIME,
+    records: [
+      {
+        type: 'TXT',
+        name: 'example.com',
+        value: 'v=spf1 include:spf.mail.example.net ~all',
+        description: 'SPF: authorizes both lanes of this platform to send for your domain.',
+        purpose: 'SPF',
+        isRequired: true,
+        lastResult: {
+          check: 'spf',
+          result: 'missing',
+          expected: 'v=spf1 include:spf.mail.example.net ~all',
+          found: null,
+          hint: 'example.com has no SPF record. Publish: v=spf1 include:spf.mail.example.net ~all',
+        },
+      },
+    ],
+    dkimKeys: [
+      {
+        selector: 'k8m2x4q7',
+        lane: 'primary',
+        algorithm: 'rsa',
+        state: 'active',
+        since: TIME,
+        publishedBy: 'owner',
+      },
+    ],
+  } satisfies z.output<typeof lastCheck>,
+  dmarcPath: {
+    domain: 'example.com',
+    domainId: ID,
+    policy: 'quarantine',
+    published: 'v=DMARC1; p=quarantine; rua=mailto:dmarc@return-a.example.com',
+    publishedAt: '_dmarc.example.com',
+    unknown: null,
+    message:
+      'DMARC reports show no unauthenticated mail since 2026-01-24: raise the policy after 2026-02-07 if there is none until then.',
+    firstReportAt: '2026-01-24T00:00:00.000Z',
+    lastReportAt: TIME,
+    lastFailureAt: null,
+    next: {
+      policy: 'reject',
+      record: {
+        type: 'TXT',
+        name: '_dmarc.example.com',
+        value: 'v=DMARC1; p=reject; rua=mailto:dmarc@return-a.example.com',
+        description: 'Receivers reject mail in your name that is not authenticated.',
+        purpose: 'DMARC',
+      },
+      isReady: false,
+      readyAt: '2026-02-07T00:00:00.000Z',
+    },
+  } satisfies z.output<typeof dmarcPathSchema>,
   rotated: {
     message: 'The rotation of the DKIM key has started.',
     domain: 'example.com',
