@@ -1,8 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, request, whenSignedOut } from './api.ts';
 import { LiveProvider, useLive } from './data.ts';
-import { DomainPage } from './pages/domains/domain.tsx';
-import { DomainsPage } from './pages/domains/domain-list.tsx';
 import { MessagesPage } from './pages/messages.tsx';
 import { OverviewPage } from './pages/overview/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
@@ -75,6 +73,13 @@ const CampaignListPage = lazyPage(() =>
 const CampaignPage = lazyPage(() =>
   import('./pages/campaigns/campaign.tsx').then((module) => module.CampaignPage),
 );
+const DomainsPage = lazyPage(() =>
+  import('./pages/domains/domain-list.tsx').then((module) => module.DomainsPage),
+);
+const RegistrationPage = lazyPage(() =>
+  import('./pages/domains/registration.tsx').then((module) => module.RegistrationPage),
+);
+const DomainPage = lazyPage(() => import('./pages/domains/domain.tsx').then((module) => module.DomainPage));
 const QueuePage = lazyPage(() => import('./pages/queue/queue.tsx').then((module) => module.QueuePage));
 const ContactListPage = lazyPage(() =>
   import('./pages/contacts/contact-list.tsx').then((module) => module.ContactListPage),
@@ -302,6 +307,7 @@ function CurrentPage({ segments }: { segments: string[] }) {
   if (page === '') return <OverviewPage />;
   if (page === 'messages' && more === undefined) return <MessagesPage messageId={id ?? null} />;
   if (page === 'domains' && id === undefined) return <DomainsPage />;
+  if (page === 'domains' && id === 'new' && more === undefined) return <RegistrationPage />;
   if (page === 'domains' && id !== undefined && more === undefined)
     return <DomainPage key={id} domainId={id} />;
   if (page === 'templates' && id === undefined) return <TemplateListPage />;

@@ -352,47 +352,6 @@ describe('Messages', () => {
   });
 });
 
-describe('Domains', () => {
-  it('registers a domain by keyboard, shows its records, and what was found', async () => {
-    const window = await open.operator(DESKTOP);
-    const { page, context } = window;
-    await open.visit(window, 'domains', other);
-    await page.getByLabel('Domain name').fill('new.test');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: 'new.test' }).waitFor();
-    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-    await page
-      .getByRole('button', { name: /^Copy Value of TXT/ })
-      .first()
-      .click();
-    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
-    expect(await page.locator('td.value').allTextContents()).toContainEqual(expect.stringContaining(copied));
-    await page.getByRole('button', { name: 'Check now' }).press('Enter');
-    await page.getByRole('heading', { name: 'Result of the check' }).waitFor();
-    await page.getByRole('cell', { name: 'missing' }).first().waitFor();
-    const row = page.getByRole('row', { name: 'missing' }).filter({ hasText: 'CNAME ' }).first();
-    await row.getByRole('button', { name: /^Copy Expected of / }).press('Enter');
-    const target = /CNAME (\S+)/.exec((await row.textContent()) ?? '')?.[1] ?? 'no target';
-    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(target);
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('link', { name: 'Download as zone file' }).click(),
-    ]);
-    expect(download.suggestedFilename()).toBe('new.test.zone');
-    expect(readFileSync(await download.path(), 'utf8')).toMatch(/^\S*new\.test\. \d+ IN (TXT|CNAME|MX) /);
-    await context.close();
-  });
-
-  it('names what is wrong with a name', async () => {
-    const window = await open.operator(DESKTOP);
-    await open.visit(window, 'domains', client);
-    await window.page.getByLabel('Domain name').fill('not a domain');
-    await window.page.getByRole('button', { name: 'Register' }).click();
-    await expect.poll(() => window.page.locator('.outcome.bad').textContent()).toMatch(/domain/);
-    await window.context.close();
-  });
-});
-
 it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
   await open.examine(
     {
@@ -400,7 +359,6 @@ it('has no finding of axe-core on a phone and a desktop, light and dark', async 
       messages: 'messages',
       message: `messages/${messages['bounced']}`,
       domains: 'domains',
-      domain: 'domains/domain_2',
       'no-page': 'none',
     },
     client,

@@ -60,7 +60,7 @@ describe('the results of the last check', () => {
     expect(resultsOf(setup, domain)).toMatchObject({ ...after, SPF: 'ok' });
     setup.dns.remove('example.org');
     setup.clock.advance(48 * 3_600_000);
-    await setup.domains.jobs.checkDue();
+    await setup.domains.jobs.runDue();
     expect(resultsOf(setup, domain)).toMatchObject({ ...after, SPF: 'missing' });
   });
 

@@ -1,117 +1,131 @@
 import type * as z from 'zod';
-import type { dnsRecord } from '../../../http/api/domains/domain-schemas.ts';
+import type { dmarcPathSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { useData } from '../../data.ts';
-import { Copy, Loaded } from '../../parts.tsx';
+import { Badge } from '../../parts/badge.tsx';
+import { Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { percent, type ShownReports } from '../reports/report-data.ts';
+import { CopiedName, CopiedValue } from './records.tsx';
 
-/** Days with reports, and messages in them, before a stricter policy is recommended. */
-const MIN_DAYS = 14;
-const MIN_MESSAGES = 100;
-/** Share of the messages that must pass: the others would be refused. */
-const MIN_PASSED = 0.99;
-const SHOWN_SOURCES = 5;
+type Path = z.output<typeof dmarcPathSchema>;
 
-interface DmarcPathProps {
-  domainId: string;
-  records: z.output<typeof dnsRecord>[];
-}
+const POLICIES = ['none', 'quarantine', 'reject'] as const;
+const SHOWN_SOURCES = 10;
 
-/** Which DMARC policy receivers find, whether a stricter one is safe according to their reports, and its record. */
-export function DmarcPath({ domainId, records }: DmarcPathProps) {
-  const { t } = useTexts();
-  const { href } = useNavigation();
-  const data = useData<ShownReports>(`/web-setup/domains/${encodeURIComponent(domainId)}/reports`);
-  const record = records.find(({ type, value }) => type === 'TXT' && value.startsWith('v=DMARC1'));
+/** From a DMARC policy that only asks for reports to a strict one, as far as the reports permit it. */
+export function DmarcPath({ path, domainId }: { path: string; domainId: string }) {
+  const { t, time } = useTexts();
+  const data = useData<Path>(`${path}/dmarc-path`);
+  const reports = useData<ShownReports>(`${path}/reports`);
   return (
-    <>
-      <h2>{t('domains.dmarc')}</h2>
-      <Loaded data={data}>
-        {({ dmarc: { messages, passed, days, sources, reports } }) => {
-          const policy = reports[0]?.policy ?? null;
-          const failing = sources.filter((each) => each.passed < each.messages);
-          const isSafe =
-            days.length >= MIN_DAYS && messages >= MIN_MESSAGES && passed / messages >= MIN_PASSED;
-          const step =
-            policy === null
-              ? 'noReports'
-              : policy === 'reject'
-                ? 'complete'
-                : policy === 'none'
-                  ? 'none'
-                  : isSafe
-                    ? 'next'
-                    : 'wait';
-          return (
+    <Loaded data={data}>
+      {(found) => (
+        <>
+          <h2>{t('domains.tab.dmarc')}</h2>
+          <Policies policy={found.policy} />
+          {found.unknown !== null && (
+            <p class="notice bad">{t('domains.dmarc.unknown', { reason: found.unknown })}</p>
+          )}
+          {found.published !== null && (
             <>
-              {policy !== null && (
-                <p>
-                  {t('domains.dmarc.now', { policy, days: days.length, messages })}{' '}
-                  {t('domains.dmarc.passed', { share: percent(passed, messages) })}
-                </p>
-              )}
-              <p>
-                {t(`domains.dmarc.${step}`, {
-                  days: MIN_DAYS,
-                  messages: MIN_MESSAGES,
-                  share: `${100 * MIN_PASSED} %`,
-                })}
-              </p>
-              {(step === 'next' || step === 'none') && record !== undefined && (
-                <NextRecord
-                  name={record.name}
-                  value={record.value.replace(/\bp=\w+/, step === 'next' ? 'p=reject' : 'p=quarantine')}
-                />
-              )}
-              {failing.length > 0 && (
-                <>
-                  <p>{t('domains.dmarc.failing')}</p>
-                  <ul>
-                    {failing.slice(0, SHOWN_SOURCES).map((each) => (
-                      <li key={each.sourceIp}>
-                        {t('domains.dmarc.source', {
-                          address: each.sourceIp,
-                          failed: each.messages - each.passed,
-                          messages: each.messages,
-                        })}
-                      </li>
-                    ))}
-                  </ul>
-                </>
-              )}
-              <p>
-                <a href={href('reports', { domain: domainId })}>{t('domains.dmarc.reports')}</a>
-              </p>
+              <p>{t('domains.dmarc.published', { name: found.publishedAt ?? '' })}</p>
+              <pre tabIndex={0}>{found.published}</pre>
             </>
-          );
-        }}
-      </Loaded>
-    </>
+          )}
+          {found.next !== null && <Step path={found} next={found.next} />}
+          {found.policy === 'reject' && <p>{t('domains.dmarc.complete')}</p>}
+          <h2>{t('domains.dmarc.evidence')}</h2>
+          {found.lastFailureAt !== null && (
+            <p>{t('domains.dmarc.lastFailure', { time: time(found.lastFailureAt) })}</p>
+          )}
+          <Loaded data={reports}>{({ dmarc }) => <Evidence dmarc={dmarc} domainId={domainId} />}</Loaded>
+        </>
+      )}
+    </Loaded>
   );
 }
 
-function NextRecord({ name, value }: { name: string; value: string }) {
+/** The three policies, with the one that applies. */
+function Policies({ policy }: { policy: Path['policy'] }) {
   const { t } = useTexts();
   return (
-    <dl>
-      <div>
-        <dt>{t('domains.recordName')}</dt>
-        <dd class="value">
-          {name}{' '}
-          <Copy
-            text={name}
-            label={t('domains.copyOf', { what: t('domains.recordName'), name: 'p=reject' })}
-          />
-        </dd>
-      </div>
-      <div>
-        <dt>{t('domains.value')}</dt>
-        <dd class="value">
-          {value}{' '}
-          <Copy text={value} label={t('domains.copyOf', { what: t('domains.value'), name: 'p=reject' })} />
-        </dd>
-      </div>
-    </dl>
+    <ol>
+      {POLICIES.map((name) => (
+        <li key={name} aria-current={name === policy ? 'step' : undefined}>
+          <strong>p={name}</strong> {t(`domains.dmarc.policy.${name}`)}{' '}
+          {name === policy && (
+            <Badge kind={name === 'none' ? 'open' : 'good'}>{t('domains.dmarc.current')}</Badge>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Step({ path: { domain, policy: current }, next }: { path: Path; next: NonNullable<Path['next']> }) {
+  const { t, time } = useTexts();
+  const { policy, record, isReady, readyAt } = next;
+  return (
+    <section class="notice" aria-label={t('domains.dmarc.next', { policy: `p=${policy}` })}>
+      <p>
+        <strong>{t('domains.dmarc.next', { policy: `p=${policy}` })}</strong>
+      </p>
+      <p>
+        {current === null
+          ? t('domains.dmarc.first')
+          : isReady
+            ? t('domains.dmarc.ready')
+            : readyAt === null
+              ? t('domains.dmarc.noReports')
+              : t('domains.dmarc.readyAt', { time: time(readyAt) })}
+      </p>
+      <p class="value">
+        {record.type} <CopiedName record={record} domain={domain} />
+      </p>
+      <p class="value">
+        <CopiedValue record={record} />
+      </p>
+    </section>
+  );
+}
+
+/** What receivers reported in the last 30 days: sources of mail that did not pass come first. */
+function Evidence({ dmarc, domainId }: { dmarc: ShownReports['dmarc']; domainId: string }) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const { messages, passed, sources } = dmarc;
+  const failing = sources.filter((source) => source.passed < source.messages);
+  if (messages === 0) return <p>{t('reports.dmarc.empty.hint')}</p>;
+  return (
+    <>
+      <p>{t('reports.dmarc.total', { messages, passed, share: percent(passed, messages) })}</p>
+      {failing.length > 0 && <p>{t('domains.dmarc.failing')}</p>}
+      {failing.length > 0 && (
+        <Table
+          label={t('reports.sources')}
+          heads={[
+            t('reports.source'),
+            t('campaigns.queued'),
+            t('reports.aligned'),
+            t('reports.dkim'),
+            t('reports.spf'),
+          ]}
+        >
+          {failing.slice(0, SHOWN_SOURCES).map((source) => (
+            <tr key={source.sourceIp}>
+              <th scope="row">{source.sourceIp}</th>
+              <td>{source.messages}</td>
+              <td>{percent(source.passed, source.messages)}</td>
+              <td>{percent(source.dkimPassed, source.messages)}</td>
+              <td>{percent(source.spfPassed, source.messages)}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <p>
+        <a href={href('reports', { domain: domainId })}>{t('domains.dmarc.reports')}</a>
+      </p>
+    </>
   );
 }

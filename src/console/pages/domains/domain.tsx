@@ -1,95 +1,123 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
-import type { dnsRecord, recordsOfDomain, verified } from '../../../http/api/domains/domain-schemas.ts';
+import type { lastCheck, verified } from '../../../http/api/domains/domain-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Confirmed, Copy, Loaded, Outcome, Page, Status, Table, useAction } from '../../parts.tsx';
+import { Loaded, Outcome, Page, Status, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { DkimKeys } from './dkim-keys.tsx';
 import { DmarcPath } from './dmarc-path.tsx';
+import { FirstMessage } from './first-message.tsx';
+import { CheckedRecords, RecordsToPublish } from './records.tsx';
+import { DomainSettings } from './settings.tsx';
+import { STEPS, Steps, TABS, type View } from './steps.tsx';
+import './domain.css';
 
-type DnsRecord = z.output<typeof dnsRecord>;
-type Verification = z.output<typeof verified>;
+export type CheckedDomain = z.output<typeof lastCheck>;
 
 const RECHECK_MS = 30_000;
 
-/** A domain: what to publish, what was found, and what to change. */
+/** A domain: the steps until its first message, and what can be changed later. The view is in the address (`step`). */
 export function DomainPage({ domainId }: { domainId: string }) {
-  const { t } = useTexts();
-  const { href } = useNavigation();
+  const { t, time } = useTexts();
+  const { location, href, go } = useNavigation();
   const { accountId, may } = useMember();
   const path = `/web-setup/domains/${encodeURIComponent(domainId)}`;
-  const data = useData<z.output<typeof recordsOfDomain>>(`${path}/dns-records`);
-  const [checks, setChecks] = useState<Verification['checks'] | null>(null);
+  const data = useData<CheckedDomain>(`${path}/last-check`);
   const { outcome, run } = useAction();
-  const post = <T,>(verb: string) => callApi<T>(`${path}/${verb}`, { method: 'POST', account: accountId });
-  const verify = async () => {
-    const result = await post<Verification>('verify');
-    setChecks(result.checks);
-    data.reload();
-    return result.message;
-  };
+  const domain = data.value;
   const mayVerify = may('verifyDomain');
-  const isPending = data.value !== null && data.value.status !== 'SUCCESS';
+  const isPending = domain !== null && domain.status !== 'SUCCESS';
+  const verify = async () => {
+    const { message } = await callApi<z.output<typeof verified>>(`${path}/verify`, {
+      method: 'POST',
+      account: accountId,
+    });
+    data.reload();
+    return message;
+  };
   useEffect(() => {
-    if (!mayVerify || !isPending) return undefined;
-    // The result of an automatic check is in the table; a failed one is repeated.
-    const timer = window.setInterval(() => void verify().catch(() => {}), RECHECK_MS);
+    if (!isPending) return undefined;
+    const timer = window.setInterval(() => {
+      if (document.hidden) return;
+      // The daemon checks, too: without permission, its results are shown. A failed check is repeated.
+      if (mayVerify) void verify().catch(() => {});
+      else data.reload();
+    }, RECHECK_MS);
     return () => window.clearInterval(timer);
-  }, [mayVerify, isPending, path]);
+  }, [mayVerify, isPending, path, data.reload]);
 
+  const view = viewOf(location.query['step'], domain);
+  const address = (step: View) => href(`domains/${encodeURIComponent(domainId)}`, { step });
   return (
-    <Page title={data.value?.domain ?? t('page.domains')} curl={`${path}/dns-records`}>
+    <Page
+      title={domain?.domain ?? t('page.domains')}
+      question={t('domains.question')}
+      curl={view === 'dmarc' ? `${path}/dmarc-path` : `${path}/last-check`}
+    >
       <p>
         <a href={href('domains')}>{t('app.back')}</a>
       </p>
       <Loaded data={data}>
-        {(domain) => (
+        {(loaded) => (
           <>
             <p>
-              <Status name={domain.status} />
+              <Status name={loaded.status} /> {t(`domains.useCase.${loaded.useCase}`)}
             </p>
-            <div class="actions">
-              {mayVerify && (
-                <button
-                  type="button"
-                  class="primary"
-                  disabled={outcome?.running}
-                  onClick={() => void run(verify)}
-                >
-                  {t(outcome?.running ? 'domains.verifying' : 'domains.verify')}
-                </button>
-              )}
-              <a
-                class="button"
-                download={`${domain.domain}.zone`}
-                href={`data:text/plain;charset=utf-8,${encodeURIComponent(zoneFile(domain))}`}
-              >
-                {t('domains.zone')}
-              </a>
-              {may('rotateDomainDkim') && (
-                <Confirmed
-                  label={t('domains.rotate')}
-                  question={t('domains.rotate.confirm', { domain: domain.domain })}
-                  action={() =>
-                    run(async () => {
-                      const { message } = await post<{ message: string }>('rotate-dkim');
-                      data.reload();
-                      return message;
-                    })
-                  }
-                />
-              )}
-            </div>
-            <Outcome of={outcome} />
-            {mayVerify && isPending && <p class="small">{t('domains.recheck')}</p>}
-            {checks !== null && <Checks checks={checks} />}
-            <Records title={t('domains.records')} records={domain.dnsRecords} />
-            {domain.recommendedDnsRecords.length > 0 && (
-              <Records title={t('domains.recommended')} records={domain.recommendedDnsRecords} />
+            <Steps domainId={domainId} current={view} status={loaded.status} />
+            {view !== 'message' && view !== 'settings' && (
+              <>
+                <div class="actions">
+                  {mayVerify && (
+                    <button
+                      type="button"
+                      class="primary"
+                      disabled={outcome?.running}
+                      onClick={() => void run(verify).then(() => view === 'records' && go(address('check')))}
+                    >
+                      {t(outcome?.running ? 'domains.verifying' : 'domains.verify')}
+                    </button>
+                  )}
+                  <span class="small">
+                    {t('domains.checked')}:{' '}
+                    {loaded.checkedAt === null ? t('domains.never') : time(loaded.checkedAt)}
+                  </span>
+                </div>
+                <Outcome of={outcome} />
+                {isPending && <p class="small">{t('domains.recheck')}</p>}
+              </>
             )}
-            {!isPending && <DmarcPath domainId={domainId} records={domain.dnsRecords} />}
+            {view === 'records' && (
+              <>
+                <RecordsToPublish domain={loaded} />
+                <Next step="check" href={address('check')} />
+              </>
+            )}
+            {view === 'check' && (
+              <>
+                <CheckedRecords domain={loaded} />
+                {loaded.status === 'SUCCESS' ? (
+                  <Next step="message" href={address('message')} />
+                ) : (
+                  <a class="button" href={address('records')}>
+                    {t('domains.step.records')}
+                  </a>
+                )}
+              </>
+            )}
+            {view === 'message' && <FirstMessage domain={loaded} check={address('check')} />}
+            {view === 'dmarc' && <DmarcPath key={loaded.checkedAt} path={path} domainId={domainId} />}
+            {view === 'dkim' && <DkimKeys domain={loaded} path={path} reload={data.reload} />}
+            {view === 'settings' && (
+              <DomainSettings
+                key={loaded.trackingDomain ?? ''}
+                domain={loaded}
+                path={path}
+                reload={data.reload}
+              />
+            )}
           </>
         )}
       </Loaded>
@@ -97,87 +125,19 @@ export function DomainPage({ domainId }: { domainId: string }) {
   );
 }
 
-function Checks({ checks }: { checks: Verification['checks'] }) {
-  const { t } = useTexts();
-  return (
-    <>
-      <h2>{t('domains.checks')}</h2>
-      <Table
-        label={t('domains.checks')}
-        heads={[
-          t('domains.check'),
-          t('domains.result'),
-          t('domains.expected'),
-          t('domains.found'),
-          t('domains.hint'),
-        ]}
-      >
-        {checks.map(({ check, result, expected, found, hint }) => (
-          <tr key={check}>
-            <th scope="row">{check}</th>
-            <td>
-              <Status name={result} prefix="domains.result" />
-            </td>
-            <td class="value">
-              {expected}{' '}
-              {result !== 'ok' && (
-                <Copy
-                  text={recordValue(expected)}
-                  label={t('domains.copyOf', { what: t('domains.expected'), name: check })}
-                />
-              )}
-            </td>
-            <td class="value">{found ?? t('domains.nothing')}</td>
-            <td>{hint}</td>
-          </tr>
-        ))}
-      </Table>
-    </>
-  );
+/** The view in the address; otherwise the step that is next. */
+function viewOf(step: string | undefined, domain: CheckedDomain | null): View {
+  const chosen = [...STEPS, ...TABS].find((name) => name === step && name !== 'add');
+  return chosen ?? (domain === null || domain.checkedAt === null ? 'records' : 'check');
 }
 
-/** What a DNS host asks for: a check writes the type before values other than TXT, and the priority of an MX record. */
-const recordValue = (expected: string) => expected.replace(/^(?:CNAME|MX \d+) /, '');
-
-function Records({ title, records }: { title: string; records: DnsRecord[] }) {
+function Next({ step, href }: { step: 'check' | 'message'; href: string }) {
   const { t } = useTexts();
-  const copyOf = (what: string, name: string) => t('domains.copyOf', { what, name });
   return (
-    <>
-      <h2>{title}</h2>
-      <Table
-        label={title}
-        heads={[t('domains.type'), t('domains.recordName'), t('domains.value'), t('domains.purpose')]}
-      >
-        {records.map(({ type, name, value, priority, purpose, description }) => (
-          <tr key={`${type} ${name} ${value}`}>
-            <th scope="row">{type}</th>
-            <td class="value">
-              {name} <Copy text={name} label={copyOf(t('domains.recordName'), `${type} ${name}`)} />
-            </td>
-            <td class="value">
-              {priority === undefined ? '' : `${priority} `}
-              {value} <Copy text={value} label={copyOf(t('domains.value'), `${type} ${name}`)} />
-            </td>
-            <td>
-              {purpose}
-              <p class="small">{description}</p>
-            </td>
-          </tr>
-        ))}
-      </Table>
-    </>
+    <p>
+      <a class="button" href={href}>
+        {t('domains.next', { step: t(`domains.step.${step}`) })}
+      </a>
+    </p>
   );
-}
-
-/** The records in the format of zone files (RFC 1035, section 5). */
-function zoneFile(domain: { dnsRecords: DnsRecord[]; recommendedDnsRecords: DnsRecord[] }): string {
-  return [...domain.dnsRecords, ...domain.recommendedDnsRecords]
-    .map(({ type, name, value, priority, ttl = 3600, chunks }) => {
-      const strings = (chunks ?? [value]).map((text) => `"${text.replaceAll(/["\\]/g, '\\$&')}"`).join(' ');
-      const target = value.endsWith('.') ? value : `${value}.`;
-      const data = type === 'TXT' ? strings : type === 'MX' ? `${priority ?? 10} ${target}` : target;
-      return `${name}. ${ttl} IN ${type} ${data}\n`;
-    })
-    .join('');
 }

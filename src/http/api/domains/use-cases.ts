@@ -41,7 +41,7 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
   ];
 }
 
-const useCase = z
+export const useCase = z
   .object({
     id: z.string().describe('`<use case>-<region code>`.'),
     useCase: z.enum(['tx', 'mk']),

@@ -1,0 +1,81 @@
+import { callApi } from '../../api.ts';
+import { Confirmed, Outcome, Table, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { CheckedDomain } from './domain.tsx';
+import { CopiedName, CopiedValue } from './records.tsx';
+
+interface DkimKeysProps {
+  domain: CheckedDomain;
+  path: string;
+  reload: () => void;
+}
+
+/** The keys that sign, and the replacement of the one that the owner of the domain publishes. */
+export function DkimKeys({ domain, path, reload }: DkimKeysProps) {
+  const { t, time } = useTexts();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  const pending = domain.dkimKeys.find(
+    ({ state, publishedBy }) => state === 'pending' && publishedBy === 'owner',
+  );
+  const record =
+    pending === undefined
+      ? undefined
+      : domain.records.find(({ name }) => name.startsWith(`${pending.selector}._domainkey.`));
+  return (
+    <>
+      <h2>{t('domains.tab.dkim')}</h2>
+      <Table
+        label={t('domains.tab.dkim')}
+        heads={[
+          t('domains.dkim.selector'),
+          t('domains.dkim.state'),
+          t('domains.dkim.since'),
+          t('domains.dkim.algorithm'),
+          t('domains.dkim.lane'),
+          t('domains.dkim.publishedBy'),
+        ]}
+      >
+        {domain.dkimKeys.map(({ selector, state, since, algorithm, lane, publishedBy }) => (
+          <tr key={selector}>
+            <th scope="row">{selector}</th>
+            <td>{t(`domains.dkim.state.${state}`)}</td>
+            <td>{time(since)}</td>
+            <td>{algorithm === 'rsa' ? 'RSA' : 'Ed25519'}</td>
+            <td>{t(`domains.dkim.lane.${lane}`)}</td>
+            <td>{t(`domains.dkim.publishedBy.${publishedBy}`)}</td>
+          </tr>
+        ))}
+      </Table>
+      {record !== undefined && (
+        <section class="notice" aria-label={t('domains.dkim.pending')}>
+          <p>{t('domains.dkim.pending')}</p>
+          <p class="value">
+            {record.type} <CopiedName record={record} domain={domain.domain} />
+          </p>
+          <p class="value">
+            <CopiedValue record={record} />
+          </p>
+        </section>
+      )}
+      {may('rotateDomainDkim') && pending === undefined && (
+        <Confirmed
+          label={t('domains.rotate')}
+          question={t('domains.rotate.confirm', { domain: domain.domain })}
+          action={() =>
+            run(async () => {
+              const { message } = await callApi<{ message: string }>(`${path}/rotate-dkim`, {
+                method: 'POST',
+                account: accountId,
+              });
+              reload();
+              return message;
+            })
+          }
+        />
+      )}
+      <Outcome of={outcome} />
+    </>
+  );
+}

@@ -1,0 +1,154 @@
+import type * as z from 'zod';
+import type { messageSchema } from '../../../http/api/sending/messages.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Loaded, Outcome, Status, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { CheckedDomain } from './domain.tsx';
+
+interface FirstMessageProps {
+  domain: CheckedDomain;
+  /** The address of the check. */
+  check: string;
+}
+
+/** The last step: a message from the domain, and what becomes of it. Its id is in the address (`message`). */
+export function FirstMessage({ domain, check }: FirstMessageProps) {
+  const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const { may } = useMember();
+  const sent = location.query['message'];
+  if (domain.status !== 'SUCCESS' && domain.status !== 'TEMPORARY_FAILURE')
+    return (
+      <div class="notice">
+        <p>{t('domains.message.notYet')}</p>
+        <a class="button primary" href={check}>
+          {t('domains.step.check')}
+        </a>
+      </div>
+    );
+  if (domain.useCase === 'mk')
+    return (
+      <div class="notice">
+        <p>{t('domains.message.marketing')}</p>
+        <div class="actions">
+          <a class="button" href={href('contacts')}>
+            {t('page.contacts')}
+          </a>
+          <a class="button" href={href('groups')}>
+            {t('page.groups')}
+          </a>
+          <a class="button" href={href('campaigns')}>
+            {t('page.campaigns')}
+          </a>
+        </div>
+      </div>
+    );
+  return (
+    <>
+      {may('sendTransactional') ? <Form domain={domain} /> : <p class="notice">{t('messages.notAllowed')}</p>}
+      {sent !== undefined && <SentMessage messageId={sent} />}
+    </>
+  );
+}
+
+function Form({ domain: { domain, domainId } }: { domain: CheckedDomain }) {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId, person } = useMember();
+  const { outcome, run } = useAction();
+  const send = (form: FormData) =>
+    run(async () => {
+      const { messageId } = await callApi<{ messageId: string }>('/transactional/send', {
+        method: 'POST',
+        account: accountId,
+        body: {
+          from: form.get('from'),
+          to: form.get('to'),
+          subject: form.get('subject'),
+          html: htmlOf(form.get('text')),
+        },
+      });
+      go(href(`domains/${encodeURIComponent(domainId)}`, { step: 'message', message: messageId }));
+      return t('domains.message.accepted');
+    });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send(new FormData(event.currentTarget));
+      }}
+    >
+      <div class="search">
+        <label>
+          {t('messages.sender')}
+          <input
+            name="from"
+            required
+            maxLength={500}
+            autocomplete="off"
+            defaultValue={`hello@${domain}`}
+            aria-describedby="from-hint"
+          />
+          <span id="from-hint" class="small">
+            {t('campaigns.fromHint', { domains: domain })}
+          </span>
+        </label>
+        <label>
+          {t('campaigns.test.to')}
+          <input name="to" type="email" required maxLength={320} defaultValue={person.email} />
+        </label>
+        <label>
+          {t('messages.subject')}
+          <input name="subject" required maxLength={998} defaultValue={t('domains.message.subject')} />
+        </label>
+      </div>
+      <label>
+        {t('domains.message.text')}
+        <textarea name="text" required maxLength={10_000} defaultValue={t('domains.message.body')} />
+      </label>
+      <p class="small">{t('domains.message.footer')}</p>
+      <div class="actions">
+        <button type="submit" class="primary" disabled={outcome?.running}>
+          {t('domains.message.send')}
+        </button>
+      </div>
+      <Outcome of={outcome} />
+    </form>
+  );
+}
+
+/** Text as HTML, with the footer. Braces are written as entities, so that they are no variables. */
+function htmlOf(text: FormDataEntryValue | null): string {
+  const plain = typeof text === 'string' ? text : '';
+  const escaped = plain.replace(/[&<>"{}]/g, (character) => `&#${character.charCodeAt(0)};`);
+  return `<p>${escaped.replaceAll(/\r?\n/g, '<br>')}</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>`;
+}
+
+/** The state of the message, read again after its events. */
+function SentMessage({ messageId }: { messageId: string }) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const message = useData<z.output<typeof messageSchema>>(
+    `/web-setup/messages/${encodeURIComponent(messageId)}`,
+  );
+  return (
+    <Loaded data={message}>
+      {({ recipient, status, createdAt, nextAttemptAt }) => (
+        <section class="notice" aria-label={t('domains.message.state')}>
+          <p>
+            {recipient} · {time(createdAt)} · <Status name={status} />
+          </p>
+          {nextAttemptAt !== undefined && nextAttemptAt !== null && (
+            <p>
+              {t('messages.next')}: {time(nextAttemptAt)}
+            </p>
+          )}
+          <a href={href(`messages/${encodeURIComponent(messageId)}`)}>{t('messages.details')}</a>
+        </section>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,109 @@
+import type * as z from 'zod';
+import type { registered } from '../../../http/api/domains/domain-schemas.ts';
+import type { useCase as useCaseSchema } from '../../../http/api/domains/use-cases.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import { Steps } from './steps.tsx';
+
+type UseCase = z.output<typeof useCaseSchema>;
+
+/** The first step, for an account that has domains. */
+export function RegistrationPage() {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  return (
+    <Page title={t('domains.add')} question={t('domains.question')} curl="/web-setup/use-cases">
+      <p>
+        <a href={href('domains')}>{t('app.back')}</a>
+      </p>
+      <Registration />
+    </Page>
+  );
+}
+
+/** The name of a domain and what it sends; both may be in the address. */
+export function Registration() {
+  const { t } = useTexts();
+  const { may } = useMember();
+  const useCases = useData<{ useCases: UseCase[] }>('/web-setup/use-cases');
+  if (!may('registerDomain')) return <p class="notice">{t('messages.notAllowed')}</p>;
+  return (
+    <>
+      <Steps domainId={null} current="add" status={null} />
+      <Loaded data={useCases}>{(listed) => <Form useCases={listed.useCases} />}</Loaded>
+    </>
+  );
+}
+
+function Form({ useCases }: { useCases: UseCase[] }) {
+  const { t } = useTexts();
+  const { location, href, go } = useNavigation();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
+  const wanted = useCases.find(({ useCase }) => useCase === location.query['useCase']) ?? useCases[0];
+  const regions = new Set(useCases.map(({ region }) => region.code));
+  const register = (form: FormData) =>
+    run(async () => {
+      const { domainId, message } = await callApi<z.output<typeof registered>>('/web-setup/domains', {
+        method: 'PUT',
+        account: accountId,
+        body: { domain: form.get('domain'), useCaseId: form.get('useCaseId') },
+      });
+      go(href(`domains/${encodeURIComponent(domainId)}`, { step: 'records' }));
+      return message;
+    });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void register(new FormData(event.currentTarget));
+      }}
+    >
+      <div class="search">
+        <label>
+          {t('domains.name')}
+          <input
+            name="domain"
+            required
+            maxLength={1000}
+            autocomplete="off"
+            autocapitalize="none"
+            spellcheck={false}
+            defaultValue={location.query['domain'] ?? ''}
+            aria-describedby="domain-hint"
+          />
+          <span id="domain-hint" class="small">
+            {t('domains.name.hint')}
+          </span>
+        </label>
+      </div>
+      <fieldset>
+        <legend>{t('domains.useCase')}</legend>
+        {useCases.map(({ id, useCase, region, canSendEmail }) => (
+          <label class="check" key={id}>
+            <input type="radio" name="useCaseId" value={id} defaultChecked={id === wanted?.id} required />
+            <span>
+              {t(`domains.useCase.${useCase}`)}
+              {regions.size > 1 && ` (${region.name})`}
+              <span class="small">
+                {' '}
+                {t(`domains.useCase.${useCase}.hint`)} {canSendEmail && t('domains.useCase.ready')}
+              </span>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <p class="small">{t('domains.useCase.both')}</p>
+      <div class="actions">
+        <button type="submit" class="primary" disabled={outcome?.running}>
+          {t('domains.register')}
+        </button>
+      </div>
+      <Outcome of={outcome} />
+    </form>
+  );
+}

@@ -1,0 +1,92 @@
+import { callApi } from '../../api.ts';
+import { Confirmed, Outcome, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
+import type { CheckedDomain } from './domain.tsx';
+
+interface DomainSettingsProps {
+  domain: CheckedDomain;
+  path: string;
+  reload: () => void;
+}
+
+/** The host of tracked links, the other use case, deletion. */
+export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
+  const { t } = useTexts();
+  const { href, go } = useNavigation();
+  const { accountId, may } = useMember();
+  const { outcome, run } = useAction();
+  const { domain: name, useCase, trackingDomain } = domain;
+  const other = useCase === 'tx' ? 'mk' : 'tx';
+  const call = (method: 'PATCH' | 'DELETE', body?: object) =>
+    callApi<{ message: string }>(path, { method, account: accountId, body });
+  return (
+    <>
+      <h2>{t('domains.tracking')}</h2>
+      <form
+        class="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const host = new FormData(event.currentTarget).get('trackingDomain');
+          void run(async () => {
+            const { message } = await call('PATCH', { trackingDomain: host === '' ? null : host });
+            reload();
+            return message;
+          });
+        }}
+      >
+        <label>
+          {t('domains.tracking')}
+          <input
+            name="trackingDomain"
+            maxLength={1000}
+            autocomplete="off"
+            autocapitalize="none"
+            spellcheck={false}
+            readOnly={!may('updateDomain')}
+            defaultValue={trackingDomain ?? ''}
+            placeholder={`link.${name}`}
+            aria-describedby="tracking-hint"
+          />
+          <span id="tracking-hint" class="small">
+            {t('domains.tracking.hint', { host: `link.${name}` })}
+          </span>
+        </label>
+        {may('updateDomain') && (
+          <div class="actions">
+            <button type="submit" disabled={outcome?.running}>
+              {t('me.save')}
+            </button>
+          </div>
+        )}
+      </form>
+      <Outcome of={outcome} />
+      <h2>{t('domains.useCase')}</h2>
+      <p>{t(`domains.useCase.${useCase}.hint`)}</p>
+      {may('registerDomain') && (
+        <p>
+          <a class="button" href={href('domains/new', { domain: name, useCase: other })}>
+            {t('domains.otherUse', { domain: name, useCase: t(`domains.useCase.${other}`) })}
+          </a>
+        </p>
+      )}
+      {may('deleteDomain') && (
+        <>
+          <h2>{t('domains.delete')}</h2>
+          <Confirmed
+            label={t('domains.delete')}
+            question={t('domains.delete.confirm', { domain: name })}
+            action={() =>
+              run(async () => {
+                const { message } = await call('DELETE');
+                go(href('domains'));
+                return message;
+              })
+            }
+          />
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import type * as z from 'zod';
+import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+
+type DomainStatus = z.output<typeof domainSchema>['status'];
+
+/** The way from a name to the first message. */
+export const STEPS = ['add', 'records', 'check', 'message'] as const;
+/** What can be changed later. */
+export const TABS = ['dmarc', 'dkim', 'settings'] as const;
+export type View = (typeof STEPS)[number] | (typeof TABS)[number];
+
+interface StepsProps {
+  /** Null: the domain is not registered yet. */
+  domainId: string | null;
+  current: View;
+  status: DomainStatus | null;
+}
+
+/** The steps of a domain, and its other views; each is an address. */
+export function Steps({ domainId, current, status }: StepsProps) {
+  const { t } = useTexts();
+  const { href } = useNavigation();
+  const address = (step: View) => href(`domains/${encodeURIComponent(domainId ?? '')}`, { step });
+  const isVerified = status === 'SUCCESS';
+  const done: Partial<Record<View, boolean>> = {
+    add: domainId !== null,
+    records: isVerified,
+    check: isVerified,
+  };
+  return (
+    <>
+      <nav aria-label={t('domains.steps')}>
+        <ol class="steps">
+          {STEPS.map((step) => (
+            <li key={step} class={done[step] ? 'done' : ''}>
+              {domainId === null || step === 'add' ? (
+                <span aria-current={step === current ? 'step' : undefined}>{t(`domains.step.${step}`)}</span>
+              ) : (
+                <a href={address(step)} aria-current={step === current ? 'step' : undefined}>
+                  {t(`domains.step.${step}`)}
+                </a>
+              )}
+              {done[step] && <span class="small"> {t('domains.step.done')}</span>}
+            </li>
+          ))}
+        </ol>
+      </nav>
+      {domainId !== null && (
+        <nav class="actions" aria-label={t('domains.more')}>
+          {TABS.map((tab) => (
+            <a
+              class="button"
+              key={tab}
+              href={address(tab)}
+              aria-current={tab === current ? 'page' : undefined}
+            >
+              {t(`domains.tab.${tab}`)}
+            </a>
+          ))}
+        </nav>
+      )}
+    </>
+  );
+}
