@@ -464,6 +464,11 @@ CREATE TABLE dmarc_sources (
   PRIMARY KEY (report_seq, source_ip, header_from, disposition, dkim, spf)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE domain_checks (
+  domain_id TEXT PRIMARY KEY REFERENCES domains (domain_id) ON DELETE CASCADE,
+  results   TEXT NOT NULL       -- JSON (domains/verification/record-results.ts)
+) STRICT;
+
 CREATE TABLE domain_groups (
   group_id    TEXT PRIMARY KEY,
   account_id  TEXT NOT NULL REFERENCES accounts (account_id),

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { contact as contactSchema } from '../../http/api/contacts/contact-schemas.ts';
-import type { TemplatePreview } from '../../http/console/previews.ts';
+import type { templatePreview } from '../../http/api/template-preview.ts';
 import { ApiError, callApi, request, withQuery } from '../api.ts';
 import { useData } from '../data.ts';
 import { Failure, Outcome, useAction } from '../parts.tsx';
@@ -11,6 +11,9 @@ import { useTexts } from '../texts.ts';
 import './preview.css';
 
 type Contact = z.output<typeof contactSchema>;
+type RenderedPreview = z.output<typeof templatePreview>;
+/** With the id of its HTML: `/console/previews/{id}`. */
+type TemplatePreview = RenderedPreview & { id: string };
 
 /** What is shown: a template, or the content of a campaign. */
 export interface PreviewedContent {
@@ -57,19 +60,13 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
     html,
     text,
     from,
-    to: contact?.email ?? undefined,
-    values: { ...nested(values), ...valuesOf(contact) },
+    contactIdentifier: contact?.contactIdentifier,
+    templateVariables: nested(values),
   });
   useEffect(() => {
     const abort = new AbortController();
     const timer = window.setTimeout(() => {
-      request<TemplatePreview>('/console/previews', {
-        method: 'POST',
-        account: accountId,
-        // Sound: it was an object above, which is compared as text.
-        body: JSON.parse(body) as unknown,
-        signal: abort.signal,
-      }).then(
+      createPreview(body, accountId, abort.signal).then(
         (created) => {
           setPreview(created);
           setError(null);
@@ -151,6 +148,25 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
       )}
     </section>
   );
+}
+
+/** Renders the content, then stores its HTML as a document of its own, which has another policy than this page. */
+async function createPreview(body: string, account: string, signal: AbortSignal): Promise<TemplatePreview> {
+  const rendered = await callApi<RenderedPreview>('/web-setup/templates/preview', {
+    method: 'POST',
+    account,
+    // Sound: it was an object, which is compared as text.
+    body: JSON.parse(body) as unknown,
+    signal,
+  });
+  const { html } = rendered;
+  const { id } = await request<{ id: string }>('/console/previews', {
+    method: 'POST',
+    account,
+    body: { html },
+    signal,
+  });
+  return { ...rendered, id };
 }
 
 /** What prevents the content from being sent, or probably is a mistake. */
@@ -257,19 +273,6 @@ function ContactChoice({ contact, onChoice }: ContactChoiceProps) {
       <Outcome of={outcome} />
     </>
   );
-}
-
-/** The variables of a contact, as in campaigns; a field without a value is empty. */
-function valuesOf(contact: Contact | null): Record<string, unknown> {
-  if (contact === null) return {};
-  const { email, firstName, lastName, phone, customFields } = contact;
-  return {
-    email: email ?? '',
-    firstName: firstName ?? '',
-    lastName: lastName ?? '',
-    phone: phone ?? '',
-    customFields: customFields ?? {},
-  };
 }
 
 /** Values by path, such as `order.number`, as objects. Empty values are left out. */

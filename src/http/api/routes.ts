@@ -56,6 +56,7 @@ import { sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { suppressionRoutes } from './suppressions.ts';
+import { templatePreviewRoutes } from './template-preview.ts';
 import { templateRoutes } from './templates.ts';
 import { webhookDeliveryRoutes } from './webhook-deliveries.ts';
 import { webhookRoutes } from './webhooks.ts';
@@ -119,6 +120,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
       queuedMail: createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle }),
     }),
     ...statisticsRoutes(deps),
+    ...templatePreviewRoutes({ tables, contacts: audience.contacts }),
     ...templateRoutes({ templates: createTemplates({ ...deps, mayAdd }) }),
     ...complianceTemplateRoutes({
       complianceTemplates,

@@ -47,7 +47,7 @@ import { CONTENT_OPERATION, messageContentHandler } from './message-content.ts';
 import { OIDC_CALLBACK, oidcPages } from './oidc-pages.ts';
 import { passkeyRoutes } from './passkey-routes.ts';
 import { peopleRoutes } from './people-routes.ts';
-import { AUDITED_READS, permissionOf, REAUTHENTICATED } from './permissions.ts';
+import { AUDITED_READS, permissionOf, READS_WITH_BODY, REAUTHENTICATED } from './permissions.ts';
 import { previewRoutes } from './previews.ts';
 import { createSignIn, type SessionRouteDeps, sessionRoutes } from './session-routes.ts';
 import { createStaticFiles } from './static-files.ts';
@@ -251,7 +251,7 @@ function assemble(
     ...peopleRoutes({ access, people, url: parts.url }),
     ...auditRoutes({ access, audit }),
   ];
-  const previews = previewRoutes({ access, tables, random: deps.random });
+  const previews = previewRoutes({ access, random: deps.random });
   const previewContent = ownOperation(previews.content, guard, access, auditing);
   return {
     operations: [
@@ -311,7 +311,12 @@ function apiOperation(
     method,
     operationId,
     path: `/console/api${route.path}`,
-    handler: auditing.wrap(operationId, method, handler, AUDITED_READS.has(operationId)),
+    handler: auditing.wrap(
+      operationId,
+      READS_WITH_BODY.has(operationId) ? 'GET' : method,
+      handler,
+      AUDITED_READS.has(operationId),
+    ),
   };
 }
 

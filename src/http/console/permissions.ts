@@ -51,6 +51,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   getTemplate: 'read',
   listTemplateVersions: 'read',
   getTemplateVersion: 'read',
+  previewTemplate: 'read',
   updateTemplate: 'prepare',
   deleteTemplate: 'prepare',
   listComplianceTemplates: 'read',
@@ -147,6 +148,9 @@ export const REAUTHENTICATED: ReadonlySet<string> = new Set([
 
 /** Reads that are recorded in the audit log: exports. */
 export const AUDITED_READS: ReadonlySet<string> = new Set([]);
+
+/** Operations that change nothing although they have a body: the audit log has their denials only. */
+export const READS_WITH_BODY: ReadonlySet<string> = new Set(['previewTemplate']);
 
 /** The permission of an operation. */
 export function permissionOf(operationId: string): Permission {

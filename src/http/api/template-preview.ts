@@ -1,0 +1,105 @@
+import * as z from 'zod';
+import type { Contacts } from '../../audience/contacts.ts';
+import { contactVariables } from '../../campaigns/fields.ts';
+import { isRefusal } from '../../core/refusal.ts';
+import { inSlices } from '../../core/slices.ts';
+import type { Tables } from '../../store/tables.ts';
+import { MAX_PREVIEW, renderingPreview } from '../../templates/preview.ts';
+import { findTemplate } from '../../templates/templates.ts';
+import { type Route, route } from '../route.ts';
+
+export interface TemplatePreviewDeps {
+  tables: Tables;
+  contacts: Pick<Contacts, 'get'>;
+}
+
+const MAX_BODY_BYTES = 4 * MAX_PREVIEW;
+
+const content = z.string().max(MAX_PREVIEW);
+
+function isAbsent(value: string | null | undefined): value is null | undefined {
+  return value === null || value === undefined;
+}
+
+export const templatePreview = z
+  .object({
+    subject: z.string(),
+    html: z.string(),
+    text: z.string().describe('Derived from the html if the content has none.'),
+    bytes: z.int().describe('Of the html. Above about 100,000, Gmail hides the end.'),
+    missing: z.array(z.string()).describe('Variables without a value; their names are in the content.'),
+    required: z
+      .array(z.string())
+      .describe('Compliance variables that are not shown: a send would be refused.'),
+    leftovers: z.array(z.string()).describe('Text in braces that is not a variable.'),
+  })
+  .meta({ id: 'TemplatePreview' });
+
+/** `POST /web-setup/templates/preview`: content as a recipient would see it, without sending it. */
+export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/web-setup/templates/preview',
+      operationId: 'previewTemplate',
+      tag: 'Templates',
+      summary: 'Preview a template',
+      description:
+        'Renders a stored template, or content that is not stored, with values and the footer of the account. Fields of the request replace those of the template. Variables of a contact have the values of a campaign. Links to unsubscribe and to report are examples. Nothing is stored or sent.',
+      scope: 'setup',
+      limit: MAX_BODY_BYTES,
+      body: z
+        .object({
+          templateId: z.string().max(100).nullish(),
+          subject: z.string().max(1000).nullish(),
+          html: content.nullish(),
+          text: content.nullish().describe('`null`: derived from the html.'),
+          from: z.string().max(320).nullish().describe('Address of the sender, in the footer.'),
+          to: z.string().max(320).nullish().describe('Address of the recipient. Default: the contact.'),
+          contactIdentifier: z.string().max(320).nullish().describe('The contact as whom to preview.'),
+          templateVariables: z.record(z.string().max(1000), z.unknown()).nullish(),
+        })
+        .meta({ id: 'TemplatePreviewInput' }),
+      example: {
+        subject: 'Your order {{orderNumber}}',
+        html: '<p>Thank you, {{firstName}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
+        templateVariables: { orderNumber: '10042' },
+      },
+      responses: {
+        200: {
+          description: 'The rendered content.',
+          data: templatePreview,
+          example: {
+            subject: 'Your order 10042',
+            html: '<p>Thank you, {{firstName}}.</p><p>Example Ltd, 1 High Street <a href="https://example.com/unsubscribe">Unsubscribe</a></p>',
+            text: 'Thank you, {{firstName}}.\n\nExample Ltd, 1 High Street Unsubscribe: https://example.com/unsubscribe',
+            bytes: 129,
+            missing: ['firstName'],
+            required: [],
+            leftovers: [],
+          },
+        },
+      },
+      refusals: ['TEMPLATE_NOT_FOUND', 'CONTACT_NOT_FOUND'],
+      handle: async ({ caller: { accountId }, body }) => {
+        const { templateId, contactIdentifier, subject, html, text, from, to, templateVariables } = body;
+        const template = isAbsent(templateId) ? null : findTemplate(tables, accountId, templateId);
+        if (template !== null && isRefusal(template)) return template;
+        const contact = isAbsent(contactIdentifier) ? null : contacts.get(accountId, contactIdentifier);
+        if (contact !== null && isRefusal(contact)) return contact;
+        const preview = await inSlices(
+          renderingPreview(tables, accountId, {
+            subject: subject ?? template?.subject ?? '',
+            html: html ?? template?.html ?? '',
+            text: text === undefined ? (template?.text ?? null) : text,
+            from: from ?? 'sender@example.com',
+            to: to ?? contact?.email ?? 'recipient@example.com',
+            values: { ...templateVariables, ...(contact === null ? {} : contactVariables(contact)) },
+          }),
+          accountId,
+        );
+        return { status: 200, data: preview };
+      },
+    }),
+  ];
+}
