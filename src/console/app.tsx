@@ -7,7 +7,7 @@ import { SignInPage } from './pages/sign-in.tsx';
 import { lazyPage } from './parts/lazy.tsx';
 import { Palette } from './parts/palette.tsx';
 import { SessionConfirmation } from './parts/session-confirmation.tsx';
-import { Empty, Failure, Page } from './parts.tsx';
+import { Empty, Failure, focusHeading, Page } from './parts.tsx';
 import { NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
 import {
   type ConsoleSession,
@@ -210,7 +210,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   useEffect(() => {
     setOpen(false);
     // Screen readers read the new page; the first one is read by itself.
-    if (!isFirst.current) main.current?.querySelector('h1')?.focus();
+    if (!isFirst.current && main.current !== null) focusHeading(main.current);
     isFirst.current = false;
   }, [address]);
 

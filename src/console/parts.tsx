@@ -5,6 +5,16 @@ import type { Data } from './data.ts';
 import { useMember } from './session.ts';
 import { useTexts } from './texts.ts';
 
+/** Whether the heading of the next page gets the focus: it does not exist while the page is loaded. */
+let isFocusAwaited = false;
+
+/** Moves the focus to the heading of the page in `main`, when there is one: screen readers read it. */
+export function focusHeading(main: HTMLElement): void {
+  const heading = main.querySelector('h1');
+  isFocusAwaited = heading === null;
+  heading?.focus();
+}
+
 /** A page: its title, the question that it answers, its content and its request with curl. */
 export function Page(props: {
   title: string;
@@ -15,9 +25,16 @@ export function Page(props: {
   useEffect(() => {
     document.title = `${props.title} · Postrider`;
   }, [props.title]);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (isFocusAwaited) heading.current?.focus();
+    isFocusAwaited = false;
+  }, []);
   return (
     <>
-      <h1 tabIndex={-1}>{props.title}</h1>
+      <h1 tabIndex={-1} ref={heading}>
+        {props.title}
+      </h1>
       {props.question !== undefined && <p class="question">{props.question}</p>}
       {props.children}
       {props.curl !== undefined && <Curl path={props.curl} />}
