@@ -21,7 +21,7 @@ export interface TemplatePreview {
   bytes: number;
 }
 
-export interface PreviewedContent {
+export interface PreviewInput {
   subject: string;
   /** '' if the message is text only. */
   html: string;
@@ -42,7 +42,7 @@ const MAX_RENDERED = 2 * MAX_PREVIEW;
 export function* renderingPreview(
   tables: Tables,
   accountId: string,
-  content: PreviewedContent,
+  content: PreviewInput,
 ): Work<TemplatePreview> {
   const { from } = content;
   const account = tables.accounts.get(accountId);

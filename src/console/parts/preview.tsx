@@ -150,7 +150,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
   );
 }
 
-/** Renders the content, then stores its HTML as a document of its own, which has another policy than this page. */
+/** Renders the content, then stores its HTML as a separate document, which has another policy than this page. */
 async function createPreview(body: string, account: string, signal: AbortSignal): Promise<TemplatePreview> {
   const rendered = await callApi<RenderedPreview>('/web-setup/templates/preview', {
     method: 'POST',

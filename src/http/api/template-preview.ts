@@ -56,7 +56,7 @@ export function templatePreviewRoutes({ tables, contacts }: TemplatePreviewDeps)
           text: content.nullish().describe('`null`: derived from the html.'),
           from: z.string().max(320).nullish().describe('Address of the sender, in the footer.'),
           to: z.string().max(320).nullish().describe('Address of the recipient. Default: the contact.'),
-          contactIdentifier: z.string().max(320).nullish().describe('The contact as whom to preview.'),
+          contactIdentifier: z.string().max(320).nullish().describe('The contact whose values are inserted.'),
           templateVariables: z.record(z.string().max(1000), z.unknown()).nullish(),
         })
         .meta({ id: 'TemplatePreviewInput' }),

@@ -42,7 +42,7 @@ describe('a preview', () => {
     expect(data.bytes).toBe(Buffer.byteLength(data.html));
   });
 
-  it('shows a stored template as a contact, with fields of the request in place of its own', async () => {
+  it('shows a stored template as a contact, with fields of the request in place of the stored ones', async () => {
     const api = await daemon.account('Shop');
     const { data: created } = await api.post<{ contact: { contactIdentifier: string } }>(
       '/web-setup/contacts',

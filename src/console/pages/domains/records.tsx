@@ -1,9 +1,10 @@
+import { Badge } from '../../parts/badge.tsx';
 import { Copy, Status, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import type { CheckedDomain } from './domain.tsx';
 import { zoneFile } from './zone-file.ts';
 
-export type CheckedRecord = CheckedDomain['records'][number];
+export type ShownRecord = CheckedDomain['records'][number];
 
 /** The records with a copy button for each value, and as a zone file. */
 export function RecordsToPublish({ domain }: { domain: CheckedDomain }) {
@@ -37,7 +38,7 @@ export function RecordsToPublish({ domain }: { domain: CheckedDomain }) {
 interface RecordsProps {
   title: string;
   domain: string;
-  records: readonly CheckedRecord[];
+  records: readonly ShownRecord[];
 }
 
 function Records({ title, domain, records }: RecordsProps) {
@@ -83,7 +84,7 @@ export function CopiedName({
   record,
   domain,
 }: {
-  record: Pick<CheckedRecord, 'type' | 'name'>;
+  record: Pick<ShownRecord, 'type' | 'name'>;
   domain: string;
 }) {
   const { t } = useTexts();
@@ -107,7 +108,7 @@ export function CopiedName({
 export function CopiedValue({
   record,
 }: {
-  record: Pick<CheckedRecord, 'type' | 'name' | 'value' | 'priority'>;
+  record: Pick<ShownRecord, 'type' | 'name' | 'value' | 'priority'>;
 }) {
   const { t } = useTexts();
   const { type, name, value, priority } = record;
@@ -136,7 +137,7 @@ export function CheckedRecords({ domain }: { domain: CheckedDomain }) {
   );
 }
 
-function Comparison({ title, records }: { title: string; records: readonly CheckedRecord[] }) {
+function Comparison({ title, records }: { title: string; records: readonly ShownRecord[] }) {
   const { t } = useTexts();
   return (
     <>
@@ -157,7 +158,7 @@ function Comparison({ title, records }: { title: string; records: readonly Check
           return (
             <tr key={keyOf(record)}>
               <th scope="row">
-                {purpose ?? 'DKIM'}
+                {purpose ?? (type === 'MX' ? 'MX' : 'DKIM')}
                 <p class="value">
                   {type} {name}
                 </p>
@@ -182,16 +183,18 @@ function Comparison({ title, records }: { title: string; records: readonly Check
   );
 }
 
-function Result({ record: { lastResult } }: { record: CheckedRecord }) {
+function Result({ record: { lastResult, isRequired } }: { record: ShownRecord }) {
   const { t } = useTexts();
   return lastResult === null ? (
     <span class="small">{t('domains.notChecked')}</span>
+  ) : lastResult.result === 'missing' && !isRequired ? (
+    <Badge kind="open">{t('domains.result.missing')}</Badge>
   ) : (
     <Status name={lastResult.result} prefix="domains.result" />
   );
 }
 
-const keyOf = ({ type, name, value }: CheckedRecord) => `${type} ${name} ${value}`;
+const keyOf = ({ type, name, value }: ShownRecord) => `${type} ${name} ${value}`;
 
 /** What a DNS host asks for: a check writes the type before values other than TXT, and the priority of an MX record. */
 const recordValue = (expected: string) => expected.replace(/^(?:CNAME|MX \d+) /, '');

@@ -8,6 +8,7 @@ import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Steps } from './steps.tsx';
+import '../../parts/choice.css';
 
 type UseCase = z.output<typeof useCaseSchema>;
 
@@ -84,10 +85,10 @@ function Form({ useCases }: { useCases: UseCase[] }) {
       <fieldset>
         <legend>{t('domains.useCase')}</legend>
         {useCases.map(({ id, useCase, region, canSendEmail }) => (
-          <label class="check" key={id}>
-            <input type="radio" name="useCaseId" value={id} defaultChecked={id === wanted?.id} required />
+          <label class="choice" key={id}>
+            <input type="radio" name="useCaseId" value={id} defaultChecked={id === wanted?.id} required />{' '}
             <span>
-              {t(`domains.useCase.${useCase}`)}
+              <strong>{t(`domains.useCase.${useCase}`)}</strong>
               {regions.size > 1 && ` (${region.name})`}
               <span class="small">
                 {' '}

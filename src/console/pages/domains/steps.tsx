@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
+import './steps.css';
 
 type DomainStatus = z.output<typeof domainSchema>['status'];
 

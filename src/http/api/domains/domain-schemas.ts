@@ -71,10 +71,10 @@ export const recordsOfDomain = z
 const check = z
   .object({
     check: z.enum(REPORTED_CHECKS),
-    passed: z.boolean(),
+    passed: z.boolean().describe('The last known result if `result` is `unknown`.'),
     result: z
       .enum(['ok', 'missing', 'wrong', 'unknown'])
-      .describe('`unknown`: the DNS server did not respond; `passed` is the last known result.'),
+      .describe('`unknown`: the DNS server did not respond.'),
     expected: z.string().describe('The record that passes, merged with the published one.'),
     found: z.string().nullable().describe('The published records, one per line.'),
     hint: z.string().describe('What to change; empty if nothing.'),
