@@ -64,6 +64,7 @@ import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { sendingObstacle } from './sending/obstacle.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
 import { createPressure } from './sending/pressure.ts';
+import { createResend } from './sending/resend.ts';
 import { registerListenerCertificates } from './smtp/certificate-metrics.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
@@ -479,16 +480,17 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       announce: delivery.announce,
     };
     const oneClick = createOneClickNotice({ publicUrl: publicPages.url(), log });
+    const idempotencyKeys = createIdempotencyKeys({
+      tables,
+      now: clock.now,
+      lifetimeMs: config.limits.idempotencyHours * HOUR,
+    });
     const acceptance = createAcceptance({
       ...intoQueue,
       publicUrl: publicPages.url(),
       oneClick,
       take: delivery.takeNew,
-      keys: createIdempotencyKeys({
-        tables,
-        now: clock.now,
-        lifetimeMs: config.limits.idempotencyHours * HOUR,
-      }),
+      keys: idempotencyKeys,
     });
     acceptConfirmation = acceptance.accept;
     const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl: publicPages.url() });
@@ -599,6 +601,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       audience,
       webhooks,
       acceptance,
+      resend: createResend({ ...intoQueue, reader, keys: idempotencyKeys }),
       oneClick,
       publicUrl: publicPages.url(),
       describeCopy: createDescribeCopy({ tokens, publicUrl: publicPages.url() }),

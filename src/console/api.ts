@@ -6,6 +6,8 @@ export interface RequestOptions {
   body?: unknown;
   /** The account that the request is about. */
   account?: string | undefined;
+  /** The request with this key is processed once, however often it is sent. */
+  idempotencyKey?: string;
   signal?: AbortSignal;
 }
 
@@ -67,9 +69,10 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
 }
 
 async function send<T>(path: string, options: RequestOptions): Promise<T> {
-  const { method = 'GET', body, account, signal } = options;
+  const { method = 'GET', body, account, idempotencyKey, signal } = options;
   const headers = new Headers(headersFor(account));
   if (body !== undefined) headers.set('Content-Type', 'application/json');
+  if (idempotencyKey !== undefined) headers.set('Idempotency-Key', idempotencyKey);
   const response = await fetch(path, {
     method,
     headers,
@@ -210,6 +213,13 @@ export async function readDocument<T>(path: string, signal: AbortSignal): Promis
   if (response.status === 401) onSignedOut();
   if (!response.ok) throw new ApiError(response.status, value);
   return value;
+}
+
+/** A new value for `idempotencyKey`. `randomUUID` exists only with HTTPS or on loopback. */
+export function newIdempotencyKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, '0'))
+    .join('');
 }
 
 /** A path with the parameters that have a value. */

@@ -135,7 +135,11 @@ function essentialNotAllowed(): Refusal {
 }
 
 /** Requires that no recipient is suppressed. */
-export function checkSuppression(tables: Tables, sender: Sender, send: ParsedSend): Refusal | null {
+export function checkSuppression(
+  tables: Tables,
+  sender: Sender,
+  send: Pick<ParsedSend, 'recipients' | 'essential'>,
+): Refusal | null {
   return refuseRecipients(send, (address, role) => {
     const found = suppressedFor(tables, sender.account.account_id, emailIdentifier(address), {
       useCase: sender.useCase,
@@ -178,7 +182,7 @@ interface RefusedRecipient {
 
 /** One refused recipient refuses the request. The details list all of them; the code is that of the first. */
 function refuseRecipients(
-  send: ParsedSend,
+  send: Pick<ParsedSend, 'recipients'>,
   check: (address: string, role: string) => RefusedRecipient | null,
 ): Refusal | null {
   const refused = send.recipients.flatMap(({ mailbox, role }) => check(mailbox.address, role) ?? []);

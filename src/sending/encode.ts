@@ -11,8 +11,10 @@ export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
  */
 const CHARACTERS_PER_STEP = 128 * 1024;
 
+type Contents = Pick<Draft, 'contents' | 'sender'>;
+
 /** Encodes the contents for storage; refused when they are too large together. */
-export async function encodeContents(draft: Draft): Promise<PackedContent[] | Refusal> {
+export async function encodeContents(draft: Contents): Promise<PackedContent[] | Refusal> {
   const isDeflated = isWorthDeflating(draft);
   const packed = await inSlices(
     encodingContents(draft, isDeflated ? packContent : plainContent),
@@ -25,7 +27,7 @@ export async function encodeContents(draft: Draft): Promise<PackedContent[] | Re
 }
 
 /** Attachments are usually compressed already: deflating them takes long and saves little more than base64 costs. */
-function isWorthDeflating({ contents: [content] }: Draft): boolean {
+function isWorthDeflating({ contents: [content] }: Contents): boolean {
   if (content === undefined) return false;
   const { html, text, attachments, alternatives = [] } = content;
   const encoded = [...attachments, ...alternatives].reduce((sum, part) => sum + part.content.length, 0);
@@ -34,7 +36,7 @@ function isWorthDeflating({ contents: [content] }: Draft): boolean {
 
 /** In steps. */
 function* encodingContents(
-  { contents }: Draft,
+  { contents }: Contents,
   pack: (json: string) => PackedContent,
 ): Work<PackedContent[] | Refusal> {
   // Long strings are often equal in all contents.

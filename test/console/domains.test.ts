@@ -145,6 +145,17 @@ describe('The steps of a domain', () => {
     expect(content.data.html).toContain('Hello &#123;&#123;nobody&#125;&#125; &#38; &#60;b&#62;all');
     await page.reload();
     await sent.getByText('delivered', { exact: true }).waitFor();
+
+    await sent.getByRole('link', { name: 'Details' }).click();
+    await page.getByRole('button', { name: 'Send again' }).press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).press('Enter');
+    await expect.poll(() => page.url()).not.toContain(messageId);
+    await page.getByText('Accepted by the server of the recipient').waitFor({ timeout: 20_000 });
+    const all = await other.allMessages();
+    expect(all.map(({ status, subject }) => [status, subject])).toEqual([
+      ['delivered', all[1]?.subject],
+      ['delivered', all[0]?.subject],
+    ]);
     expect(consoleErrors).toEqual([]);
     await context.close();
   });

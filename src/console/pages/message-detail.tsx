@@ -1,8 +1,10 @@
+import { useRef } from 'preact/hooks';
 import type * as z from 'zod';
 import type { messageSchema } from '../../http/api/sending/messages.ts';
-import { callApi } from '../api.ts';
+import { callApi, newIdempotencyKey } from '../api.ts';
 import { useData } from '../data.ts';
 import { Confirmed, Loaded, Outcome, Status, useAction } from '../parts.tsx';
+import { useNavigation } from '../routing.ts';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 import { MessageContent } from './message-content.tsx';
@@ -19,6 +21,7 @@ interface TimelineEntry {
 /** A message: its state and timeline, and the actions that its state permits. */
 export function MessageDetail({ messageId, list }: { messageId: string; list: string }) {
   const { t, time, named } = useTexts();
+  const { href, go } = useNavigation();
   const { accountId, may } = useMember();
   const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
   const data = useData<Message & { timeline: TimelineEntry[] }>(path);
@@ -31,6 +34,20 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
       });
       data.reload();
       return message;
+    });
+  // One for all attempts to send it again, so that a response that is lost causes no second message.
+  const resendKey = useRef(newIdempotencyKey());
+  const resend = () =>
+    run(async () => {
+      const sent = await callApi<{ message: string; messageId: string }>('/transactional/resend', {
+        method: 'POST',
+        account: accountId,
+        body: { messageId },
+        idempotencyKey: resendKey.current,
+      });
+      resendKey.current = newIdempotencyKey();
+      go(href(`messages/${encodeURIComponent(sent.messageId)}`));
+      return sent.message;
     });
   return (
     <article class="detail" aria-label={t('messages.details')}>
@@ -80,6 +97,15 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                     />
                   )}
                   {!may('cancelMessage') && <p class="small">{t('messages.notAllowed')}</p>}
+                </div>
+              )}
+              {!isWaiting && message.useCase === 'tx' && may('resendTransactional') && (
+                <div class="actions">
+                  <Confirmed
+                    label={t('messages.resend')}
+                    question={t('messages.resend.confirm', { recipient: message.recipient })}
+                    action={resend}
+                  />
                 </div>
               )}
               <Outcome of={outcome} />

@@ -21,6 +21,7 @@ import type { Acceptance } from '../../sending/accept.ts';
 import { checkDomain, type Sender } from '../../sending/checks.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import { createQueuedMail } from '../../sending/queued-mail.ts';
+import type { Resend } from '../../sending/resend.ts';
 import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
@@ -52,6 +53,7 @@ import { queueControlRoutes } from './queue/queue-controls.ts';
 import { messageActionRoutes } from './sending/message-actions.ts';
 import { messageContentRoutes } from './sending/message-content.ts';
 import { messageRoutes } from './sending/messages.ts';
+import { resendRoute } from './sending/resend.ts';
 import { sendRoutes } from './sending/send.ts';
 import { sendBatchRoutes } from './sending/send-batch.ts';
 import { statisticsRoutes } from './statistics.ts';
@@ -76,6 +78,7 @@ export interface ApiDeps {
   audience: Audience;
   webhooks: Webhooks;
   acceptance: Acceptance;
+  resend: Resend;
   oneClick: OneClickNotice;
   describeCopy: DescribeCopy;
   campaignSystem: Pick<CampaignSystem, 'campaigns' | 'sending'>;
@@ -114,6 +117,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...domainGroupRoutes({ domains }),
     ...sendRoutes(sends),
     ...sendBatchRoutes(sends),
+    resendRoute({ resend: deps.resend, account }),
     ...messageRoutes({ reader }),
     ...messageContentRoutes(deps),
     ...messageActionRoutes({
