@@ -6,6 +6,7 @@ import type {
   CountedSpan,
   CountFilter,
   LinkClicks,
+  ProviderTotals,
 } from '../store/campaigns/campaign-counts.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
@@ -36,6 +37,8 @@ export interface CampaignAnalytics {
   series: CountedSpan[];
   /** Of the whole lifetime, the most clicked first. */
   links: LinkClicks[];
+  /** Of the whole lifetime, those with the most messages first. */
+  providers: ProviderTotals[];
 }
 
 export interface Campaigns {
@@ -69,6 +72,7 @@ export const campaignAnalytics = readQuery(
     totals: tables.campaignCounts.totals(filter),
     series: tables.campaignCounts.series(filter, width),
     links: tables.campaignCounts.links(filter.campaignId, MAX_LINKS),
+    providers: tables.campaignCounts.providers(filter.campaignId),
   }),
 );
 
@@ -173,16 +177,18 @@ export interface PresentedAnalytics {
   totals: CampaignTotals;
   series: ({ timestamp: string } & CampaignTotals)[];
   links: LinkClicks[];
+  providers: ProviderTotals[];
 }
 
 export function presentAnalytics(
   campaignId: string,
-  { totals, series, links }: CampaignAnalytics,
+  { totals, series, links, providers }: CampaignAnalytics,
 ): PresentedAnalytics {
   return {
     campaignId,
     totals,
     series: series.map(({ start, ...counts }) => ({ timestamp: iso(start), ...counts })),
     links,
+    providers,
   };
 }

@@ -3,6 +3,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices } from '../core/slices.ts';
+import { formatMailbox } from '../mail/address.ts';
 import { hasRawVariables } from '../mail/compliance.ts';
 import type { Sender } from '../sending/checks.ts';
 import { clippingWarnings } from '../sending/clipping.ts';
@@ -13,7 +14,7 @@ import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { resolveTemplate } from '../templates/source.ts';
+import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { isComplete } from './batch.ts';
 import { findCampaign } from './campaigns.ts';
 import { EMPTY_CONTACT, knownCustomFields, tooManyFields } from './fields.ts';
@@ -25,6 +26,7 @@ import {
   readAhead,
   readyCampaign,
   recheckCampaign,
+  storedMail,
 } from './mail.ts';
 import { begin, pauseSend } from './run.ts';
 
@@ -41,6 +43,14 @@ export interface CampaignSending {
   cancel(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
   /** Returns null if the campaign is not sent to a group. */
   progress(campaign: CampaignRow): CampaignProgress | null;
+  /** Sender and content for all recipients. Refused if the campaign is not sent to a group. */
+  content(accountId: string, campaignId: string): CampaignMailContent | Refusal;
+}
+
+/** The mail of a campaign, with its variables in braces. */
+export interface CampaignMailContent extends TemplateContent {
+  from: string;
+  replyTo: string | null;
 }
 
 export interface SentCampaign {
@@ -200,6 +210,19 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     progress: ({ seq }) => {
       const send = tables.campaignSends.get(seq);
       return send === null ? null : presentProgress(send);
+    },
+    content: (accountId, campaignId) => {
+      const campaign = findCampaign(tables, accountId, campaignId);
+      if (isRefusal(campaign)) return campaign;
+      const send = tables.campaignSends.get(campaign.seq);
+      if (send === null)
+        return refuse('INVALID_STATE', 'The campaign is not sent to a group: it has no content');
+      const { from, replyTo, wording } = storedMail(tables, send);
+      return {
+        from: formatMailbox(from),
+        replyTo: replyTo === null ? null : formatMailbox(replyTo),
+        ...wording,
+      };
     },
   };
 }

@@ -1,12 +1,12 @@
 import { DAY } from '../core/clock.ts';
-import { domainOf } from '../mail/address.ts';
 import { providerOf } from '../mail/providers.ts';
 import type { UseCase } from '../store/domains/domains.ts';
-import { type CountedOutcome, hourOf, OTHER_PROVIDER } from '../store/messages/hourly-counts.ts';
+import { type CountedOutcome, hourOf } from '../store/messages/hourly-counts.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { isCancellation } from './campaign-counts.ts';
 import type { MessageEvent } from './event-types.ts';
+import { providerOfRecipient } from './message-provider.ts';
 
 /*
  * Counts of messages by hour, for `postrider stats` and the metrics. As in campaigns, outcomes are counted, not messages:
@@ -39,13 +39,11 @@ export function countMessageEvent(
   if (message.simulated === 1) return;
   const counted = outcomeOf(event);
   if (counted === null) return;
-  // The address of an erased person is empty.
-  const destination = domainOf(message.recipient);
   tables.hourlyCounts.add({
     hour: hourOf(at),
     accountId: message.account_id,
     domainId: message.domain_id,
-    provider: destination === '' ? OTHER_PROVIDER : providerOf(destination),
+    provider: providerOfRecipient(message.recipient),
     stream: message.use_case,
     ...counted,
   });

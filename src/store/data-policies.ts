@@ -1,4 +1,4 @@
-import { CAMPAIGN_LINK_POLICY } from './campaigns/campaign-counts.ts';
+import { CAMPAIGN_LINK_POLICY, CAMPAIGN_PROVIDER_POLICY } from './campaigns/campaign-counts.ts';
 import { CONSENT_POLICY } from './contacts/consent.ts';
 import { CONTACT_POLICIES } from './contacts/contacts.ts';
 import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
@@ -58,6 +58,7 @@ export const DATA_POLICIES = [
   QUEUE_POLICY,
   SUPPRESSION_POLICY,
   CAMPAIGN_LINK_POLICY,
+  CAMPAIGN_PROVIDER_POLICY,
   ERASURE_POLICY,
   STS_POLICY_POLICY,
   TLS_SESSION_POLICY,

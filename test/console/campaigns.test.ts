@@ -5,7 +5,7 @@ import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/brows
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* The pages of campaigns, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -16,6 +16,7 @@ let empty: ApiClient;
 let group: string;
 let templateId: string;
 
+const FOOTER = '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>';
 const MEMBERS = ['delivered', 'delivered+2', 'delivered+3'].map((name) => `${name}@simulator.${PLATFORM}`);
 
 beforeAll(async () => {
@@ -95,10 +96,11 @@ describe('Campaigns', () => {
     await context.close();
   });
 
-  it('shows counts, shares and links, whose addresses are text', async () => {
+  it('shows counts, shares, providers and links, whose addresses are text, and clicks in the content', async () => {
     const id = await campaign('Counted');
     const sent = await client.post(`/web-setup/campaigns/${id}/send`, {
-      templateId,
+      subject: 'Links',
+      html: `<p><a href="https://example.com/a?b=1&amp;c=2">First ${HOSTILE}</a> <a href="https://example.com/d">Second</a></p>${FOOTER}`,
       subscriptionGroupId: group,
       from: 'a@news.test',
       scheduledAt: new Date(Date.now() + DAY).toISOString(),
@@ -111,15 +113,28 @@ describe('Campaigns', () => {
     const { data } = await client.get<{ totals: Record<string, number> }>(
       `/web-setup/campaigns/${id}/analytics`,
     );
+    const counts = {
+      bounced: 0,
+      complained: 0,
+      unsubscribed: 0,
+      uniqueClicked: 0,
+      machineClicked: 0,
+    };
     await page.route('**/analytics?**', (sent) =>
       sent.fulfill({
         json: {
           success: true,
           data: {
             ...data,
-            totals: { ...data.totals, queued: 1000, sent: 800, delivered: 600 },
+            totals: { ...data.totals, queued: 1000, sent: 800, delivered: 600, clicked: 28 },
             series: [{ ...data.totals, delivered: 600, timestamp: '2026-01-31T00:00:00.000Z' }],
-            links: [{ url: `https://example.com/${HOSTILE}`, clicks: 7 }],
+            links: [
+              { url: 'https://example.com/a?b=1&c=2', clicks: 21 },
+              { url: `https://example.com/${HOSTILE}`, clicks: 7 },
+            ],
+            providers: [
+              { ...counts, provider: HOSTILE, delivered: 200, uniqueOpened: 50, machineOpened: 20 },
+            ],
           },
         },
       }),
@@ -129,7 +144,16 @@ describe('Campaigns', () => {
     await page.getByRole('combobox', { name: 'Address, id, domain' }).fill(id);
     await page.keyboard.press('Enter');
     await page.getByRole('row', { name: 'Delivered 600 75.0 %' }).waitFor();
-    await page.getByRole('row', { name: `https://example.com/${HOSTILE} 7` }).waitFor();
+    await page.getByRole('row', { name: `https://example.com/${HOSTILE} 7 25.0 %` }).waitFor();
+    const provider = page.getByRole('row').filter({ hasText: HOSTILE }).filter({ hasText: '200' });
+    expect(await provider.textContent()).toContain('5025.0 %');
+    expect(await provider.textContent()).toContain('2010.0 %');
+    await page.getByText('Click map', { exact: true }).press('Enter');
+    const mail = page.frameLocator('iframe[title="Click map"]');
+    await mail.getByText('21 (75.0 %)').waitFor();
+    await mail.getByText('0 (0.0 %)').waitFor();
+    expect(await mail.locator('a[href]').count()).toBe(0);
+    expect(await findings(window)).toEqual([]);
     await page.getByRole('link', { name: 'By hour' }).press('Enter');
     await expect.poll(() => page.url()).toContain('interval=hour');
     expect(await page.title()).toBe('Counted · Postrider');

@@ -188,3 +188,65 @@ describe('links', () => {
     expect(links[0]).toEqual({ url: 'https://example.com/7', clicks: 2 });
   });
 });
+
+describe('providers', () => {
+  it('have the outcomes of their recipients, and opens by programs apart from those by people', async () => {
+    const { tables, record } = start();
+    const machine = { isBot: true, isProxy: true, isFirst: true };
+    await record(['email_sent', 'email_delivered', exampleEvent('email_opened', machine)], {
+      recipient: 'ada@gmail.com',
+    });
+    await record(
+      [
+        'email_sent',
+        'email_delivered',
+        exampleEvent('email_opened', PERSON),
+        exampleEvent('email_opened', { ...PERSON, isFirst: false }),
+        exampleEvent('email_clicked', { ...PERSON, url: 'https://example.com/' }),
+        exampleEvent('email_clicked', { ...machine, url: 'https://example.com/' }),
+        'email_unsubscribed',
+      ],
+      { recipient: 'bob@googlemail.com' },
+    );
+    await record(['email_sent', 'email_bounced'], { recipient: 'cy@example.org' });
+    await record(['email_sent', 'email_delivered'], { recipient: '' });
+    const none = {
+      delivered: 0,
+      bounced: 0,
+      complained: 0,
+      unsubscribed: 0,
+      uniqueOpened: 0,
+      uniqueClicked: 0,
+      machineOpened: 0,
+      machineClicked: 0,
+    };
+    expect(tables.campaignCounts.providers(CAMPAIGN)).toEqual([
+      {
+        ...none,
+        provider: 'Google',
+        delivered: 2,
+        unsubscribed: 1,
+        uniqueOpened: 1,
+        uniqueClicked: 1,
+        machineOpened: 1,
+        machineClicked: 1,
+      },
+      { ...none, provider: 'example.org', bounced: 1 },
+      { ...none, provider: 'other', delivered: 1 },
+    ]);
+  });
+
+  it('are at most a hundred; the others are counted together', async () => {
+    const { tables, writer } = start();
+    await writer.run((all) => {
+      for (let n = 0; n < 110; n++) all.campaignCounts.addOfProvider(CAMPAIGN, `${n}.example`, 'delivered');
+      all.campaignCounts.addOfProvider(CAMPAIGN, '7.example', 'delivered');
+    });
+    const providers = tables.campaignCounts.providers(CAMPAIGN);
+    expect(providers).toHaveLength(101);
+    expect(providers.slice(0, 2).map(({ provider, delivered }) => [provider, delivered])).toEqual([
+      ['other', 10],
+      ['7.example', 2],
+    ]);
+  });
+});

@@ -44,6 +44,7 @@ const NEWS = { from: 'News <news@news.example.com>', to: 'grace@example.net' };
 const OVERRIDES: Record<string, Override> = {
   assignDomainGroup: { body: () => ({ groupId: domainGroupId }), before: makeDomainGroup },
   verifyDomain: { before: publishDomain },
+  resendTransactional: { before: cancelMessage, body: () => ({ messageId: cancelledId }) },
   sendMarketing: { before: agreeToNews, body: () => NEWS },
   listDomainGroupsOfOwner: { params: () => ({ ownerId: api.accountId }) },
   getMessage: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
@@ -56,6 +57,7 @@ const OVERRIDES: Record<string, Override> = {
   pauseCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   resumeCampaign: { before: pauseCampaign, params: () => ({ campaignId }) },
   cancelCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
+  getCampaignContent: { before: scheduleCampaign, params: () => ({ campaignId }) },
   explainQueuedMessage: { params: () => ({ messageId: idOf('/transactional/send', 'messageId') }) },
   explainQueuedDestination: { params: () => ({ destination: 'example.net' }) },
   getInstallationAccount: { params: () => ({ accountId: api.accountId }) },
@@ -197,6 +199,19 @@ function pauseDestination(): void {
 }
 
 /** A message that is deferred for an hour. */
+let cancelledId = '';
+async function cancelMessage(): Promise<void> {
+  const { data } = await api.send({
+    from: 'orders@example.com',
+    to: 'eve@example.net',
+    subject: 'A',
+    html: '{{company_address_html}}{{unsubscribe_email_html}}',
+    scheduledAt: new Date(Date.now() + HOUR).toISOString(),
+  });
+  cancelledId = data.messageId;
+  await api.post(`/web-setup/messages/${cancelledId}/cancel`);
+}
+
 function deferredMessage(): string {
   const message = enqueue(daemon.tables, Date.now(), {
     account_id: api.accountId,

@@ -31,6 +31,7 @@ const BOUNDED: Record<string, string> = {
   api_key_uses: 'one row per key',
   api_keys: 'at most 500 valid keys per account',
   campaign_mails: 'at most one per campaign',
+  campaign_providers: 'at most 101 rows per campaign',
   campaign_sends: 'at most one per campaign',
   campaign_numbers: 'created one by one',
   campaigns: 'created one by one',

@@ -268,6 +268,20 @@ CREATE TABLE campaign_numbers (
   id     TEXT NOT NULL UNIQUE
 ) STRICT;
 
+CREATE TABLE campaign_providers (
+  campaign_id     TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
+  provider        TEXT NOT NULL,
+  delivered       INTEGER NOT NULL DEFAULT 0,
+  bounced         INTEGER NOT NULL DEFAULT 0,
+  complained      INTEGER NOT NULL DEFAULT 0,
+  unsubscribed    INTEGER NOT NULL DEFAULT 0,
+  unique_opened   INTEGER NOT NULL DEFAULT 0,
+  unique_clicked  INTEGER NOT NULL DEFAULT 0,
+  machine_opened  INTEGER NOT NULL DEFAULT 0,
+  machine_clicked INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (campaign_id, provider)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE campaign_sends (
   campaign_seq   INTEGER PRIMARY KEY REFERENCES campaigns (seq) ON DELETE CASCADE,
   account_id     TEXT NOT NULL,

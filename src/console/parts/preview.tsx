@@ -2,12 +2,13 @@ import { useEffect, useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { contact as contactSchema } from '../../http/api/contacts/contact-schemas.ts';
 import type { templatePreview } from '../../http/api/template-preview.ts';
-import { ApiError, callApi, request, withQuery } from '../api.ts';
+import { ApiError, callApi, withQuery } from '../api.ts';
 import { useData } from '../data.ts';
 import { Failure, Outcome, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
+import { frameAddress, storeHtml } from './stored-frame.tsx';
 import './preview.css';
 
 type Contact = z.output<typeof contactSchema>;
@@ -139,7 +140,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
               title={t('preview.frame')}
               class={`${view} ${dark === undefined ? '' : 'dark'}`}
               sandbox=""
-              src={`/console/previews/${encodeURIComponent(preview.id)}`}
+              src={frameAddress(preview.id)}
             />
           )}
           <p class="small">{t('preview.size', { size: Math.ceil(preview.bytes / 1000) })}</p>
@@ -159,13 +160,7 @@ async function createPreview(body: string, account: string, signal: AbortSignal)
     body: JSON.parse(body) as unknown,
     signal,
   });
-  const { html } = rendered;
-  const { id } = await request<{ id: string }>('/console/previews', {
-    method: 'POST',
-    account,
-    body: { html },
-    signal,
-  });
+  const id = await storeHtml(rendered.html, account, signal);
   return { ...rendered, id };
 }
 

@@ -4,7 +4,12 @@ import type { CampaignSending } from '../../campaigns/send.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
-import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaigns/campaign-counts.ts';
+import {
+  CAMPAIGN_COUNTS,
+  type CampaignCount,
+  PROVIDER_COUNTS,
+  type ProviderCount,
+} from '../../store/campaigns/campaign-counts.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { CAMPAIGN_EXAMPLE, campaignResult, campaignSchema, presentWithProgress } from './campaign-schemas.ts';
 import { campaignSendingRoutes } from './campaign-sending.ts';
@@ -18,6 +23,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
     ...memberRoutes(deps),
     ...campaignSendingRoutes(deps),
     analytics(deps.campaigns),
+    content(deps.sending),
   ];
 }
 
@@ -171,6 +177,21 @@ const counts = z
   )
   .meta({ id: 'CampaignCounts' });
 
+const providerCounts = z
+  .object({
+    provider: z
+      .string()
+      .describe(
+        'Its name, such as `Google`, else the domain of the recipients; `other`: those not counted separately.',
+      ),
+    // The type of `fromEntries` loses the names.
+    ...(Object.fromEntries(PROVIDER_COUNTS.map((count) => [count, z.int()])) as Record<
+      ProviderCount,
+      z.ZodInt
+    >),
+  })
+  .meta({ id: 'CampaignProvider' });
+
 export const analyticsSchema = z.object({
   campaignId: z.string(),
   totals: counts,
@@ -180,6 +201,9 @@ export const analyticsSchema = z.object({
   links: z
     .array(z.object({ url: z.string(), clicks: z.int() }))
     .describe('The 100 most clicked URLs, regardless of `from` and `to`.'),
+  providers: z
+    .array(providerCounts)
+    .describe('By mailbox provider of the recipients, regardless of `from` and `to`; at most 101.'),
 });
 
 function analytics(campaigns: Campaigns): Route {
@@ -190,7 +214,7 @@ function analytics(campaigns: Campaigns): Route {
     operationId: 'getCampaignAnalytics',
     summary: 'Get the analytics of a campaign',
     description:
-      'Counts events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces later counts in both. `failed` counts messages that expired or were dropped, `cancelled` those that were cancelled. `uniqueOpened` and `uniqueClicked` count messages. Automated opens and clicks and simulated mail are not counted.',
+      'Counts events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces later counts in both. `failed` counts messages that expired or were dropped, `cancelled` those that were cancelled. `uniqueOpened` and `uniqueClicked` count messages. Automated opens and clicks are counted in `providers` only (`machineOpened`, `machineClicked`), and simulated mail is not counted.',
     params,
     query: z.object({
       from: requestTime.optional().describe('Start, inclusive; rounded down to the full hour (UTC).'),
@@ -220,6 +244,50 @@ function analytics(campaigns: Campaigns): Route {
   });
 }
 
+export const campaignContent = z
+  .object({
+    campaignId: z.string(),
+    from: z.string(),
+    replyTo: z.string().nullable(),
+    subject: z.string(),
+    html: z.string(),
+    text: z.string().nullable().describe('`null`: derived from the html.'),
+  })
+  .meta({ id: 'CampaignContent' });
+
+function content(sending: CampaignSending): Route {
+  return route({
+    ...COMMON,
+    method: 'GET',
+    path: '/web-setup/campaigns/{campaignId}/content',
+    operationId: 'getCampaignContent',
+    summary: 'Get the content of a campaign',
+    description: 'As it was accepted, with variables in braces. Refused before the campaign is sent.',
+    params,
+    responses: {
+      200: {
+        description: 'The content.',
+        data: campaignContent,
+        example: {
+          campaignId: CAMPAIGN_EXAMPLE.campaignId,
+          from: 'Example Shop <news@shop.example.com>',
+          replyTo: null,
+          subject: 'Spring is here, {{firstName}}',
+          html: '<p><a href="https://shop.example.com/spring">Our spring collection</a></p>',
+          text: null,
+        },
+      },
+    },
+    refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
+    handle: ({ caller, params: { campaignId } }) => {
+      const found = sending.content(caller.accountId, campaignId);
+      if (isRefusal(found)) return found;
+      const { from, replyTo, subject, html, text } = found;
+      return { status: 200, data: { campaignId, from, replyTo, subject, html, text } };
+    },
+  });
+}
+
 const EXAMPLE_COUNTS = {
   queued: 1000,
   sent: 1000,
@@ -240,4 +308,17 @@ const EXAMPLE_ANALYTICS = {
   totals: EXAMPLE_COUNTS,
   series: [{ timestamp: '2026-01-31T00:00:00.000Z', ...EXAMPLE_COUNTS }],
   links: [{ url: 'https://shop.example.com/spring', clicks: 98 }],
+  providers: [
+    {
+      provider: 'Google',
+      delivered: 512,
+      bounced: 4,
+      complained: 1,
+      unsubscribed: 2,
+      uniqueOpened: 171,
+      uniqueClicked: 40,
+      machineOpened: 12,
+      machineClicked: 3,
+    },
+  ],
 };

@@ -1,5 +1,6 @@
 import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
+import { OTHER_PROVIDER } from '../messages/hourly-counts.ts';
 
 /*
  * Counts of a campaign's messages and events by hour, updated with each event. The time to read them does not depend on
@@ -27,6 +28,24 @@ export const CAMPAIGN_COUNTS = Object.keys(COLUMNS) as readonly CampaignCount[];
 
 export type CampaignTotals = Record<CampaignCount, number>;
 
+/** The column of each count by provider. */
+const PROVIDER_COLUMNS = {
+  delivered: 'delivered',
+  bounced: 'bounced',
+  complained: 'complained',
+  unsubscribed: 'unsubscribed',
+  /** Messages that a person opened; `uniqueClicked` likewise. */
+  uniqueOpened: 'unique_opened',
+  uniqueClicked: 'unique_clicked',
+  /** Messages that a program opened, such as one that loads images in advance or checks links. */
+  machineOpened: 'machine_opened',
+  machineClicked: 'machine_clicked',
+} as const;
+export type ProviderCount = keyof typeof PROVIDER_COLUMNS;
+export const PROVIDER_COUNTS = Object.keys(PROVIDER_COLUMNS) as readonly ProviderCount[];
+
+export type ProviderTotals = { provider: string } & Record<ProviderCount, number>;
+
 export interface CountFilter {
   campaignId: string;
   /** Hours that begin at or after `from` and before `to`, epoch ms. */
@@ -47,6 +66,16 @@ export interface LinkClicks {
  * recipient, and a ranking of them has no meaning.
  */
 const MAX_LINKS = 1000;
+
+/** Maximum number of providers that are counted separately: recipient domains are chosen by callers. */
+const MAX_PROVIDERS = 100;
+
+export const CAMPAIGN_PROVIDER_POLICY = {
+  table: 'campaign_providers',
+  personal: ['provider'],
+  erasure: { stays: 'the domain of recipients without their mailbox, counted with that of others' },
+  retention: { until: 'the campaign is deleted' },
+} as const satisfies DataPolicy;
 
 export const CAMPAIGN_LINK_POLICY = {
   table: 'campaign_links',
@@ -86,6 +115,29 @@ export function campaignCountTable(db: Database) {
   const links = db.prepare<[string, number], LinkClicks>(
     'SELECT url, clicks FROM campaign_links WHERE campaign_id = ? ORDER BY clicks DESC, rowid LIMIT +?',
   );
+  const ofProvider = new Map(
+    Object.entries(PROVIDER_COLUMNS).map(([name, column]) => [
+      name,
+      {
+        increase: db.prepare<[string, string]>(
+          `UPDATE campaign_providers SET ${column} = ${column} + 1 WHERE campaign_id = ? AND provider = ?`,
+        ),
+        insert: db.prepare<{ campaignId: string; provider: string }>(`
+          INSERT INTO campaign_providers (campaign_id, provider, ${column})
+          SELECT campaign_id,
+            CASE WHEN (SELECT count(*) FROM campaign_providers WHERE campaign_id = @campaignId) < ${MAX_PROVIDERS}
+              THEN @provider ELSE '${OTHER_PROVIDER}' END, 1
+          FROM campaigns WHERE campaign_id = @campaignId
+          ON CONFLICT DO UPDATE SET ${column} = ${column} + 1`),
+      },
+    ]),
+  );
+  const providers = db.prepare<[string], ProviderTotals>(`
+    SELECT provider, ${Object.entries(PROVIDER_COLUMNS)
+      .map(([name, column]) => `${column} AS ${name}`)
+      .join(', ')}
+    FROM campaign_providers WHERE campaign_id = ?
+    ORDER BY delivered + bounced DESC, provider LIMIT ${MAX_PROVIDERS + 1}`);
   return {
     add: (campaignId: string, hour: number, name: CampaignCount, count: number): void => {
       add.get(name)?.run(hour, count, campaignId);
@@ -100,6 +152,13 @@ export function campaignCountTable(db: Database) {
     },
     /** By spans of `width` ms (whole hours), in order, without spans that have no counts. */
     series: (filter: CountFilter, width: number): CountedSpan[] => series.all({ ...filter, width }),
+    addOfProvider: (campaignId: string, provider: string, name: ProviderCount): void => {
+      const statements = ofProvider.get(name);
+      if (statements?.increase.run(campaignId, provider).changes === 0)
+        statements.insert.run({ campaignId, provider });
+    },
+    /** The provider with the most messages first; `other` has those of all that are not counted separately. */
+    providers: (campaignId: string): ProviderTotals[] => providers.all(campaignId),
     /** The URL with the most clicks first. */
     links: (campaignId: string, limit: number): LinkClicks[] => links.all(campaignId, limit),
   };

@@ -238,6 +238,22 @@ export const RESOURCE_KINDS = {
         link: { column: 'campaign_id', parent: 'campaign_id' },
         order: 't.rowid',
       },
+      providers: {
+        table: 'campaign_providers',
+        columns: [
+          'provider',
+          'delivered',
+          'bounced',
+          'complained',
+          'unsubscribed',
+          'unique_opened',
+          'unique_clicked',
+          'machine_opened',
+          'machine_clicked',
+        ],
+        link: { column: 'campaign_id', parent: 'campaign_id' },
+        order: 't.provider',
+      },
     },
   },
 } as const satisfies Record<string, TransferKind>;

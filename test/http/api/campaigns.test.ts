@@ -151,6 +151,19 @@ describe('sending a campaign', () => {
     expect((await api.get<Answer>(path)).data.campaign).toMatchObject({ status: 'draft' });
   });
 
+  it('keeps the content, which can be read from then on', async () => {
+    const { api, path, send } = await ready();
+    const before = await api.get(`${path}/content`);
+    expect([before.status, before.error.code]).toEqual([409, 'INVALID_STATE']);
+    await send();
+    expect((await api.get(`${path}/content`)).data).toMatchObject({
+      from: expect.stringContaining('@'),
+      replyTo: null,
+      html: expect.stringContaining('{{unsubscribe_email_html}}'),
+      text: null,
+    });
+  });
+
   it('succeeds once', async () => {
     const { send } = await ready();
     await send();
@@ -166,12 +179,14 @@ describe('analytics', () => {
     daemon.tables.campaignCounts.add(campaign.campaignId, noon, 'sent', 3);
     daemon.tables.campaignCounts.add(campaign.campaignId, noon + 3_600_000, 'delivered', 2);
     daemon.tables.campaignCounts.addClick(campaign.campaignId, 'https://example.com/');
+    daemon.tables.campaignCounts.addOfProvider(campaign.campaignId, 'Google', 'machineOpened');
     const ask = async (query = '') => (await api.get(`${path}/analytics${query}`)).data;
     expect(await ask()).toMatchObject({
       campaignId: campaign.campaignId,
       totals: { sent: 3, delivered: 2, queued: 0, uniqueOpened: 0 },
       series: [{ timestamp: '2026-01-15T00:00:00.000Z', sent: 3, delivered: 2 }],
       links: [{ url: 'https://example.com/', clicks: 1 }],
+      providers: [{ provider: 'Google', delivered: 0, uniqueOpened: 0, machineOpened: 1 }],
     });
     const query = '?interval=hour&from=2026-01-15T14:00:00%2B01:00&to=2026-01-15T13:30:00Z';
     expect(await ask(query)).toMatchObject({

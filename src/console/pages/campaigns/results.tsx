@@ -4,6 +4,8 @@ import { useData } from '../../data.ts';
 import { Empty, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
+import { ClickMap } from './click-map.tsx';
+import { share } from './share.ts';
 
 type Analytics = z.output<typeof analyticsSchema>;
 
@@ -23,6 +25,17 @@ const COUNTS = [
 /** Counts of the table by time. */
 const BY_TIME = ['delivered', 'bounced', 'uniqueOpened', 'uniqueClicked', 'unsubscribed'] as const;
 
+const BY_PROVIDER = [
+  'delivered',
+  'bounced',
+  'complained',
+  'unsubscribed',
+  'uniqueOpened',
+  'uniqueClicked',
+  'machineOpened',
+  'machineClicked',
+] as const;
+
 /** The results of a campaign: totals, clicks by link, and counts by time. */
 export function Results({ campaignId, path }: { campaignId: string; path: string }) {
   const { t } = useTexts();
@@ -35,7 +48,7 @@ export function Results({ campaignId, path }: { campaignId: string; path: string
       <h2>{t('campaigns.results')}</h2>
       <p class="small">{t('campaigns.results.hint')}</p>
       <Loaded data={data}>
-        {({ totals, series, links }) => (
+        {({ totals, series, links, providers }) => (
           <>
             <Table
               label={t('campaigns.results')}
@@ -55,15 +68,20 @@ export function Results({ campaignId, path }: { campaignId: string; path: string
             {links.length === 0 ? (
               <Empty title={t('campaigns.links.empty')} />
             ) : (
-              <Table label={t('campaigns.links')} heads={[t('campaigns.link'), t('campaigns.clicks')]}>
-                {links.map(({ url, clicks }) => (
-                  <tr key={url}>
-                    <td class="value">{url}</td>
-                    <td>{clicks}</td>
-                  </tr>
-                ))}
-              </Table>
+              <>
+                <Table label={t('campaigns.links')} heads={[t('campaigns.link'), t('campaigns.clicks'), '%']}>
+                  {links.map(({ url, clicks }) => (
+                    <tr key={url}>
+                      <td class="value">{url}</td>
+                      <td>{clicks}</td>
+                      <td>{share(clicks, totals.clicked)}</td>
+                    </tr>
+                  ))}
+                </Table>
+                <ClickMap path={path} links={links} clicks={totals.clicked} />
+              </>
             )}
+            <Providers providers={providers} />
             <h2>{t('campaigns.byTime')}</h2>
             <p class="actions">
               {(['day', 'hour'] as const).map((name) => (
@@ -107,6 +125,32 @@ function Series({ series }: { series: Analytics['series'] }) {
   );
 }
 
-function share(count: number, of: number): string {
-  return of === 0 ? '–' : `${((100 * count) / of).toFixed(1)} %`;
+/** Outcomes by mailbox provider. Opens by programs are in columns of their own: they show nothing about readers. */
+function Providers({ providers }: { providers: Analytics['providers'] }) {
+  const { t } = useTexts();
+  if (providers.length === 0) return null;
+  return (
+    <>
+      <h2>{t('campaigns.providers')}</h2>
+      <p class="small">{t('campaigns.providers.hint')}</p>
+      <Table
+        label={t('campaigns.providers')}
+        heads={[t('campaigns.provider'), ...BY_PROVIDER.map((name) => t(`campaigns.count.${name}`))]}
+      >
+        {providers.map((counts) => (
+          <tr key={counts.provider}>
+            <th scope="row">
+              {counts.provider === 'other' ? t('campaigns.provider.other') : counts.provider}
+            </th>
+            {BY_PROVIDER.map((name) => (
+              <td key={name}>
+                {counts[name]}
+                {name !== 'delivered' && <p class="small">{share(counts[name], counts.delivered)}</p>}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
 }

@@ -1,0 +1,83 @@
+import { useMemo, useState } from 'preact/hooks';
+import type * as z from 'zod';
+import type { analyticsSchema, campaignContent } from '../../../http/api/campaigns.ts';
+import { useData } from '../../data.ts';
+import { StoredFrame } from '../../parts/stored-frame.tsx';
+import { Loaded } from '../../parts.tsx';
+import { useTexts } from '../../texts.ts';
+import { share } from './share.ts';
+
+type Links = z.output<typeof analyticsSchema>['links'];
+type Content = z.output<typeof campaignContent>;
+
+interface ClickMapProps {
+  /** Of the campaign in the API. */
+  path: string;
+  links: Links;
+  /** Clicks on all links. */
+  clicks: number;
+}
+
+/** The mail with the number of clicks at each link. The table above has the same numbers. */
+export function ClickMap(props: ClickMapProps) {
+  const { t } = useTexts();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>{t('campaigns.clickMap')}</summary>
+      {isOpen && <Map {...props} />}
+    </details>
+  );
+}
+
+function Map({ path, links, clicks }: ClickMapProps) {
+  const { t } = useTexts();
+  const content = useData<Content>(`${path}/content`);
+  return (
+    <Loaded data={content}>
+      {({ html }) =>
+        html === '' ? (
+          <p>{t('campaigns.clickMap.textOnly')}</p>
+        ) : (
+          <>
+            <p class="small">{t('campaigns.clickMap.hint')}</p>
+            <MarkedMail html={html} links={links} clicks={clicks} />
+          </>
+        )
+      }
+    </Loaded>
+  );
+}
+
+function MarkedMail({ html, links, clicks }: Omit<ClickMapProps, 'path'> & { html: string }) {
+  const { t } = useTexts();
+  const marked = useMemo(() => markedHtml(html, links, clicks), [html, links, clicks]);
+  return <StoredFrame title={t('campaigns.clickMap')} html={marked} />;
+}
+
+const BADGE =
+  'display:inline-block;margin:0 4px;padding:1px 6px;border-radius:8px;background:#1f2937;color:#fff;font:bold 12px sans-serif;text-decoration:none';
+
+/**
+ * The HTML with the clicks next to each link, which leads nowhere. It is parsed without a window: nothing runs or is loaded.
+ * Links to the same address have the clicks of all of them, and links with variables have none.
+ */
+function markedHtml(html: string, links: Links, clicks: number): string {
+  const parsed = new DOMParser().parseFromString(html, 'text/html');
+  const clicksOf = new globalThis.Map(links.map((link) => [link.url, link.clicks]));
+  for (const link of parsed.querySelectorAll('a[href]')) {
+    const href = link.getAttribute('href')?.trim() ?? '';
+    link.removeAttribute('href');
+    if (!/^https?:/i.test(href) || href.includes('{{')) continue;
+    const count = clicksOf.get(href) ?? clicksOf.get(normalized(href)) ?? 0;
+    const badge = parsed.createElement('span');
+    badge.setAttribute('style', BADGE);
+    badge.textContent = `${count} (${share(count, clicks)})`;
+    link.append(badge);
+  }
+  return `<!doctype html>${parsed.documentElement.outerHTML}`;
+}
+
+function normalized(href: string): string {
+  return URL.canParse(href) ? new URL(href).href : href;
+}
