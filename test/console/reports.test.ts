@@ -102,6 +102,10 @@ describe('Reports', () => {
     await days.getByRole('row', { name: date(60) }).waitFor();
     expect(page.url()).toContain('days=90');
     await page.getByText('From: 8; passed DMARC: 6').waitFor();
+    const chart = page.getByRole('figure', { name: 'Over time' });
+    await chart.getByText('Passed DMARC: 6').waitFor();
+    await chart.getByText('Failed: 2').waitFor();
+    expect(await chart.locator('canvas').count()).toBe(1);
     expect(await page.title()).toBe('Reports · Postrider');
     expect(consoleErrors).toEqual([]);
     await context.close();

@@ -244,6 +244,7 @@ describe('Messages', () => {
     await page.getByText('No message matches').waitFor();
     await page.goBack();
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
+    await page.getByText('More filters').press('Enter');
     await page.getByRole('textbox', { name: 'Subject' }).fill('ORDER 10042');
     await page.getByRole('textbox', { name: 'Sender' }).fill('orders@');
     await page.keyboard.press('Enter');

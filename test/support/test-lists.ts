@@ -16,6 +16,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'e2e/source.test.ts': 'installs all libraries and builds the program on a machine without a compiler',
   'chaos/short.test.ts': 'runs a scenario of each family of faults and abuse under load',
   'e2e/large-history.test.ts': 'builds a database with a large history and reads every list of it',
+  'e2e/console-pages.test.ts': 'opens every page of the console over a database with a history',
   'e2e/damaged-data.test.ts': 'waits for the grace period of a stop whose results cannot be recorded',
   'e2e/power-loss.test.ts': 'checks the database after a power failure at 140 moments of a run',
   'e2e/restore-campaign.test.ts': 'restores a backup of a campaign to thousands of recipients',

@@ -40,6 +40,9 @@ const FILTERS = [
   'lastKey',
 ] as const;
 
+/** Shown on request, or when one of them applies. */
+const MORE_FILTERS = ['sender', 'subject', 'domainId', 'campaignId', 'from', 'to'] as const;
+
 /** The search of messages, and next to it the chosen message. */
 export function MessagesPage({ messageId }: { messageId: string | null }) {
   const { t } = useTexts();
@@ -130,12 +133,6 @@ function Search({ values, onSearch }: SearchProps) {
         {t('messages.recipient')}
         <input name="recipient" type="search" maxLength={320} defaultValue={values['recipient'] ?? ''} />
       </label>
-      {(['sender', 'subject'] as const).map((name) => (
-        <label key={name}>
-          {t(`messages.${name}`)}
-          <input name={name} minLength={2} maxLength={200} defaultValue={values[name] ?? ''} />
-        </label>
-      ))}
       <label>
         {t('messages.status')}
         <select name="status">
@@ -147,23 +144,34 @@ function Search({ values, onSearch }: SearchProps) {
           ))}
         </select>
       </label>
-      <label>
-        {t('messages.domain')}
-        <select name="domainId">
-          <option value="">{t('messages.any')}</option>
-          {(domains.value?.domains ?? []).map(({ domainId, domain }) => (
-            <option value={domainId} key={domainId} selected={values['domainId'] === domainId}>
-              {domain}
-            </option>
+      <details class="wide" open={MORE_FILTERS.some((name) => values[name] !== undefined)}>
+        <summary>{t('messages.moreFilters')}</summary>
+        <div class="search">
+          {(['sender', 'subject'] as const).map((name) => (
+            <label key={name}>
+              {t(`messages.${name}`)}
+              <input name={name} minLength={2} maxLength={200} defaultValue={values[name] ?? ''} />
+            </label>
           ))}
-        </select>
-      </label>
-      <label>
-        {t('messages.campaign')}
-        <input name="campaignId" maxLength={100} defaultValue={values['campaignId'] ?? ''} />
-      </label>
-      {timeField('from')}
-      {timeField('to')}
+          <label>
+            {t('messages.domain')}
+            <select name="domainId">
+              <option value="">{t('messages.any')}</option>
+              {(domains.value?.domains ?? []).map(({ domainId, domain }) => (
+                <option value={domainId} key={domainId} selected={values['domainId'] === domainId}>
+                  {domain}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            {t('messages.campaign')}
+            <input name="campaignId" maxLength={100} defaultValue={values['campaignId'] ?? ''} />
+          </label>
+          {timeField('from')}
+          {timeField('to')}
+        </div>
+      </details>
       <div class="actions">
         <button type="submit" class="primary">
           {t('messages.search')}

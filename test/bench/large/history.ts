@@ -19,6 +19,8 @@ import { CAMPAIGNS, type Installation, writeInstallation } from './installation.
  */
 export interface HistoryOptions {
   messages: number;
+  /** People of all accounts, each of whom is a contact. Default: PEOPLE_SHARE of the messages. */
+  people?: number | undefined;
   /** The end of the history, epoch ms. */
   now: number;
   onProgress?(done: string): void;
@@ -64,13 +66,13 @@ export function jobIdOf(now: number, { campaign, account }: { campaign: number; 
 }
 
 /** Number of people of the first account, who have the numbers from 0 on. */
-export function peopleOf(messages: number): number {
-  return Math.floor((peopleTotal(messages) * (ACCOUNT_SHARES[0] ?? 0)) / 100);
+export function peopleOf(messages: number, people = peopleTotal(messages)): number {
+  return Math.floor((people * (ACCOUNT_SHARES[0] ?? 0)) / 100);
 }
 
 /** Members of the first account's group: half of its people. */
-export function membersOf(messages: number): number {
-  return Math.floor(peopleOf(messages) / 2);
+export function membersOf(messages: number, people?: number): number {
+  return Math.floor(peopleOf(messages, people) / 2);
 }
 
 function peopleTotal(messages: number): number {
@@ -141,11 +143,11 @@ function copyPrepared(db: Sqlite.Database, prepared: string): void {
 }
 
 function fill(db: Sqlite.Database, installation: Installation, options: HistoryOptions): void {
-  const { messages, now, onProgress = () => {} } = options;
+  const { messages, people = peopleTotal(messages), now, onProgress = () => {} } = options;
   const indexes = dropIndexes(db);
   db.function('md5', { deterministic: true }, (text) => createHash('md5').update(String(text)).digest('hex'));
-  createShares(db, installation, messages);
-  createPeople(db, messages);
+  createShares(db, installation, people);
+  createPeople(db, people);
   onProgress('people');
   fillContacts(db, installation, options);
   onProgress('contacts');
@@ -173,12 +175,11 @@ function dropIndexes(db: Sqlite.Database): string[] {
 }
 
 /** One row per percent of the messages: its account, domains and recipients. */
-function createShares(db: Sqlite.Database, { accounts, domains }: Installation, messages: number): void {
+function createShares(db: Sqlite.Database, { accounts, domains }: Installation, total: number): void {
   db.exec(`CREATE TEMP TABLE shares (
     percent INTEGER PRIMARY KEY, account INTEGER, account_id TEXT, tx_domain TEXT, mk_domain TEXT, rare_domain TEXT,
     first_person INTEGER, people INTEGER)`);
   const insert = db.prepare('INSERT INTO shares VALUES (?, ?, ?, ?, ?, ?, ?, ?)');
-  const total = peopleTotal(messages);
   let percent = 0;
   accounts.forEach(({ accountId }, account) => {
     const share = ACCOUNT_SHARES[account] ?? 0;
@@ -191,10 +192,9 @@ function createShares(db: Sqlite.Database, { accounts, domains }: Installation, 
   });
 }
 
-function createPeople(db: Sqlite.Database, messages: number): void {
+function createPeople(db: Sqlite.Database, total: number): void {
   db.function('person_address', { deterministic: true }, (number) => personAddress(Number(number)));
   db.exec(`CREATE TEMP TABLE people (number INTEGER PRIMARY KEY, address TEXT, hash TEXT, percent INTEGER)`);
-  const total = peopleTotal(messages);
   db.prepare(`
     WITH RECURSIVE range (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM range WHERE n + 1 < ?),
       addressed AS MATERIALIZED (SELECT n, person_address(n) AS address FROM range)
@@ -208,7 +208,7 @@ function createPeople(db: Sqlite.Database, messages: number): void {
 function fillContacts(
   db: Sqlite.Database,
   installation: Installation,
-  { messages, now }: HistoryOptions,
+  { messages, people, now }: HistoryOptions,
 ): void {
   db.function('search_keys', { deterministic: true }, (email, first, last) =>
     JSON.stringify(
@@ -235,7 +235,7 @@ function fillContacts(
   db.prepare(`
     INSERT INTO consents (contact_seq, n, action, method, recorded_at, recorded_by)
     SELECT seq, 1, 'given', 'imported', created_at, 'import' FROM contacts ORDER BY seq`).run();
-  const members = membersOf(messages);
+  const members = membersOf(messages, people);
   db.prepare(`
     INSERT INTO subscriptions (group_seq, contact_seq, is_active, source, consent_method, joined_at, updated_at)
     SELECT ?, seq, 1, 'import', 'imported', created_at, created_at FROM contacts WHERE seq <= ? ORDER BY seq`).run(

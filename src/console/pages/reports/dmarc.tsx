@@ -1,6 +1,8 @@
+import { useMemo } from 'preact/hooks';
 import { Badge } from '../../parts/badge.tsx';
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
+import { DayChart } from './day-chart.tsx';
 import { percent, type ShownReports } from './report-data.ts';
 
 type Dmarc = ShownReports['dmarc'];
@@ -15,6 +17,10 @@ interface DmarcReportsProps {
 export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
   const { t } = useTexts();
   const { messages, passed, sources, days, reports } = dmarc;
+  const counted = useMemo(
+    () => days.map((day) => ({ date: day.date, good: day.passed, bad: day.messages - day.passed })),
+    [days],
+  );
   if (!isProven) return null;
   if (reports.length === 0)
     return (
@@ -31,6 +37,7 @@ export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
       <h2>{t('reports.sources')}</h2>
       <Sources sources={sources} />
       <h2>{t('reports.byDay')}</h2>
+      <DayChart days={counted} good={t('reports.aligned')} bad={t('reports.failed')} />
       <Days days={days} />
       <h2>{t('reports.individual')}</h2>
       <Individual reports={reports} />

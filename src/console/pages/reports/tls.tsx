@@ -1,5 +1,7 @@
+import { useMemo } from 'preact/hooks';
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
+import { DayChart } from './day-chart.tsx';
 import { percent, type ShownReports } from './report-data.ts';
 
 type Tls = ShownReports['tls'];
@@ -14,6 +16,10 @@ interface TlsReportsProps {
 export function TlsReports({ tls, isProven }: TlsReportsProps) {
   const { t, time } = useTexts();
   const { successful, failed, failures, days, reports } = tls;
+  const counted = useMemo(
+    () => days.map((day) => ({ date: day.date, good: day.successful, bad: day.failed })),
+    [days],
+  );
   if (!isProven) return null;
   if (reports.length === 0)
     return (
@@ -49,6 +55,7 @@ export function TlsReports({ tls, isProven }: TlsReportsProps) {
         </Table>
       )}
       <h2>{t('reports.byDay')}</h2>
+      <DayChart days={counted} good={t('reports.encrypted')} bad={t('reports.failed')} />
       <Table
         label={t('reports.byDay')}
         heads={[t('reports.day'), t('reports.sessions'), t('reports.encrypted')]}
