@@ -19,7 +19,7 @@ import { CAMPAIGNS, type Installation, writeInstallation } from './installation.
  */
 export interface HistoryOptions {
   messages: number;
-  /** People of all accounts, each of whom is a contact. Default: PEOPLE_SHARE of the messages. */
+  /** People of all accounts; all are contacts. Default: PEOPLE_SHARE of the messages. */
   people?: number | undefined;
   /** The end of the history, epoch ms. */
   now: number;
