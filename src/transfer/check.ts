@@ -180,6 +180,7 @@ function createChecker({ accountId, seal, unique, allowPrivateNetworks }: Checke
     for (const { job_id: job } of record.sends) once('job', job);
     for (const { hour } of record.counts) once('hour of campaign', record.campaign_id, hour);
     for (const { url } of record.links) once('link of campaign', record.campaign_id, url);
+    for (const { provider } of record.providers) once('provider of campaign', record.campaign_id, provider);
   }
 
   function webhook(record: Records['webhook']): void {

@@ -56,6 +56,18 @@ const campaignSend = z.strictObject({
   created_at: time,
 });
 
+const campaignProvider = z.strictObject({
+  provider: text,
+  delivered: count,
+  bounced: count,
+  complained: count,
+  unsubscribed: count,
+  unique_opened: count,
+  unique_clicked: count,
+  machine_opened: count,
+  machine_clicked: count,
+});
+
 const campaignCount = z.strictObject({
   hour: time,
   queued: count,
@@ -225,6 +237,8 @@ export const RECORD_SCHEMAS = {
       mails: z.array(z.strictObject({ mail: json(z.record(z.string(), z.unknown())) })).max(1),
       counts: z.array(campaignCount).max(1_000_000),
       links: z.array(z.strictObject({ url: text, clicks: count })).max(1000),
+      // Files of older versions do not have them.
+      providers: z.array(campaignProvider).max(101).default([]),
     })
     .refine(({ sends, mails }) => sends.length === mails.length, 'has a send without its content'),
   contact: z

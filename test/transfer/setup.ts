@@ -257,6 +257,7 @@ export async function startFull(options: InstallationOptions = {}) {
   const counted = 'campaign_1700000000000_abcdefghijkl';
   tables.campaignCounts.add(counted, now - (now % 3_600_000), 'delivered', 2);
   tables.campaignCounts.addClick(counted, 'https://shop.example/');
+  tables.campaignCounts.addOfProvider(counted, 'Google', 'machineOpened');
   tables.suppressions.add({
     account_id: ACCOUNT,
     recipient_hash: emailIdentifier('gone@example.net'),
