@@ -115,6 +115,7 @@ describe('analytics', () => {
         { start: noon + 12 * HOUR, ...NONE, bounced: 1 },
       ],
       links: [{ url: 'https://example.com/', clicks: 1 }],
+      providers: [],
     });
   });
 
