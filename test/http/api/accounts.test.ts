@@ -8,6 +8,7 @@ afterAll(() => daemon.stop());
 const api = await daemon.account('Shop');
 
 interface ListedAccount {
+  createdAt: string;
   accountId: string;
   name: string;
   status: string;
