@@ -7,6 +7,7 @@ import { createAuthenticator } from './accounts/authenticate.ts';
 import { createKeyUses } from './accounts/key-uses.ts';
 import { createAccountLimits } from './accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
+import { createBackgroundImports } from './audience/import/background.ts';
 import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
@@ -460,6 +461,18 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     await pressure.start();
     undo.push(() => pressure.stop());
+    const backgroundImports = createBackgroundImports({
+      tables,
+      writer,
+      importer: audience.importer,
+      clock,
+      ids,
+      log,
+      dataDir: config.data.dir,
+      isDiskLow: pressure.isDiskLow,
+    });
+    backgroundImports.start();
+    undo.push(() => backgroundImports.stop());
     const intoQueue = {
       clock,
       ids,
@@ -599,6 +612,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       domains,
       doctor,
       audience,
+      backgroundImports,
       webhooks,
       acceptance,
       resend: createResend({ ...intoQueue, reader, keys: idempotencyKeys }),

@@ -6,6 +6,7 @@ import type { Config } from '../config/schema.ts';
 import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { LOCATION_FILE } from '../store/backup/identity.ts';
+import { IMPORT_FOLDER } from '../store/contacts/background-imports.ts';
 import { DATABASE_FILE } from '../store/database.ts';
 import { CONFIG_FOLDER, DATA_FOLDER } from './manifest.ts';
 
@@ -26,8 +27,8 @@ const CHUNK_BYTES = 2 ** 20;
 
 /**
  * The files of the data directory except the database, its copies, its locks and the master key; the configuration
- * file and the files that it names. Symbolic links and special files are omitted, and the directories `except`, which contain
- * backups. Throws OperatorFault when there are too many files or levels of directories.
+ * file and the files that it names. Symbolic links and special files are omitted, uploads that wait for their import, and the
+ * directories `except`, which contain backups. Throws OperatorFault when there are too many files or levels of directories.
  */
 export async function extraFiles(config: Config, except: readonly string[]): Promise<ExtraFile[]> {
   const found: ExtraFile[] = [];
@@ -38,7 +39,7 @@ export async function extraFiles(config: Config, except: readonly string[]): Pro
       );
     found.push({ source, path, bytes });
   };
-  const omitted = new Set(except.map((dir) => resolve(dir)));
+  const omitted = new Set([...except, join(config.data.dir, IMPORT_FOLDER)].map((dir) => resolve(dir)));
   const masterKey = resolve(config.data.masterKeyFile);
   const walk = async (dir: string, depth: number): Promise<void> => {
     if (omitted.has(resolve(dir))) return;

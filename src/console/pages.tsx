@@ -62,6 +62,9 @@ const ContactListPage = lazyPage(() =>
 const ContactImportPage = lazyPage(() =>
   import('./pages/contacts/import.tsx').then((module) => module.ContactImportPage),
 );
+const ImportProgressPage = lazyPage(() =>
+  import('./pages/contacts/import-progress.tsx').then((module) => module.ImportProgressPage),
+);
 const ContactPage = lazyPage(() =>
   import('./pages/contacts/contact.tsx').then((module) => module.ContactPage),
 );
@@ -131,6 +134,8 @@ export function CurrentPage({ segments }: { segments: string[] }) {
     return <QueuePage kind={id} name={more} />;
   if (page === 'contacts' && id === undefined) return <ContactListPage />;
   if (page === 'contacts' && id === 'import' && more === undefined) return <ContactImportPage />;
+  if (page === 'contacts' && id === 'import' && segments.length === 3 && more !== undefined)
+    return <ImportProgressPage key={more} importId={more} />;
   if (page === 'contacts' && id !== undefined && more === undefined)
     return <ContactPage key={id} identifier={id} />;
   if (page === 'groups' && id === undefined) return <GroupListPage />;

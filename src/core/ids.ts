@@ -14,6 +14,7 @@ export type IdKind =
   | 'ctemplate'
   | 'msg'
   | 'job'
+  | 'import'
   | 'evt'
   | 'whd'
   | 'key'

@@ -97,6 +97,8 @@ export const OTHER_TABLES = [
   // Deleted with the key.
   'api_key_uses',
   'api_keys',
+  // Names of columns and reasons, without values of rows; the files are deleted when their imports end.
+  'background_imports',
   'campaign_counts',
   'campaign_mails',
   'campaign_numbers',

@@ -8,6 +8,7 @@ import { campaignCountTable } from './campaigns/campaign-counts.ts';
 import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
+import { backgroundImportTable } from './contacts/background-imports.ts';
 import { consentTable } from './contacts/consent.ts';
 import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
@@ -90,6 +91,7 @@ export function createTables(db: Database) {
     subscriptions: () => subscriptionTable(db),
     groupOptOuts: () => groupOptOutTable(db),
     contactImports: () => contactImportTable(db),
+    backgroundImports: () => backgroundImportTable(db),
     erasures: () => erasureTable(db),
     keptMail: () => keptMailTable(db),
     delayNotices: () => delayNoticeTable(db),

@@ -37,6 +37,16 @@ async function contacts(): Promise<ListedContact[]> {
   return data.contacts;
 }
 
+/** The newest import in the background. */
+async function importOf(account: ApiClient): Promise<{ importId: string; status: string }> {
+  const { data } = await account.get<{ imports: { importId: string; status: string }[] }>(
+    '/web-setup/contacts/imports',
+  );
+  const [newest] = data.imports;
+  if (newest === undefined) throw new Error('the account has no import');
+  return newest;
+}
+
 async function group(name: string): Promise<string> {
   const { data } = await client.post<{ group: { subscriptionGroupId: string } }>(
     '/web-setup/contacts/subscription-groups',
@@ -106,7 +116,10 @@ describe('Contacts', () => {
     await rejected.getByRole('row', { name: '3 email: has no "@"' }).waitFor();
     expect(await contacts()).toHaveLength(1);
     await page.getByRole('button', { name: 'Import', exact: true }).click();
-    await page.getByText('2 of 3 rows imported.').waitFor();
+    await page.getByText('completed').waitFor();
+    expect(page.url()).toContain('/contacts/import/import_');
+    await page.getByText('Column Notes was not read.').waitFor({ state: 'detached' });
+    await rejected.getByRole('row', { name: '3 email: has no "@"' }).waitFor();
     expect(await contacts()).toMatchObject([
       { email: 'edsger@example.net', firstName: 'E', customFields: { Plan: 'silver' } },
       { email: 'grace@example.net', firstName: HOSTILE, customFields: { Plan: 'gold' } },
@@ -117,6 +130,34 @@ describe('Contacts', () => {
     );
     expect(members.data.count).toBe(2);
     expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('continues an import without its page, shows its progress after a reload, and cancels it', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    const large = await daemon.account('Large');
+    await open.visit(window, 'contacts/import', large);
+    const rows = Array.from({ length: 30_000 }, (_, n) => `long${n}@example.net`);
+    await page.getByLabel('File', { exact: true }).setInputFiles({
+      name: 'long.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from(`email\n${rows.join('\n')}\n`),
+    });
+    await page.getByRole('button', { name: 'Check the file' }).press('Enter');
+    await page.getByText('30000 rows can be imported').waitFor();
+    await page.getByRole('button', { name: 'Import', exact: true }).press('Enter');
+    await page.getByText('running').waitFor();
+    await page.reload();
+    await page.getByRole('progressbar').waitFor();
+    await page.getByRole('link', { name: 'Imports', exact: true }).click();
+    const list = page.getByRole('region', { name: 'Imports' });
+    await list.getByRole('row', { name: /long\.csv.*running/ }).waitFor();
+    await list.getByRole('link', { name: 'long.csv' }).press('Enter');
+    await page.getByRole('button', { name: 'Cancel the import' }).press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the import' }).press('Enter');
+    await page.getByText('canceled', { exact: true }).waitFor();
+    expect(await importOf(large)).toMatchObject({ status: 'cancelled', fileName: 'long.csv' });
     await context.close();
   });
 
@@ -210,11 +251,13 @@ describe('Contacts', () => {
   });
 
   it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+    const { importId } = await importOf(client);
     await open.examine(
       {
         contacts: 'contacts',
         contact: `contacts/${emailIdentifier('ada@example.net')}`,
         'contact-import': 'contacts/import',
+        'import-progress': `contacts/import/${importId}`,
       },
       client,
     );

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import { NO_COUNTS } from '../../src/audience/import/import.ts';
 import { HOUR } from '../../src/core/clock.ts';
 import type { ApiClient, CreatedDomain, DomainRecord } from '../support/api-client.ts';
 import { PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
@@ -78,6 +79,8 @@ const OVERRIDES: Record<string, Override> = {
   revokeAccountKey: { before: makeAccount, params: otherKey },
   // The time in the example has passed.
   createQueueControl: { body: () => ({ until: null }) },
+  getContactImport: { params: waitingImport },
+  cancelContactImport: { params: waitingImport },
   deleteQueueControl: {
     before: pauseDestination,
     params: () => ({ scope: 'destination', target: 'paused.example' }),
@@ -89,6 +92,24 @@ const OVERRIDES: Record<string, Override> = {
 async function changeTemplate(): Promise<void> {
   const path = `/web-setup/templates/${idOf('/web-setup/templates', 'templateId')}`;
   await api.put(path, { text: `Changed at ${performance.now()}` });
+}
+
+/** An import that the daemon has not found yet. */
+function waitingImport(): { importId: string } {
+  const importId = `import_${Date.now()}_${randomUUID().slice(-12)}`;
+  daemon.tables.backgroundImports.add({
+    import_id: importId,
+    account_id: api.accountId,
+    group_id: null,
+    file_name: 'people.csv',
+    format: 'csv',
+    columns: null,
+    actor: '{}',
+    bytes: 100,
+    counts: JSON.stringify(NO_COUNTS),
+    created_at: Date.now(),
+  });
+  return { importId };
 }
 
 /** A mail to postmaster@. */

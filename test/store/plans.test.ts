@@ -30,6 +30,7 @@ const BOUNDED: Record<string, string> = {
   accounts: 'created by the operator',
   api_key_uses: 'one row per key',
   api_keys: 'at most 500 valid keys per account',
+  background_imports: 'at most 50 per account',
   campaign_mails: 'at most one per campaign',
   campaign_providers: 'at most 101 rows per campaign',
   campaign_sends: 'at most one per campaign',

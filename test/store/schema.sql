@@ -6,6 +6,10 @@ CREATE INDEX audit_records_by_account ON audit_records (account_id, seq);
 
 CREATE INDEX audit_records_by_person ON audit_records (person_id, seq);
 
+CREATE INDEX background_imports_of_account ON background_imports (account_id, import_id);
+
+CREATE INDEX background_imports_unfinished ON background_imports (account_id, import_id) WHERE finished_at IS NULL;
+
 CREATE INDEX campaign_links_by_clicks ON campaign_links (campaign_id, clicks);
 
 CREATE INDEX campaign_sends_open ON campaign_sends (campaign_seq) WHERE open = 1;
@@ -230,6 +234,27 @@ CREATE TABLE audit_records (
   outcome        TEXT NOT NULL CHECK (outcome IN ('done', 'denied', 'refused', 'failed')),
   detail         TEXT NOT NULL,
   remote_address TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE background_imports (
+  import_id     TEXT PRIMARY KEY,
+  account_id    TEXT NOT NULL REFERENCES accounts (account_id),
+  group_id      TEXT,                       -- subscription_group_id of every row
+  file_name     TEXT,                       -- as the caller named it
+  format        TEXT NOT NULL CHECK (format IN ('csv', 'ndjson')),
+  columns       TEXT,                       -- JSON: fields by the names of columns
+  actor         TEXT NOT NULL,              -- JSON, for the consent history
+  bytes         INTEGER NOT NULL,           -- length of the file
+  at_byte       INTEGER NOT NULL DEFAULT 0, -- the first byte that is not yet imported, and the lines before it
+  at_line       INTEGER NOT NULL DEFAULT 0,
+  counts        TEXT NOT NULL,              -- JSON
+  rejected_rows TEXT NOT NULL DEFAULT '[]', -- JSON: the first 100
+  ignored       TEXT NOT NULL DEFAULT '[]', -- JSON: columns without a field
+  status        TEXT NOT NULL CHECK (status IN ('waiting', 'running', 'completed', 'failed', 'cancelled')),
+  reason        TEXT,                       -- why it failed
+  created_at    INTEGER NOT NULL,
+  started_at    INTEGER,
+  finished_at   INTEGER
 ) STRICT;
 
 CREATE TABLE campaign_counts (

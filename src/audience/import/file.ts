@@ -95,7 +95,7 @@ export async function importFile(
       records: recordsFrom(options.file, source.cut, position),
       counts,
       dryRun: options.dryRun,
-      onBatch: (all, batch) =>
+      onBatch: (all, batch) => {
         all.contactImports.put({
           import_key: key,
           account_id: options.accountId,
@@ -105,7 +105,9 @@ export async function importFile(
           report_bytes: report.write(batch.rejected),
           started_at: startedAt,
           updated_at: now(),
-        }),
+        });
+        return null;
+      },
       afterBatch: options.onProgress,
       signal: options.signal,
       batchRows: BATCH_ROWS,

@@ -48,13 +48,13 @@ export interface ImportJob {
   records: AsyncIterable<ImportRecord[]>;
   /** Counts of earlier runs. */
   counts?: ImportCounts;
-  /** Called in each unit of work, after its rows. */
-  onBatch?(tables: Tables, batch: ImportBatch): void;
+  /** Called in each unit of work, after its rows. A refusal rolls them back and ends the import. */
+  onBatch?(tables: Tables, batch: ImportBatch): Refusal | null;
   /** Called when a batch is durable. */
   afterBatch?(batch: ImportBatch): void;
   /** Counts and rejects as an import does, and rolls back each batch. */
   dryRun?: boolean;
-  /** Ends the import after the batch in progress. */
+  /** Ends the import after the batch in progress. With the reason TURN_OVER it is not interrupted, but continues later. */
   signal: AbortSignal;
   /** Rows in a unit of work, for which other writes wait. */
   batchRows: number;
@@ -81,6 +81,9 @@ export interface Importer {
   /** Refuses an unknown group, also one that is deleted during the import; rows imported before remain. */
   run(job: ImportJob): Promise<ImportResult | Refusal>;
 }
+
+/** The reason of a signal that ends the turn of an import, see `ImportJob.signal`. */
+export const TURN_OVER = 'the turn of the import is over';
 
 /** Maximum number of rejected rows in a result. */
 export const MAX_REJECTED = 100;
@@ -127,8 +130,7 @@ export function createImporter(deps: {
           tried = result;
           return ROLL_BACK;
         }
-        job.onBatch?.(all, result);
-        return result;
+        return job.onBatch?.(all, result) ?? result;
       });
       const batch = stored === ROLL_BACK && tried !== null ? tried : stored;
       if (isRefusal(batch)) return batch;
@@ -142,7 +144,7 @@ export function createImporter(deps: {
     return { counts, rejected, complete };
   }
 
-  function setStatus(job: ImportJob, status: 'running' | 'completed' | 'interrupted') {
+  function setGroupStatus(job: ImportJob, status: 'running' | 'completed' | 'interrupted') {
     return writer.run((all): Refusal | null => {
       if (job.groupId === null) return null;
       const group = findSubscriptionGroup(all, job.accountId, job.groupId);
@@ -155,7 +157,7 @@ export function createImporter(deps: {
   return {
     run: async (job) => {
       if (job.dryRun === true) return importRows(job);
-      const refusal = await setStatus(job, 'running');
+      const refusal = await setGroupStatus(job, 'running');
       if (refusal !== null) return refusal;
       let complete = false;
       try {
@@ -163,7 +165,8 @@ export function createImporter(deps: {
         complete = !isRefusal(result) && result.complete;
         return result;
       } finally {
-        await setStatus(job, complete ? 'completed' : 'interrupted');
+        if (job.signal.reason !== TURN_OVER)
+          await setGroupStatus(job, complete ? 'completed' : 'interrupted');
       }
     },
   };

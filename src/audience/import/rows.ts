@@ -77,7 +77,7 @@ const CUSTOM_PREFIX = 'customfields.';
 /** A contact has at most a thousand custom fields; further columns may be unknown. */
 const MAX_COLUMNS = 2000;
 /** Maximum number of unknown names that are reported. */
-const MAX_IGNORED = 50;
+export const MAX_IGNORED = 50;
 const MAX_LISTED = 20;
 
 /** `First Name`, `first_name` and `firstName` are one column, `E-Mail` is another. */

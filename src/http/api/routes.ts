@@ -1,6 +1,7 @@
 import type { Accounts } from '../../accounts/accounts.ts';
 import { createKeys } from '../../accounts/keys.ts';
 import type { AccountLimits } from '../../accounts/limits.ts';
+import type { BackgroundImports } from '../../audience/import/background.ts';
 import type { Audience } from '../../audience/service.ts';
 import type { BackupSchedule } from '../../backup/schedule.ts';
 import type { CampaignSystem } from '../../campaigns/system.ts';
@@ -76,6 +77,7 @@ export interface ApiDeps {
   domains: Domains;
   doctor: Pick<Doctor, 'examine'>;
   audience: Audience;
+  backgroundImports: BackgroundImports;
   webhooks: Webhooks;
   acceptance: Acceptance;
   resend: Resend;
@@ -138,7 +140,11 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...webhookRoutes({ webhooks }),
     ...webhookDeliveryRoutes({ webhooks }),
     ...suppressionRoutes({ suppressions: createSuppressionList(deps) }),
-    ...contactImportRoutes({ tables, importer: audience.importer }),
+    ...contactImportRoutes({
+      tables,
+      importer: audience.importer,
+      backgroundImports: deps.backgroundImports,
+    }),
     ...contactRoutes(audience),
     ...subscriptionGroupRoutes({
       ...audience,

@@ -10,6 +10,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   api_key_uses: 'uses of keys on this installation',
   attempts: 'belong to messages',
   audit_records: 'what people did with the console of this installation',
+  background_imports: 'imports of this installation; their files are deleted when they end',
   campaign_numbers: 'numbers of this database, assigned again',
   certificates: 'belong to hosts, not to accounts; obtained again where the host resolves to',
   console_sessions: 'sessions of the console of this installation',

@@ -379,6 +379,42 @@ describe('an import over HTTP', () => {
     expect([unknown.status, unknown.error.code]).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
   });
 
+  it('continues in the background, and shows its progress to its account only', async () => {
+    const { api } = await start();
+    const { api: other } = await start();
+    interface Started {
+      import: { importId: string; status: string; [field: string]: unknown };
+    }
+    const text = 'email,Notes\na@example.net,x\nbroken,y\n';
+    const started = await api.call<Started>(
+      'POST',
+      `${CONTACTS}/import?background=true&fileName=people.csv`,
+      { rawBody: text, headers: { 'Content-Type': 'text/csv' } },
+    );
+    expect(started.status).toBe(202);
+    const path = `${CONTACTS}/imports/${started.data.import.importId}`;
+    const read = async () => (await api.get<Started>(path)).data.import;
+    await vi.waitFor(async () => expect((await read()).status).toBe('completed'), { timeout: 20_000 });
+    expect(await read()).toMatchObject({
+      fileName: 'people.csv',
+      reason: null,
+      bytes: text.length,
+      bytesRead: text.length,
+      rows: 2,
+      created: 1,
+      rejectedRows: [{ line: 3, reason: 'email: has no "@"' }],
+      ignoredColumns: ['Notes'],
+      subscriptionGroupId: null,
+    });
+    expect((await api.get(`${CONTACTS}/imports`)).data).toEqual({ imports: [await read()], count: 1 });
+    expect((await other.get(`${CONTACTS}/imports`)).data).toEqual({ imports: [], count: 0 });
+    for (const attempt of [other.get(path), other.post(`${path}/cancel`)])
+      expect((await attempt).error.code).toBe('NOT_FOUND');
+    expect((await api.post(`${path}/cancel`)).error.code).toBe('INVALID_STATE');
+    const dryRun = await importing(api, text, 'text/csv', '?background=true&dryRun=true');
+    expect(dryRun.error.details?.[0]?.field).toBe('background');
+  });
+
   it.each([
     ['no body', '', 400],
     ['no header', '1,2,3\n', 400],

@@ -1,25 +1,17 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { uploadFile, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
-import { Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { ColumnAssignment } from './column-assignment.tsx';
 import { type CsvHead, HEAD_BYTES, probableField, readCsvHead } from './csv-head.ts';
+import { ImportCounts, type ImportResult } from './import-counts.tsx';
+import { ImportList } from './import-list.tsx';
 
-interface ImportResult {
-  message: string;
-  rows: number;
-  created: number;
-  updated: number;
-  unchanged: number;
-  rejected: number;
-  subscribed: number;
-  optedOut: number;
-  rejectedRows: { line: number; reason: string }[];
-  warnings?: string[];
-}
+/** The API keeps names up to this length. */
+const MAX_FILE_NAME = 255;
 
 /** The file that was chosen. */
 interface Chosen {
@@ -28,18 +20,16 @@ interface Chosen {
   head: CsvHead | null;
 }
 
-const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'subscribed', 'optedOut', 'rejected'] as const;
-
-/** Imports a file of contacts: assign its columns, check it, import it. */
+/** Imports a file of contacts: assign its columns, check it, send it; the import continues without this page. */
 export function ContactImportPage() {
   const { t } = useTexts();
-  const { href } = useNavigation();
+  const { href, go } = useNavigation();
   const { accountId } = useMember();
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [fields, setFields] = useState<string[]>([]);
   const [groupId, setGroupId] = useState('');
   const [share, setShare] = useState(0);
-  const [result, setResult] = useState<{ of: ImportResult; isDryRun: boolean } | null>(null);
+  const [result, setResult] = useState<ImportResult | null>(null);
   const { outcome, run } = useAction();
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
@@ -61,29 +51,40 @@ export function ContactImportPage() {
       setChosen({ file, head });
       return '';
     });
-  const upload = ({ file, head }: Chosen, isDryRun: boolean) =>
+  const upload = <T,>({ file, head }: Chosen, more: Record<string, string>): Promise<T | null> => {
+    setResult(null);
+    setShare(0);
+    const { signal } = (abort.current = new AbortController());
+    const path = withQuery('/web-setup/contacts/import', {
+      subscriptionGroupId: groupId,
+      columns: head === null ? undefined : columnsOf(head, fields),
+      ...more,
+    });
+    return uploadFile<T>(path, {
+      type: head === null ? 'application/x-ndjson' : 'text/csv',
+      file,
+      account: accountId,
+      signal,
+      onProgress: setShare,
+    }).catch((error: unknown) => {
+      if (signal.aborted) return null;
+      throw error;
+    });
+  };
+  const check = (of: Chosen) =>
     run(async () => {
-      setResult(null);
-      setShare(0);
-      const { signal } = (abort.current = new AbortController());
-      const path = withQuery('/web-setup/contacts/import', {
-        subscriptionGroupId: groupId,
-        columns: head === null ? undefined : columnsOf(head, fields),
-        dryRun: isDryRun ? 'true' : undefined,
-      });
-      const of = await uploadFile<ImportResult>(path, {
-        type: head === null ? 'application/x-ndjson' : 'text/csv',
-        file,
-        account: accountId,
-        signal,
-        onProgress: setShare,
-      }).catch((error: unknown) => {
-        if (signal.aborted) return null;
-        throw error;
-      });
-      if (of === null) return t(isDryRun ? 'contacts.import.checkCancelled' : 'contacts.import.cancelled');
-      setResult({ of, isDryRun });
-      return of.message;
+      const checked = await upload<ImportResult & { message: string }>(of, { dryRun: 'true' });
+      if (checked === null) return t('contacts.import.notStored');
+      setResult(checked);
+      return checked.message;
+    });
+  const start = (of: Chosen) =>
+    run(async () => {
+      const fileName = of.file.name.slice(0, MAX_FILE_NAME);
+      const started = await upload<{ import: { importId: string } }>(of, { background: 'true', fileName });
+      if (started === null) return t('contacts.import.notStored');
+      go(href(`contacts/import/${started.import.importId}`), { discard: true });
+      return '';
     });
   return (
     <Page title={t('contacts.import')} question={t('contacts.import.question')}>
@@ -131,19 +132,10 @@ export function ContactImportPage() {
             </select>
           </label>
           <div class="actions">
-            <button
-              type="button"
-              class="primary"
-              disabled={isRunning}
-              onClick={() => void upload(chosen, true)}
-            >
+            <button type="button" class="primary" disabled={isRunning} onClick={() => void check(chosen)}>
               {t('contacts.import.check')}
             </button>
-            <button
-              type="button"
-              disabled={isRunning || result === null || !result.isDryRun}
-              onClick={() => void upload(chosen, false)}
-            >
+            <button type="button" disabled={isRunning || result === null} onClick={() => void start(chosen)}>
               {t('contacts.import.now')}
             </button>
             {isRunning && (
@@ -158,7 +150,8 @@ export function ContactImportPage() {
         <progress aria-label={t('contacts.import.progress')} max={1} value={share} />
       )}
       <Outcome of={outcome} />
-      {result !== null && <Result of={result.of} />}
+      {result !== null && <ImportCounts of={result} ignored={result.warnings ?? []} />}
+      <ImportList />
     </Page>
   );
 }
@@ -167,45 +160,4 @@ export function ContactImportPage() {
 function columnsOf({ columns }: CsvHead, fields: readonly string[]): string {
   const named = columns.map((column, index) => [column, fields[index] || null]);
   return JSON.stringify(Object.fromEntries(named.filter(([column]) => column !== '')));
-}
-
-function Result({ of }: { of: ImportResult }) {
-  const { t } = useTexts();
-  return (
-    <>
-      <dl>
-        {COUNTS.map((name) => (
-          <div key={name}>
-            <dt>{t(`contacts.import.${name}`)}</dt>
-            <dd>{of[name]}</dd>
-          </div>
-        ))}
-      </dl>
-      {of.warnings !== undefined && (
-        <ul>
-          {of.warnings.map((warning) => (
-            <li key={warning}>{warning}</li>
-          ))}
-        </ul>
-      )}
-      {of.rejectedRows.length > 0 && (
-        <Table
-          label={t('contacts.import.rejected')}
-          heads={[t('contacts.import.line'), t('suppressions.reason')]}
-        >
-          {of.rejectedRows.map(({ line, reason }) => (
-            <tr key={line}>
-              <th scope="row">{line}</th>
-              <td>{reason}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      {of.rejected > of.rejectedRows.length && (
-        <p class="small">
-          {t('contacts.import.moreRejected', { count: of.rejected - of.rejectedRows.length })}
-        </p>
-      )}
-    </>
-  );
 }

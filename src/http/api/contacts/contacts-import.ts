@@ -1,5 +1,10 @@
 import * as z from 'zod';
 import { findSubscriptionGroup } from '../../../audience/groups.ts';
+import {
+  type BackgroundImports,
+  MAX_FILE_BYTES,
+  MAX_UNFINISHED,
+} from '../../../audience/import/background.ts';
 import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
 import { fieldNamed } from '../../../audience/import/rows.ts';
 import { importFormatOf, openSource } from '../../../audience/import/source.ts';
@@ -7,7 +12,14 @@ import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.
 import type { Tables } from '../../../store/tables.ts';
 import { successBody } from '../../responses.ts';
 import { type ApiResponse, type Call, type Route, route, type Upload } from '../../route.ts';
+import {
+  BACKGROUND_EXAMPLE,
+  backgroundImportRoutes,
+  backgroundResult,
+  presentImport,
+} from './background-imports.ts';
 import { callerOf } from './contact-schemas.ts';
+import { countFields, rejectedRow } from './import-schemas.ts';
 import { parseJson } from './parse-json.ts';
 
 /** The assignment of columns: JSON in the query, because the body is the file. */
@@ -42,10 +54,22 @@ const assignments = z.record(z.string(), z.string().max(200).nullable());
 interface ImportQuery {
   columns?: ReadonlyMap<string, string | null> | undefined;
   dryRun?: 'true' | 'false' | undefined;
+  background?: 'true' | 'false' | undefined;
+  fileName?: string | undefined;
 }
 
-/** `POST /web-setup/contacts/import`: a stream of contacts. */
-export function contactImportRoutes({ tables, importer }: { tables: Tables; importer: Importer }): Route[] {
+export interface ContactImportDeps {
+  tables: Tables;
+  importer: Importer;
+  backgroundImports: BackgroundImports;
+}
+
+/** `/web-setup/contacts/import`: imports contacts from a stream; `/web-setup/contacts/imports`: imports in the background. */
+export function contactImportRoutes(deps: ContactImportDeps): Route[] {
+  return [...uploadRoutes(deps), ...backgroundImportRoutes(deps.backgroundImports)];
+}
+
+function uploadRoutes({ tables, importer, backgroundImports }: ContactImportDeps): Route[] {
   return [
     route({
       method: 'POST',
@@ -65,10 +89,28 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
           .describe(
             '`true`: counts and checks the rows without storing anything. A contact may be counted as created more than once if its rows are far apart; the limit of contacts is not checked.',
           ),
+        background: z
+          .enum(['true', 'false'])
+          .optional()
+          .describe(
+            `\`true\`: answers when the file is stored, and imports it afterwards, also across a restart. At most ${MAX_FILE_BYTES / 2 ** 20} MiB, and ${MAX_UNFINISHED} imports of an account at a time. Not with \`dryRun\`.`,
+          ),
+        fileName: z
+          .string()
+          .max(255)
+          .optional()
+          .describe('The name of the file, for the list of imports in the background.'),
       }),
       upload: { 'text/csv': CSV, 'application/x-ndjson': NDJSON },
-      responses: { 200: { description: 'The result of the import.', data: result, example: EXAMPLE } },
-      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+      responses: {
+        200: { description: 'The result of the import.', data: result, example: EXAMPLE },
+        202: {
+          description: 'With `background=true`: the file is stored.',
+          data: backgroundResult,
+          example: BACKGROUND_EXAMPLE,
+        },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'LIMIT_REACHED', 'UNAVAILABLE'],
       handle: async (call) => {
         const groupId = call.query.subscriptionGroupId ?? null;
         if (groupId !== null) {
@@ -76,6 +118,8 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
           if (isRefusal(group)) return group;
         }
         if (call.upload === null) throw new Error('the route has no upload');
+        if (call.query.background === 'true')
+          return importInBackground(backgroundImports, call, call.upload, groupId);
         return importUpload(importer, call, call.upload, groupId);
       },
     }),
@@ -123,6 +167,26 @@ async function importUpload(
   }
 }
 
+async function importInBackground(
+  imports: BackgroundImports,
+  call: Call<unknown, ImportQuery, unknown>,
+  { type, bytes }: Upload,
+  groupId: string | null,
+): Promise<ApiResponse | Refusal> {
+  const { columns, dryRun, fileName } = call.query;
+  if (dryRun === 'true') return invalid('background', 'a dry run stores nothing: omit background or dryRun');
+  const added = await imports.add({
+    accountId: call.caller.accountId,
+    groupId,
+    actor: callerOf(call),
+    format: importFormatOf(type) ?? 'csv',
+    columns,
+    fileName: fileName ?? null,
+    bytes,
+  });
+  return isRefusal(added) ? added : { status: 202, data: { import: presentImport(added) } };
+}
+
 /** The daemon serves sends and other requests between batches of an import. */
 const BATCH_ROWS = 100;
 const PAUSE_SHARE = 0.25;
@@ -132,19 +196,10 @@ function summary({ rows, rejected }: ImportCounts, isDryRun: boolean): string {
   return isDryRun ? `${counted} can be imported. Nothing was stored.` : `${counted} imported.`;
 }
 
-const rejectedRow = z
-  .object({ line: z.int().describe('Starts at 1.'), reason: z.string() })
-  .meta({ id: 'RejectedRow' });
 const result = z
   .object({
     message: z.string(),
-    rows: z.int(),
-    created: z.int(),
-    updated: z.int(),
-    unchanged: z.int().describe('Existing contacts without a change.'),
-    rejected: z.int(),
-    subscribed: z.int().describe('New members of the group.'),
-    optedOut: z.int().describe('Members who left the group before: they stay inactive.'),
+    ...countFields,
     rejectedRows: z.array(rejectedRow).describe('The first 100.'),
   })
   .meta({ id: 'ContactImport' });

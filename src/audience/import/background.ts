@@ -1,0 +1,361 @@
+import { createReadStream } from 'node:fs';
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import { errorCode } from '../../core/errors.ts';
+import type { Ids } from '../../core/ids.ts';
+import type { Log } from '../../core/log.ts';
+import { createLoop } from '../../core/loop.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { type BackgroundImportRow, IMPORT_FOLDER } from '../../store/contacts/background-imports.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import type { Actor } from '../contacts.ts';
+import {
+  type ImportBatch,
+  type ImportCounts,
+  type Importer,
+  MAX_REJECTED,
+  NO_COUNTS,
+  type RejectedRow,
+  TURN_OVER,
+} from './import.ts';
+import { type ImportRecord, readRecords, type StreamPosition } from './records.ts';
+import { MAX_IGNORED } from './rows.ts';
+import { type ImportFormat, type ImportSource, openSource } from './source.ts';
+
+/*
+ * Imports that continue without the caller. An upload is stored as a file, and accepted when file and row are on disk. One
+ * import runs at a time, in turns of a few seconds if other accounts wait. The position is committed with the rows, so
+ * that an import continues after a restart, even after SIGKILL, and every row is imported once.
+ */
+
+export interface UploadedImport {
+  accountId: string;
+  groupId: string | null;
+  actor: Actor;
+  format: ImportFormat;
+  /** Fields by the names of columns; see `RowOptions`. */
+  columns: ReadonlyMap<string, string | null> | undefined;
+  /** As the caller names it. */
+  fileName: string | null;
+  bytes: AsyncIterable<Buffer>;
+}
+
+/** Counts, rejected rows and columns of an import. */
+export interface ImportState {
+  counts: ImportCounts;
+  /** The first MAX_REJECTED. */
+  rejected: RejectedRow[];
+  /** Columns without a field. */
+  ignored: string[];
+}
+
+export interface BackgroundImports {
+  /**
+   * Stores an upload and runs it later. Refuses a file without a valid header (`VALIDATION_ERROR`), one of more than
+   * MAX_FILE_BYTES (`PAYLOAD_TOO_LARGE`), more than MAX_UNFINISHED imports of an account (`LIMIT_REACHED`), and all while
+   * the disk is nearly full (`UNAVAILABLE`). Rejects when the upload ends early; nothing is stored then.
+   */
+  add(upload: UploadedImport): Promise<BackgroundImportRow | Refusal>;
+  /** Newest first; the newest MAX_KEPT_IMPORTS. */
+  list(accountId: string): BackgroundImportRow[];
+  get(accountId: string, importId: string): BackgroundImportRow | Refusal;
+  /** Ends an import; rows that were imported before remain. Refuses one that has ended (`INVALID_STATE`). */
+  cancel(accountId: string, importId: string): Promise<BackgroundImportRow | Refusal>;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface BackgroundImportsDeps {
+  tables: Tables;
+  writer: Writer;
+  importer: Importer;
+  clock: Clock;
+  ids: Ids;
+  log: Log;
+  /** The data directory. */
+  dataDir: string;
+  isDiskLow(): boolean;
+  /** Default: FAIR_TURN_MS. */
+  turnMs?: number;
+}
+
+/** Larger files are imported with the command line, which needs no copy of them. */
+export const MAX_FILE_BYTES = 512 * 1024 * 1024;
+/** Imports of an account that wait or run, uploads in progress included. */
+export const MAX_UNFINISHED = 5;
+/** An import that runs gives way to those of other accounts after this time. */
+const FAIR_TURN_MS = 5 * SECOND;
+/** How often imports of accounts that were enabled again are found; each upload wakes the loop. */
+const INTERVAL_MS = MINUTE;
+/** Rows of a batch, and the pause after it, as for an import over HTTP. */
+const BATCH_ROWS = 100;
+const PAUSE_SHARE = 0.25;
+
+/** Ends a unit of work without its rows. */
+const ENDED = refuse('INVALID_STATE', 'the import has ended, or its account is disabled');
+
+export function createBackgroundImports(deps: BackgroundImportsDeps): BackgroundImports {
+  const { tables, writer, importer, clock, ids, log } = deps;
+  const directory = join(deps.dataDir, IMPORT_FOLDER);
+  const fileOf = (importId: string) => join(directory, importId);
+  /** Uploads in progress: the accounts by the ids of the imports. */
+  const uploads = new Map<string, string>();
+  let lastAccount = '';
+  let stopped = false;
+  let areOrphansRemoved = false;
+  let running: { importId: string; abort: AbortController } | null = null;
+
+  async function add(upload: UploadedImport): Promise<BackgroundImportRow | Refusal> {
+    const { accountId } = upload;
+    const others = [...uploads.values()].filter((owner) => owner === accountId).length;
+    if (tables.backgroundImports.countUnfinished(accountId) + others >= MAX_UNFINISHED)
+      return refuse(
+        'LIMIT_REACHED',
+        `${MAX_UNFINISHED} imports of this account have not ended: wait for one of them, or cancel it`,
+      );
+    const importId = ids.make('import');
+    uploads.set(importId, accountId);
+    let isStored = false;
+    try {
+      const bytes = await storeFile(upload.bytes, importId);
+      if (isRefusal(bytes)) return bytes;
+      const fault = await headerFault(fileOf(importId), upload);
+      if (fault !== null) return invalid('body', fault);
+      await writer.run((all) =>
+        all.backgroundImports.add({
+          import_id: importId,
+          account_id: accountId,
+          group_id: upload.groupId,
+          file_name: upload.fileName,
+          format: upload.format,
+          columns: upload.columns === undefined ? null : JSON.stringify([...upload.columns]),
+          actor: JSON.stringify(upload.actor),
+          bytes,
+          counts: JSON.stringify(NO_COUNTS),
+          created_at: clock.now(),
+        }),
+      );
+      isStored = true;
+      loop.wake();
+      return existing(accountId, importId);
+    } finally {
+      if (!isStored) await rm(fileOf(importId), { force: true });
+      uploads.delete(importId);
+    }
+  }
+
+  /** Writes an upload to its file; returns its length when it is on disk. */
+  async function storeFile(bytes: AsyncIterable<Buffer>, importId: string): Promise<number | Refusal> {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const file = await open(fileOf(importId), 'wx', 0o600);
+    let length = 0;
+    try {
+      for await (const chunk of bytes) {
+        length += chunk.length;
+        if (length > MAX_FILE_BYTES)
+          return refuse(
+            'PAYLOAD_TOO_LARGE',
+            `The file has more than ${MAX_FILE_BYTES / 2 ** 20} MiB: split it, or import it with postrider contacts import`,
+          );
+        if (deps.isDiskLow())
+          return refuse('UNAVAILABLE', 'Nothing was imported: the disk is nearly full', { retryAfter: 30 });
+        await file.writeFile(chunk);
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const folder = await open(directory);
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+    return length;
+  }
+
+  function existing(accountId: string, importId: string): BackgroundImportRow | Refusal {
+    return (
+      tables.backgroundImports.get(accountId, importId) ??
+      refuse('NOT_FOUND', `There is no import ${importId}. Only the newest imports are kept`)
+    );
+  }
+
+  /** Runs imports until none is left. */
+  async function run(): Promise<void> {
+    if (!areOrphansRemoved) await removeOrphans();
+    areOrphansRemoved = true;
+    for (let job = next(); job !== null && !stopped; job = next()) {
+      lastAccount = job.account_id;
+      await runTurn(job);
+    }
+  }
+
+  function next(): BackgroundImportRow | null {
+    return tables.backgroundImports.nextAfter(lastAccount) ?? tables.backgroundImports.nextAfter('');
+  }
+
+  /** Removes files whose upload or deletion was interrupted. */
+  async function removeOrphans(): Promise<void> {
+    for (const name of await readdir(directory).catch(noneIfAbsent))
+      if (!uploads.has(name) && !tables.backgroundImports.isUnfinished(name))
+        await rm(fileOf(name), { force: true });
+  }
+
+  /** Runs an import to its end, or to the end of its turn. */
+  async function runTurn(job: BackgroundImportRow): Promise<void> {
+    const { import_id: importId, account_id: accountId } = job;
+    const abort = new AbortController();
+    running = { importId, abort };
+    try {
+      if (!(await writer.run((all) => all.backgroundImports.begin(importId, clock.now())))) return;
+      const source = await openFile(job);
+      if (isRefusal(source)) return await finish(importId, 'failed', source.message);
+      try {
+        const turnEnd = performance.now() + (deps.turnMs ?? FAIR_TURN_MS);
+        const result = await importer.run({
+          accountId,
+          groupId: job.group_id,
+          // Sound: `add` stored it.
+          actor: JSON.parse(job.actor) as Actor,
+          reader: source.reader,
+          records: recordsOf(job, source),
+          counts: stateOf(job).counts,
+          onBatch: (all, batch) => record(all, job, source, batch),
+          afterBatch: () => {
+            const isOver = performance.now() >= turnEnd && next()?.account_id !== accountId;
+            if (isOver) abort.abort(TURN_OVER);
+          },
+          signal: abort.signal,
+          batchRows: BATCH_ROWS,
+          pauseShare: PAUSE_SHARE,
+        });
+        if (result === ENDED) return;
+        if (isRefusal(result)) await finish(importId, 'failed', result.message);
+        else if (result.complete) await finish(importId, 'completed', null);
+      } finally {
+        await source.close();
+      }
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      log.error({ err: error, importId }, 'the file of an import cannot be read');
+      await finish(importId, 'failed', 'The uploaded file cannot be read. Import it again');
+    } finally {
+      running = null;
+      await writer.run((all) => all.backgroundImports.wait(importId));
+    }
+  }
+
+  /** Stores the position of an import with its rows. */
+  function record(
+    all: Tables,
+    job: BackgroundImportRow,
+    { reader }: ImportSource,
+    { position, counts, rejected }: ImportBatch,
+  ): Refusal | null {
+    if (all.accounts.get(job.account_id)?.status !== 'active') return ENDED;
+    // The row of this turn may be old: batches of this turn have added to it.
+    const current = all.backgroundImports.get(job.account_id, job.import_id);
+    if (current === null) return ENDED;
+    const before = stateOf(current);
+    const advanced = all.backgroundImports.advance({
+      import_id: job.import_id,
+      at_byte: position.byte,
+      at_line: position.line,
+      counts: JSON.stringify(counts),
+      rejected_rows: JSON.stringify([...before.rejected, ...rejected].slice(0, MAX_REJECTED)),
+      ignored: JSON.stringify([...new Set([...before.ignored, ...reader.ignored])].slice(0, MAX_IGNORED)),
+    });
+    return advanced ? null : ENDED;
+  }
+
+  async function finish(importId: string, status: 'completed' | 'failed', reason: string | null) {
+    await writer.run((all) => all.backgroundImports.finish(importId, status, reason, clock.now()));
+    await rm(fileOf(importId), { force: true });
+    log.info({ importId, status, reason }, 'an import of contacts has ended');
+  }
+
+  /** Reads the header again, which defines the columns. */
+  async function openFile(job: BackgroundImportRow): Promise<ImportSource | Refusal> {
+    const columns = columnsOf(job);
+    const source = await openSource(
+      createReadStream(fileOf(job.import_id)),
+      job.format,
+      columns === undefined ? {} : { columns },
+    );
+    return typeof source === 'string' ? invalid('body', source) : source;
+  }
+
+  async function* recordsOf(job: BackgroundImportRow, source: ImportSource): AsyncGenerator<ImportRecord[]> {
+    const position: StreamPosition =
+      job.at_byte === 0 ? source.rowsAt : { byte: job.at_byte, line: job.at_line };
+    const bytes = createReadStream(fileOf(job.import_id), { start: position.byte });
+    yield* readRecords(bytes, source.cut, position);
+  }
+
+  const loop = createLoop({ name: 'contact-imports', run, intervalMs: INTERVAL_MS, log });
+
+  return {
+    add,
+    list: (accountId) => tables.backgroundImports.list(accountId),
+    get: existing,
+    cancel: async (accountId, importId) => {
+      const cancelled = await writer.run((all): Refusal | null => {
+        const row = all.backgroundImports.get(accountId, importId);
+        if (row === null) return refuse('NOT_FOUND', `There is no import ${importId}`);
+        return all.backgroundImports.finish(importId, 'cancelled', null, clock.now())
+          ? null
+          : refuse('INVALID_STATE', `The import has ended: ${row.status}`);
+      });
+      if (cancelled !== null) return cancelled;
+      if (running?.importId === importId) running.abort.abort();
+      await rm(fileOf(importId), { force: true });
+      return existing(accountId, importId);
+    },
+    start: () => loop.start(),
+    stop: async () => {
+      stopped = true;
+      running?.abort.abort();
+      await loop.stop();
+    },
+  };
+}
+
+/** The stored state of an import. */
+export function stateOf(row: Pick<BackgroundImportRow, 'counts' | 'rejected_rows' | 'ignored'>): ImportState {
+  // Sound: only this module writes these columns.
+  return {
+    counts: JSON.parse(row.counts) as ImportCounts,
+    rejected: JSON.parse(row.rejected_rows) as RejectedRow[],
+    ignored: JSON.parse(row.ignored) as string[],
+  };
+}
+
+function columnsOf({ columns }: BackgroundImportRow): ReadonlyMap<string, string | null> | undefined {
+  return columns === null ? undefined : new Map(JSON.parse(columns) as [string, string | null][]);
+}
+
+/** Why a stored file cannot be imported; null: it can. */
+async function headerFault(
+  file: string,
+  { format, columns }: Pick<UploadedImport, 'format' | 'columns'>,
+): Promise<string | null> {
+  const source = await openSource(createReadStream(file), format, columns === undefined ? {} : { columns });
+  if (typeof source === 'string') return source;
+  await source.close();
+  return null;
+}
+
+function noneIfAbsent(error: unknown): string[] {
+  if (errorCode(error) === 'ENOENT') return [];
+  throw error;
+}
+
+/** Whether an error is one of reading a file; SQLite's have other codes. */
+function isUnreadable(error: unknown): boolean {
+  return (
+    error instanceof Error && 'syscall' in error && ['open', 'read', 'stat'].includes(String(error.syscall))
+  );
+}

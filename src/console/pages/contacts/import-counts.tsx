@@ -1,0 +1,54 @@
+import type * as z from 'zod';
+import type { countFields, rejectedRow } from '../../../http/api/contacts/import-schemas.ts';
+import { Table } from '../../parts.tsx';
+import { useTexts } from '../../texts.ts';
+
+/** What an import, or its check, has done so far. */
+export type ImportResult = { [name in keyof typeof countFields]: number } & {
+  rejectedRows: z.output<typeof rejectedRow>[];
+  warnings?: string[];
+};
+
+const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'subscribed', 'optedOut', 'rejected'] as const;
+
+/** The counts of an import and its rejected rows. `ignored`: about columns that were not read. */
+export function ImportCounts({ of, ignored }: { of: ImportResult; ignored: string[] }) {
+  const { t } = useTexts();
+  return (
+    <>
+      <dl>
+        {COUNTS.map((name) => (
+          <div key={name}>
+            <dt>{t(`contacts.import.${name}`)}</dt>
+            <dd>{of[name]}</dd>
+          </div>
+        ))}
+      </dl>
+      {ignored.length > 0 && (
+        <ul>
+          {ignored.map((text) => (
+            <li key={text}>{text}</li>
+          ))}
+        </ul>
+      )}
+      {of.rejectedRows.length > 0 && (
+        <Table
+          label={t('contacts.import.rejected')}
+          heads={[t('contacts.import.line'), t('suppressions.reason')]}
+        >
+          {of.rejectedRows.map(({ line, reason }) => (
+            <tr key={line}>
+              <th scope="row">{line}</th>
+              <td>{reason}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {of.rejected > of.rejectedRows.length && (
+        <p class="small">
+          {t('contacts.import.moreRejected', { count: of.rejected - of.rejectedRows.length })}
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+import { useData } from '../../data.ts';
+import { Table } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+import { type BackgroundImport, ImportStatus } from './import-status.tsx';
+
+/** Earlier imports, newest first; nothing if there are none. */
+export function ImportList() {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const { value } = useData<{ imports: BackgroundImport[] }>('/web-setup/contacts/imports');
+  if (value === null || value.imports.length === 0) return null;
+  return (
+    <>
+      <h2>{t('contacts.imports')}</h2>
+      <Table
+        label={t('contacts.imports')}
+        heads={[
+          t('contacts.import.file'),
+          t('contacts.import.startedAt'),
+          t('contacts.import.rows'),
+          t('contacts.import.rejected'),
+          t('messages.status'),
+        ]}
+      >
+        {value.imports.map((each) => (
+          <tr key={each.importId}>
+            <th scope="row">
+              <a href={href(`contacts/import/${each.importId}`)}>{each.fileName ?? each.importId}</a>
+            </th>
+            <td>{time(each.createdAt)}</td>
+            <td>{each.rows}</td>
+            <td>{each.rejected}</td>
+            <td>
+              <ImportStatus name={each.status} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}

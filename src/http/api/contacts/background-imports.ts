@@ -1,0 +1,130 @@
+import * as z from 'zod';
+import { type BackgroundImports, stateOf } from '../../../audience/import/background.ts';
+import { iso } from '../../../core/clock.ts';
+import { isRefusal, type Refusal } from '../../../core/refusal.ts';
+import { type BackgroundImportRow, MAX_KEPT_IMPORTS } from '../../../store/contacts/background-imports.ts';
+import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
+import { countFields, rejectedRow } from './import-schemas.ts';
+
+export const backgroundImport = z
+  .object({
+    importId: z.string(),
+    status: z
+      .enum(['waiting', 'running', 'completed', 'failed', 'cancelled'])
+      .describe('Rows that were imported before a failure or a cancellation remain.'),
+    reason: z.string().nullable().describe('Why it failed.'),
+    fileName: z.string().nullable(),
+    subscriptionGroupId: z.string().nullable(),
+    bytes: z.int().describe('The length of the file.'),
+    bytesRead: z.int().describe('How much of it has been imported.'),
+    ...countFields,
+    rejectedRows: z.array(rejectedRow).describe('The first 100.'),
+    ignoredColumns: z.array(z.string()).describe('Columns that are not a field of a contact.'),
+    createdAt: z.iso.datetime(),
+    startedAt: z.iso.datetime().nullable(),
+    finishedAt: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'BackgroundImport' });
+export const backgroundResult = z.object({ import: backgroundImport }).meta({ id: 'BackgroundImportResult' });
+
+const EXAMPLE: z.output<typeof backgroundImport> = {
+  importId: 'import_1767225600000_a1b2c3d4e5f6',
+  status: 'running',
+  reason: null,
+  fileName: 'customers.csv',
+  subscriptionGroupId: null,
+  bytes: 48_000_000,
+  bytesRead: 12_000_000,
+  rows: 250_000,
+  created: 249_998,
+  updated: 0,
+  unchanged: 0,
+  rejected: 2,
+  subscribed: 0,
+  optedOut: 0,
+  rejectedRows: [{ line: 3, reason: 'has neither email nor phone' }],
+  ignoredColumns: ['Notes'],
+  createdAt: '2026-01-01T00:00:00.000Z',
+  startedAt: '2026-01-01T00:00:01.000Z',
+  finishedAt: null,
+};
+export const BACKGROUND_EXAMPLE = { import: EXAMPLE };
+
+const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
+const ONE = '/web-setup/contacts/imports/{importId}';
+const params = z.object({ importId: z.string().max(100) });
+
+/** `/web-setup/contacts/imports`: imports in the background, with their progress. */
+export function backgroundImportRoutes(imports: BackgroundImports): Route[] {
+  return [
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts/imports',
+      operationId: 'listContactImports',
+      summary: 'List imports in the background, newest first',
+      description: `The newest ${MAX_KEPT_IMPORTS}.`,
+      responses: {
+        200: {
+          description: 'The imports.',
+          data: z
+            .object({ imports: z.array(backgroundImport), count: z.int() })
+            .meta({ id: 'BackgroundImportList' }),
+          example: { imports: [EXAMPLE], count: 1 },
+        },
+      },
+      refusals: [],
+      handle: ({ caller }) => {
+        const listed = imports.list(caller.accountId).map(presentImport);
+        return { status: 200, data: { imports: listed, count: listed.length } };
+      },
+    }),
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: ONE,
+      operationId: 'getContactImport',
+      summary: 'Get an import in the background with its progress',
+      params,
+      responses: { 200: { description: 'The import.', data: backgroundResult, example: BACKGROUND_EXAMPLE } },
+      refusals: ['NOT_FOUND'],
+      handle: ({ caller, params: { importId } }) => respond(imports.get(caller.accountId, importId)),
+    }),
+    route({
+      ...COMMON,
+      method: 'POST',
+      path: `${ONE}/cancel`,
+      operationId: 'cancelContactImport',
+      summary: 'Cancel an import in the background',
+      description: 'Rows that were imported before remain. The file is deleted.',
+      params,
+      responses: { 200: { description: 'The import.', data: backgroundResult, example: BACKGROUND_EXAMPLE } },
+      refusals: ['NOT_FOUND', 'INVALID_STATE'],
+      handle: async ({ caller, params: { importId } }) =>
+        respond(await imports.cancel(caller.accountId, importId)),
+    }),
+  ];
+}
+
+function respond(row: BackgroundImportRow | Refusal): ApiResponse | Refusal {
+  return isRefusal(row) ? row : { status: 200, data: { import: presentImport(row) } };
+}
+
+export function presentImport(row: BackgroundImportRow): z.output<typeof backgroundImport> {
+  const { counts, rejected, ignored } = stateOf(row);
+  return {
+    importId: row.import_id,
+    status: row.status,
+    reason: row.reason,
+    fileName: row.file_name,
+    subscriptionGroupId: row.group_id,
+    bytes: row.bytes,
+    bytesRead: row.at_byte,
+    ...counts,
+    rejectedRows: rejected,
+    ignoredColumns: ignored,
+    createdAt: iso(row.created_at),
+    startedAt: row.started_at === null ? null : iso(row.started_at),
+    finishedAt: row.finished_at === null ? null : iso(row.finished_at),
+  };
+}
