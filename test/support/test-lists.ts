@@ -31,6 +31,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'e2e/certificates.test.ts': 'orders and renews certificates across restarts and an outage of the authority',
   'e2e/retry.test.ts': 'waits for the intervals between attempts',
   'e2e/queue-control.test.ts': 'runs every command of the queue while mail is delivered, across kills',
+  'e2e/import-kill.test.ts': 'kills the daemon several times during an import of thousands of contacts',
   'e2e/campaign-kill.test.ts': 'kills the daemon several times during a campaign to thousands of recipients',
   'e2e/backup.test.ts': 'backs up, restores and takes over while mail is sent',
   'e2e/docs.test.ts': 'runs the commands of documents, with clients in eight languages',
