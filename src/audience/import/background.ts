@@ -103,7 +103,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   /** Uploads in progress: the accounts by the ids of the imports. */
   const uploads = new Map<string, string>();
   let lastAccount = '';
-  let stopped = false;
+  const stopping = new AbortController();
   let areOrphansRemoved = false;
   let running: { importId: string; abort: AbortController } | null = null;
 
@@ -187,7 +187,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   async function run(): Promise<void> {
     if (!areOrphansRemoved) await removeOrphans();
     areOrphansRemoved = true;
-    for (let job = next(); job !== null && !stopped; job = next()) {
+    for (let job = next(); job !== null && !stopping.signal.aborted; job = next()) {
       lastAccount = job.account_id;
       await runTurn(job);
     }
@@ -316,7 +316,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
     },
     start: () => loop.start(),
     stop: async () => {
-      stopped = true;
+      stopping.abort();
       running?.abort.abort();
       await loop.stop();
     },

@@ -23,7 +23,7 @@ export interface BackgroundImportRow {
   rejected_rows: string;
   /** JSON: columns without a field. */
   ignored: string;
-  status: ImportStatus;
+  status: BackgroundImportStatus;
   /** Why it failed. */
   reason: string | null;
   created_at: number;
@@ -32,7 +32,7 @@ export interface BackgroundImportRow {
   finished_at: number | null;
 }
 
-export type ImportStatus = 'waiting' | 'running' | EndStatus;
+export type BackgroundImportStatus = 'waiting' | 'running' | EndStatus;
 type EndStatus = 'completed' | 'failed' | 'cancelled';
 
 export type NewBackgroundImport = Omit<

@@ -4,7 +4,7 @@ import { Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 
 /** What an import, or its check, has done so far. */
-export type ImportResult = { [name in keyof typeof countFields]: number } & {
+export type ImportOutcome = { [name in keyof typeof countFields]: number } & {
   rejectedRows: z.output<typeof rejectedRow>[];
   warnings?: string[];
 };
@@ -12,7 +12,7 @@ export type ImportResult = { [name in keyof typeof countFields]: number } & {
 const COUNTS = ['rows', 'created', 'updated', 'unchanged', 'subscribed', 'optedOut', 'rejected'] as const;
 
 /** The counts of an import and its rejected rows. `ignored`: about columns that were not read. */
-export function ImportCounts({ of, ignored }: { of: ImportResult; ignored: string[] }) {
+export function ImportCounts({ of, ignored }: { of: ImportOutcome; ignored: string[] }) {
   const { t } = useTexts();
   return (
     <>

@@ -7,7 +7,7 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { ColumnAssignment } from './column-assignment.tsx';
 import { type CsvHead, HEAD_BYTES, probableField, readCsvHead } from './csv-head.ts';
-import { ImportCounts, type ImportResult } from './import-counts.tsx';
+import { ImportCounts, type ImportOutcome } from './import-counts.tsx';
 import { ImportList } from './import-list.tsx';
 
 /** The API keeps names up to this length. */
@@ -29,7 +29,7 @@ export function ContactImportPage() {
   const [fields, setFields] = useState<string[]>([]);
   const [groupId, setGroupId] = useState('');
   const [share, setShare] = useState(0);
-  const [result, setResult] = useState<ImportResult | null>(null);
+  const [result, setResult] = useState<ImportOutcome | null>(null);
   const { outcome, run } = useAction();
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
@@ -73,7 +73,7 @@ export function ContactImportPage() {
   };
   const check = (of: Chosen) =>
     run(async () => {
-      const checked = await upload<ImportResult & { message: string }>(of, { dryRun: 'true' });
+      const checked = await upload<ImportOutcome & { message: string }>(of, { dryRun: 'true' });
       if (checked === null) return t('contacts.import.notStored');
       setResult(checked);
       return checked.message;
