@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ApiError } from './api.ts';
 import type { Data } from './data.ts';
+import { fieldText } from './parts/field-text.ts';
 import { useMember } from './session.ts';
 import { useTexts } from './texts.ts';
 
@@ -150,8 +151,13 @@ export function Table(props: { label: string; heads: string[]; children: Compone
   );
 }
 
-/** A button that asks before it does something. */
-export function Confirmed(props: { label: string; question: string; action: () => Promise<void> }) {
+/** A button that asks before it does something. `reason`: the label of a required field, whose text the action gets. */
+export function Confirmed(props: {
+  label: string;
+  question: string;
+  reason?: string;
+  action: (reason: string) => Promise<void>;
+}) {
   const { t } = useTexts();
   const dialog = useRef<HTMLDialogElement>(null);
   const close = () => dialog.current?.close();
@@ -161,22 +167,29 @@ export function Confirmed(props: { label: string; question: string; action: () =
         {props.label}
       </button>
       <dialog ref={dialog} aria-label={props.label}>
-        <p>{props.question}</p>
-        <div class="actions">
-          <button
-            type="button"
-            class="primary"
-            onClick={() => {
-              close();
-              void props.action();
-            }}
-          >
-            {props.label}
-          </button>
-          <button type="button" onClick={close}>
-            {t('app.cancel')}
-          </button>
-        </div>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            close();
+            void props.action(fieldText(new FormData(event.currentTarget), 'reason'));
+          }}
+        >
+          <p>{props.question}</p>
+          {props.reason !== undefined && (
+            <label>
+              {props.reason}
+              <input name="reason" required maxLength={500} autocomplete="off" />
+            </label>
+          )}
+          <div class="actions">
+            <button type="submit" class="primary">
+              {props.label}
+            </button>
+            <button type="button" onClick={close}>
+              {t('app.cancel')}
+            </button>
+          </div>
+        </form>
       </dialog>
     </>
   );

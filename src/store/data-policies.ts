@@ -22,6 +22,7 @@ import { AUDIT_POLICY } from './people/audit.ts';
 import { IDENTITY_POLICY, PASSKEY_POLICY } from './people/credentials.ts';
 import { MEMBERSHIP_POLICY, PEOPLE_POLICY } from './people/people.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from './people/sessions.ts';
+import { SUPPRESSION_REMOVAL_POLICY } from './suppression-removals.ts';
 import { STRIKE_POLICY, SUPPRESSION_POLICY } from './suppressions.ts';
 import { STS_POLICY_POLICY } from './tls/sts-policies.ts';
 import { TLS_SESSION_POLICY } from './tls/tls-sessions.ts';
@@ -57,6 +58,7 @@ export const DATA_POLICIES = [
   OPT_OUT_POLICY,
   QUEUE_POLICY,
   SUPPRESSION_POLICY,
+  SUPPRESSION_REMOVAL_POLICY,
   CAMPAIGN_LINK_POLICY,
   CAMPAIGN_PROVIDER_POLICY,
   ERASURE_POLICY,

@@ -47,6 +47,7 @@ import { identityTable, passkeyTable } from './people/credentials.ts';
 import { membershipTable, peopleTable } from './people/people.ts';
 import { sessionTable, signInLinkTable } from './people/sessions.ts';
 import { settingsTable } from './settings.ts';
+import { suppressionRemovalTable } from './suppression-removals.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateVersionTable } from './template-versions.ts';
 import { templateTable } from './templates.ts';
@@ -120,6 +121,7 @@ export function createTables(db: Database) {
     consoleSessions: () => sessionTable(db),
     passkeys: () => passkeyTable(db),
     identities: () => identityTable(db),
+    suppressionRemovals: () => suppressionRemovalTable(db),
     auditRecords: () => auditTable(db),
     tokenKeys: () => tokenKeyTable(db),
     movedMessages: () => movedMessageTable(db),

@@ -5,6 +5,7 @@ import { parseMailbox } from '../mail/address.ts';
 import { emailIdentifier, recipientIdentifier } from '../mail/identifier.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
+import type { SuppressionRemovalRow } from '../store/suppression-removals.ts';
 import type {
   SuppressionFilter,
   SuppressionReason,
@@ -31,6 +32,13 @@ export interface SuppressionTarget {
   reason?: SuppressionReason;
 }
 
+/** Who removes suppressions, and why. */
+export interface SuppressionRemoval {
+  /** The API key, the person of the console, or `command line`. */
+  by: string;
+  note: string | null;
+}
+
 export interface SuppressionList {
   /** Newest first. */
   list(filter: SuppressionFilter): Promise<Page<SuppressionRow>>;
@@ -39,8 +47,17 @@ export interface SuppressionList {
     accountId: string,
     input: SuppressionInput,
   ): Promise<{ row: SuppressionRow; created: boolean } | Refusal>;
-  /** Returns the removed rows; refused when there are none. The bounce count of the address is reset. */
-  remove(accountId: string, target: SuppressionTarget): Promise<SuppressionRow[] | Refusal>;
+  /**
+   * Returns the removed rows, and records each removal; refused when there are none. The bounce count of the address is
+   * reset.
+   */
+  remove(
+    accountId: string,
+    target: SuppressionTarget,
+    removal: SuppressionRemoval,
+  ): Promise<SuppressionRow[] | Refusal>;
+  /** The newest removals of an address or identifier, newest first. */
+  removals(accountId: string, email: string): SuppressionRemovalRow[];
 }
 
 export interface SuppressionListDeps {
@@ -83,14 +100,27 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
         return { row, created };
       });
     },
-    remove: (accountId, { email, stream, reason }) =>
+    removals: (accountId, email) => tables.suppressionRemovals.of(accountId, recipientIdentifier(email)),
+    remove: (accountId, { email, stream, reason }, { by, note }) =>
       writer.run((all): SuppressionRow[] | Refusal => {
         const hash = recipientIdentifier(email);
         const rows = all.suppressions
           .of(accountId, hash)
           .filter((row) => (stream ?? row.stream) === row.stream && (reason ?? row.reason) === row.reason);
         if (rows.length === 0) return refuse('NOT_FOUND', `There is no matching suppression of ${email}`);
-        for (const { seq } of rows) all.suppressions.remove(seq);
+        for (const row of rows) {
+          all.suppressions.remove(row.seq);
+          all.suppressionRemovals.insert({
+            account_id: accountId,
+            recipient_hash: hash,
+            stream: row.stream,
+            reason: row.reason,
+            suppressed_at: row.created_at,
+            note,
+            removed_by: by,
+            removed_at: clock.now(),
+          });
+        }
         all.suppressions.clearStrikes(accountId, hash);
         onSuppressionChange?.(all, accountId, hash);
         return rows;

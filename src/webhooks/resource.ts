@@ -14,6 +14,8 @@ export interface Webhook {
   isActive: boolean;
   /** Epoch ms. */
   createdAt: number;
+  /** ISO 8601: all calls since then failed. */
+  failingSince?: string;
 }
 
 export interface WebhookDetail extends Webhook {
@@ -21,8 +23,6 @@ export interface WebhookDetail extends Webhook {
   secret: string;
   /** Why the service disabled it. */
   offReason?: 'gone' | 'failing';
-  /** ISO 8601: all calls since then failed. */
-  failingSince?: string;
   updatedAt: number;
 }
 
@@ -45,7 +45,15 @@ export function findWebhook(tables: Tables, accountId: string, webhookId: string
 
 export function presentWebhook(row: WebhookRow): Webhook {
   const { url, name, events, isActive } = fieldsOf(row);
-  return { webhookId: row.webhook_id, name, url, events, isActive, createdAt: row.created_at };
+  return {
+    webhookId: row.webhook_id,
+    name,
+    url,
+    events,
+    isActive,
+    createdAt: row.created_at,
+    ...(row.failing_since === null ? {} : { failingSince: iso(row.failing_since) }),
+  };
 }
 
 export function presentWebhookDetail(row: WebhookRow, secret: string): WebhookDetail {
@@ -54,7 +62,6 @@ export function presentWebhookDetail(row: WebhookRow, secret: string): WebhookDe
     ...(row.description === null ? {} : { description: row.description }),
     secret,
     ...(row.off_reason === null ? {} : { offReason: row.off_reason }),
-    ...(row.failing_since === null ? {} : { failingSince: iso(row.failing_since) }),
     updatedAt: row.updated_at,
   };
 }

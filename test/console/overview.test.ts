@@ -17,7 +17,11 @@ let open: OpenConsole;
 let client: ApiClient;
 
 beforeAll(async () => {
-  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  daemon = await startInProcess({
+    'console.listen': '127.0.0.1:0',
+    // More than any disk has.
+    'limits.freeDiskBytes': 10 ** 15,
+  });
   client = await daemon.account('Shop');
   const [group] = daemon.tables.domainGroups.list(client.accountId);
   for (const [id, name] of [
@@ -35,6 +39,9 @@ beforeAll(async () => {
       },
       Date.now(),
     );
+  const hook = { name: 'Shop', url: 'https://shop.test/hook', events: ['email_bounced'] };
+  const made = await client.post('/web-setup/webhooks', hook);
+  expect(made.status, made.text).toBe(201);
   const hour = Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR;
   const db = openDatabase(daemon.dataDir);
   const writer = createWriter(db, createTables(db));
@@ -49,6 +56,18 @@ beforeAll(async () => {
       for (const outcome of COUNTED_OUTCOMES)
         all.hourlyCounts.add({ ...key, outcome, outcomeClass: '' }, outcomes[outcome] ?? 0);
     };
+    all.certificates.put({
+      host: 'track.shop.test',
+      private_key: null,
+      chain: null,
+      not_after: null,
+      due_at: hour,
+      tried_at: hour,
+      failures: 2,
+      last_error: HOSTILE,
+    });
+    const [webhook] = all.webhooks.list(client.accountId);
+    if (webhook !== undefined) all.webhooks.setFailingSince(webhook.number, hour);
     count('domain_1', 'gmail', { accepted: 1000, delivered: 900, bounced: 75, complained: 4 });
     count('domain_1', HOSTILE, { accepted: 10, delivered: 10 });
     count('domain_2', 'gmail', { accepted: 1000, delivered: 999, bounced: 1 });
@@ -75,6 +94,24 @@ describe('Overview', () => {
     await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
     expect(page.url()).toContain('domainId=domain_1&status=bounced');
     await context.close();
+  });
+
+  it('names problems of the installation to operators only, and webhooks that fail', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, '', client);
+    await page.getByRole('heading', { name: 'Problems of the installation' }).waitFor();
+    await page.getByRole('link', { name: 'below 1000000.0 GB new mail is refused' }).waitFor();
+    await page.getByRole('link', { name: `of track.shop.test could not be obtained: ${HOSTILE}` }).waitFor();
+    await page.getByRole('link', { name: 'Every call of webhook Shop has failed since' }).press('Enter');
+    await page.getByText('https://shop.test/hook').first().waitFor();
+    await context.close();
+
+    const other = await open.member(client, 'viewer', DESKTOP);
+    await open.visit(other, '', client);
+    await other.page.getByRole('link', { name: 'Every call of webhook Shop' }).waitFor();
+    expect(await other.page.getByText('Problems of the installation').count()).toBe(0);
+    await other.context.close();
   });
 
   it('shows volume by hour and day as a chart and a table, and by domain and provider', async () => {

@@ -265,6 +265,7 @@ describe('Messages', () => {
     await page.getByRole('heading', { level: 2, name: HOSTILE }).waitFor();
     await page.getByText('Rejected permanently').waitFor();
     await page.getByText(/^Reply of .*: 5\d\d/).waitFor();
+    await page.getByText('The address does not exist. Remove it from the list').waitFor();
     expect(await page.title()).toBe('Messages · Postrider');
     expect(consoleErrors).toEqual([]);
     await context.close();

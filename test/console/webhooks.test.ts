@@ -116,8 +116,17 @@ it('shows the bounce behind a suppression, and removes it', async () => {
     .waitFor();
   await page.getByRole('link', { name: HOSTILE }).waitFor();
   await page.getByRole('button', { name: 'Remove' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  const dialog = page.getByRole('dialog');
+  // The browser demands a reason.
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await dialog.getByLabel('Reason, for the history').fill(HOSTILE);
+  await page.keyboard.press('Enter');
   await page.getByText('This address is not blocked').waitFor();
+  await page
+    .getByRole('region', { name: 'Removed before' })
+    .getByRole('row', { name: 'Permanent bounce' })
+    .getByText(HOSTILE)
+    .waitFor();
   const { data } = await client.get<{ suppressions: { email: string }[] }>('/web-setup/suppressions');
   expect(data.suppressions.map(({ email }) => email)).toEqual(['ada@example.net']);
   await context.close();
@@ -144,6 +153,7 @@ it('has no finding of axe-core on a phone and a desktop, light and dark', async 
     {
       suppressions: 'suppressions',
       suppression: 'suppressions/ada@example.net',
+      'suppression-removed': `suppressions/${BOUNCED}`,
       webhooks: 'webhooks',
       webhook: `webhooks/${data.webhooks[0]?.webhookId}`,
     },

@@ -77,6 +77,7 @@ const OVERRIDES: Record<string, Override> = {
   setAccountStatus: { before: makeAccount, params: () => ({ accountId: otherAccount.accountId }) },
   listAccountKeys: { params: () => ({ accountId: api.accountId }) },
   revokeAccountKey: { before: makeAccount, params: otherKey },
+  listSuppressionRemovals: { query: { email: 'ada@example.net' } },
   // The time in the example has passed.
   createQueueControl: { body: () => ({ until: null }) },
   getContactImport: { params: waitingImport },

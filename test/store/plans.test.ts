@@ -95,6 +95,7 @@ const GROWING = new Set([
   'sign_in_links',
   'strikes',
   'subscriptions',
+  'suppression_removals',
   'suppressions',
   'tls_failures',
   'tls_reports',

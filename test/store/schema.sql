@@ -137,6 +137,8 @@ CREATE INDEX subscriptions_by_activity ON subscriptions (group_seq, is_active, c
 
 CREATE INDEX subscriptions_by_contact ON subscriptions (contact_seq);
 
+CREATE INDEX suppression_removals_of_recipient ON suppression_removals (account_id, recipient_hash, seq);
+
 CREATE INDEX suppressions_by_account ON suppressions (account_id, seq);
 
 CREATE INDEX suppressions_by_stream_and_reason ON suppressions (account_id, stream, reason);
@@ -898,6 +900,18 @@ CREATE TABLE subscriptions (
   updated_at      INTEGER NOT NULL,
   PRIMARY KEY (group_seq, contact_seq)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE suppression_removals (
+  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id     TEXT NOT NULL,
+  recipient_hash TEXT NOT NULL,
+  stream         TEXT NOT NULL,
+  reason         TEXT NOT NULL,
+  suppressed_at  INTEGER NOT NULL,
+  note           TEXT,               -- null: none was given, or the person was erased
+  removed_by     TEXT NOT NULL,      -- an API key, a person of the console, or 'command line'
+  removed_at     INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE suppressions (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,

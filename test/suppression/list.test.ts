@@ -30,7 +30,7 @@ function start() {
   const add = (email: string, input: Partial<SuppressionInput> = {}, accountId = 'acct_one') =>
     list.add(accountId, { email, reason: 'manual', stream: 'all', ...input });
   const remove = async (target: SuppressionTarget, accountId = 'acct_one') => {
-    const removed = await list.remove(accountId, target);
+    const removed = await list.remove(accountId, target, { by: 'key_1', note: null });
     return isRefusal(removed) ? removed.code : removed.map(({ stream, reason }) => `${stream} ${reason}`);
   };
   const listed = async (filter: Partial<SuppressionFilter> = {}) => {

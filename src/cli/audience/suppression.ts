@@ -51,6 +51,7 @@ Examples:
     .requiredOption('--account <id>', 'the account')
     .addOption(streamOption('only those of exactly this stream'))
     .addOption(reasonOption('only those for this reason'))
+    .option('--note <text>', 'why, for the history of the address')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
@@ -73,12 +74,13 @@ interface AddOptions {
 
 interface RemoveOptions {
   account: string;
+  note?: string;
   stream?: SuppressionStream;
   reason?: SuppressionReason;
   json?: boolean;
 }
 
-interface ListOptions extends RemoveOptions {
+interface ListOptions extends Omit<RemoveOptions, 'note'> {
   email?: string;
   limit: number;
 }
@@ -124,11 +126,15 @@ async function add(context: CliContext, email: string, options: AddOptions): Pro
 async function remove(context: CliContext, email: string, options: RemoveOptions): Promise<void> {
   await withList(context, options.account, async (suppressions) => {
     const { account, stream, reason } = options;
-    const removed = await suppressions.remove(account, {
-      email,
-      ...(stream === undefined ? {} : { stream }),
-      ...(reason === undefined ? {} : { reason }),
-    });
+    const removed = await suppressions.remove(
+      account,
+      {
+        email,
+        ...(stream === undefined ? {} : { stream }),
+        ...(reason === undefined ? {} : { reason }),
+      },
+      { by: 'command line', note: options.note ?? null },
+    );
     if (isRefusal(removed)) return removed;
     if (options.json === true) context.printJson(removed.map(presentSuppression));
     else context.print(removed.map((row) => `Removed for ${email}: ${row.stream}, ${row.reason}`).join('\n'));

@@ -137,12 +137,15 @@ function Entry({ entry }: { entry: TimelineEntry }) {
     type === 'attempt' ? t('messages.attempt', { number: text('attempt') }) : named('event', text('event'));
   const reply = [text('smtpCode'), text('enhancedCode'), text('diagnostic')].filter(Boolean).join(' ');
   const next = text('nextAttemptAt');
+  // An attempt has the class of its event.
+  const remedy = type === 'attempt' ? '' : text('classification');
   return (
     <>
       <strong>{title}</strong> <time dateTime={timestamp}>{time(timestamp)}</time>
       {reply !== '' && (
         <p>{t('messages.reply', { host: text('remoteHost') || text('remoteMta') || '–', reply })}</p>
       )}
+      {remedy !== '' && <p class="small">{named('remedy', remedy)}</p>}
       {next !== '' && (
         <p>
           {t('messages.next')}: {time(next)}

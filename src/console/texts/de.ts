@@ -57,6 +57,14 @@ export const texts: Catalog = {
   'overview.messages.more': 'Nachrichten {status}: {count} oder mehr',
   'overview.period': 'der letzten 24 Stunden',
   'overview.webhook': 'Der Webhook {name} ist deaktiviert',
+  'overview.webhook.failing': 'Jeder Aufruf des Webhooks {name} scheitert seit {time}',
+  'overview.installation': 'Probleme der Installation',
+  'overview.installation.disk': '{free} Speicherplatz sind frei; unter {limit} wird neue Mail abgelehnt',
+  'overview.installation.certificate': 'Das Zertifikat von {host} konnte nicht bezogen werden: {error}',
+  'overview.installation.expired': 'Das Zertifikat von {host} ist abgelaufen',
+  'overview.installation.refused': '{provider} weist Mail von {address} ab: {reply}',
+  'overview.installation.suspended': 'An {site} wird bis {time} nicht gesendet',
+  'overview.installation.limited': '{site} hat bis {time} um weniger Mail gebeten',
   'overview.show': 'Anzeigen',
   'overview.recent': 'Neueste Nachrichten',
   'overview.rate.bounced':
@@ -140,6 +148,41 @@ export const texts: Catalog = {
   'hold.domain_failed': 'Die Domain hat die Prüfung nicht bestanden',
   'hold.restored': 'Sie stammt aus einer Datensicherung',
   'hold.being_released': 'Sie wird gerade freigegeben',
+  'remedy.invalid-recipient':
+    'Die Adresse gibt es nicht. Entfernen Sie sie aus der Liste, aus der sie stammt.',
+  'remedy.invalid-domain':
+    'Die Domain nimmt keine Mail an. Berichtigen oder entfernen Sie Adressen mit dieser Domain.',
+  'remedy.inactive-mailbox':
+    'Das Postfach nimmt zurzeit keine Mail an. Wiederholt sich das, wird die Adresse gesperrt.',
+  'remedy.mailbox-full':
+    'Das Postfach ist voll. Nichts zu tun: Die Nachricht wird versucht, bis sie abläuft.',
+  'remedy.message-too-large':
+    'Die Nachricht ist für den Empfänger zu groß. Senden Sie einen Link statt des Anhangs.',
+  'remedy.content-rejected': 'Der Empfänger weist den Inhalt ab. Berichtigen Sie, was die Antwort nennt.',
+  'remedy.spam-block':
+    'Der Empfänger hält den Inhalt für Spam. Halten Sie die Kampagne an und überarbeiten Sie ihn.',
+  'remedy.policy-block':
+    'Eine Regel des Empfängers weist die Mail ab. Folgen Sie dem Link oder Kontakt in der Antwort.',
+  'remedy.authentication-failed':
+    'SPF, DKIM oder DMARC besteht nicht. Prüfen Sie die Domain unter Domains, und veröffentlichen Sie, was fehlt.',
+  'remedy.reputation-block':
+    'Die Absenderadresse des Servers hat einen schlechten Ruf. Der Betreiber sieht unter System, welche Listen sie führen.',
+  'remedy.rate-limited':
+    'Der Empfänger begrenzt die Menge der Mails. Nichts zu tun: Der Versand wird von selbst langsamer.',
+  'remedy.greylisted':
+    'Der Empfänger vertröstet unbekannte Absender. Nichts zu tun: Der nächste Versuch gelingt meist.',
+  'remedy.network-error':
+    'Die Server des Empfängers antworten nicht oder trennen die Verbindung. Die Nachricht wird erneut versucht.',
+  'remedy.tls-failed':
+    'Die verlangte Verschlüsselung war nicht möglich. Der Empfänger muss Zertifikat oder Richtlinie berichtigen.',
+  'remedy.relay-denied': 'Der Server nimmt für diese Domain keine Mail an: Ihre MX-Einträge sind falsch.',
+  'remedy.protocol-error':
+    'Der Server hat einen SMTP-Befehl abgewiesen. Senden Sie die Antwort an seinen Postmaster.',
+  'remedy.server-error':
+    'Der Server des Empfängers ist vorübergehend gestört. Nichts zu tun: Die Nachricht wird erneut versucht.',
+  'remedy.expired': 'Die Nachricht wurde nicht rechtzeitig zugestellt. Frühere Versuche zeigen die Ursache.',
+  'remedy.routing-loop': 'Die MX-Einträge der Domain führen zu diesem Server zurück.',
+  'remedy.unclassified': 'Lesen Sie die Antwort: Sie nennt meist die Ursache oder einen Kontakt.',
   'event.email_sent': 'Der Versand hat begonnen',
   'event.email_delivered': 'Vom Server des Empfängers angenommen',
   'event.email_delayed': 'Vorläufig abgelehnt; es wird erneut versucht',
@@ -528,6 +571,10 @@ export const texts: Catalog = {
     'Wieder an {email} senden? Nur wenn die Ursache behoben ist: Jede weitere Unzustellbarkeit schadet Ihrem Ruf.',
   'suppressions.remove.refused':
     '{email} wollte diese Nachrichten nicht. Heben Sie die Sperre nur auf Wunsch des Empfängers auf.',
+  'suppressions.remove.note': 'Grund, für den Verlauf',
+  'suppressions.removals': 'Früher aufgehoben',
+  'suppressions.removedAt': 'Aufgehoben',
+  'suppressions.removedBy': 'Von',
   'suppressions.evidence': 'Was geschah',
   'suppressions.evidence.none': 'Zu dieser Adresse ist kein Ereignis gespeichert',
   'suppressions.evidence.none.hint':

@@ -56,6 +56,14 @@ export const en = {
   'overview.messages.more': 'Messages {status}: {count} or more',
   'overview.period': 'of the last 24 hours',
   'overview.webhook': 'Webhook {name} is disabled',
+  'overview.webhook.failing': 'Every call of webhook {name} has failed since {time}',
+  'overview.installation': 'Problems of the installation',
+  'overview.installation.disk': '{free} of disk space are free; below {limit} new mail is refused',
+  'overview.installation.certificate': 'The certificate of {host} could not be obtained: {error}',
+  'overview.installation.expired': 'The certificate of {host} has expired',
+  'overview.installation.refused': '{provider} refuses mail from {address}: {reply}',
+  'overview.installation.suspended': 'No mail is sent to {site} until {time}',
+  'overview.installation.limited': '{site} asked for less mail until {time}',
   'overview.show': 'Show',
   'overview.recent': 'Latest messages',
   'overview.rate.bounced':
@@ -138,6 +146,38 @@ export const en = {
   'hold.domain_failed': 'The domain failed its checks',
   'hold.restored': 'It was restored from a backup',
   'hold.being_released': 'It is being released',
+  'remedy.invalid-recipient': 'The address does not exist. Remove it from the list that it comes from.',
+  'remedy.invalid-domain': 'The domain accepts no mail. Correct or remove addresses with this domain.',
+  'remedy.inactive-mailbox':
+    'The mailbox accepts no mail at present. If this repeats, the address is suppressed.',
+  'remedy.mailbox-full': 'The mailbox is full. Nothing to do: the message is tried again until it expires.',
+  'remedy.message-too-large':
+    'The message is too large for the recipient. Send a link instead of the attachment.',
+  'remedy.content-rejected': 'The recipient rejects the content. Correct what the reply names.',
+  'remedy.spam-block':
+    'The recipient considers the content spam. Pause the campaign that it belongs to and revise it.',
+  'remedy.policy-block':
+    'A rule of the recipient rejects the mail. Follow the link or the contact in the reply.',
+  'remedy.authentication-failed':
+    'SPF, DKIM or DMARC does not pass. Check the domain under Domains and publish what is missing.',
+  'remedy.reputation-block':
+    'The source address of the server has a bad reputation. The operator sees under System which lists name it.',
+  'remedy.rate-limited':
+    'The recipient limits the rate of mail. Nothing to do: delivery slows down by itself.',
+  'remedy.greylisted':
+    'The recipient defers unknown senders. Nothing to do: the next attempt usually succeeds.',
+  'remedy.network-error':
+    'The recipient’s servers do not answer or close the connection. The message is tried again.',
+  'remedy.tls-failed':
+    'The required encryption was not possible. The recipient has to correct its certificate or policy.',
+  'remedy.relay-denied':
+    'The server does not accept mail for this domain: the domain’s MX records are wrong.',
+  'remedy.protocol-error': 'The server rejected an SMTP command. Send the reply to its postmaster.',
+  'remedy.server-error':
+    'The recipient’s server has a temporary fault. Nothing to do: the message is tried again.',
+  'remedy.expired': 'The message was not delivered within its lifetime. Earlier attempts show the cause.',
+  'remedy.routing-loop': 'The domain’s MX records lead back to this server.',
+  'remedy.unclassified': 'Read the reply: it usually names the cause or a contact.',
   'event.email_sent': 'Sending began',
   'event.email_delivered': 'Accepted by the server of the recipient',
   'event.email_delayed': 'Refused for now; it is tried again',
@@ -518,6 +558,10 @@ export const en = {
     'Send mail to {email} again? Do this only if the cause is gone: another bounce harms your reputation.',
   'suppressions.remove.refused':
     '{email} did not want this mail. Remove the suppression only at the request of the recipient.',
+  'suppressions.remove.note': 'Reason, for the history',
+  'suppressions.removals': 'Removed before',
+  'suppressions.removedAt': 'Removed',
+  'suppressions.removedBy': 'By',
   'suppressions.evidence': 'What happened',
   'suppressions.evidence.none': 'No events about this address are stored',
   'suppressions.evidence.none.hint': 'It was blocked by hand, or its events are older than the retention.',

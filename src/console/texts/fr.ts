@@ -58,6 +58,15 @@ export const texts: Catalog = {
   'overview.messages.more': 'Messages {status} : {count} ou plus',
   'overview.period': 'des dernières 24 heures',
   'overview.webhook': 'Le webhook {name} est désactivé',
+  'overview.webhook.failing': 'Tous les appels du webhook {name} échouent depuis {time}',
+  'overview.installation': 'Problèmes de l’installation',
+  'overview.installation.disk':
+    'Espace libre : {free} ; en dessous de {limit}, le nouveau courrier est refusé',
+  'overview.installation.certificate': 'Le certificat de {host} n’a pas pu être obtenu : {error}',
+  'overview.installation.expired': 'Le certificat de {host} a expiré',
+  'overview.installation.refused': '{provider} refuse le courrier de {address} : {reply}',
+  'overview.installation.suspended': 'Aucun envoi vers {site} jusqu’à {time}',
+  'overview.installation.limited': '{site} a demandé moins de courrier jusqu’à {time}',
   'overview.show': 'Afficher',
   'overview.recent': 'Derniers messages',
   'overview.rate.bounced':
@@ -142,6 +151,38 @@ export const texts: Catalog = {
   'hold.domain_failed': 'Le domaine a échoué à ses vérifications',
   'hold.restored': 'Il provient d’une sauvegarde',
   'hold.being_released': 'Il est en cours de libération',
+  'remedy.invalid-recipient': 'L’adresse n’existe pas. Retirez-la de la liste dont elle provient.',
+  'remedy.invalid-domain':
+    'Le domaine n’accepte pas de courrier. Corrigez ou retirez les adresses de ce domaine.',
+  'remedy.inactive-mailbox':
+    'La boîte n’accepte pas de courrier en ce moment. Si cela se répète, l’adresse est bloquée.',
+  'remedy.mailbox-full': 'La boîte est pleine. Rien à faire : le message est retenté jusqu’à son expiration.',
+  'remedy.message-too-large':
+    'Le message est trop grand pour le destinataire. Envoyez un lien à la place de la pièce jointe.',
+  'remedy.content-rejected': 'Le destinataire refuse le contenu. Corrigez ce que la réponse indique.',
+  'remedy.spam-block':
+    'Le destinataire considère le contenu comme du spam. Mettez la campagne en pause et révisez-le.',
+  'remedy.policy-block':
+    'Une règle du destinataire refuse le message. Suivez le lien ou le contact de la réponse.',
+  'remedy.authentication-failed':
+    'SPF, DKIM ou DMARC échoue. Vérifiez le domaine sous Domaines et publiez ce qui manque.',
+  'remedy.reputation-block':
+    'L’adresse d’envoi du serveur a une mauvaise réputation. L’opérateur voit sous Système quelles listes la citent.',
+  'remedy.rate-limited': 'Le destinataire limite le débit. Rien à faire : l’envoi ralentit de lui-même.',
+  'remedy.greylisted':
+    'Le destinataire diffère les expéditeurs inconnus. Rien à faire : la tentative suivante réussit en général.',
+  'remedy.network-error':
+    'Les serveurs du destinataire ne répondent pas ou ferment la connexion. Le message est retenté.',
+  'remedy.tls-failed':
+    'Le chiffrement exigé n’a pas été possible. Le destinataire doit corriger son certificat ou sa politique.',
+  'remedy.relay-denied':
+    'Le serveur n’accepte pas de courrier pour ce domaine : ses enregistrements MX sont incorrects.',
+  'remedy.protocol-error': 'Le serveur a refusé une commande SMTP. Envoyez la réponse à son postmaster.',
+  'remedy.server-error':
+    'Le serveur du destinataire a une panne passagère. Rien à faire : le message est retenté.',
+  'remedy.expired': 'Le message n’a pas été remis à temps. Les tentatives précédentes montrent la cause.',
+  'remedy.routing-loop': 'Les enregistrements MX du domaine ramènent à ce serveur.',
+  'remedy.unclassified': 'Lisez la réponse : elle indique en général la cause ou un contact.',
   'event.email_sent': 'L’envoi a commencé',
   'event.email_delivered': 'Accepté par le serveur du destinataire',
   'event.email_delayed': 'Refusé pour le moment ; nouvel essai prévu',
@@ -534,6 +575,10 @@ export const texts: Catalog = {
     'Envoyer de nouveau à {email} ? Seulement si la cause a disparu : un nouveau rejet nuit à votre réputation.',
   'suppressions.remove.refused':
     '{email} ne voulait pas de ces messages. Ne retirez le blocage qu’à la demande du destinataire.',
+  'suppressions.remove.note': 'Motif, pour l’historique',
+  'suppressions.removals': 'Blocages retirés',
+  'suppressions.removedAt': 'Retiré',
+  'suppressions.removedBy': 'Par',
   'suppressions.evidence': 'Ce qui s’est passé',
   'suppressions.evidence.none': 'Aucun événement n’est conservé pour cette adresse',
   'suppressions.evidence.none.hint':

@@ -78,6 +78,7 @@ export const installationSchema = z
       databaseBytes: z.int(),
       logBytes: z.int().describe('The write-ahead log.'),
       freeBytes: z.int().describe('Of the file system with the database.'),
+      minFreeBytes: z.int().describe('Below it new mail is refused: `limits.freeDiskBytes`.'),
     }),
     backups: z
       .object({
@@ -110,7 +111,12 @@ const EXAMPLE: z.output<typeof installationSchema> = {
   nodeVersion: 'v22.20.0',
   hostname: 'mail.example.com',
   startedAt: '2026-01-31T12:00:00.000Z',
-  storage: { databaseBytes: 52_428_800, logBytes: 4_194_304, freeBytes: 21_474_836_480 },
+  storage: {
+    databaseBytes: 52_428_800,
+    logBytes: 4_194_304,
+    freeBytes: 21_474_836_480,
+    minFreeBytes: 536_870_912,
+  },
   backups: {
     lastSuccessAt: '2026-01-31T03:00:00.000Z',
     nextAt: '2026-02-01T03:00:00.000Z',
@@ -146,7 +152,7 @@ export function installationRoutes({ config, clock, tables, backups }: Installat
             nodeVersion: process.version,
             hostname: config.hostname,
             startedAt: iso(startedAt),
-            storage: await storageIn(config.data.dir),
+            storage: await storageIn(config),
             backups: backups?.status() ?? null,
             certificates: certificatesIn(tables),
             egress: entries,
@@ -188,13 +194,17 @@ function busiest(rows: readonly WarmupRow[]): WarmupRow[] {
   return rows.filter((row) => row.provider === OTHER_PROVIDERS || kept.has(row));
 }
 
-async function storageIn(dir: string): Promise<z.output<typeof installationSchema>['storage']> {
+async function storageIn({
+  data: { dir },
+  limits,
+}: Config): Promise<z.output<typeof installationSchema>['storage']> {
   const file = join(dir, DATABASE_FILE);
   const { bavail, bsize } = await statfs(dir);
   return {
     databaseBytes: await sizeOf(file),
     logBytes: await sizeOf(`${file}-wal`),
     freeBytes: bavail * bsize,
+    minFreeBytes: limits.freeDiskBytes,
   };
 }
 

@@ -1,6 +1,8 @@
 import * as z from 'zod';
+import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { recipientIdentifier } from '../../mail/identifier.ts';
+import { MAX_LISTED_REMOVALS } from '../../store/suppression-removals.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
 import { presentSuppression, type SuppressionList, type SuppressionTarget } from '../../suppression/list.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
@@ -9,7 +11,12 @@ import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
 /** `/web-setup/suppressions`: addresses that the account cannot send to, with the reason. */
 export function suppressionRoutes({ suppressions }: { suppressions: SuppressionList }): Route[] {
-  return [listRoute(suppressions), createRoute(suppressions), deleteRoute(suppressions)];
+  return [
+    listRoute(suppressions),
+    removalsRoute(suppressions),
+    createRoute(suppressions),
+    deleteRoute(suppressions),
+  ];
 }
 
 const COMMON = {
@@ -106,10 +113,57 @@ function createRoute(suppressions: SuppressionList): Route {
   });
 }
 
+export const suppressionRemoval = z
+  .object({
+    reason,
+    stream,
+    suppressedAt: z.iso.datetime(),
+    note: z.string().nullable(),
+    removedBy: z.string().describe('The API key, the person of the console, or `command line`.'),
+    removedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'SuppressionRemoval' });
+
+function removalsRoute(suppressions: SuppressionList): Route {
+  return route({
+    ...COMMON,
+    method: 'GET',
+    path: '/web-setup/suppressions/removals',
+    operationId: 'listSuppressionRemovals',
+    summary: 'List the deleted suppressions of an address, newest first',
+    description: `At most ${MAX_LISTED_REMOVALS}, as long as events are kept. Suppressions that the recipient ended are not among them.`,
+    query: z.object({ email: email.describe('An address or its identifier `email_<md5>`.') }),
+    responses: {
+      200: {
+        description: 'The removals.',
+        data: z
+          .object({ removals: z.array(suppressionRemoval), count: z.int() })
+          .meta({ id: 'SuppressionRemovalList' }),
+        example: { removals: [REMOVAL_EXAMPLE], count: 1 },
+      },
+    },
+    refusals: [],
+    handle: ({ caller, query }) => {
+      const removals = suppressions.removals(caller.accountId, query.email).map((row) => ({
+        reason: row.reason,
+        stream: row.stream,
+        suppressedAt: iso(row.suppressed_at),
+        note: row.note,
+        removedBy: row.removed_by,
+        removedAt: iso(row.removed_at),
+      }));
+      return { status: 200, data: { removals, count: removals.length } };
+    },
+  });
+}
+
+const note = z.string().trim().max(500).optional();
+
 const target = {
   email: email.optional().describe('An address or its identifier `email_<md5>`.'),
   stream: stream.optional().describe('Only suppressions of exactly this stream.'),
   reason: reason.optional().describe('Only suppressions with this reason.'),
+  note: note.describe('Why it is deleted, for the history of the address.'),
 };
 
 function deleteRoute(suppressions: SuppressionList): Route {
@@ -122,7 +176,7 @@ function deleteRoute(suppressions: SuppressionList): Route {
       'The address is in the query or in the body. Without `stream` and `reason` all suppressions are deleted, including opt-outs and complaints: do this only at the request of the recipient. The bounce count of the address is reset.',
     query: z.object(target),
     body: z.object(target).meta({ id: 'SuppressionTarget' }).optional(),
-    example: { email: 'ada@example.net' },
+    example: { email: 'ada@example.net', note: 'The mailbox was restored' },
     responses: {
       200: {
         description: 'The suppressions were deleted.',
@@ -132,9 +186,11 @@ function deleteRoute(suppressions: SuppressionList): Route {
     },
     refusals: ['NOT_FOUND'],
     handle: async ({ caller, query, body = {} }) => {
-      const target = combinedTarget(query, body);
-      if (isRefusal(target)) return target;
-      const removed = await suppressions.remove(caller.accountId, target);
+      const combined = combinedTarget(query, body);
+      if (isRefusal(combined)) return combined;
+      const { note, ...target } = combined;
+      const removal = { by: caller.keyId, note: note || null };
+      const removed = await suppressions.remove(caller.accountId, target, removal);
       if (isRefusal(removed)) return removed;
       const count = removed.length;
       const message = `Deleted ${count} suppression${count === 1 ? '' : 's'} of ${target.email}.`;
@@ -143,11 +199,14 @@ function deleteRoute(suppressions: SuppressionList): Route {
   });
 }
 
-type Target = { [Field in keyof SuppressionTarget]?: SuppressionTarget[Field] | undefined };
+interface NotedTarget extends SuppressionTarget {
+  note?: string;
+}
+type Target = { [Field in keyof NotedTarget]?: NotedTarget[Field] | undefined };
 
 /** The target in query and body. They must agree where both name a field: none is silently ignored. */
-function combinedTarget(query: Target, body: Target): SuppressionTarget | Refusal {
-  for (const field of ['email', 'stream', 'reason'] as const) {
+function combinedTarget(query: Target, body: Target): NotedTarget | Refusal {
+  for (const field of ['email', 'stream', 'reason', 'note'] as const) {
     if (query[field] !== undefined && body[field] !== undefined && query[field] !== body[field])
       return invalid(field, 'differs between query and body');
   }
@@ -161,4 +220,13 @@ const EXAMPLE: z.output<typeof suppression> = {
   reason: 'manual',
   stream: 'all',
   createdAt: '2026-01-31T12:00:00.000Z',
+};
+
+const REMOVAL_EXAMPLE: z.output<typeof suppressionRemoval> = {
+  reason: 'hard_bounce',
+  stream: 'all',
+  suppressedAt: '2026-01-31T12:00:00.000Z',
+  note: 'The mailbox was restored',
+  removedBy: 'key_1767225600000_a1b2c3d4e5f6',
+  removedAt: '2026-02-03T09:00:00.000Z',
 };

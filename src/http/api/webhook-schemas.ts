@@ -40,6 +40,7 @@ const webhookShape = {
   events: z.array(z.string()),
   isActive: z.boolean(),
   createdAt: z.int().describe('Epoch milliseconds.'),
+  failingSince: z.iso.datetime().optional().describe('Time since which every call has failed.'),
 };
 
 export const webhook = z.object(webhookShape).meta({ id: 'Webhook' });
@@ -57,7 +58,6 @@ export const webhookDetail = z
       .describe(
         'Why the service disabled it: the endpoint responded with 410, or every call failed for 5 days.',
       ),
-    failingSince: z.iso.datetime().optional().describe('Time since which every call has failed.'),
     updatedAt: z.int().describe('Epoch milliseconds.'),
   })
   .meta({ id: 'WebhookDetail' });

@@ -110,6 +110,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   patchSubscription: 'contacts',
   deleteSubscription: 'contacts',
   listSuppressions: 'read',
+  listSuppressionRemovals: 'read',
   createSuppression: 'contacts',
   deleteSuppressions: 'contacts',
   // The installation.

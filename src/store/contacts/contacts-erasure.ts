@@ -119,6 +119,9 @@ function rowsOfPerson(db: Database) {
   const suppressions = db.prepare<[string, string]>(
     'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
   );
+  const removals = db.prepare<[string, string]>(
+    'UPDATE suppression_removals SET note = NULL WHERE account_id = ? AND recipient_hash = ?',
+  );
   const responses = db.prepare<[string, string, string, number], ErasableResponse>(`
     SELECT account_id, endpoint, key, body FROM idempotency WHERE account_id = ? AND (endpoint, key) > (?, ?)
     ORDER BY endpoint, key LIMIT +?`);
@@ -150,8 +153,10 @@ function rowsOfPerson(db: Database) {
     /** Events about a person without a message, oldest first, `after` < seq < `before`. */
     eventsAbout: (accountId: string, recipientHash: string, range: ErasureRange): StoredText[] =>
       events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
+    /** Removes an address from its suppressions, and the notes about their removal. */
     clearSuppressedAddress: (accountId: string, recipientHash: string): void => {
       suppressions.run(accountId, recipientHash);
+      removals.run(accountId, recipientHash);
     },
     /** Responses stored for repeated requests, in the order of their keys. */
     responsesAfter: (

@@ -13,6 +13,7 @@ import { FINAL_AT } from '../messages/message-rows.ts';
 import { MESSAGE_POLICY } from '../messages/messages.ts';
 import { AUDIT_POLICY } from '../people/audit.ts';
 import { SESSION_POLICY, SIGN_IN_LINK_POLICY } from '../people/sessions.ts';
+import { SUPPRESSION_REMOVAL_POLICY } from '../suppression-removals.ts';
 import { STRIKE_POLICY } from '../suppressions.ts';
 import { MOVED_MESSAGE_POLICY } from '../transfer/moved-messages.ts';
 import { agedRows } from './aged-rows.ts';
@@ -71,6 +72,7 @@ export function retentionTable(db: Database) {
     dmarcReports: agedRows(db, tableOf(DMARC_REPORT_POLICY)),
     tlsReports: agedRows(db, tableOf(TLS_REPORT_POLICY)),
     auditRecords: agedRows(db, tableOf(AUDIT_POLICY)),
+    suppressionRemovals: agedRows(db, tableOf(SUPPRESSION_REMOVAL_POLICY)),
     contents: contentRetention(db),
     webhookDeliveries: deliveryRetention(db),
     strikes: timedRows(db, tableOf(STRIKE_POLICY)),

@@ -46,6 +46,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   site_limits: 'limits that receivers imposed on the addresses of this installation',
   sts_policies: 'belong to recipient domains, not to accounts; fetched again',
   subscription_group_numbers: 'numbers of this database, assigned again',
+  suppression_removals: 'what people did on this installation',
   template_versions: 'earlier contents: the current one is exported',
   tls_failures: 'belong to tls_reports',
   tls_reports: 'reports about a name, received where its records point; deleted by age',

@@ -200,11 +200,21 @@ describe('an erasure', () => {
   it('keeps suppressions and opt-outs by the identifier: they apply when the contact is created again', async () => {
     const { erase, suppress, tables, add, subscriptions, groupId, status } = await startWithAda();
     await suppress(ADA, 'hard_bounce');
+    const at = { suppressed_at: 1, removed_at: 2 };
+    const removal = {
+      ...at,
+      reason: 'manual',
+      stream: 'all',
+      note: 'Ada asked',
+      removed_by: 'key_1',
+    } as const;
+    tables.suppressionRemovals.insert({ account_id: 'acct_one', recipient_hash: ADA_ID, ...removal });
     granted(await subscriptions.put('acct_one', groupId, ADA_ID, { isActive: false }, CALLER));
     await erase();
     expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([
       { reason: 'hard_bounce', email: null },
     ]);
+    expect(tables.suppressionRemovals.of('acct_one', ADA_ID)).toMatchObject([{ ...removal, note: null }]);
     await add(ADA);
     expect(status(ADA)).toBe('bounced');
     const back = granted(await subscriptions.add('acct_one', groupId, { email: ADA }, CALLER));

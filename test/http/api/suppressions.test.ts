@@ -95,6 +95,33 @@ describe('DELETE', () => {
   );
 });
 
+it('the history of an address names who deleted a suppression, and why', async () => {
+  const { api } = await start();
+  const removals = async (email: string, client = api) =>
+    (await client.get<{ removals: object[]; count: number }>(`${PATH}/removals?email=${email}`)).data;
+  await api.post(PATH, { email: ADA, reason: 'hard_bounce' });
+  await api.call('DELETE', PATH, { body: { email: ADA, note: ' The mailbox was restored ' } });
+  await api.post(PATH, { email: ADA });
+  await api.call('DELETE', `${PATH}?email=${ADA}&note=`);
+  const removal = {
+    stream: 'all',
+    suppressedAt: expect.stringMatching(/Z$/),
+    removedBy: expect.stringMatching(/^key_/),
+    removedAt: expect.stringMatching(/Z$/),
+  };
+  expect(await removals('ADA@example.net')).toEqual({
+    removals: [
+      { ...removal, reason: 'manual', note: null },
+      { ...removal, reason: 'hard_bounce', note: 'The mailbox was restored' },
+    ],
+    count: 2,
+  });
+  expect(await removals('bob@example.net')).toEqual({ removals: [], count: 0 });
+  expect(await removals(ADA, (await start()).api)).toEqual({ removals: [], count: 0 });
+  const long = await api.call('DELETE', PATH, { body: { email: ADA, note: 'x'.repeat(501) } });
+  expect([long.status, long.error.details?.[0]?.field]).toEqual([400, 'note']);
+});
+
 it('the list is filtered, paged and separate for each account', async () => {
   const { api, listed } = await start();
   await api.post(PATH, { email: 'a@example.net', stream: 'tx' });

@@ -8,6 +8,7 @@ import { useData } from '../../data.ts';
 import { lazyPage } from '../../parts/lazy.tsx';
 import { Empty, Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { MessageTable } from '../message-table.tsx';
 
@@ -16,6 +17,9 @@ interface MessageList {
   nextKey?: string;
 }
 
+const InstallationProblems = lazyPage(() =>
+  import('./installation-problems.tsx').then((module) => module.InstallationProblems),
+);
 const Volume = lazyPage(() => import('./volume.tsx').then((module) => module.Volume));
 
 /** Statuses of messages that are problems. */
@@ -35,10 +39,12 @@ const MIN_ACCEPTED = 100;
 /** The problems of the account, each with a link to its list, and the latest messages. */
 export function OverviewPage() {
   const { t } = useTexts();
+  const { person } = useMember();
   const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
   const recent = useData<MessageList>('/web-setup/messages?limit=10');
   return (
     <Page title={t('page.overview')} question={t('overview.question')} curl="/web-setup/messages?limit=10">
+      {person.operator && <InstallationProblems />}
       <Loaded data={domains}>
         {(list) => (list.domains.length === 0 ? <Start /> : <Problems domains={list.domains} />)}
       </Loaded>
@@ -75,7 +81,7 @@ function Start() {
 }
 
 function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
-  const { t, named } = useTexts();
+  const { t, named, time } = useTexts();
   const { href } = useNavigation();
   // Whole hours: the address of the link remains while the page is open.
   const from = new Date(Math.floor((Date.now() - DAY_MS) / 3_600_000) * 3_600_000).toISOString();
@@ -117,8 +123,14 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
       return [{ text: `${text} ${t('overview.period')}`, address: href('messages', { status, from }) }];
     }),
     ...(webhooks.value?.webhooks ?? [])
-      .filter(({ isActive }) => !isActive)
-      .map(({ name, url }) => ({ text: t('overview.webhook', { name: name || url }), address: null })),
+      .filter(({ isActive, failingSince }) => !isActive || failingSince !== undefined)
+      .map(({ name, url, isActive, failingSince, webhookId }) => ({
+        text: t(isActive ? 'overview.webhook.failing' : 'overview.webhook', {
+          name: name || url,
+          time: time(failingSince),
+        }),
+        address: href(`webhooks/${encodeURIComponent(webhookId)}`),
+      })),
   ];
   const failure = all.find(({ error }) => error !== null);
   const isComplete = all.every(({ value }) => value !== null);
@@ -129,7 +141,9 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
       {items.length > 0 && (
         <ul class="problems">
           {items.map(({ text, address }) => (
-            <li key={text}>{address === null ? text : <a href={address}>{text}</a>}</li>
+            <li key={text}>
+              <a href={address}>{text}</a>
+            </li>
           ))}
         </ul>
       )}

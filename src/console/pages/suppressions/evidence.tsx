@@ -1,3 +1,5 @@
+import type * as z from 'zod';
+import type { suppressionRemoval } from '../../../http/api/suppressions.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
@@ -29,12 +31,12 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
   const path = withQuery('/web-setup/suppressions', { email: identifier });
   const data = useData<ListedSuppressions>(path);
   const { outcome, run } = useAction();
-  const remove = ({ reason, stream }: ListedSuppression) =>
+  const remove = ({ reason, stream }: ListedSuppression, note: string) =>
     run(async () => {
       const { message } = await callApi<{ message: string }>('/web-setup/suppressions', {
         method: 'DELETE',
         account: accountId,
-        body: { email: identifier, reason, stream },
+        body: { email: identifier, reason, stream, note },
       });
       data.reload();
       return message;
@@ -76,7 +78,8 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
                             : 'suppressions.remove.confirm',
                           { email: address },
                         )}
-                        action={() => remove(each)}
+                        reason={t('suppressions.remove.note')}
+                        action={(note) => remove(each, note)}
                       />
                     </td>
                   )}
@@ -89,7 +92,49 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
       <Outcome of={outcome} />
       <h2>{t('suppressions.evidence')}</h2>
       <Evidence identifier={identifier} />
+      {/* Read again when the suppressions have changed. */}
+      <Removals key={data.value?.suppressions.length} identifier={identifier} />
     </Page>
+  );
+}
+
+function Removals({ identifier }: { identifier: string }) {
+  const { t, time } = useTexts();
+  const data = useData<{ removals: z.output<typeof suppressionRemoval>[] }>(
+    withQuery('/web-setup/suppressions/removals', { email: identifier }),
+  );
+  return (
+    <Loaded data={data}>
+      {({ removals }) =>
+        removals.length === 0 ? null : (
+          <>
+            <h2>{t('suppressions.removals')}</h2>
+            <Table
+              label={t('suppressions.removals')}
+              heads={[
+                t('suppressions.removedAt'),
+                t('suppressions.reason'),
+                t('suppressions.stream'),
+                t('suppressions.since'),
+                t('suppressions.remove.note'),
+                t('suppressions.removedBy'),
+              ]}
+            >
+              {removals.map((each) => (
+                <tr key={`${each.removedAt} ${each.reason} ${each.stream}`}>
+                  <td>{time(each.removedAt)}</td>
+                  <td>{t(`suppressions.reason.${each.reason}`)}</td>
+                  <td>{t(`suppressions.stream.${each.stream}`)}</td>
+                  <td>{time(each.suppressedAt)}</td>
+                  <td>{each.note ?? ''}</td>
+                  <td>{each.removedBy}</td>
+                </tr>
+              ))}
+            </Table>
+          </>
+        )
+      }
+    </Loaded>
   );
 }
 

@@ -1,0 +1,70 @@
+import type * as z from 'zod';
+import type { installationSchema } from '../../../http/api/installation.ts';
+import type { queueSchema } from '../../../http/api/queue/queue.ts';
+import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
+import { useConsoleData } from '../../data.ts';
+import { Failure } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+
+type Installation = z.output<typeof installationSchema>;
+
+/** For operators: problems of the disk, certificates, backups and the way to receivers; nothing if there are none. */
+export function InstallationProblems() {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const facts = useConsoleData<Installation>('/console/api/web-setup/installation');
+  const queue = useConsoleData<z.output<typeof queueSchema>>('/console/api/web-setup/queue');
+  const sites = useConsoleData<{ sites: z.output<typeof siteSchema>[] }>(
+    '/console/api/web-setup/queue/sites',
+  );
+  const problems: string[] = [];
+  if (queue.value !== null && queue.value.stopped !== null)
+    problems.push(t('system.stopped', { reason: queue.value.stopped }));
+  if (facts.value !== null) {
+    const { storage, certificates, backups, egress } = facts.value;
+    // As the check of the disk: a warning in time.
+    if (storage.freeBytes < 2 * storage.minFreeBytes) {
+      const values = { free: gigabytes(storage.freeBytes), limit: gigabytes(storage.minFreeBytes) };
+      problems.push(t('overview.installation.disk', values));
+    }
+    for (const { host, failures, lastError, expiresAt } of certificates) {
+      if (failures > 0)
+        problems.push(t('overview.installation.certificate', { host, error: lastError ?? '' }));
+      else if (expiresAt !== null && Date.parse(expiresAt) < Date.now())
+        problems.push(t('overview.installation.expired', { host }));
+    }
+    if (backups !== null && backups.error !== null)
+      problems.push(t('system.backups.failed', { error: backups.error }));
+    for (const { address, refusedBy } of egress)
+      for (const { provider, reply } of refusedBy)
+        problems.push(t('overview.installation.refused', { address, provider, reply }));
+  }
+  for (const { site, suspendedUntil, limitedUntil } of sites.value?.sites ?? []) {
+    if (suspendedUntil !== null)
+      problems.push(t('overview.installation.suspended', { site, time: time(suspendedUntil) }));
+    else if (limitedUntil !== null)
+      problems.push(t('overview.installation.limited', { site, time: time(limitedUntil) }));
+  }
+  const failed = [facts, queue, sites].find(({ error }) => error !== null);
+  if (problems.length === 0 && failed === undefined) return null;
+  return (
+    <>
+      <h2>{t('overview.installation')}</h2>
+      {failed !== undefined && failed.error !== null && (
+        <Failure error={failed.error} retry={failed.reload} />
+      )}
+      <ul class="problems">
+        {problems.map((text) => (
+          <li key={text}>
+            <a href={href('system')}>{text}</a>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
+}

@@ -1,0 +1,53 @@
+import type { DataPolicy } from './data-policy.ts';
+import type { Database } from './database.ts';
+import type { SuppressionReason, SuppressionStream } from './suppressions.ts';
+
+/** A suppression that the account removed. */
+export interface SuppressionRemovalRow {
+  seq: number;
+  account_id: string;
+  recipient_hash: string;
+  stream: SuppressionStream;
+  reason: SuppressionReason;
+  suppressed_at: number;
+  /** Why; null: none was given, or the person was erased. */
+  note: string | null;
+  /** The API key, the person of the console, or `command line`. */
+  removed_by: string;
+  removed_at: number;
+}
+
+export const SUPPRESSION_REMOVAL_POLICY = {
+  table: 'suppression_removals',
+  // `recipient_hash` stays, as in suppressions.
+  personal: ['recipient_hash', 'note'],
+  erasure: ['suppressions'],
+  retention: {
+    kind: 'suppressionRemovals',
+    rows: 'aged',
+    period: 'events',
+    number: 'seq',
+    time: 'removed_at',
+  },
+} as const satisfies DataPolicy;
+
+/** Removals of an address that are listed, the newest. */
+export const MAX_LISTED_REMOVALS = 50;
+
+export function suppressionRemovalTable(db: Database) {
+  const insert = db.prepare<Omit<SuppressionRemovalRow, 'seq'>>(`
+    INSERT INTO suppression_removals (account_id, recipient_hash, stream, reason, suppressed_at, note, removed_by,
+      removed_at)
+    VALUES (@account_id, @recipient_hash, @stream, @reason, @suppressed_at, @note, @removed_by, @removed_at)`);
+  const of = db.prepare<[string, string], SuppressionRemovalRow>(`
+    SELECT * FROM suppression_removals WHERE account_id = ? AND recipient_hash = ?
+    ORDER BY seq DESC LIMIT ${MAX_LISTED_REMOVALS}`);
+  return {
+    insert: (row: Omit<SuppressionRemovalRow, 'seq'>): void => {
+      insert.run(row);
+    },
+    /** Newest first, at most MAX_LISTED_REMOVALS. */
+    of: (accountId: string, recipientHash: string): SuppressionRemovalRow[] =>
+      of.all(accountId, recipientHash),
+  };
+}
