@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -55,6 +55,15 @@ describe.skipIf(required.missing)(`from source${required.reason}`, { timeout: 90
       symlinkSync(path, join(bin, name));
     }
 
+    // The packages of npm's cache, but none of the SQLite modules that it keeps by the address of their server: an
+    // earlier run may have used the same port.
+    const cache = join(dir, 'cache');
+    mkdirSync(cache);
+    const usualCache = process.env['npm_config_cache'] ?? join(homedir(), '.npm');
+    const packages = join(usualCache, '_cacache');
+    mkdirSync(packages, { recursive: true });
+    symlinkSync(packages, join(cache, '_cacache'));
+
     const archive = join(dir, 'module.tar.gz');
     const sqlite = join(PROJECT, 'node_modules/better-sqlite3');
     await run('tar', ['-czf', archive, '-C', sqlite, 'build/Release/better_sqlite3.node']);
@@ -79,6 +88,7 @@ describe.skipIf(required.missing)(`from source${required.reason}`, { timeout: 90
       PATH: bin,
       HOME: process.env['HOME'],
       npm_config_better_sqlite3_binary_host: `http://127.0.0.1:${port}`,
+      npm_config_cache: cache,
       npm_config_prefer_offline: 'true',
     };
   });
