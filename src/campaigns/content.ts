@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { inSlices, type Work } from '../core/slices.ts';
 import type { SharedContent, SharedPart } from '../mail/shared-content.ts';
-import { type PackedContent, packContent, packLongContent } from '../mail/stored-content.ts';
+import { type PackedContent, packLongContent, packUnlessLong } from '../mail/stored-content.ts';
 import { encodingString } from '../sending/encode.ts';
 import type { HtmlReader } from '../sending/html-reader.ts';
 import { parsingContent } from '../sending/render.ts';
@@ -85,7 +85,7 @@ async function packShared(
   const { from, fromDomain, replyTo } = mail;
   const list = { id: group.subscription_group_id, name: group.name };
   const content: SharedContent = { from, fromDomain, replyTo, list, ...sharedParts(rendering) };
-  const packed = await packLongContent(packContent(await inSlices(encodingShared(content), accountId)));
+  const packed = await packLongContent(packUnlessLong(await inSlices(encodingShared(content), accountId)));
   return { rendering, packed, digest: createHash('sha256').update(packed.body).digest() };
 }
 

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/schema.ts';
 import type { DeliveryRoute } from '../config/setting-types.ts';
 import { fileFault } from '../core/operator-fault.ts';
+import type { JobContent } from '../mail/stored-content.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { ContentRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -69,12 +70,12 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     return signers.length > 0 || lane === 'primary' ? signers : signersOf(domain, 'primary');
   };
 
-  /** The memory of a content that the assignment has belongs to the job from then on. */
-  function contentOf(assignment: Assignment): ContentRow | null {
+  /** The content that the assignment has, which drops it, or the stored one. */
+  function contentOf(assignment: Assignment): JobContent | ContentRow | null {
     const { message, content } = assignment;
     if (content === undefined) return tables.messages.content(message.content_id);
     assignment.content = undefined;
-    return { ...content, shared_id: null };
+    return content;
   }
 
   const build: BuildJob = ({ site, slot }, assignment, entry) => {
@@ -83,7 +84,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     if (domain === null) return 'domain_deleted';
     const content = contentOf(assignment);
     if (content === null) return 'content_invalid';
-    const { shared_id: sharedId, ...own } = content;
+    const sharedId = 'shared_id' in content ? content.shared_id : null;
     const shared = sharedId === null ? null : sharedContent(sharedId);
     if (sharedId !== null && shared === null) return 'content_invalid';
     const password = route === null ? undefined : passwords.get(route);
@@ -99,7 +100,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
       egress: jobEgress(entry),
       messagesPerConnection: profile.messagesPerConnection,
       idleMs: profile.idleMs,
-      ...prepare(message, domain, own, signersIn(domain, lane)),
+      ...prepare(message, domain, content, signersIn(domain, lane)),
       ...(shared === null
         ? {}
         : { shared: { identity: { messageId: message.message_id, date: message.created_at }, ...shared } }),

@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
-import { type PackedContent, toEncoded } from '../mail/stored-content.ts';
+import { type PackedContent, toJobContent } from '../mail/stored-content.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { ReadyMessage } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -65,7 +65,7 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
       if (!isSendable) place.rolledBack();
     }
     if (!isSendable) return null;
-    if (content.body.length <= MAX_CONTENT_BYTES) target.assignment.content = toEncoded(content);
+    if (content.body.length <= MAX_CONTENT_BYTES) target.assignment.content = toJobContent(content);
     return place;
   }
 

@@ -216,7 +216,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     const message: ToWorker = { kind: 'jobs', jobs };
     thread.worker.postMessage(
       message,
-      jobs.map(({ content }) => content.bytes.buffer),
+      jobs.flatMap(({ content }) => (content.encoding === 'text' ? [] : [content.bytes.buffer])),
     );
     const postedAt = monotonic.now();
     for (const job of jobs) {

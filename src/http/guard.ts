@@ -69,14 +69,16 @@ export function guardedHandler(
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);
     const call = callOf(incoming, caller, input, deps);
-    if (readOnly !== null) input.warnings.push(...(await readOnly.warnings(input.sent, call)));
-    const response = await responseOf(route, call, input.query);
+    const { query, warnings } = input;
+    if (readOnly !== null) warnings.push(...(await readOnly.warnings(input.sent, call)));
+    // Neither `input` nor `call` is used after this: the body can be freed while the handler waits for the disk.
+    const response = await responseOf(route, call, query);
     if (response === null) return null;
     // A write has waited for the disk already.
     if (route.method === 'GET') await deps.settled();
     return isRefusal(response)
       ? refusalResponse(response, requestId, headers)
-      : successResponse(response, input.warnings, headers);
+      : successResponse(response, warnings, headers);
   };
 }
 

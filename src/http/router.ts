@@ -49,17 +49,20 @@ export function createRouter(
   methods: readonly string[],
 ): Middleware {
   const router = new Router({ strict: true, sensitive: true, exclusive: 'specificity' });
+  /** The paths without parameters: the router would compare each request with the patterns of all paths. */
+  const fixed = new Map<string, (ctx: Context) => Promise<void>>();
   for (const [path, ofPath] of byPath(operations)) {
     const table = new Map(ofPath.map((operation) => [operation.method, operation]));
     const get = table.get('GET');
     if (get !== undefined && !table.has('HEAD')) table.set('HEAD', get);
     const allow = [...table.keys(), 'OPTIONS'].join(', ');
-    router.register(routerPath(path), [...methods], async (ctx) => {
-      respond(ctx, await dispatch(ctx, table, allow));
-    });
+    const handle = async (ctx: Context) => respond(ctx, await dispatch(ctx, table, allow));
+    if (path.includes('{')) router.register(routerPath(path), [...methods], handle);
+    else fixed.set(path, handle);
   }
   // The context type of the router is narrower than Koa's; the router creates that context itself.
-  return router.routes() as Middleware;
+  const routed = router.routes() as Middleware;
+  return (ctx, next) => fixed.get(ctx.path)?.(ctx) ?? routed(ctx, next);
 }
 
 async function dispatch(
@@ -87,7 +90,7 @@ async function dispatch(
     req: ctx.req,
     res: ctx.res,
     requestId: state.requestId,
-    params: ctx['params'],
+    params: ctx['params'] ?? {},
     search: ctx.querystring,
     from: state.from,
   });

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { type Work, withoutPause } from '../core/slices.ts';
 import { MARKS } from './content.ts';
 import { DISPLAY_ATTRIBUTES, trackDisplay } from './html/display.ts';
@@ -194,17 +195,40 @@ export interface ComplianceInput {
 }
 
 export interface ComplianceVariables {
-  html: Partial<Record<ServiceVariable, string>>;
-  text: Partial<Record<ServiceVariable, string>>;
+  readonly html: Readonly<Partial<Record<ServiceVariable, string>>>;
+  readonly text: Readonly<Partial<Record<ServiceVariable, string>>>;
 }
+
+/** Characters of the values in memory that were computed last: messages of one sender have the same. */
+const MAX_CACHED_CHARACTERS = 4 * 1024 * 1024;
+/** Characters of the values for the default templates. */
+const CHARACTERS_OF_DEFAULTS = 4096;
+const computed = new LRUCache<string, ComplianceVariables>({
+  maxSize: MAX_CACHED_CHARACTERS,
+  sizeCalculation: (_, input) => 4 * input.length + CHARACTERS_OF_DEFAULTS,
+});
 
 /**
  * The values of the service variables for `renderTemplate`, for HTML and for text, with marks where copies differ. In
  * text the `_html` variables insert the same content as text.
  */
 export function complianceVariables({ account, from, templates = {} }: ComplianceInput): ComplianceVariables {
-  const name = account.companyName;
-  const address = account.companyAddress && addressLine(account.companyAddress);
+  const { companyName: name, companyAddress } = account;
+  const address = companyAddress && addressLine(companyAddress);
+  const input = JSON.stringify([from, name, address, ...COMPLIANCE_KINDS.map((kind) => templates[kind])]);
+  const known = computed.get(input);
+  if (known !== undefined) return known;
+  const variables = computeVariables(from, name, address, templates);
+  computed.set(input, variables);
+  return variables;
+}
+
+function computeVariables(
+  from: string,
+  name: string | null,
+  address: string | null,
+  templates: Partial<Record<ComplianceKind, string>>,
+): ComplianceVariables {
   const placeholders = {
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
@@ -216,13 +240,13 @@ export function complianceVariables({ account, from, templates = {} }: Complianc
   const snippet = (kind: ComplianceKind) =>
     OWN_LINE[0] + insert(templates[kind] ?? DEFAULT_COMPLIANCE_TEMPLATES[kind], placeholders) + OWN_LINE[1];
 
-  const html: ComplianceVariables['html'] = {
+  const html: Partial<Record<ServiceVariable, string>> = {
     unsubscribe_email_html: snippet('unsubscribe'),
     report_abuse_email_html: snippet('report_abuse'),
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
   };
-  const text: ComplianceVariables['text'] = {
+  const text: Partial<Record<ServiceVariable, string>> = {
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
   };
@@ -235,9 +259,9 @@ export function complianceVariables({ account, from, templates = {} }: Complianc
     const value = html[variable];
     if (value === undefined) continue;
     html[alias] = value;
-    for (const name of [variable, alias]) {
-      // Derived on access: few texts use these, and every send calls this function.
-      Object.defineProperty(text, name, { enumerable: true, get: () => textFromHtml(value) });
+    for (const form of [variable, alias]) {
+      // Derived on access: few texts use these.
+      Object.defineProperty(text, form, { enumerable: true, get: () => textFromHtml(value) });
     }
   }
   return { html, text };

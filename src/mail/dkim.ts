@@ -1,8 +1,8 @@
 import {
-  createHash,
   createPublicKey,
   generateKeyPair,
   generateKeyPairSync,
+  hash,
   type KeyObject,
   sign,
 } from 'node:crypto';
@@ -101,7 +101,7 @@ export interface SignableMessage {
  */
 export function signDkim(message: SignableMessage, signers: readonly DkimSigner[], now: number): string[] {
   if (signers.length === 0) return [];
-  const bodyHash = createHash('sha256').update(relaxedBody(message.body)).digest('base64');
+  const bodyHash = hash('sha256', relaxedBody(message.body), 'base64');
   const { names, canonical } = signedHeader(message.header);
   const seconds = Math.floor(now / 1000);
   return signers.map(({ domain, selector, key }) => {
@@ -116,7 +116,7 @@ export function signDkim(message: SignableMessage, signers: readonly DkimSigner[
 
 /** RFC 8463 §3: Ed25519 signs the SHA-256 hash of the data. */
 function signatureOf(data: Buffer, key: KeyObject): Buffer {
-  if (isEd25519(key)) return sign(null, createHash('sha256').update(data).digest(), key);
+  if (isEd25519(key)) return sign(null, hash('sha256', data, 'buffer'), key);
   return sign('sha256', data, key);
 }
 

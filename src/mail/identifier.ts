@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { parseMailbox } from './address.ts';
 
 /**
@@ -42,5 +42,5 @@ export function parsePhone(text: string): string | null {
 }
 
 function md5(text: string): string {
-  return createHash('md5').update(text).digest('hex');
+  return hash('md5', text);
 }

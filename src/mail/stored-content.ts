@@ -7,12 +7,23 @@ import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
  */
 export type ContentEncoding = 'json' | 'deflate';
 
-/** A content to be written: a string is JSON, a buffer is deflated JSON. */
+/** A content to be written. */
 export interface PackedContent {
+  /** A string is JSON, a buffer is deflated JSON. */
   body: string | Buffer;
   /** Bytes of the JSON in UTF-8. */
   size: number;
+  /** The JSON of a content that was compressed on the calling thread. */
+  json?: string;
 }
+
+/** A content that is too long to be compressed on the calling thread: JSON in UTF-8, outside the heap. */
+export interface LongContent {
+  bytes: Buffer;
+}
+
+/** A content as a worker gets it: a short one that was not read from the database is not compressed. */
+export type JobContent = EncodedContent | { encoding: 'text'; text: string; size: number };
 
 /** A content as read from the database. */
 export interface EncodedContent<Memory extends ArrayBufferLike = ArrayBuffer> {
@@ -44,42 +55,49 @@ const scratch = Buffer.allocUnsafeSlow(3 * MAX_DEFLATED_INLINE);
 
 const deflateInPool = promisify(deflateRaw);
 const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 
 /** A content stored uncompressed. */
 export function plainContent(json: string): PackedContent {
   return { body: json, size: Buffer.byteLength(json) };
 }
 
-/** Compresses a content on the calling thread. A long one stays JSON: see `packLongContent`. */
+/** Compresses a content on the calling thread. A long one stays JSON. */
 export function packContent(json: string): PackedContent {
   if (json.length < MIN_DEFLATED || json.length > MAX_DEFLATED_INLINE) return plainContent(json);
   const size = scratch.write(json);
   // Node would allocate 16 KB by default, for an output of about 1 KB.
   const chunkSize = Math.max(1024, size >> 2);
-  return smaller(json, size, deflateRawSync(scratch.subarray(0, size), { chunkSize, ...INLINE }));
+  const deflated = deflateRawSync(scratch.subarray(0, size), { chunkSize, ...INLINE });
+  return { body: deflated.length < size ? deflated : json, size, json };
 }
 
-/** Compresses a content that `packContent` did not because of its length, on a thread of libuv's pool. */
-export async function packLongContent(packed: PackedContent): Promise<PackedContent> {
-  const { body, size } = packed;
-  if (typeof body !== 'string' || body.length <= MAX_DEFLATED_INLINE) return packed;
-  return smaller(body, size, await deflateInPool(Buffer.from(body), { level: LEVEL }));
+/** Compresses a content on the calling thread, unless it is long. */
+export function packUnlessLong(json: string): PackedContent | LongContent {
+  return json.length > MAX_DEFLATED_INLINE ? { bytes: Buffer.from(json) } : packContent(json);
 }
 
-/** The content as it would be read from the database. It shares its memory with nothing. */
-export function toEncoded({ body, size }: PackedContent): EncodedContent {
-  return typeof body === 'string'
-    ? { bytes: encoder.encode(body), encoding: 'json', size }
-    : { bytes: new Uint8Array(body), encoding: 'deflate', size };
+/** Compresses a long content on a thread of libuv's pool; returns others unchanged. */
+export async function packLongContent(content: PackedContent | LongContent): Promise<PackedContent> {
+  if (!('bytes' in content)) return content;
+  const { bytes } = content;
+  const deflated = await deflateInPool(bytes, { level: LEVEL });
+  return deflated.length < bytes.length
+    ? { body: deflated, size: bytes.length }
+    : plainContent(bytes.toString());
 }
 
-function smaller(json: string, size: number, deflated: Buffer): PackedContent {
-  return { body: deflated.length < size ? deflated : json, size };
+/** The content for a worker. It shares its memory with nothing. */
+export function toJobContent({ body, size, json }: PackedContent): JobContent {
+  if (typeof body === 'string') return { encoding: 'text', text: body, size };
+  return json === undefined
+    ? { bytes: new Uint8Array(body), encoding: 'deflate', size }
+    : { encoding: 'text', text: json, size };
 }
 
 /** Returns the JSON. Throws if the data is damaged, or if the JSON is longer than `size`. */
-export function unpackContent({ bytes, encoding, size }: EncodedContent<ArrayBufferLike>): string {
+export function unpackContent(content: EncodedContent<ArrayBufferLike> | JobContent): string {
+  if (content.encoding === 'text') return content.text;
+  const { bytes, encoding, size } = content;
   return decoder.decode(encoding === 'json' ? bytes : inflate(bytes, Math.max(1, size)));
 }
 

@@ -1,4 +1,4 @@
-import { createHash, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { mac, type Seal } from '../core/seal.ts';
 import { base32, fromBase32 } from './base32.ts';
@@ -134,7 +134,7 @@ const NO_ACCOUNTS: TokenAccounts = { importedKey: () => null, accountOf: () => n
 
 /** The tag of an account in its tokens. Two accounts of one installation never have the same. */
 export function accountTag(accountId: string): Buffer {
-  return createHash('sha256').update(`postrider account ${accountId}`).digest().subarray(0, TAG_LENGTH);
+  return hash('sha256', `postrider account ${accountId}`, 'buffer').subarray(0, TAG_LENGTH);
 }
 
 /** The first 8 characters of the account's tokens in URLs: a load balancer can route links by them. */
@@ -150,6 +150,13 @@ export function ownTokenKey(seal: Pick<Seal, 'derive'>, accountId: string): Buff
 /** The keys of one account by purpose. */
 type Keys = Record<UrlPurpose | AddressPurpose, KeyObject>;
 
+/** What creates the tokens of an account; `keys` are those of `tokens`. `tag`: in hexadecimal digits. */
+interface AccountSigner {
+  readonly tag: string;
+  keys: Keys | null;
+  tokens: AccountTokens | null;
+}
+
 /** A verified token. `isOf`: whether its key signs for this account. */
 interface Verified {
   payload: Buffer;
@@ -158,15 +165,18 @@ interface Verified {
 
 /** Derives the keys from `seal`; the tokens of one data directory are invalid in another, unless an account moved. */
 export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts = NO_ACCOUNTS): Tokens {
+  const signers = new LRUCache<string, AccountSigner>({ max: MAX_CACHED_ACCOUNTS });
   const own = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
   const imported = new LRUCache<string, Keys>({ max: MAX_CACHED_ACCOUNTS });
   const oldUrlKeys = keysOf((purpose) => seal.derive(`token/url/${purpose}`), URL_PURPOSES);
   const oldAddressKeys = keysOf((purpose) => seal.derive(`token/${purpose}`), addressPurposes());
 
   function cached(cache: LRUCache<string, Keys>, name: string, accountKey: () => Buffer): Keys {
-    const known = cache.get(name) ?? derivedKeys(accountKey());
-    cache.set(name, known);
-    return known;
+    const known = cache.get(name);
+    if (known !== undefined) return known;
+    const keys = derivedKeys(accountKey());
+    cache.set(name, keys);
+    return keys;
   }
   const ownKeys = (tag: string) => cached(own, tag, () => seal.derive(`token/account/${tag}`));
   const importedKeys = ({ accountId, key }: ImportedTokenKey) =>
@@ -230,27 +240,20 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
 
   return {
     of: (accountId) => {
-      const tag = accountTag(accountId);
-      const importedKey = accounts.importedKey(tag.toString('hex'));
-      const keys =
-        importedKey?.accountId === accountId ? importedKeys(importedKey) : ownKeys(tag.toString('hex'));
-      const head = headOf(tag);
-      const address = (purpose: AddressPurpose) => (id: string) =>
-        ADDRESS_PURPOSES[purpose] +
-        base32(signed(keys[purpose], Buffer.concat([tag, packId(id)]), ADDRESS_MAC_LENGTH));
-      const url = (purpose: UrlPurpose, payload: Buffer) => urlToken(keys[purpose], head, payload);
-      return {
-        returnPath: address('return-path'),
-        feedback: address('feedback'),
-        unsubscribe: address('unsubscribe-address'),
-        signedId: address('message-id'),
-        unsubscribeUrl: (mail) => url('unsubscribe', packSentMail(mail)),
-        reportUrl: (mail) => url('report', packSentMail(mail)),
-        openUrl: (id) => url('open', packId(id)),
-        signUp: ({ groupId, email, firstName, lastName, at }) =>
-          url('sign-up', Buffer.from(JSON.stringify([groupId, email, firstName, lastName, at]))),
-        click: { key: keys.click, head },
-      };
+      let signer = signers.get(accountId);
+      if (signer === undefined) {
+        const tag = accountTag(accountId);
+        signer = { tag: tag.toString('hex'), keys: null, tokens: null };
+        signers.set(accountId, signer);
+      }
+      // Looked up each time: the account may have been imported, or deleted and created again, meanwhile.
+      const importedKey = accounts.importedKey(signer.tag);
+      const keys = importedKey?.accountId === accountId ? importedKeys(importedKey) : ownKeys(signer.tag);
+      if (signer.tokens === null || signer.keys !== keys) {
+        signer.keys = keys;
+        signer.tokens = accountTokens(Buffer.from(signer.tag, 'hex'), keys);
+      }
+      return signer.tokens;
     },
     returnPath: readAddress('return-path'),
     feedback: readAddress('feedback'),
@@ -284,6 +287,26 @@ export function createTokens(seal: Pick<Seal, 'derive'>, accounts: TokenAccounts
   };
 }
 
+function accountTokens(tag: Buffer, keys: Keys): AccountTokens {
+  const head = headOf(tag);
+  const address = (purpose: AddressPurpose) => (id: string) =>
+    ADDRESS_PURPOSES[purpose] +
+    base32(signed(keys[purpose], Buffer.concat([tag, packId(id)]), ADDRESS_MAC_LENGTH));
+  const url = (purpose: UrlPurpose, payload: Buffer) => urlToken(keys[purpose], head, payload);
+  return {
+    returnPath: address('return-path'),
+    feedback: address('feedback'),
+    unsubscribe: address('unsubscribe-address'),
+    signedId: address('message-id'),
+    unsubscribeUrl: (mail) => url('unsubscribe', packSentMail(mail)),
+    reportUrl: (mail) => url('report', packSentMail(mail)),
+    openUrl: (id) => url('open', packId(id)),
+    signUp: ({ groupId, email, firstName, lastName, at }) =>
+      url('sign-up', Buffer.from(JSON.stringify([groupId, email, firstName, lastName, at]))),
+    click: { key: keys.click, head },
+  };
+}
+
 /**
  * Returns a function that creates the last part of a message's tracked link at `host` from the URL of the link. Throws
  * when the id cannot be packed into a token.
@@ -295,7 +318,7 @@ export function clickTokens({ key, head }: ClickSigner, id: string, host: string
 
 /** Not keyed: it is part of the signed payload. */
 function hostTag(host: string): Buffer {
-  return createHash('sha256').update(host).digest().subarray(0, HOST_TAG_LENGTH);
+  return hash('sha256', host, 'buffer').subarray(0, HOST_TAG_LENGTH);
 }
 
 function headOf(tag: Buffer): Buffer {

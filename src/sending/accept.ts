@@ -5,6 +5,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
+import type { PackedContent } from '../mail/stored-content.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -91,11 +92,17 @@ export interface AcceptanceDeps {
 /** 200 for transactional mail, 202 for marketing mail. */
 const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 
-/** A send on disk. */
-interface StoredSend {
+/** A send that can be stored. */
+interface RenderedSend {
   draft: Draft;
+  contents: PackedContent[];
   warnings: string[];
+  /** Of the response. */
   body: string;
+}
+
+/** A send on disk. */
+interface StoredSend extends Omit<RenderedSend, 'contents'> {
   stored: StoredDraft;
   /** The messages whose delivery begins now. */
   taken: readonly TakenMessage[];
@@ -106,11 +113,12 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   const htmlReader = createHtmlReader();
   const renderQueue = createRenderQueue();
 
-  async function checkAndStore(
+  /** Not asynchronous: the request and its texts can be freed while the message waits for its commit. */
+  function checkAndStore(
     request: AcceptRequest,
     send: ParsedSend,
     reservation: Reservation | null,
-  ): Promise<StoredSend | Refusal> {
+  ): Promise<StoredSend | Refusal> | Refusal {
     const { sender } = request;
     const refusal = pressure.refusal() ?? checkGroupAndCampaign(sender, send);
     if (refusal !== null) return refusal;
@@ -130,41 +138,55 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     content: TemplateContent,
     reservation: Reservation | null,
   ): Promise<StoredSend | Refusal> {
+    const rendered = await render(request, send, content);
+    return isRefusal(rendered) ? rendered : storeRendered(rendered, reservation);
+  }
+
+  /** Checks, renders and encodes. The result refers to no text of the message. */
+  async function render(
+    request: AcceptRequest,
+    send: ParsedSend,
+    content: TemplateContent,
+  ): Promise<RenderedSend | Refusal> {
     const { sender } = request;
+    const { account_id: accountId } = sender.account;
     const { simulatorDomain, oneClick } = deps;
     const checkDeps = { htmlReader, appendFooter: request.appendFooter === true, simulatorDomain };
-    const checked = await inSlices(
-      checkingSend(tables, sender, send, content, checkDeps),
-      sender.account.account_id,
-    );
+    const checked = await inSlices(checkingSend(tables, sender, send, content, checkDeps), accountId);
     if (isRefusal(checked)) {
       await recordRefusal(sender, send, content, checked);
       return checked;
     }
-    const draft = createDraft(sender, send, checked, ids, clock.now());
-    const contents = await encodeContents(draft);
-    if (isRefusal(contents)) return contents;
-    const isMarketing = sender.useCase === 'mk';
+    const { draft, contents } = createDraft(sender, send, checked, ids, clock.now());
     const clipping = clippingWarnings(checked.rendered.html, {
       linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
       ...send,
     });
-    const unavailable = isMarketing ? oneClick.warnings(sender.account.account_id) : [];
+    const unavailable = sender.useCase === 'mk' ? oneClick.warnings(accountId) : [];
     const warnings = [...send.warnings, ...clipping, ...unavailable];
     const body = request.envelope(draft.data, warnings);
+    const encoded = await encodeContents(contents, accountId);
+    return isRefusal(encoded) ? encoded : { draft, contents: encoded, warnings, body };
+  }
+
+  async function storeRendered(
+    { draft, contents, warnings, body }: RenderedSend,
+    reservation: Reservation | null,
+  ): Promise<StoredSend | Refusal> {
+    const { sender, domain } = draft;
+    const { account_id: accountId } = sender.account;
     const taken: TakenMessage[] = [];
-    const stored = await store(sender.account.account_id, taken, (all) => {
+    const stored = await store(accountId, taken, (all) => {
       // The domain can have been deleted while the request waited.
-      if (all.domains.byId(checked.domain.domain_id) === null)
-        return refuse('DOMAIN_NOT_REGISTERED', `The domain ${checked.domain.name} was deleted`);
-      const { account_id } = sender.account;
-      const limited = deps.limits.takeMessages(all, account_id, countedCopies(draft, deps), clock.now());
+      if (all.domains.byId(domain.domain_id) === null)
+        return refuse('DOMAIN_NOT_REGISTERED', `The domain ${domain.name} was deleted`);
+      const limited = deps.limits.takeMessages(all, accountId, countedCopies(draft, deps), clock.now());
       if (limited !== null) return limited;
       reservation?.store(all, STATUS[sender.useCase], body);
       return storeDraft(all, draft, contents, deps, taken);
     });
     if (isRefusal(stored)) return stored;
-    if (isMarketing) oneClick.sent(sender.account.account_id);
+    if (sender.useCase === 'mk') deps.oneClick.sent(accountId);
     return { draft, warnings, body, stored, taken };
   }
 

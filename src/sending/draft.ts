@@ -53,15 +53,16 @@ interface ResultRecipient<Status> {
 interface Copy {
   recipient: Recipient;
   messageId: string;
-  /** Index into `contents`. */
+  /** Index into the contents of the draft. */
   content: number;
 }
 
+/** Refers to no text of the message: it waits for the commit, and texts may have megabytes. */
 export interface Draft {
   sender: Sender;
-  send: ParsedSend;
+  send: Pick<ParsedSend, 'campaignId' | 'groupId' | 'from' | 'trackClicks' | 'trackOpens' | 'essential'>;
+  subject: string;
   domain: Checked['domain'];
-  contents: MessageContent[];
   copies: Copy[];
   jobId: string | null;
   data: SendResult;
@@ -82,7 +83,7 @@ export function createDraft(
   { domain, rendered, list }: Checked,
   ids: Ids,
   now: number,
-): Draft {
+): { draft: Draft; contents: MessageContent[] } {
   const isSeparate = sender.useCase === 'mk';
   const copies = send.recipients.map(
     (recipient, index): Copy => ({ recipient, messageId: ids.make('msg'), content: isSeparate ? index : 0 }),
@@ -110,7 +111,10 @@ export function createDraft(
   const dueAt = Math.max(now, send.scheduledAt ?? now);
   const data =
     jobId === null ? transactionalResult(send, copies) : marketingResult(send, copies, jobId, dueAt > now);
-  return { sender, send, domain, contents, copies, jobId, data, now, dueAt };
+  const { campaignId, groupId, from, trackClicks, trackOpens, essential } = send;
+  const fields = { campaignId, groupId, from, trackClicks, trackOpens, essential };
+  const { subject } = rendered;
+  return { draft: { sender, send: fields, subject, domain, copies, jobId, data, now, dueAt }, contents };
 }
 
 function transactionalResult(send: ParsedSend, copies: Copy[]): TransactionalResult {
@@ -311,7 +315,7 @@ export function storeDraft(
         messageId,
         contentId: contentIds[content] ?? 0,
         contentBytes: packed?.size ?? 0,
-        subject: draft.contents[content]?.subject ?? '',
+        subject: draft.subject,
         trackClicks: send.trackClicks,
         trackOpens: send.trackOpens,
         essential: send.essential,

@@ -1,7 +1,13 @@
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices, type Work } from '../core/slices.ts';
-import { type PackedContent, packContent, packLongContent, plainContent } from '../mail/stored-content.ts';
-import type { Draft } from './draft.ts';
+import type { MessageContent } from '../mail/content.ts';
+import {
+  type LongContent,
+  type PackedContent,
+  packLongContent,
+  packUnlessLong,
+  plainContent,
+} from '../mail/stored-content.ts';
 
 /** Characters of all contents of a request as JSON, which are written in one unit of work. */
 export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
@@ -11,23 +17,21 @@ export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
  */
 const CHARACTERS_PER_STEP = 128 * 1024;
 
-type Contents = Pick<Draft, 'contents' | 'sender'>;
-
-/** Encodes the contents for storage; refused when they are too large together. */
-export async function encodeContents(draft: Contents): Promise<PackedContent[] | Refusal> {
-  const isDeflated = isWorthDeflating(draft);
-  const packed = await inSlices(
-    encodingContents(draft, isDeflated ? packContent : plainContent),
-    draft.sender.account.account_id,
-  );
-  if (isRefusal(packed) || !isDeflated) return packed;
+/** Encodes the contents of an account's send for storage; refused when they are too large together. */
+export async function encodeContents(
+  contents: readonly MessageContent[],
+  accountId: string,
+): Promise<PackedContent[] | Refusal> {
+  const pack = isWorthDeflating(contents) ? packUnlessLong : plainContent;
+  const packed = await inSlices(encodingContents(contents, pack), accountId);
+  if (isRefusal(packed)) return packed;
   const all: PackedContent[] = [];
   for (const content of packed) all.push(await packLongContent(content));
   return all;
 }
 
 /** Attachments are usually compressed already: deflating them takes long and saves little more than base64 costs. */
-function isWorthDeflating({ contents: [content] }: Contents): boolean {
+function isWorthDeflating([content]: readonly MessageContent[]): boolean {
   if (content === undefined) return false;
   const { html, text, attachments, alternatives = [] } = content;
   const encoded = [...attachments, ...alternatives].reduce((sum, part) => sum + part.content.length, 0);
@@ -36,13 +40,13 @@ function isWorthDeflating({ contents: [content] }: Contents): boolean {
 
 /** In steps. */
 function* encodingContents(
-  { contents }: Contents,
-  pack: (json: string) => PackedContent,
-): Work<PackedContent[] | Refusal> {
+  contents: readonly MessageContent[],
+  pack: (json: string) => PackedContent | LongContent,
+): Work<(PackedContent | LongContent)[] | Refusal> {
   // Long strings are often equal in all contents.
   const encodingHtml = rememberingLast();
   const encodingText = rememberingLast();
-  const packed: PackedContent[] = [];
+  const packed: (PackedContent | LongContent)[] = [];
   let size = 0;
   for (const content of contents) {
     const { html, text, ...rest } = content;

@@ -23,16 +23,12 @@ export interface HtmlReader {
 /** Characters of cached html; those of texts are a quarter of it. */
 const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
 
+/** Sources that are compared with the next one before it is looked up. */
+const MAX_RECENT = 8;
+
 export function createHtmlReader(): HtmlReader {
-  const templates = new LRUCache<string, ReadHtml>({
-    maxSize: MAX_CACHED_CHARACTERS,
-    sizeCalculation: (_, html) => html.length + 1,
-  });
-  const textTemplates = new LRUCache<string, Template>({
-    maxSize: MAX_CACHED_CHARACTERS / 4,
-    // The size must be positive, also of an empty text.
-    sizeCalculation: (_, text) => text.length + 1,
-  });
+  const templates = createSourceCache<ReadHtml>(MAX_CACHED_CHARACTERS);
+  const textTemplates = createSourceCache<Template>(MAX_CACHED_CHARACTERS / 4);
 
   function* reading(html: string): Work<ReadHtml> {
     const known = templates.get(html);
@@ -53,4 +49,46 @@ export function createHtmlReader(): HtmlReader {
   }
 
   return { reading, readingText };
+}
+
+interface SourceCache<Value extends object> {
+  get(source: string): Value | undefined;
+  set(source: string, value: Value): void;
+}
+
+/**
+ * A cache by source text. A map hashes each new string, which takes ten times as long as comparing it with a string of
+ * the same length: the sources that were used last are compared first.
+ */
+function createSourceCache<Value extends object>(maxCharacters: number): SourceCache<Value> {
+  const all = new LRUCache<string, Value>({
+    maxSize: maxCharacters,
+    // The size must be positive, also of an empty text.
+    sizeCalculation: (_, source) => source.length + 1,
+    dispose: (_, source) => forget(source),
+  });
+  const recent: { source: string; value: Value }[] = [];
+
+  function forget(source: string): void {
+    const index = recent.findIndex((known) => known.source === source);
+    if (index >= 0) recent.splice(index, 1);
+  }
+
+  function remember(source: string, value: Value): void {
+    if (recent.unshift({ source, value }) > MAX_RECENT) recent.pop();
+  }
+
+  return {
+    get: (source) => {
+      const known = recent.find((one) => one.source.length === source.length && one.source === source);
+      if (known !== undefined) return known.value;
+      const value = all.get(source);
+      if (value !== undefined) remember(source, value);
+      return value;
+    },
+    set: (source, value) => {
+      all.set(source, value);
+      if (all.peek(source) !== undefined) remember(source, value);
+    },
+  };
 }

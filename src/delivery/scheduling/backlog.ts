@@ -1,5 +1,5 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
-import type { EncodedContent } from '../../mail/stored-content.ts';
+import type { JobContent } from '../../mail/stored-content.ts';
 import type { Lane } from '../../store/domains/domains.ts';
 import type { QueuePriority, ReadyMessage } from '../../store/messages/queue.ts';
 import type { DestinationTls } from '../tls/host-policies.ts';
@@ -19,7 +19,7 @@ export interface Assignment {
   /** When it was read from the queue (monotonic). */
   readAt: number;
   /** The content of a message that was leased when it was accepted. Absent: it is read when the job is built. */
-  content?: EncodedContent | undefined;
+  content?: JobContent | undefined;
 }
 
 /** The mail of a site in memory: messages that were read from the queue, and messages that were leased ahead. */

@@ -6,7 +6,7 @@ import { type ComposedMessage, composing, messageBytes } from '../../mail/compos
 import type { MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
 import { mergeContent, type OwnContent, type SharedContent } from '../../mail/shared-content.ts';
-import { type EncodedContent, unpackContent } from '../../mail/stored-content.ts';
+import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt } from './attempt.ts';
 import type { Client } from './client.ts';
 import type { AttemptReport, DeliveryJob, SharedReference } from './protocol.ts';
@@ -87,7 +87,7 @@ function failureText(action: 'composed' | 'signed', error: unknown): string {
   return `the message cannot be ${action}: ${errorText(error)}`.slice(0, 500);
 }
 
-const NO_CONTENT: EncodedContent = { bytes: new Uint8Array(0), encoding: 'json', size: 0 };
+const NO_CONTENT: JobContent = { encoding: 'text', text: '', size: 0 };
 
 /** Decodes the shared part of contents; caches the most recently used ones. */
 export type SharedContents = (reference: SharedReference) => SharedContent;

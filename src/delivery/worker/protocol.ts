@@ -2,7 +2,7 @@ import type { CopyDetails } from '../../mail/content.ts';
 import type { DkimSigner } from '../../mail/dkim.ts';
 import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
 import type { CopyIdentity } from '../../mail/shared-content.ts';
-import type { EncodedContent } from '../../mail/stored-content.ts';
+import type { EncodedContent, JobContent } from '../../mail/stored-content.ts';
 
 /**
  * The messages between the main thread and a delivery worker. The main thread decides which message is sent when
@@ -113,10 +113,10 @@ export interface DeliveryJob {
    */
   slot: string;
   /**
-   * `MessageContent` as it is stored. Its memory is transferred to the worker, which decodes it and drops it once the
-   * message is composed.
+   * `MessageContent`: as it is stored, its memory transferred to the worker, or as JSON. The worker drops it once the message
+   * is composed.
    */
-  content: EncodedContent;
+  content: JobContent;
   /** If set, `content` is only what belongs to this copy (`OwnContent`), and this is the rest. */
   shared?: SharedReference;
   copy: CopyDetails;

@@ -124,7 +124,7 @@ describe('a job', () => {
     const by = client();
     void runJob(mine, by, createSharedContents());
     await expect.poll(() => to.sessions.length).toBe(1);
-    expect(mine.content.bytes.byteLength).toBe(0);
+    expect(mine.content).toEqual({ encoding: 'text', text: '', size: 0 });
   });
 });
 

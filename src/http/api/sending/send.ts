@@ -96,14 +96,9 @@ function transactionalSend(deps: SendRouteDeps): Route {
       const request = acceptRequest(deps, call, 'tx', 'transactional/send');
       if (isRefusal(request)) return request;
       const waitMs = preferredWait(call.headers['prefer']);
-      const waiting: { outcome?: Promise<DeliveryOutcome | null> } = {};
-      const accepted = await deps.acceptance.accept(request, (seq) => {
-        if (waitMs > 0) waiting.outcome = deps.firstOutcome(seq, waitMs, call.signal);
-      });
-      if (isRefusal(accepted)) return accepted;
-      return waiting.outcome === undefined || accepted.kind === 'replayed'
-        ? responseOf(accepted)
-        : withDelivery(deps, accepted, await waiting.outcome, call.warnings);
+      if (waitMs > 0) return sendAndWait(deps, request, call, waitMs);
+      const accepted = await deps.acceptance.accept(request);
+      return isRefusal(accepted) ? accepted : responseOf(accepted);
     },
   });
 }
@@ -135,6 +130,23 @@ function marketingSend(deps: SendRouteDeps): Route {
   });
 }
 
+/** Sends a message to one or more recipients, and waits for the outcome of the first attempt, up to `waitMs`. */
+async function sendAndWait(
+  deps: SendRouteDeps,
+  request: AcceptRequest,
+  call: Pick<Call<unknown, unknown, unknown>, 'signal' | 'warnings'>,
+  waitMs: number,
+): Promise<ApiResponse | Refusal> {
+  const waiting: { outcome?: Promise<DeliveryOutcome | null> } = {};
+  const accepted = await deps.acceptance.accept(request, (seq) => {
+    waiting.outcome = deps.firstOutcome(seq, waitMs, call.signal);
+  });
+  if (isRefusal(accepted)) return accepted;
+  return waiting.outcome === undefined || accepted.kind === 'replayed'
+    ? responseOf(accepted)
+    : withDelivery(deps, accepted, await waiting.outcome, call.warnings);
+}
+
 /** The body of a send of either stream. */
 type SendBody = z.output<typeof transactionalBody> | z.output<typeof marketingBody>;
 
@@ -148,12 +160,13 @@ function acceptRequest(
   if (account === null) return refuse('UNAUTHENTICATED', 'The account does not exist');
   const key = idempotencyKey(call.headers['idempotency-key']);
   if (isRefusal(key)) return key;
+  const { body, warnings: ofRequest } = call;
   const { allowFrom, allowEssential } = call.caller;
   return {
     sender: { account, useCase, allowFrom, allowEssential },
-    body: call.body,
+    body,
     idempotency: key === null ? null : { endpoint, key },
-    envelope: (data, warnings) => successBody(data, [...call.warnings, ...warnings]),
+    envelope: (data, warnings) => successBody(data, [...ofRequest, ...warnings]),
   };
 }
 
