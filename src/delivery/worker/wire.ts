@@ -26,7 +26,7 @@ export interface Wire {
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>;
   /** Sends without waiting. An unsolicited reply that was received before it ends the wire. */
-  write(commands: string): void;
+  write(commands: string | Buffer): void;
   /** Sends a block of the message; resolves when the operating system has accepted all of it. */
   writeBlock(bytes: Buffer): Promise<void>;
   /** The next reply. A 421 ends the wire and is thrown with its reply (RFC 5321 §3.8). */
