@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import type { ApiKeyWithAccount } from '../store/api-keys.ts';
 import type { Tables } from '../store/tables.ts';
 import { isLoopback, type Network, parseNetwork } from './caller-addresses.ts';
 import { type ApiScope, keyHash, parseList } from './keys.ts';
@@ -57,6 +58,8 @@ export interface AuthenticatorDeps {
 
 export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps): Authenticator {
   const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
+  /** By the row of the key: the store returns the same one until it changes. */
+  const callers = new WeakMap<ApiKeyWithAccount, Caller>();
 
   function unauthenticated(from: CallerAddress): Refusal {
     const wait = failures.count(from.address);
@@ -97,20 +100,28 @@ export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDe
         return refuse('KEY_NOT_ALLOWED', 'This key may not be used from this address');
       }
       if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
-      const scopes = parseList<ApiScope>(key.scopes);
-      if (!scopes.includes(scope)) {
+      let caller = callers.get(key);
+      if (caller === undefined) {
+        caller = toCaller(key);
+        callers.set(key, caller);
+      }
+      if (!caller.scopes.includes(scope)) {
         return refuse('INSUFFICIENT_SCOPE', `This key does not have the scope "${scope}"`);
       }
       onUse?.(key.key_id);
-      return {
-        accountId: key.account_id,
-        keyId: key.key_id,
-        scopes,
-        allowIps: parseList(key.allow_ips),
-        allowFrom: parseList(key.allow_from),
-        allowEssential: key.allow_essential === 1,
-        strictCompliance: key.strict_compliance === 1,
-      };
+      return caller;
     },
+  };
+}
+
+function toCaller(key: ApiKeyWithAccount): Caller {
+  return {
+    accountId: key.account_id,
+    keyId: key.key_id,
+    scopes: parseList<ApiScope>(key.scopes),
+    allowIps: parseList(key.allow_ips),
+    allowFrom: parseList(key.allow_from),
+    allowEssential: key.allow_essential === 1,
+    strictCompliance: key.strict_compliance === 1,
   };
 }

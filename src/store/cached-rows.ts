@@ -120,7 +120,7 @@ export function cachedLookup<Key extends readonly string[], Value>(
   caches.values.push(values);
   return (...key) => {
     if (!isValid(caches)) return read(...key);
-    const name = key.length === 1 ? (key[0] ?? '') : JSON.stringify(key);
+    const name = key.length === 1 ? (key[0] ?? '') : nameOf(key);
     const known = values.get(name);
     if (known !== undefined) return known;
     const value = freeze(read(...key));
@@ -132,6 +132,13 @@ export function cachedLookup<Key extends readonly string[], Value>(
     values.set(name, value);
     return value;
   };
+}
+
+/** Different keys have different names: the length of each part precedes it. */
+function nameOf(key: readonly string[]): string {
+  let name = '';
+  for (const part of key) name += `${part.length}:${part}`;
+  return name;
 }
 
 /** Freezes a row, or the rows of a list. The only nested objects of rows are Buffers, which no caller changes. */

@@ -38,44 +38,83 @@ export function createTagScanner(
   handler: Pick<TokenHandler, 'startTag' | 'endTag'>,
   requested: ReadonlySet<string>,
 ): TagScanner {
-  /** Tags by their whole source, which alone determines how they are read. */
-  const startTags = new Map<string, StartTag>();
-  const endTags = new Map<string, string>();
+  const startTags = createKnownTags<StartTag>(html);
+  const endTags = createKnownTags<string>(html);
 
   function scanStart(at: number): number {
-    const end = html.indexOf('>', at) + 1;
-    // A `>` in a quoted value ends no tag: such a source is never in the map.
-    const source = end > at && end - at <= MAX_KNOWN_LENGTH ? html.slice(at, end) : null;
-    const known = source === null ? undefined : startTags.get(source);
-    if (known !== undefined) {
-      handler.startTag(known, at);
-      return end;
+    const known = startTags.find(at);
+    if (known !== null) {
+      handler.startTag(known.tag, at);
+      return at + known.source.length;
     }
     const read = readStartTag(html, at, requested);
     if (read === null) return ~at;
-    if (source !== null && read.end === end && startTags.size < MAX_KNOWN_TAGS)
-      startTags.set(source, read.tag);
+    startTags.add(at, read.end, read.tag);
     handler.startTag(read.tag, at);
     return read.end;
   }
 
   function scanEnd(at: number): number {
-    const end = html.indexOf('>', at) + 1;
-    if (end === 0) return ~at;
-    const source = end - at <= MAX_KNOWN_LENGTH ? html.slice(at, end) : null;
-    let name = source === null ? undefined : endTags.get(source);
-    if (name === undefined) {
-      END_TAG.lastIndex = at;
-      const written = END_TAG.exec(html)?.[1];
-      if (written === undefined) return ~at;
-      name = lowerCased(written);
-      if (source !== null && endTags.size < MAX_KNOWN_TAGS) endTags.set(source, name);
+    const known = endTags.find(at);
+    if (known !== null) {
+      handler.endTag(known.tag, at);
+      return at + known.source.length;
     }
+    END_TAG.lastIndex = at;
+    const written = END_TAG.exec(html)?.[1];
+    if (written === undefined) return ~at;
+    const name = lowerCased(written);
+    const end = END_TAG.lastIndex;
+    endTags.add(at, end, name);
     handler.endTag(name, at);
     return end;
   }
 
   return { scanStart, scanEnd };
+}
+
+interface KnownTag<Tag> {
+  /** The whole tag, which alone determines how it is read. Its only `>` is the last character. */
+  source: string;
+  tag: Tag;
+  /** The known tag that followed it last. */
+  next: KnownTag<Tag> | null;
+}
+
+/**
+ * Finds tags that were read before. The rows of a mail have the same tags in the same order: the one that followed last time is
+ * compared first, because a map has to hash the source.
+ */
+function createKnownTags<Tag>(html: string) {
+  const all = new Map<string, KnownTag<Tag>>();
+  let last: KnownTag<Tag> | null = null;
+
+  function follow(known: KnownTag<Tag>): KnownTag<Tag> {
+    if (last !== null) last.next = known;
+    last = known;
+    return known;
+  }
+
+  return {
+    find: (at: number): KnownTag<Tag> | null => {
+      const next = last?.next ?? null;
+      if (next !== null && html.startsWith(next.source, at)) {
+        last = next;
+        return next;
+      }
+      const end = html.indexOf('>', at) + 1;
+      if (end === 0 || end - at > MAX_KNOWN_LENGTH) return null;
+      const known = all.get(html.slice(at, end));
+      return known === undefined ? null : follow(known);
+    },
+    /** Not for a tag with a `>` in a quoted value. */
+    add: (at: number, end: number, tag: Tag): void => {
+      if (all.size >= MAX_KNOWN_TAGS || end - at > MAX_KNOWN_LENGTH || html.indexOf('>', at) + 1 !== end)
+        return;
+      const source = html.slice(at, end);
+      all.set(source, follow({ source, tag, next: null }));
+    },
+  };
 }
 
 /** Reads a start tag with quoted attributes; null when the tokenizer has to read it. `end`: the offset after it. */
