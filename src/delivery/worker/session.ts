@@ -131,7 +131,7 @@ function refusedAtOnce(wire: Wire, phase: 'mail' | 'rcpt', reply: WireReply): Se
   return { kind: 'answered', phase, reply: replyOf(reply) };
 }
 
-/** RFC 5321 §4.2.2: the server does not know the command or its parameters, or not at this point. Says nothing about the message. */
+/** RFC 5321 §4.2.2: the server does not know the command or its parameters, or not at this point: the reply is not about the message. */
 function isCommandError({ code }: WireReply): boolean {
   return code >= 500 && code <= 504;
 }
