@@ -1,6 +1,6 @@
 import type { SmtpPhase } from '../../mail/reply.ts';
 import { type Connection, isOk } from './connection.ts';
-import { SmtpSessionError } from './errors.ts';
+import { ConnectionLostError, SmtpSessionError } from './errors.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
 import type { SessionResult } from './session-result.ts';
 import type { SmtpTimeouts } from './timeouts.ts';
@@ -92,7 +92,8 @@ function canOfferAtOnce(
 
 /**
  * Sends MAIL, RCPT and the message with BDAT in one write (RFC 3030 §2). The server must read the message also when it refuses
- * the recipient; as one that does not would take its lines for commands, a refusal before the message ends the connection.
+ * the recipient; as one that does not would take its lines for commands, a refusal before the message ends the connection. It
+ * may send all replies together after the message (RFC 2920 §3.2), so each of them may take as long as the last one.
  */
 async function offerAtOnce(
   connection: Connection,
@@ -106,23 +107,30 @@ async function offerAtOnce(
   connection.transactions++;
   connection.unfinished = true;
   wire.write(Buffer.concat([Buffer.from(commands), message.bytes, ...end]));
-  const mail = await wire.next('mail', timeouts.command);
-  if (!isOk(mail)) return refusedAtOnce(wire, 'mail', mail);
-  let phase: SmtpPhase = 'rcpt';
+  let reply: WireReply;
   try {
-    const rcpt = await wire.next(phase, timeouts.command);
-    if (!isOk(rcpt)) return refusedAtOnce(wire, phase, rcpt);
-    phase = 'dot';
-    const reply = await wire.next(phase, timeouts.dot);
-    if (isCommandError(reply))
-      throw new SmtpSessionError('mail', `unexpected reply to BDAT: ${reply.code} ${replyOf(reply).text}`);
-    connection.unfinished = false;
-    return { kind: 'answered', phase, reply: replyOf(decisive(phase, reply)) };
+    for (const phase of ['mail', 'rcpt'] as const) {
+      const early = await wire.next(phase, timeouts.dot);
+      if (!isOk(early)) return refusedAtOnce(wire, phase, early);
+    }
+    reply = await wire.next('dot', timeouts.dot);
   } catch (error) {
-    // Without a reply the server may have accepted the message, which it has: RFC 1047.
-    const isLost = error instanceof SmtpSessionError && error.reply === null && error.phase === 'rcpt';
-    throw isLost ? new SmtpSessionError('dot', error.message) : error;
+    throw error instanceof SmtpSessionError && mayBeAccepted(error)
+      ? new SmtpSessionError('dot', error.message)
+      : error;
   }
+  if (isCommandError(reply))
+    throw new SmtpSessionError('mail', `unexpected reply to BDAT: ${reply.code} ${replyOf(reply).text}`);
+  connection.unfinished = false;
+  return { kind: 'answered', phase: 'dot', reply: replyOf(decisive('dot', reply)) };
+}
+
+/**
+ * Whether the server may have accepted a message that was sent at once (RFC 1047): not when the connection is lost before the
+ * reply to MAIL, because then the server had closed it while it was idle.
+ */
+function mayBeAccepted(error: SmtpSessionError): boolean {
+  return error.reply === null && !(error.phase === 'mail' && error instanceof ConnectionLostError);
 }
 
 function refusedAtOnce(wire: Wire, phase: 'mail' | 'rcpt', reply: WireReply): SessionResult {

@@ -2,6 +2,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import {
+  ConnectionLostError,
   closedByServer,
   EgressError,
   noProgress,
@@ -112,7 +113,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     else fail(expiryText);
   }
 
-  function fail(text: TextOfPhase): void {
+  function fail(text: TextOfPhase, SessionError = SmtpSessionError): void {
     const isHandshake = handshaking;
     if (!failure) {
       retire(
@@ -120,7 +121,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
           tunnel?.failure(at, text(at)) ??
           (isHandshake
             ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`, errorCode)
-            : new SmtpSessionError(at, text(at))),
+            : new SessionError(at, text(at))),
       );
     }
     socket.destroy();
@@ -197,11 +198,11 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     const text: TextOfPhase = (at) => socketErrorText(error, at, options.localAddress);
     if (error.code === 'EADDRNOTAVAIL' && options.localAddress !== undefined && !failure)
       retire((at) => new EgressError(at, text(at)));
-    fail(text);
+    fail(text, ConnectionLostError);
   };
-  const onEnd = () => fail(closedByServer);
+  const onEnd = () => fail(closedByServer, ConnectionLostError);
   const onClose = () => {
-    fail(closedByServer);
+    fail(closedByServer, ConnectionLostError);
     deadlines.forget(deadline);
     open.delete(wire);
     setClosed();

@@ -111,6 +111,29 @@ describe('a server that supports CHUNKING', () => {
     },
   );
 
+  it.each(['mail', 'rcpt', 'dot'] as const)(
+    'may have accepted the message when it is silent at %s',
+    async (phase) => {
+      const to = await sink({ keywords: KEYWORDS });
+      const by = client({ dot: 300 });
+      await deliver(by, job(to));
+      to.program({ script: { [phase]: 'silent' } });
+      expect(summary(await deliver(by, job(to)))).toBe('unanswered dot');
+      expect(to.sessions).toHaveLength(1);
+    },
+  );
+
+  it('may have accepted the message when the worker is stopped before its reply at MAIL', async () => {
+    const to = await sink({ keywords: KEYWORDS });
+    const by = client();
+    await deliver(by, job(to));
+    to.program({ script: { mail: 'silent' } });
+    const attempted = deliver(by, job(to));
+    await expect.poll(() => to.sessions[0]?.stalled).toBe(true);
+    by.abort();
+    expect(summary(await attempted)).toBe('unanswered dot');
+  });
+
   it('has not accepted the message when it ends the session with 421 in place of its reply at RCPT', async () => {
     const to = await sink({ keywords: KEYWORDS });
     const by = client();
