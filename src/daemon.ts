@@ -18,7 +18,7 @@ import { createCampaignSystem } from './campaigns/system.ts';
 import { createCertificates } from './certificates/service.ts';
 import type { ConfigChanges } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
-import { formatListen, type ListenAddress } from './config/setting-types.ts';
+import { formatListen, isAnyAddress, type ListenAddress } from './config/setting-types.ts';
 import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
 import { measureEventLoopDelay } from './core/event-loop-delay.ts';
@@ -639,6 +639,9 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     });
     await http.listen();
     undo.push(() => http.close(GRACE_MS));
+    const bound = http.address();
+    if (bound === null) throw new Error('the API listener has no address');
+    const apiUrl = `http://${formatListen(bound)}`;
     const socket = createOperatorSocket({
       path: join(config.data.dir, OPERATOR_SOCKET),
       log,
@@ -666,6 +669,9 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
             concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
             directory: env.consoleDirectory ?? fileURLToPath(new URL('./console/', import.meta.url)),
             version: programVersion(),
+            apiUrl: isAnyAddress(bound)
+              ? `http://${formatListen({ ...bound, host: config.hostname })}`
+              : apiUrl,
           });
     const isConsoleUp = webConsole !== null && (await startConsole(webConsole, log));
     if (isConsoleUp) {
@@ -710,9 +716,6 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
     campaignSystem.runner.start();
     webhookSender.start();
 
-    const bound = http.address();
-    if (bound === null) throw new Error('the API listener has no address');
-    const apiUrl = `http://${formatListen(bound)}`;
     log.info(
       { apiUrl, dataDir: config.data.dir, generation, queued: tables.queue.count() },
       'postrider started',

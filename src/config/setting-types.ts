@@ -45,6 +45,11 @@ export function parseListen(text: string): ListenAddress | null {
   return host === undefined || port > 65535 ? null : { host, port };
 }
 
+/** Whether a listener accepts connections at every address of the machine. */
+export function isAnyAddress({ host }: Pick<ListenAddress, 'host'>): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
+
 /** Formats an address for `parseListen`. */
 export function formatListen({ host, port: at }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${at}` : `${host}:${at}`;

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { errorCode, errorText } from '../core/errors.ts';
 import type { ConfigIssue, ConfigSources } from './load.ts';
 import type { Config } from './schema.ts';
-import { parseListen } from './setting-types.ts';
+import { isAnyAddress, parseListen } from './setting-types.ts';
 import { allSettings, valueAt } from './settings.ts';
 
 /**
@@ -162,8 +162,7 @@ function isPublicListener(listen: string): boolean {
 function isSameListener(one: string, other: string): boolean {
   const [a, b] = [parseListen(one), parseListen(other)];
   if (a === null || b === null || a.port !== b.port || a.port === 0) return false;
-  const isAny = ({ host }: { host: string }) => host === '0.0.0.0' || host === '::';
-  return a.host === b.host || isAny(a) || isAny(b);
+  return a.host === b.host || isAnyAddress(a) || isAnyAddress(b);
 }
 
 /** Pools without a source address use those of "default". */

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ApiError } from './api.ts';
 import type { Data } from './data.ts';
+import { curlArguments, quoted } from './parts/curl.ts';
 import { fieldText } from './parts/field-text.ts';
 import { useMember } from './session.ts';
 import { useTexts } from './texts.ts';
@@ -21,6 +22,8 @@ export function Page(props: {
   title: string;
   question?: string;
   curl?: string;
+  /** The file that the request sends. */
+  curlBody?: CurlBody;
   children: ComponentChildren;
 }) {
   useEffect(() => {
@@ -38,7 +41,7 @@ export function Page(props: {
       </h1>
       {props.question !== undefined && <p class="question">{props.question}</p>}
       {props.children}
-      {props.curl !== undefined && <Curl path={props.curl} />}
+      {props.curl !== undefined && <Curl path={props.curl} body={props.curlBody} />}
     </>
   );
 }
@@ -117,16 +120,30 @@ export function Copy(props: { text: string; label?: string }) {
   );
 }
 
-/** The request of a page as a command. */
-function Curl(props: { path: string }) {
+/** The request of a page as a command. `body`: the file that it sends. */
+function Curl({ path, body }: { path: string; body?: CurlBody | undefined }) {
+  const { accountId, person } = useMember();
+  const lines = curlArguments({ apiUrl: person.apiUrl, path, accountId });
+  if (body !== undefined)
+    lines.push(`-H ${quoted(`Content-Type: ${body.type}`)} --data-binary ${quoted(`@${body.file}`)}`);
+  return <Command text={`curl -fsS ${lines.join(' \\\n  ')}`} />;
+}
+
+/** A file that a request sends. */
+interface CurlBody {
+  type: string;
+  file: string;
+}
+
+/** A command of a shell, and which key it needs. */
+export function Command({ text }: { text: string }) {
   const { t } = useTexts();
-  const { accountId } = useMember();
-  const command = `curl -fsS 'http://127.0.0.1:8080${props.path}' \\\n  -H "X-Api-Key: $SETUP_KEY" -H 'X-Id: ${accountId}'`;
   return (
     <details class="curl">
       <summary>{t('app.curl')}</summary>
-      <pre tabIndex={0}>{command}</pre>
-      <Copy text={command} />
+      <pre tabIndex={0}>{text}</pre>
+      <Copy text={text} />
+      <p class="small">{t(text.includes('$OPERATOR_KEY') ? 'app.curl.operatorKey' : 'app.curl.setupKey')}</p>
     </details>
   );
 }

@@ -40,7 +40,7 @@ describe('the page of the API', () => {
     ).toMatchObject([{ name: `It's ${HOSTILE}` }]);
     await response.getByText('The same with curl').first().press('Enter');
     const command = (await response.locator('pre').last().textContent()) ?? '';
-    expect(command).toContain("curl -sS -X POST 'http://127.0.0.1:8080/web-setup/templates'");
+    expect(command).toContain(`curl -sS -X POST '${daemon.url}/web-setup/templates'`);
     expect(command).toContain("It'\\''s");
     expect(await findings(window)).toEqual([]);
     expect(consoleErrors).toEqual([]);

@@ -155,8 +155,7 @@ export function createApiClient(baseUrl: string, credentials: Credentials): ApiC
   const keyFor = (path: string) =>
     OPERATOR_PATHS.test(path) ? (credentials.operatorKey ?? keys.setup) : keys[scopeOf(path)];
   const client: ApiClient = {
-    accountId,
-    keys,
+    ...credentials,
     call: async (method, path, { body, rawBody, headers = {}, signal } = {}) => {
       const payload = rawBody ?? (body === undefined ? undefined : JSON.stringify(body));
       const all: Record<string, string | null> = {

@@ -51,6 +51,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/api.test.ts': PAGES,
   'console/keys.test.ts': PAGES,
   'console/overview.test.ts': PAGES,
+  'console/pages.test.ts': 'opens every page of the console',
   'console/people.test.ts': PAGES,
   'console/queue.test.ts': PAGES,
   'console/reports.test.ts': PAGES,

@@ -18,6 +18,10 @@ export const texts: Catalog = {
   'app.noAccount.member': 'Bitten Sie die Inhaberin oder den Inhaber eines Kontos um eine Einladung.',
   'app.noAccount.operator': 'Legen Sie eines unter System, Konten an.',
   'app.curl': 'Dasselbe mit curl',
+  'app.curl.setupKey':
+    'SETUP_KEY ist ein Schlüssel dieses Kontos für die Einrichtung: erstellen Sie einen unter „Schlüssel“.',
+  'app.curl.operatorKey':
+    'OPERATOR_KEY ist ein Schlüssel mit dem Umfang operator, ACCOUNT_ID sein Konto: erstellen Sie einen mit „postrider key create --scope operator“.',
   'app.copy': 'Kopieren',
   'app.copied': 'Kopiert',
   'app.retry': 'Erneut versuchen',

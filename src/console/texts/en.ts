@@ -17,6 +17,9 @@ export const en = {
   'app.noAccount.member': 'Ask the owner of an account to invite you.',
   'app.noAccount.operator': 'Create one under System, Accounts.',
   'app.curl': 'The same with curl',
+  'app.curl.setupKey': 'SETUP_KEY is a key of this account for setup: create one under Keys.',
+  'app.curl.operatorKey':
+    'OPERATOR_KEY is a key with the scope operator, ACCOUNT_ID its account: create one with “postrider key create --scope operator”.',
   'app.copy': 'Copy',
   'app.copied': 'Copied',
   'app.retry': 'Try again',

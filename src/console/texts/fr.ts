@@ -18,6 +18,10 @@ export const texts: Catalog = {
   'app.noAccount.member': 'Demandez une invitation au propriétaire d’un compte.',
   'app.noAccount.operator': 'Créez-en un sous Système, Comptes.',
   'app.curl': 'La même chose avec curl',
+  'app.curl.setupKey':
+    'SETUP_KEY est une clé de ce compte pour la configuration : créez-en une sous « Clés ».',
+  'app.curl.operatorKey':
+    'OPERATOR_KEY est une clé de portée operator, ACCOUNT_ID son compte : créez-en une avec « postrider key create --scope operator ».',
   'app.copy': 'Copier',
   'app.copied': 'Copié',
   'app.retry': 'Réessayer',

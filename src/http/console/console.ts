@@ -87,6 +87,8 @@ export interface ConsoleDeps {
   directory: string;
   /** Version of the program. */
   version: string;
+  /** Base URL of the API. */
+  apiUrl: string;
   /** Cost of password hashes; lower in tests. */
   passwordLogCost?: number;
 }
@@ -217,6 +219,7 @@ function assemble(
     cookie,
     methods: () => ({ password: true, passkey: passkeys.isAvailable(), oidc: oidc.name }),
     version: deps.version,
+    apiUrl: deps.apiUrl,
   };
   const signIn = createSignIn(sessionDeps);
   const streams = createEventStreams({

@@ -42,6 +42,8 @@ export interface SessionPerson {
   roles: Record<string, readonly Permission[]>;
   /** The permission that each operation of the API requires. */
   operations: Readonly<Record<string, Permission>>;
+  /** Base URL of the API, for commands that people copy. */
+  apiUrl: string;
   session: { id: string; method: SessionRow['method']; authenticatedAt: string };
 }
 
@@ -65,6 +67,7 @@ export interface SessionRouteDeps {
   cookie(): SessionCookie;
   methods(): ConsoleSession['methods'];
   version: string;
+  apiUrl: string;
 }
 
 /** Opens sessions after successful sign-ins, and counts failed ones. */
@@ -225,7 +228,7 @@ export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRo
 }
 
 function presentSession(
-  { people, methods, version }: Pick<SessionRouteDeps, 'people' | 'methods' | 'version'>,
+  { people, methods, version, apiUrl }: Pick<SessionRouteDeps, 'people' | 'methods' | 'version' | 'apiUrl'>,
   session: Session | null,
 ): ConsoleSession {
   if (session === null) return { signedIn: false, methods: methods(), person: null, version };
@@ -246,6 +249,7 @@ function presentSession(
       memberships: people.memberships(person),
       roles: { ...ROLE_PERMISSIONS, operator: permissionsOf('operator') },
       operations: OPERATION_PERMISSIONS,
+      apiUrl,
       session: { id: session.id, method: session.method, authenticatedAt: iso(session.authenticatedAt) },
     },
   };

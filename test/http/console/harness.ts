@@ -131,6 +131,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     concurrencyOf: () => null,
     directory,
     version: '1.2.3',
+    apiUrl: 'http://127.0.0.1:8080',
   });
   await console.listen();
   const base = `http://127.0.0.1:${console.address()?.port}`;

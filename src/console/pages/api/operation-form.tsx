@@ -3,7 +3,7 @@ import type { OpenApiParameter } from '../../../http/openapi/document.ts';
 import { exchange, type RawResponse } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
-import { Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
+import { Command, Confirmed, Copy, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -16,7 +16,7 @@ const PREFIX = 'in.';
 export function OperationForm({ operation }: { operation: ApiOperation }) {
   const { t } = useTexts();
   const { location, href, go } = useNavigation();
-  const { accountId } = useMember();
+  const { accountId, person } = useMember();
   const { method, path, bodies, parameters } = operation;
   const form = useRef<HTMLFormElement>(null);
   const [type, setType] = useState(bodies[0]?.type ?? '');
@@ -39,7 +39,7 @@ export function OperationForm({ operation }: { operation: ApiOperation }) {
       const answer = await exchange(target, { method, headers, body, account: accountId });
       setResponse({
         ...answer,
-        command: curlCommand({ method, path: target, accountId, headers, body }),
+        command: curlCommand({ method, apiUrl: person.apiUrl, path: target, accountId, headers, body }),
       });
       return t('api.answered', { status: answer.status, time: Math.round(answer.ms) });
     });
@@ -152,11 +152,7 @@ function Response({ of }: { of: RawResponse & { command: string } }) {
       {isCut && <p>{t('api.cut')}</p>}
       <pre tabIndex={0}>{readable(text)}</pre>
       <Copy text={text} label={t('api.copy')} />
-      <details class="curl">
-        <summary>{t('app.curl')}</summary>
-        <pre tabIndex={0}>{command}</pre>
-        <Copy text={command} />
-      </details>
+      <Command text={command} />
     </section>
   );
 }

@@ -1,4 +1,5 @@
 import type { OpenApiDocument, OpenApiOperation, OpenApiParameter } from '../../../http/openapi/document.ts';
+import { curlArguments, quoted } from '../../parts/curl.ts';
 
 /** An operation of the API, as the page shows it. */
 export interface ApiOperation {
@@ -89,22 +90,18 @@ export function requestHeaders({ parameters }: ApiOperation, values: Values): Re
 /** A request as a command of a POSIX shell. */
 export function curlCommand(request: {
   method: string;
+  apiUrl: string;
   path: string;
   accountId: string;
   headers: Readonly<Record<string, string>>;
   body: { type: string; text: string } | null;
 }): string {
-  const { method, path, accountId, headers, body } = request;
+  const { method, headers, body } = request;
   const lines = [
-    `curl -sS ${method === 'GET' ? '' : `-X ${method} `}${quoted(`http://127.0.0.1:8080${path}`)}`,
-    `-H "X-Api-Key: $SETUP_KEY" -H ${quoted(`X-Id: ${accountId}`)}`,
+    ...curlArguments(request),
     ...Object.entries(headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
   ];
   if (body !== null)
     lines.push(`-H ${quoted(`Content-Type: ${body.type}`)}`, `--data-binary ${quoted(body.text)}`);
-  return lines.join(' \\\n  ');
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
+  return `curl -sS ${method === 'GET' ? '' : `-X ${method} `}${lines.join(' \\\n  ')}`;
 }

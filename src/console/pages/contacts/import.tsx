@@ -87,7 +87,12 @@ export function ContactImportPage() {
       return '';
     });
   return (
-    <Page title={t('contacts.import')} question={t('contacts.import.question')}>
+    <Page
+      title={t('contacts.import')}
+      question={t('contacts.import.question')}
+      curl={withQuery('/web-setup/contacts/import', { background: 'true', subscriptionGroupId: groupId })}
+      curlBody={{ type: 'text/csv', file: 'contacts.csv' }}
+    >
       <p>
         <a href={href('contacts')}>{t('app.back')}</a>
       </p>

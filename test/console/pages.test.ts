@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { ApiClient } from '../support/api-client.ts';
+import { DESKTOP, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { type OpenConsole, openConsole } from './open-console.ts';
+
+/* What applies to all pages of the console, in Chromium over a daemon in this process: commands, print, narrow windows. */
+const run = promisify(execFile);
+/** A sheet of A4 at 96 pixels per inch. */
+const A4 = { width: 794, height: 1123 };
+const LONG = `a-recipient-with-a-long-name.${'x'.repeat(30)}@example.net`;
+
+let daemon: InProcess;
+let browser: TestBrowser;
+let open: OpenConsole;
+let client: ApiClient;
+/** The pages with data, by name. */
+const pages: Record<string, string> = {};
+
+beforeAll(async () => {
+  daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
+  client = await daemon.account('Shop');
+  const created = async (path: string, body: unknown, method = 'POST'): Promise<Record<string, string>> => {
+    const { status, text, data } = await client.call<Record<string, unknown>>(method, path, { body });
+    expect(status, text).toBeLessThan(300);
+    const [first] = Object.values(data).filter((value) => typeof value === 'object' && !Array.isArray(value));
+    return { ...data, ...(first as object) } as Record<string, string>;
+  };
+  const domain = await created('/web-setup/domains', { domain: 'shop.test', useCaseId: 'tx-local' }, 'PUT');
+  const contact = await created('/web-setup/contacts', {
+    email: LONG,
+    firstName: 'Ada',
+    lastName: 'Lovelace',
+  });
+  const group = await created('/web-setup/contacts/subscription-groups', { name: 'News' });
+  await created('/web-setup/suppressions', { email: LONG });
+  const webhook = await created('/web-setup/webhooks', {
+    name: 'Shop',
+    url: 'https://shop.test/hook',
+    events: ['email_bounced'],
+  });
+  const template = await created('/web-setup/templates', { name: 'Order', html: '<p>Hello</p>' });
+  Object.assign(pages, {
+    overview: '',
+    messages: 'messages',
+    domains: 'domains',
+    records: `domains/${domain['domainId']}?step=records`,
+    check: `domains/${domain['domainId']}?step=check`,
+    queue: 'queue',
+    contacts: 'contacts',
+    contact: `contacts/${contact['contactIdentifier']}`,
+    import: 'contacts/import',
+    groups: 'groups',
+    group: `groups/${group['subscriptionGroupId']}`,
+    suppressions: 'suppressions',
+    webhooks: 'webhooks',
+    webhook: `webhooks/${webhook['webhookId']}`,
+    templates: 'templates',
+    template: `templates/${template['templateId']}`,
+    campaigns: 'campaigns',
+    reports: 'reports',
+    inbox: 'inbox',
+    keys: 'keys',
+    people: 'people',
+    audit: 'audit',
+    system: 'system',
+    accounts: 'system/accounts',
+    account: `system/accounts/${client.accountId}`,
+  });
+  browser = await startBrowser(['localhost']);
+  open = openConsole(daemon, browser);
+});
+afterAll(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+/** Pages whose data belongs to the console itself, which has no operation of the API. */
+const WITHOUT_COMMAND = ['people', 'audit'];
+
+describe('every page', () => {
+  it('shows a command that reads its data with the key that it names', { timeout: 240_000 }, async () => {
+    const window = await open.operator(DESKTOP);
+    // The command of the import sends a file.
+    const folder = mkdtempSync(join(tmpdir(), 'postrider-curl-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'contacts.csv'), 'email\nada@example.net\n');
+    const environment = {
+      PATH: process.env['PATH'],
+      SETUP_KEY: client.keys.setup,
+      OPERATOR_KEY: client.operatorKey,
+      ACCOUNT_ID: client.accountId,
+    };
+    for (const [name, path] of Object.entries(pages)) {
+      await open.visit(window, path, client);
+      const command = window.page.locator('.curl pre');
+      expect(await command.count(), name).toBe(WITHOUT_COMMAND.includes(name) ? 0 : 1);
+      if (WITHOUT_COMMAND.includes(name)) continue;
+      const text = (await command.textContent()) ?? '';
+      expect(text, name).toContain(daemon.url);
+      const { stdout } = await run('sh', ['-c', text], { cwd: folder, env: environment });
+      expect(JSON.parse(stdout), name).toMatchObject({ success: true });
+    }
+    await window.context.close();
+  });
+
+  it('is printed over the whole width of the paper, without what only a screen needs', {
+    timeout: 240_000,
+  }, async () => {
+    const window = await open.operator(A4);
+    const { page, context } = window;
+    await page.emulateMedia({ media: 'print' });
+    for (const [name, path] of Object.entries(pages)) {
+      await open.visit(window, path, client);
+      const box = await page.locator('main').boundingBox();
+      expect(box?.width, name).toBe(A4.width);
+      const hidden = page.locator('header, .side, .curl, form button, .copy').filter({ visible: true });
+      expect(await hidden.count(), name).toBe(0);
+    }
+    await context.close();
+  });
+});
