@@ -85,7 +85,11 @@ it('shows failed deliveries with the response, retries one and replays a period'
   await page.getByRole('link', { name: HOSTILE }).press('Enter');
   const row = page.getByRole('row', { name: 'Rejected permanently' }).first();
   await row.getByText('the endpoint responded with 503').waitFor();
-  await row.getByText(HOSTILE).waitFor();
+  const exchange = page.locator('tr:has(> th) + tr').first();
+  await exchange.getByText('Payload and response').press('Enter');
+  await exchange.getByText(HOSTILE).last().waitFor();
+  const payload = JSON.parse((await exchange.locator('pre').first().textContent()) ?? '');
+  expect(payload).toMatchObject({ type: 'email_bounced', data: { object: { to: [BOUNCED] } } });
   await row.getByRole('button', { name: 'Retry now' }).press('Enter');
   await page.getByText('The delivery is tried now').waitFor();
   await page.getByRole('link', { name: 'delivered', exact: true }).click();

@@ -1,23 +1,20 @@
 import { useState } from 'preact/hooks';
 import type * as z from 'zod';
-import type { delivery, testResult, webhookDetail } from '../../../http/api/webhook-schemas.ts';
-import { callApi, withQuery } from '../../api.ts';
+import type { testResult, webhookDetail } from '../../../http/api/webhook-schemas.ts';
+import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { localTime } from '../../parts/local-time.ts';
-import { Pager } from '../../parts/pager.tsx';
-import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Confirmed, Copy, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { Deliveries } from './deliveries.tsx';
 
 type Detail = z.output<typeof webhookDetail>;
-type Delivery = z.output<typeof delivery>;
 type TestResult = z.output<typeof testResult>;
 
-const STATUSES = ['pending', 'succeeded', 'failed'] as const satisfies Delivery['status'][];
-const KINDS = { pending: 'open', succeeded: 'good', failed: 'bad' } as const;
 const DAY_MS = 86_400_000;
 
 /** A webhook: its deliveries with the responses; test, replay, rotation. */
@@ -213,100 +210,5 @@ function Replay({ path }: { path: string }) {
       </form>
       <Outcome of={outcome} />
     </details>
-  );
-}
-
-function Deliveries({ path, webhookId }: { path: string; webhookId: string }) {
-  const { t, time, named } = useTexts();
-  const { location, href } = useNavigation();
-  const { accountId, may } = useMember();
-  const { outcome, run } = useAction();
-  const { status, lastKey } = location.query;
-  const list = useData<{ deliveries: Delivery[]; nextKey?: string }>(
-    withQuery(`${path}/deliveries`, { status, lastKey }),
-  );
-  const page = `webhooks/${encodeURIComponent(webhookId)}`;
-  const retry = (deliveryId: string) =>
-    run(async () => {
-      await callApi(`${path}/deliveries/${encodeURIComponent(deliveryId)}/retry`, {
-        method: 'POST',
-        account: accountId,
-      });
-      list.reload();
-      return t('webhooks.retried');
-    });
-  return (
-    <>
-      <p class="actions">
-        {[undefined, ...STATUSES].map((name) => (
-          <a
-            class="button"
-            key={name ?? ''}
-            href={href(page, { status: name })}
-            aria-current={status === name ? 'true' : undefined}
-          >
-            {t(name === undefined ? 'webhooks.status.all' : `webhooks.status.${name}`)}
-          </a>
-        ))}
-      </p>
-      <Outcome of={outcome} />
-      <Loaded data={list}>
-        {({ deliveries, nextKey }) => (
-          <>
-            {deliveries.length === 0 ? (
-              <Empty title={t(nextKey === undefined ? 'webhooks.noDeliveries' : 'messages.partial')}>
-                <p>{t('webhooks.noDeliveries.hint')}</p>
-              </Empty>
-            ) : (
-              <Table
-                label={t('webhooks.deliveries')}
-                heads={[
-                  t('suppressions.event'),
-                  t('messages.status'),
-                  t('webhooks.response'),
-                  t('messages.attempts'),
-                  ...(may('retryWebhookDelivery') ? [t('queue.change')] : []),
-                ]}
-              >
-                {deliveries.map((each) => (
-                  <tr key={each.deliveryId}>
-                    <th scope="row">
-                      {named('event', each.event ?? each.deliveryId)}
-                      <p class="small">{time(each.createdAt)}</p>
-                      <p class="small">{each.eventId ?? ''}</p>
-                    </th>
-                    <td>
-                      <Badge kind={KINDS[each.status]}>{t(`webhooks.status.${each.status}`)}</Badge>
-                    </td>
-                    <td class="value">
-                      {each.responseCode ?? ''} {each.error ?? ''}
-                      {'\n'}
-                      {each.responseBody ?? ''}
-                    </td>
-                    <td>
-                      {each.attempts}
-                      <p class="small">{time(each.lastAttemptAt)}</p>
-                      {each.nextAttemptAt !== undefined && (
-                        <p class="small">
-                          {t('messages.next')}: {time(each.nextAttemptAt)}
-                        </p>
-                      )}
-                    </td>
-                    {may('retryWebhookDelivery') && (
-                      <td>
-                        <button type="button" onClick={() => void retry(each.deliveryId)}>
-                          {t('webhooks.retry')}
-                        </button>
-                      </td>
-                    )}
-                  </tr>
-                ))}
-              </Table>
-            )}
-            <Pager path={page} filters={{ status }} nextKey={nextKey} />
-          </>
-        )}
-      </Loaded>
-    </>
   );
 }
