@@ -148,11 +148,11 @@ export function Command({ text }: { text: string }) {
   );
 }
 
-/** A table that scrolls in its own region on narrow screens. */
+/** A table; on narrow screens each row is a card in which the heads are labels. */
 export function Table(props: { label: string; heads: string[]; children: ComponentChildren }) {
   return (
     <section class="table" aria-label={props.label} tabIndex={0}>
-      <table>
+      <table style={Object.fromEntries(props.heads.map((head, i) => [`--head-${i + 1}`, cssString(head)]))}>
         <thead>
           <tr>
             {props.heads.map((head) => (
@@ -166,6 +166,11 @@ export function Table(props: { label: string; heads: string[]; children: Compone
       </table>
     </section>
   );
+}
+
+/** A text as a string of CSS. */
+function cssString(text: string): string {
+  return `"${text.replaceAll(/["\\\n]/g, (char) => `\\${char.charCodeAt(0).toString(16)} `)}"`;
 }
 
 /** A button that asks before it does something. `reason`: the label of a required field, whose text the action gets. */

@@ -83,6 +83,13 @@ afterAll(async () => {
 /** Pages whose data belongs to the console itself, which has no operation of the API. */
 const WITHOUT_COMMAND = ['people', 'audit'];
 
+/** Cells and buttons in tables that are not completely inside the window. */
+const CUT_OFF = `[...document.querySelectorAll('main :is(th, td, button, select):not(thead *)')]
+  .filter((element) => element.getBoundingClientRect().right > innerWidth || element.scrollWidth > innerWidth)
+  .map((element) => element.outerHTML.slice(0, 200))`;
+/** What is in front of the value of the first cell. */
+const FIRST_LABEL = `getComputedStyle(document.querySelector('main td'), '::before').content`;
+
 describe('every page', () => {
   it('shows a command that reads its data with the key that it names', { timeout: 240_000 }, async () => {
     const window = await open.operator(DESKTOP);
@@ -122,6 +129,21 @@ describe('every page', () => {
       const hidden = page.locator('header, .side, .curl, form button, .copy').filter({ visible: true });
       expect(await hidden.count(), name).toBe(0);
     }
+    await context.close();
+  });
+
+  it('shows whole rows of tables with the names of their columns on a phone', {
+    timeout: 240_000,
+  }, async () => {
+    const window = await open.operator({ width: 390, height: 844 });
+    const { page, context } = window;
+    for (const [name, path] of Object.entries(pages)) {
+      await open.visit(window, path, client);
+      expect(await page.evaluate(CUT_OFF), name).toEqual([]);
+      await window.screenshot(`console-phone-${name}`);
+    }
+    await open.visit(window, 'people?scope=all', client);
+    expect(await page.evaluate(FIRST_LABEL)).toContain('Role');
     await context.close();
   });
 });
