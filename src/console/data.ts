@@ -62,6 +62,14 @@ function useReading<T>(
     : { value: null, error: null, reload };
 }
 
+/** Reads again at an interval: for what changes without an event of the account. */
+export function useRefresh(reload: () => void, intervalMs: number): void {
+  useEffect(() => {
+    const timer = window.setInterval(reload, intervalMs);
+    return () => window.clearInterval(timer);
+  }, [reload, intervalMs]);
+}
+
 const LiveContext = createContext(0);
 /** Its value changes when something happened in the account. */
 export const LiveProvider = LiveContext.Provider;

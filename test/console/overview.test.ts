@@ -102,7 +102,11 @@ describe('Overview', () => {
     await open.visit(window, '', client);
     await page.getByRole('heading', { name: 'Problems of the installation' }).waitFor();
     await page.getByRole('link', { name: 'below 1000000.0 GB new mail is refused' }).waitFor();
-    await page.getByRole('link', { name: `of track.shop.test could not be obtained: ${HOSTILE}` }).waitFor();
+    const certificate = page.getByRole('link', {
+      name: `of track.shop.test could not be obtained: ${HOSTILE}`,
+    });
+    expect(await certificate.getAttribute('href')).toContain('/console/system?account=');
+    expect(await certificate.getAttribute('href')).toContain('section=certificates');
     await page.getByRole('link', { name: 'Every call of webhook Shop has failed since' }).press('Enter');
     await page.getByText('https://shop.test/hook').first().waitFor();
     await context.close();
@@ -112,6 +116,28 @@ describe('Overview', () => {
     await other.page.getByRole('link', { name: 'Every call of webhook Shop' }).waitFor();
     expect(await other.page.getByText('Problems of the installation').count()).toBe(0);
     await other.context.close();
+  });
+
+  it('reads the problems of the installation again, and opens the part of the system that has one', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await page.clock.install();
+    let lastError = 'first';
+    await page.route('**/console/api/web-setup/installation', async (sent) => {
+      const response = await sent.fetch();
+      const body = await response.json();
+      body.data.certificates[0].lastError = lastError;
+      await sent.fulfill({ response, json: body });
+    });
+    await open.visit(window, '', client);
+    await page.getByRole('link', { name: 'could not be obtained: first' }).waitFor();
+    lastError = 'second';
+    await page.clock.fastForward(30_000);
+    await page.getByRole('link', { name: 'could not be obtained: second' }).click();
+    await page.getByRole('region', { name: 'Certificates' }).getByText('second').waitFor();
+    // Other parts are folded on a phone.
+    expect(await page.getByText('No backups are scheduled').isVisible()).toBe(false);
+    await context.close();
   });
 
   it('shows volume by hour and day as a chart and a table, and by domain and provider', async () => {

@@ -91,6 +91,7 @@ describe('System', () => {
       await sent.fulfill({ response, json: body });
     });
     await open.visit(window, 'system', client);
+    await page.getByRole('heading', { name: 'Backups' }).click();
     await page.getByText('The last backup failed: ENOSPC: no space left on device').waitFor();
     await page.getByText('Last complete backup').locator('..').getByText('2026').waitFor();
     await context.close();

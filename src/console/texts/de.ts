@@ -69,7 +69,6 @@ export const texts: Catalog = {
   'overview.installation.refused': '{provider} weist Mail von {address} ab: {reply}',
   'overview.installation.suspended': 'An {site} wird bis {time} nicht gesendet',
   'overview.installation.limited': '{site} hat bis {time} um weniger Mail gebeten',
-  'overview.show': 'Anzeigen',
   'overview.recent': 'Neueste Nachrichten',
   'overview.rate.bounced':
     '{share} % der Nachrichten von {domain} wurden in den letzten 24 Stunden abgewiesen; über {limit} % misstrauen Empfänger der Domain',
@@ -1051,6 +1050,7 @@ export const texts: Catalog = {
   'api.copy': 'Antwort kopieren',
   'system.question': 'Ist die Maschine gesund?',
   'system.operatorsOnly': 'Nur Betreiber der Installation sehen diese Seite',
+  'system.storage': 'Versionen und Speicher',
   'system.hostname': 'Hostname',
   'system.startedAt': 'Gestartet',
   'system.database': 'Datenbank',
@@ -1094,6 +1094,7 @@ export const texts: Catalog = {
   'system.check': 'Prüfung',
   'system.reason': 'Gefunden',
   'system.fix': 'Was zu ändern ist',
+  'system.fix.show': 'Anzeigen',
   'system.status.failure': 'Fehler',
   'system.status.warning': 'Warnung',
   'system.status.unknown': 'unbekannt',

@@ -67,7 +67,6 @@ export const en = {
   'overview.installation.refused': '{provider} refuses mail from {address}: {reply}',
   'overview.installation.suspended': 'No mail is sent to {site} until {time}',
   'overview.installation.limited': '{site} asked for less mail until {time}',
-  'overview.show': 'Show',
   'overview.recent': 'Latest messages',
   'overview.rate.bounced':
     '{share} % of the messages of {domain} bounced in the last 24 hours; above {limit} % receivers distrust the domain',
@@ -1028,6 +1027,7 @@ export const en = {
   'api.copy': 'Copy the response',
   'system.question': 'Is the machine healthy?',
   'system.operatorsOnly': 'Only operators of the installation see this page',
+  'system.storage': 'Versions and storage',
   'system.hostname': 'Host name',
   'system.startedAt': 'Started',
   'system.database': 'Database',
@@ -1069,6 +1069,7 @@ export const en = {
   'system.check': 'Check',
   'system.reason': 'Found',
   'system.fix': 'What to change',
+  'system.fix.show': 'Show',
   'system.status.failure': 'failure',
   'system.status.warning': 'warning',
   'system.status.unknown': 'unknown',

@@ -71,7 +71,6 @@ export const texts: Catalog = {
   'overview.installation.refused': '{provider} refuse le courrier de {address} : {reply}',
   'overview.installation.suspended': 'Aucun envoi vers {site} jusqu’à {time}',
   'overview.installation.limited': '{site} a demandé moins de courrier jusqu’à {time}',
-  'overview.show': 'Afficher',
   'overview.recent': 'Derniers messages',
   'overview.rate.bounced':
     '{share} % des messages de {domain} ont été rejetés au cours des dernières 24 heures ; au-delà de {limit} %, les destinataires se méfient du domaine',
@@ -1056,6 +1055,7 @@ export const texts: Catalog = {
   'api.copy': 'Copier la réponse',
   'system.question': 'La machine est-elle en bonne santé ?',
   'system.operatorsOnly': 'Seuls les opérateurs de l’installation voient cette page',
+  'system.storage': 'Versions et stockage',
   'system.hostname': 'Nom d’hôte',
   'system.startedAt': 'Démarré',
   'system.database': 'Base de données',
@@ -1099,6 +1099,7 @@ export const texts: Catalog = {
   'system.check': 'Vérification',
   'system.reason': 'Constat',
   'system.fix': 'Ce qu’il faut changer',
+  'system.fix.show': 'Afficher',
   'system.status.failure': 'échec',
   'system.status.warning': 'avertissement',
   'system.status.unknown': 'inconnu',

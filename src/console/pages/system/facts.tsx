@@ -1,10 +1,10 @@
-import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
 import type { installationSchema } from '../../../http/api/installation.ts';
-import { useConsoleData } from '../../data.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Empty, Loaded, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
+import { Section } from './section.tsx';
 
 type Installation = z.output<typeof installationSchema>;
 
@@ -13,10 +13,7 @@ const REFRESH_MS = 60_000;
 /** Versions, storage, backups, certificates and source addresses of the installation. */
 export function Facts() {
   const data = useConsoleData<Installation>('/console/api/web-setup/installation');
-  useEffect(() => {
-    const timer = window.setInterval(data.reload, REFRESH_MS);
-    return () => window.clearInterval(timer);
-  }, [data.reload]);
+  useRefresh(data.reload, REFRESH_MS);
   return (
     <Loaded data={data}>
       {(facts) => (
@@ -43,14 +40,16 @@ function Versions({ of: { version, nodeVersion, hostname, startedAt, storage } }
     [t('system.free'), megabytes(storage.freeBytes)],
   ];
   return (
-    <dl>
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <Section id="storage" title={t('system.storage')}>
+      <dl>
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </Section>
   );
 }
 
@@ -62,8 +61,7 @@ function megabytes(bytes: number): string {
 function Backups({ of: backups }: { of: Installation['backups'] }) {
   const { t, time } = useTexts();
   return (
-    <>
-      <h2>{t('system.backups')}</h2>
+    <Section id="backups" title={t('system.backups')}>
       {backups === null ? (
         <Empty title={t('system.backups.none')}>
           <p>{t('system.backups.none.hint')}</p>
@@ -85,15 +83,14 @@ function Backups({ of: backups }: { of: Installation['backups'] }) {
           </dl>
         </>
       )}
-    </>
+    </Section>
   );
 }
 
 function Certificates({ of: certificates }: { of: Installation['certificates'] }) {
   const { t, time } = useTexts();
   return (
-    <>
-      <h2>{t('system.certificates')}</h2>
+    <Section id="certificates" title={t('system.certificates')}>
       {certificates.length === 0 ? (
         <Empty title={t('system.certificates.none')} />
       ) : (
@@ -112,15 +109,14 @@ function Certificates({ of: certificates }: { of: Installation['certificates'] }
           ))}
         </Table>
       )}
-    </>
+    </Section>
   );
 }
 
 function EgressAddresses({ of: { egress, warmup } }: { of: Installation }) {
   const { t, time } = useTexts();
   return (
-    <>
-      <h2>{t('system.egress')}</h2>
+    <Section id="egress" title={t('system.egress')}>
       {egress.length === 0 ? (
         <Empty title={t('system.egress.none')} />
       ) : (
@@ -179,6 +175,6 @@ function EgressAddresses({ of: { egress, warmup } }: { of: Installation }) {
           </Table>
         </details>
       )}
-    </>
+    </Section>
   );
 }

@@ -1,15 +1,15 @@
-import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
 import type { reportSchema } from '../../../http/api/doctor.ts';
 import type { queueSchema } from '../../../http/api/queue/queue.ts';
 import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
-import { useConsoleData } from '../../data.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Facts } from './facts.tsx';
+import { Section } from './section.tsx';
 
 type Report = z.output<typeof reportSchema>;
 type Queue = z.output<typeof queueSchema>;
@@ -20,6 +20,7 @@ const KINDS = { failure: 'bad', warning: 'bad', unknown: 'open', ok: 'good' } as
 const ORDER = ['failure', 'warning', 'unknown', 'ok'] as const satisfies Finding['status'][];
 const REFRESH_MS = 10_000;
 const SHOWN_DESTINATIONS = 10;
+const SHOWN_CHARACTERS = 120;
 
 /** Checks, queue, egress and accounts of the installation. */
 export function SystemPage() {
@@ -94,7 +95,7 @@ function Findings() {
                         <p class="small">{subject}</p>
                       </td>
                       <td>{reason}</td>
-                      <td class="value">{fix ?? ''}</td>
+                      <td>{fix !== undefined && <Fix text={fix} />}</td>
                     </tr>
                   ))}
                 </Table>
@@ -107,16 +108,24 @@ function Findings() {
   );
 }
 
+/** What to change; a long text is folded. */
+function Fix({ text }: { text: string }) {
+  const { t } = useTexts();
+  if (text.length <= SHOWN_CHARACTERS) return <span class="value">{text}</span>;
+  return (
+    <details>
+      <summary>{t('system.fix.show')}</summary>
+      <p class="value">{text}</p>
+    </details>
+  );
+}
+
 function QueueTotals() {
   const { t, time } = useTexts();
   const data = useConsoleData<Queue>('/console/api/web-setup/queue');
-  useEffect(() => {
-    const timer = window.setInterval(data.reload, REFRESH_MS);
-    return () => window.clearInterval(timer);
-  }, [data.reload]);
+  useRefresh(data.reload, REFRESH_MS);
   return (
-    <>
-      <h2>{t('system.queue')}</h2>
+    <Section id="queue" title={t('system.queue')}>
       <Loaded data={data}>
         {({ stopped, sessions, controls, destinations }) => {
           const total = (name: 'messages' | 'sending' | 'deferred' | 'held') =>
@@ -170,7 +179,7 @@ function QueueTotals() {
           );
         }}
       </Loaded>
-    </>
+    </Section>
   );
 }
 
@@ -178,8 +187,7 @@ function Sites() {
   const { t, time } = useTexts();
   const data = useConsoleData<{ sites: Site[] }>('/console/api/web-setup/queue/sites');
   return (
-    <>
-      <h2>{t('system.sites')}</h2>
+    <Section id="sites" title={t('system.sites')}>
       <Loaded data={data}>
         {({ sites }) =>
           sites.length === 0 ? (
@@ -201,7 +209,7 @@ function Sites() {
           )
         }
       </Loaded>
-    </>
+    </Section>
   );
 }
 
@@ -210,8 +218,7 @@ function Accounts() {
   const { href } = useNavigation();
   const { person } = useMember();
   return (
-    <>
-      <h2>{t('system.accounts')}</h2>
+    <Section id="accounts" title={t('system.accounts')}>
       <p class="actions">
         <a class="button" href={href('system/accounts')}>
           {t('accounts.manage')}
@@ -233,6 +240,6 @@ function Accounts() {
           ))}
         </Table>
       )}
-    </>
+    </Section>
   );
 }
