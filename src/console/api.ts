@@ -18,6 +18,8 @@ export class ApiError extends Error {
   readonly code: string;
   /** `reason` of the first detail, such as 'REAUTHENTICATION'; '' if there is none. */
   readonly reason: string;
+  /** The permission that the role lacks; '' if that is not the reason. */
+  readonly permission: string;
   readonly requestId: string;
 
   constructor(status: number, envelope: Partial<FailureEnvelope>) {
@@ -26,13 +28,14 @@ export class ApiError extends Error {
     this.code = envelope.error?.code ?? 'NETWORK';
     const detail = envelope.error?.details?.[0];
     this.reason = typeof detail?.reason === 'string' ? detail.reason : '';
+    this.permission = this.reason === 'PERMISSION' && typeof detail?.name === 'string' ? detail.name : '';
     this.requestId = envelope.requestId ?? '';
   }
 }
 
 interface FailureEnvelope {
   success: false;
-  error: { code: string; message: string; details?: { reason?: unknown }[] };
+  error: { code: string; message: string; details?: { reason?: unknown; name?: unknown }[] };
   requestId: string;
 }
 

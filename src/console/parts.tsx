@@ -4,6 +4,7 @@ import type { ApiError } from './api.ts';
 import type { Data } from './data.ts';
 import { curlArguments, quoted } from './parts/curl.ts';
 import { fieldText } from './parts/field-text.ts';
+import { useNavigation } from './routing.ts';
 import { useMember } from './session.ts';
 import { useTexts } from './texts.ts';
 
@@ -65,20 +66,55 @@ export function Loaded<T>(props: { data: Data<T>; children: (value: T) => Compon
   );
 }
 
-/** An error: what happened, and what to do. */
+/** An error: what happened, and what to do. Another attempt is offered only if it may succeed. */
 export function Failure(props: { error: ApiError; retry?: () => void }) {
   const { t } = useTexts();
+  const { location, href } = useNavigation();
   const { error, retry } = props;
+  if (error.permission !== '') return <Denied permission={error.permission} />;
+  const kind = kindOf(error);
+  const [page = '', ...more] = location.segments;
   return (
     <div class="notice bad" role="alert">
-      <strong>{t('app.error')}</strong>
+      <strong>{t(HEADINGS[kind])}</strong>
       <p>{error.code === 'NETWORK' ? t('app.error.network') : error.message}</p>
+      {kind === 'missing' && <p>{t('app.error.missing.hint')}</p>}
       {error.requestId !== '' && <p class="small">{t('app.error.request', { id: error.requestId })}</p>}
-      {retry !== undefined && (
+      {kind === 'temporary' && retry !== undefined && (
         <button type="button" onClick={retry}>
           {t('app.retry')}
         </button>
       )}
+      {kind === 'missing' && more.length > 0 && <a href={href(page)}>{t('app.back')}</a>}
+      {kind === 'invalid' && <a href={href(page)}>{t('app.error.invalid.reset')}</a>}
+    </div>
+  );
+}
+
+const HEADINGS = {
+  missing: 'app.error.missing',
+  denied: 'app.error.denied',
+  invalid: 'app.error.invalid',
+  temporary: 'app.error',
+} as const;
+
+function kindOf({ status }: ApiError): keyof typeof HEADINGS {
+  if (status === 404) return 'missing';
+  if (status === 403) return 'denied';
+  return status === 400 ? 'invalid' : 'temporary';
+}
+
+/** The role of the person does not permit a page or a part of it: which roles do. */
+export function Denied({ permission }: { permission: string }) {
+  const { t, named } = useTexts();
+  const { person } = useMember();
+  const roles = Object.keys(person.roles).filter((role) =>
+    person.roles[role]?.some((each) => each === permission),
+  );
+  return (
+    <div class="notice bad" role="alert">
+      <strong>{t('app.error.denied')}</strong>
+      <p>{t('app.error.denied.roles', { roles: roles.map((role) => named('role', role)).join(', ') })}</p>
     </div>
   );
 }

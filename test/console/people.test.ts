@@ -97,6 +97,18 @@ describe('People', () => {
     await context.close();
   });
 
+  it('names the roles that may see people and the audit log, and offers others nothing', async () => {
+    const window = await open.member(client, 'viewer', PHONE);
+    const { page, context } = window;
+    for (const path of ['people', 'audit']) {
+      await open.visit(window, path, client);
+      await page.getByText('The data is visible to: Owner, Operator.').waitFor();
+      const offered = page.locator('main').locator('button, form');
+      expect(await offered.count()).toBe(0);
+    }
+    await context.close();
+  });
+
   it('shows why a person cannot be invited', async () => {
     const window = await open.operator(DESKTOP);
     await open.visit(window, 'people', client);

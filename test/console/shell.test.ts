@@ -190,6 +190,24 @@ describe('the shell', () => {
     await context.close();
   });
 
+  it('states what is wrong with an address that leads to nothing, and where to continue', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    await open.visit(window, 'templates/template_none', client);
+    await page.getByText('Nothing was found at this address').waitFor();
+    await page.getByText('choose the account in the navigation').waitFor();
+    expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+    await page.getByRole('alert').getByRole('link', { name: 'Back to the list' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
+    await open.visit(window, `contacts?status=${'x'.repeat(200)}`, client);
+    await page.getByText('This address or search is not valid').waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+    await page.getByRole('link', { name: 'Start again without filters' }).click();
+    await page.getByText('No contacts yet').waitFor();
+    expect(await findings(window)).toEqual([]);
+    await context.close();
+  });
+
   it('is loaded with less than 80 KiB', async () => {
     const loaded = new Map<string, number>();
     const { page, context } = await browser.open(DESKTOP);

@@ -4,8 +4,9 @@ import { withQuery } from '../api.ts';
 import { useConsoleData } from '../data.ts';
 import { Badge } from '../parts/badge.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
-import { Empty, Loaded, Page, Table } from '../parts.tsx';
+import { Denied, Empty, Loaded, Page, Table } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
+import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
 interface AuditList {
@@ -17,6 +18,17 @@ const KINDS = { done: 'good', denied: 'bad', refused: 'open', failed: 'bad' } as
 
 /** The audit log: the operations of people, with those that were denied. */
 export function AuditPage() {
+  const { t } = useTexts();
+  const { has } = useMember();
+  return (
+    <Page title={t('page.audit')} question={t('audit.question')}>
+      <ScopeChoice path="audit" />
+      {has('people') ? <AuditLog /> : <Denied permission="people" />}
+    </Page>
+  );
+}
+
+function AuditLog() {
   const { t } = useTexts();
   const { location, href } = useNavigation();
   const { account } = useScope();
@@ -35,8 +47,7 @@ export function AuditPage() {
     </a>
   );
   return (
-    <Page title={t('page.audit')} question={t('audit.question')}>
-      <ScopeChoice path="audit" />
+    <>
       <PersonFilter key={account ?? ''} account={account} scope={scope} personId={personId} />
       <Loaded data={list}>
         {({ records, next }) => (
@@ -65,7 +76,7 @@ export function AuditPage() {
           </>
         )}
       </Loaded>
-    </Page>
+    </>
   );
 }
 

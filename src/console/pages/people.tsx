@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
 import { useConsoleData } from '../data.ts';
 import { Badge } from '../parts/badge.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
-import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
+import { Confirmed, Copy, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { useMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
 
@@ -28,10 +28,15 @@ interface Invited {
 export function PeoplePage() {
   const { t } = useTexts();
   const { isInstallation, account } = useScope();
+  const { has } = useMember();
   return (
     <Page title={t('page.people')} question={t('people.question')}>
       <ScopeChoice path="people" />
-      <People key={account ?? ''} isInstallation={isInstallation} account={account} />
+      {has('people') ? (
+        <People key={account ?? ''} isInstallation={isInstallation} account={account} />
+      ) : (
+        <Denied permission="people" />
+      )}
     </Page>
   );
 }
@@ -57,6 +62,7 @@ function People({ isInstallation, account }: PeopleProps) {
     });
   return (
     <>
+      <Invitation isInstallation={isInstallation} change={change} isRunning={outcome?.running === true} />
       <Outcome of={outcome} />
       {link !== null && <LinkNotice link={link} />}
       <Loaded data={data}>
@@ -83,7 +89,6 @@ function People({ isInstallation, account }: PeopleProps) {
           )
         }
       </Loaded>
-      <Invitation isInstallation={isInstallation} change={change} isRunning={outcome?.running === true} />
     </>
   );
 }
@@ -204,8 +209,11 @@ function RoleForm({ email, role, save }: RoleFormProps) {
 
 function LinkNotice({ link: { email, link, expiresAt } }: { link: NewLink }) {
   const { t, time } = useTexts();
+  const notice = useRef<HTMLDivElement>(null);
+  // The button that created it may be far below.
+  useEffect(() => notice.current?.scrollIntoView({ block: 'nearest' }), [link]);
   return (
-    <div class="notice">
+    <div class="notice" role="status" ref={notice}>
       <strong>{t('people.link', { email })}</strong>
       <pre tabIndex={0}>{link}</pre>
       <Copy text={link} label={t('people.link.copy')} />

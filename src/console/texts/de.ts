@@ -27,6 +27,14 @@ export const texts: Catalog = {
   'app.retry': 'Erneut versuchen',
   'app.error': 'Die Daten konnten nicht geladen werden',
   'app.error.network': 'Der Server antwortet nicht. Prüfen Sie, ob Postrider läuft und erreichbar ist.',
+  'app.error.missing': 'Unter dieser Adresse gibt es nichts',
+  'app.error.missing.hint':
+    'Es wurde gelöscht oder gehört zu einem anderen Konto: Wählen Sie das Konto in der Navigation.',
+  'app.error.denied': 'Ihre Rolle erlaubt das nicht',
+  'app.error.denied.roles':
+    'Sehen dürfen es: {roles}. Bitten Sie einen Inhaber des Kontos, Ihre Rolle zu ändern.',
+  'app.error.invalid': 'Diese Adresse oder Suche ist nicht gültig',
+  'app.error.invalid.reset': 'Ohne Filter neu beginnen',
   'app.error.request': 'Anfrage {id}',
   'app.older': 'Ältere',
   'app.first': 'Neueste',
@@ -723,7 +731,7 @@ export const texts: Catalog = {
   'people.actions': 'Aktionen',
   'people.disabled': 'deaktiviert',
   'people.empty': 'Niemand ist Mitglied dieses Kontos',
-  'people.empty.hint': 'Betreiber können es benutzen. Laden Sie unten das erste Mitglied ein.',
+  'people.empty.hint': 'Betreiber können es benutzen. Laden Sie oben das erste Mitglied ein.',
   'people.added': 'Die Person wurde hinzugefügt. Sie meldet sich an wie bisher.',
   'people.done': 'Erledigt',
   'people.recover': 'Neuer Link',

@@ -25,6 +25,14 @@ export const en = {
   'app.retry': 'Try again',
   'app.error': 'The data could not be loaded',
   'app.error.network': 'The server did not respond. Check that Postrider is running and reachable.',
+  'app.error.missing': 'Nothing was found at this address',
+  'app.error.missing.hint':
+    'It was deleted, or belongs to another account: choose the account in the navigation.',
+  'app.error.denied': 'Your role does not permit this',
+  'app.error.denied.roles':
+    'The data is visible to: {roles}. Ask an owner of the account to change your role.',
+  'app.error.invalid': 'This address or search is not valid',
+  'app.error.invalid.reset': 'Start again without filters',
   'app.error.request': 'Request {id}',
   'app.older': 'Older',
   'app.first': 'Newest',
@@ -707,7 +715,7 @@ export const en = {
   'people.actions': 'Actions',
   'people.disabled': 'disabled',
   'people.empty': 'Nobody is a member of this account',
-  'people.empty.hint': 'Operators can use it. Invite the first member below.',
+  'people.empty.hint': 'Operators can use it. Invite the first member above.',
   'people.added': 'The person was added. They sign in as before.',
   'people.done': 'Done',
   'people.recover': 'New link',

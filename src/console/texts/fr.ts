@@ -27,6 +27,14 @@ export const texts: Catalog = {
   'app.retry': 'Réessayer',
   'app.error': 'Les données n’ont pas pu être chargées',
   'app.error.network': 'Le serveur ne répond pas. Vérifiez que Postrider fonctionne et qu’il est joignable.',
+  'app.error.missing': 'Il n’y a rien à cette adresse',
+  'app.error.missing.hint':
+    'L’élément a été supprimé ou appartient à un autre compte : choisissez le compte dans la navigation.',
+  'app.error.denied': 'Votre rôle ne le permet pas',
+  'app.error.denied.roles':
+    'Rôles autorisés : {roles}. Demandez à un propriétaire du compte de changer votre rôle.',
+  'app.error.invalid': 'Cette adresse ou cette recherche n’est pas valide',
+  'app.error.invalid.reset': 'Recommencer sans filtres',
   'app.error.request': 'Requête {id}',
   'app.older': 'Plus anciens',
   'app.first': 'Plus récents',
@@ -729,7 +737,7 @@ export const texts: Catalog = {
   'people.actions': 'Actions',
   'people.disabled': 'désactivé',
   'people.empty': 'Personne n’est membre de ce compte',
-  'people.empty.hint': 'Les opérateurs peuvent l’utiliser. Invitez le premier membre ci-dessous.',
+  'people.empty.hint': 'Les opérateurs peuvent l’utiliser. Invitez le premier membre ci-dessus.',
   'people.added': 'La personne a été ajoutée. Elle se connecte comme avant.',
   'people.done': 'Fait',
   'people.recover': 'Nouveau lien',
