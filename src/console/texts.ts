@@ -16,6 +16,9 @@ export interface Texts {
   named(prefix: string, name: string): string;
   /** A time in the time zone of the browser. */
   time(iso: string | null | undefined): string;
+  number(value: number): string;
+  /** The language, with the region of the browser if that has the same language: for `Intl`. */
+  locale: string;
 }
 
 const TextsContext = createContext<Texts>(createTexts('en', en));
@@ -44,10 +47,9 @@ export function browserLanguage(): Language {
 }
 
 function createTexts(language: Language, catalog: Catalog): Texts {
-  const format = new Intl.DateTimeFormat(language === 'en' ? navigator.language : language, {
-    dateStyle: 'medium',
-    timeStyle: 'medium',
-  });
+  const locale = navigator.languages.find((tag) => tag.startsWith(language)) ?? language;
+  const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
+  const numbers = new Intl.NumberFormat(locale);
   const isKey = (key: string): key is TextKey => Object.hasOwn(catalog, key);
   return {
     language,
@@ -57,6 +59,8 @@ function createTexts(language: Language, catalog: Catalog): Texts {
       const key = `${prefix}.${name}`;
       return isKey(key) ? catalog[key] : name;
     },
+    locale,
+    number: (value) => numbers.format(value),
     time: (iso) => (iso === null || iso === undefined ? '' : format.format(new Date(iso))),
   };
 }

@@ -145,19 +145,19 @@ describe('Overview', () => {
     const { page, context, consoleErrors } = window;
     await open.visit(window, '', client);
     const chart = page.getByRole('figure', { name: 'Messages by hour' });
-    await chart.getByText('Accepted: 2010').waitFor();
+    await chart.getByText('Accepted: 2,010').waitFor();
     expect(await chart.locator('canvas').count()).toBe(1);
     await chart.getByText('As a table').press('Enter');
     const hours = chart.getByRole('table').getByRole('row');
     expect(await hours.count()).toBeGreaterThanOrEqual(25);
-    await chart.getByRole('row', { name: /2010 1909 0 76 4$/ }).waitFor();
+    await chart.getByRole('row', { name: /2,010 1,909 0 76 4$/ }).waitFor();
     const domains = page.getByRole('region', { name: 'Sending domain' });
-    await domains.getByRole('row', { name: /^shop\.test 1010 910 90\.1 % 0 75 7\.4 % 4 0\.4 %$/ }).waitFor();
+    await domains.getByRole('row', { name: /^shop\.test 1,010 910 90\.1 % 0 75 7\.4 % 4 0\.4 %$/ }).waitFor();
     const providers = page.getByRole('region', { name: 'Provider of the recipients' });
     await providers.getByRole('rowheader', { name: HOSTILE }).waitFor();
 
     await page.getByRole('link', { name: '30 days' }).click();
-    await page.getByRole('figure', { name: 'Messages by day' }).getByText('Accepted: 2510').waitFor();
+    await page.getByRole('figure', { name: 'Messages by day' }).getByText('Accepted: 2,510').waitFor();
     expect(page.url()).toContain('interval=day');
     expect(consoleErrors).toEqual([]);
     await context.close();

@@ -111,6 +111,26 @@ describe('Reports', () => {
     await context.close();
   });
 
+  it('writes the axes of charts in the language of the person', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await page.addInitScript(`
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      window.drawn = [];
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+        window.drawn.push(text);
+        fillText.call(this, text, ...place);
+      };`);
+    await page.getByLabel('Language').selectOption('fr');
+    await open.visit(window, 'reports?domain=domain_1&days=90', client);
+    const month = new Intl.DateTimeFormat('fr', { month: 'short', timeZone: 'UTC' }).format(day(2));
+    await expect.poll(() => page.evaluate('drawn.join()')).toMatch(new RegExp(`\\d ${month}`));
+    expect(await page.evaluate('drawn.join()')).not.toMatch(/\d\/\d/);
+    // The days are in the table below.
+    expect(await page.getByText('Sous forme de tableau').count()).toBe(0);
+    await context.close();
+  });
+
   it('shows failures of encryption, by keyboard, on a phone', async () => {
     const window = await open.operator(PHONE);
     const { page, context } = window;

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { Table } from '../parts.tsx';
@@ -9,29 +9,35 @@ export interface ChartLine {
   label: string;
   /** A color of the style sheet, such as `--good`. */
   color: string;
-  values: readonly number[];
+  /** Null: not known, a gap in the line. */
+  values: readonly (number | null)[];
 }
 
 interface ChartProps {
   label: string;
   /** Epoch seconds, rising. */
   times: readonly number[];
+  /** The distance between two times. Days are those of UTC. */
+  unit: 'hour' | 'day';
   lines: readonly ChartLine[];
+  /** Whether the page has another table with these numbers. */
+  hasOwnTable?: boolean;
 }
 
 const HEIGHT = 240;
 
 /** Lines over time, and the same numbers as a table: a canvas cannot be read by a screen reader. */
-export function Chart({ label, times, lines }: ChartProps) {
-  const { t, time } = useTexts();
+export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartProps) {
+  const { t, time, number, locale } = useTexts();
+  const axes = useMemo(() => axesOf(locale, unit), [locale, unit]);
   const canvas = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const target = canvas.current;
     if (target === null) return undefined;
-    let plot = draw(target, times, lines);
+    let plot = draw(target, times, lines, axes);
     const again = () => {
       plot.destroy();
-      plot = draw(target, times, lines);
+      plot = draw(target, times, lines, axes);
     };
     const resized = new ResizeObserver(() => plot.setSize({ width: target.clientWidth, height: HEIGHT }));
     resized.observe(target);
@@ -46,7 +52,7 @@ export function Chart({ label, times, lines }: ChartProps) {
       dark.removeEventListener('change', again);
       plot.destroy();
     };
-  }, [times, lines]);
+  }, [times, lines, axes]);
   return (
     <figure aria-label={label}>
       <figcaption>
@@ -57,30 +63,77 @@ export function Chart({ label, times, lines }: ChartProps) {
               <svg width="12" height="12" aria-hidden="true">
                 <rect width="12" height="12" fill={`var(${color})`} />
               </svg>{' '}
-              {name}: {values.reduce((sum, value) => sum + value, 0)}
+              {name}: {number(values.reduce<number>((sum, value) => sum + (value ?? 0), 0))}
             </li>
           ))}
         </ul>
       </figcaption>
       <div ref={canvas} aria-hidden="true" />
-      <details>
-        <summary>{t('chart.table')}</summary>
-        <Table label={label} heads={[t('audit.time'), ...lines.map(({ label: name }) => name)]}>
-          {times.map((at, index) => (
-            <tr key={at}>
-              <th scope="row">{time(new Date(at * 1000).toISOString())}</th>
-              {lines.map(({ label: name, values }) => (
-                <td key={name}>{values[index]}</td>
-              ))}
-            </tr>
-          ))}
-        </Table>
-      </details>
+      {!hasOwnTable && (
+        <details>
+          <summary>{t('chart.table')}</summary>
+          <Table label={label} heads={[t('audit.time'), ...lines.map(({ label: name }) => name)]}>
+            {times.map((at, index) => (
+              <tr key={at}>
+                <th scope="row">{unit === 'day' ? axes.day(at) : time(new Date(at * 1000).toISOString())}</th>
+                {lines.map(({ label: name, values }) => (
+                  <td key={name}>{numberOf(values[index], number)}</td>
+                ))}
+              </tr>
+            ))}
+          </Table>
+        </details>
+      )}
     </figure>
   );
 }
 
-function draw(target: HTMLElement, times: readonly number[], lines: readonly ChartLine[]): UPlot {
+function numberOf(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? '' : format(value);
+}
+
+/** The texts at the axes. */
+interface Axes {
+  day(at: number): string;
+  /** Of the marks of the axis of time; those of hours begin with the day where it changes. */
+  times(marks: readonly number[]): string[];
+  number(value: number): string;
+  /** The zone in which days begin; undefined: that of the browser. */
+  timeZone: string | undefined;
+}
+
+function axesOf(locale: string, unit: 'hour' | 'day'): Axes {
+  const timeZone = unit === 'day' ? 'UTC' : undefined;
+  const dates = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone });
+  const hours = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', timeZone });
+  const numbers = new Intl.NumberFormat(locale);
+  const day = (at: number) => dates.format(at * 1000);
+  return {
+    day,
+    times: (marks) =>
+      marks.map((at, index) => {
+        if (unit === 'day') return day(at);
+        const isNewDay = day(at) !== day(marks[index - 1] ?? 0);
+        return isNewDay ? `${hours.format(at * 1000)}\n${day(at)}` : hours.format(at * 1000);
+      }),
+    number: numbers.format,
+    timeZone,
+  };
+}
+
+const DAY_SECONDS = 86_400;
+/** Distances between marks of counts. */
+const INTEGERS = Array.from(
+  { length: 30 },
+  (_, index) => [1, 2, 5][index % 3]! * 10 ** Math.floor(index / 3),
+);
+
+function draw(
+  target: HTMLElement,
+  times: readonly number[],
+  lines: readonly ChartLine[],
+  { timeZone, ...texts }: Axes,
+): UPlot {
   const style = getComputedStyle(target);
   const axis = { stroke: style.color, grid: { stroke: colorOf(target, '--line'), width: 1 } };
   return new UPlot(
@@ -89,9 +142,28 @@ function draw(target: HTMLElement, times: readonly number[], lines: readonly Cha
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
-      axes: [axis, { ...axis, size: 60 }],
+      axes: [
+        {
+          ...axis,
+          values: (_, marks) => texts.times(marks),
+          // Whole days.
+          ...(timeZone === undefined
+            ? {}
+            : { incrs: [1, 2, 7, 14, 30, 60].map((days) => days * DAY_SECONDS) }),
+        },
+        { ...axis, size: 60, values: (_, marks) => marks.map(texts.number), incrs: INTEGERS },
+      ],
+      ...(timeZone === undefined ? {} : { tzDate: (at) => UPlot.tzDate(new Date(at * 1000), timeZone) }),
       scales: { y: { range: (_, __, max) => [0, Math.max(max, 1)] } },
-      series: [{}, ...lines.map(({ label, color }) => ({ label, stroke: colorOf(target, color), width: 2 }))],
+      series: [
+        {},
+        ...lines.map(({ label, color }) => ({
+          label,
+          stroke: colorOf(target, color),
+          width: 2,
+          points: { show: true, size: 4 },
+        })),
+      ],
     },
     [[...times], ...lines.map(({ values }) => [...values])],
     target,

@@ -90,6 +90,7 @@ export const texts: Catalog = {
   'overview.volume.by.day': 'Nachrichten nach Tagen',
   'overview.volume.of.domain': 'Absenderdomain',
   'overview.volume.of.provider': 'Anbieter der Empfänger',
+  'overview.volume.compared': 'Angenommene Nachrichten: {what}',
   'overview.volume.others': 'Andere',
   'overview.volume.none': 'Keine Nachrichten in diesem Zeitraum',
   'overview.outcome.accepted': 'Angenommen',

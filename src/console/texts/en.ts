@@ -88,6 +88,7 @@ export const en = {
   'overview.volume.by.day': 'Messages by day',
   'overview.volume.of.domain': 'Sending domain',
   'overview.volume.of.provider': 'Provider of the recipients',
+  'overview.volume.compared': 'Accepted messages: {what}',
   'overview.volume.others': 'Others',
   'overview.volume.none': 'No messages in this period',
   'overview.outcome.accepted': 'Accepted',

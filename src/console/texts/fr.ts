@@ -92,6 +92,7 @@ export const texts: Catalog = {
   'overview.volume.by.day': 'Messages par jour',
   'overview.volume.of.domain': 'Domaine d’envoi',
   'overview.volume.of.provider': 'Fournisseur des destinataires',
+  'overview.volume.compared': 'Messages acceptés : {what}',
   'overview.volume.others': 'Autres',
   'overview.volume.none': 'Aucun message pendant cette période',
   'overview.outcome.accepted': 'Acceptés',

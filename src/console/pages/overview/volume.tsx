@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { statisticsSchema } from '../../../http/api/statistics.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { Bars } from '../../parts/bars.tsx';
 import { Chart } from '../../parts/chart.tsx';
 import { Empty, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -79,7 +80,7 @@ function OverTime({ points, from, to, interval }: OverTimeProps) {
       values: times.map((at) => byTime.get(at)?.[outcome] ?? 0),
     }));
   }, [points, times]);
-  return <Chart label={t(`overview.volume.by.${interval}`)} times={times} lines={lines} />;
+  return <Chart label={t(`overview.volume.by.${interval}`)} times={times} unit={interval} lines={lines} />;
 }
 
 /** The beginnings of all intervals of a period (UTC), epoch seconds: those without messages have no point. */
@@ -103,33 +104,59 @@ function Totals({ by, interval, nameOf }: TotalsProps) {
   const data = useData<Statistics>(withQuery('/web-setup/statistics', { interval, by }));
   return (
     <Loaded data={data}>
-      {({ series }) => (
-        <Table
-          label={t(`overview.volume.of.${by}`)}
-          heads={[
-            t(`overview.volume.of.${by}`),
-            ...LINES.map(({ outcome }) => t(`overview.outcome.${outcome}`)),
-          ]}
-        >
-          {series.map(({ name = '', points }) => {
-            const sums = LINES.map(({ outcome }) => points.reduce((sum, point) => sum + point[outcome], 0));
-            const [accepted = 0] = sums;
-            return (
-              <tr key={name}>
-                <th scope="row">{name === 'other' ? t('overview.volume.others') : nameOf(name)}</th>
-                {sums.map((sum, index) => (
-                  <td key={LINES[index]?.outcome}>
-                    {sum}
-                    {index > 0 && accepted > 0 && sum > 0 && (
-                      <p class="small">{((100 * sum) / accepted).toFixed(1)} %</p>
-                    )}
-                  </td>
-                ))}
-              </tr>
-            );
-          })}
-        </Table>
-      )}
+      {({ series }) => {
+        const rows = series.map(({ name = '', points }) => ({
+          name: name === 'other' ? t('overview.volume.others') : nameOf(name),
+          sums: Object.fromEntries(
+            LINES.map(({ outcome }) => [outcome, points.reduce((sum, point) => sum + point[outcome], 0)]),
+          ),
+        }));
+        const label = t(`overview.volume.of.${by}`);
+        return (
+          <div class="compared">
+            <Bars
+              label={t('overview.volume.compared', { what: label })}
+              bars={rows.map(({ name, sums }) => ({
+                name,
+                total: sums['accepted'] ?? 0,
+                parts: BAR_PARTS.map(({ outcome, color }) => ({ color, value: sums[outcome] ?? 0 })),
+              }))}
+            />
+            <Table
+              label={label}
+              heads={[label, ...LINES.map(({ outcome }) => t(`overview.outcome.${outcome}`))]}
+            >
+              {rows.map(({ name, sums }) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  {LINES.map(({ outcome }) => (
+                    <td key={outcome}>
+                      <Share
+                        of={sums[outcome] ?? 0}
+                        accepted={outcome === 'accepted' ? 0 : (sums['accepted'] ?? 0)}
+                      />
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </Table>
+          </div>
+        );
+      }}
     </Loaded>
+  );
+}
+
+/** The parts of a bar; the rest of the accepted messages waits. */
+const BAR_PARTS = LINES.filter(({ outcome }) => outcome === 'delivered' || outcome === 'bounced');
+
+/** A count, and its share of the accepted messages. */
+function Share({ of, accepted }: { of: number; accepted: number }) {
+  const { number } = useTexts();
+  return (
+    <>
+      {number(of)}
+      {accepted > 0 && of > 0 && <p class="small">{((100 * of) / accepted).toFixed(1)} %</p>}
+    </>
   );
 }

@@ -9,18 +9,24 @@ interface DayChartProps {
   bad: string;
 }
 
-/** Two counts over the days of a period that have reports. One day alone has no line. */
+const DAY_SECONDS = 86_400;
+
+/** Two counts over the days of a period; days without reports are gaps. One day alone has no line. */
 export function DayChart({ days, good, bad }: DayChartProps) {
   const { t } = useTexts();
   const { times, lines } = useMemo(() => {
-    const sorted = days.toSorted((a, b) => a.date.localeCompare(b.date));
+    const byTime = new Map(days.map((day) => [Date.parse(day.date) / 1000, day]));
+    const known = [...byTime.keys()].toSorted((a, b) => a - b);
+    const all: number[] = [];
+    for (let at = known[0] ?? 0; at <= (known.at(-1) ?? -1); at += DAY_SECONDS) all.push(at);
     return {
-      times: sorted.map(({ date }) => Date.parse(date) / 1000),
+      times: all,
       lines: [
-        { label: good, color: '--good', values: sorted.map((day) => day.good) },
-        { label: bad, color: '--bad', values: sorted.map((day) => day.bad) },
+        { label: good, color: '--good', values: all.map((at) => byTime.get(at)?.good ?? null) },
+        { label: bad, color: '--bad', values: all.map((at) => byTime.get(at)?.bad ?? null) },
       ],
     };
   }, [days, good, bad]);
-  return times.length < 2 ? null : <Chart label={t('reports.overTime')} times={times} lines={lines} />;
+  if (times.length < 2) return null;
+  return <Chart label={t('reports.overTime')} times={times} unit="day" lines={lines} hasOwnTable />;
 }
