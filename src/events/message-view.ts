@@ -25,6 +25,7 @@ export function presentMessage(row: ListedMessage): Record<string, unknown> {
     subject: row.subject,
     status: row.status,
     attempts: row.attempts,
+    ...(row.simulated === 1 ? { simulated: true } : {}),
     ...(row.hold_reason === null ? {} : { heldBecause: row.hold_reason }),
     ...(row.due_at !== null && row.hold_reason === null && isLater(row)
       ? { nextAttemptAt: iso(row.due_at) }

@@ -136,6 +136,7 @@ function Entry({ entry }: { entry: TimelineEntry }) {
   const title =
     type === 'attempt' ? t('messages.attempt', { number: text('attempt') }) : named('event', text('event'));
   const reply = [text('smtpCode'), text('enhancedCode'), text('diagnostic')].filter(Boolean).join(' ');
+  const host = text('remoteHost') || text('remoteMta');
   const next = text('nextAttemptAt');
   // An attempt has the class of its event.
   const remedy = type === 'attempt' ? '' : text('classification');
@@ -143,7 +144,7 @@ function Entry({ entry }: { entry: TimelineEntry }) {
     <>
       <strong>{title}</strong> <time dateTime={timestamp}>{time(timestamp)}</time>
       {reply !== '' && (
-        <p>{t('messages.reply', { host: text('remoteHost') || text('remoteMta') || '–', reply })}</p>
+        <p>{host === '' ? t('messages.reply.noHost', { reply }) : t('messages.reply', { host, reply })}</p>
       )}
       {remedy !== '' && <p class="small">{named('remedy', remedy)}</p>}
       {next !== '' && (

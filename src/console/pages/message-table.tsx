@@ -26,7 +26,7 @@ export function MessageTable({ messages, label, filters }: MessageTableProps) {
         t('messages.created'),
       ]}
     >
-      {messages.map(({ messageId, subject, recipient, status, createdAt }) => (
+      {messages.map(({ messageId, subject, recipient, status, simulated, createdAt }) => (
         <tr key={messageId} class={messageId === current ? 'current' : ''}>
           <td>
             <a
@@ -38,7 +38,8 @@ export function MessageTable({ messages, label, filters }: MessageTableProps) {
           </td>
           <td>{recipient}</td>
           <td>
-            <Status name={status} />
+            <Status name={status} />{' '}
+            {simulated === true && <span class="small">{t('messages.simulated')}</span>}
           </td>
           <td>
             <time dateTime={createdAt}>{time(createdAt)}</time>

@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import type { campaignSchema } from '../../http/api/campaign-schemas.ts';
 import type { domainSchema } from '../../http/api/domains/domain-schemas.ts';
 import type { messageSchema } from '../../http/api/sending/messages.ts';
 import { withQuery } from '../api.ts';
@@ -39,6 +40,9 @@ const FILTERS = [
   'to',
   'lastKey',
 ] as const;
+
+type Campaign = Pick<z.output<typeof campaignSchema>, 'campaignId' | 'name'>;
+const LISTED_CAMPAIGNS = 200;
 
 /** Shown on request, or when one of them applies. */
 const MORE_FILTERS = ['sender', 'subject', 'domainId', 'campaignId', 'from', 'to'] as const;
@@ -109,6 +113,14 @@ function Search({ values, onSearch }: SearchProps) {
   const { t } = useTexts();
   const { href } = useNavigation();
   const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
+  const campaigns = useData<{ campaigns: Campaign[] }>(`/web-setup/campaigns?limit=${LISTED_CAMPAIGNS}`);
+  const { campaignId: chosen } = values;
+  const listed: readonly Campaign[] = campaigns.value?.campaigns ?? [];
+  // An older one, or one that was deleted, remains the filter.
+  const choices =
+    chosen === undefined || listed.some(({ campaignId }) => campaignId === chosen)
+      ? listed
+      : [{ campaignId: chosen, name: '' }, ...listed];
   const timeField = (name: 'from' | 'to') => (
     <label>
       {t(`messages.${name}`)}
@@ -166,7 +178,14 @@ function Search({ values, onSearch }: SearchProps) {
           </label>
           <label>
             {t('messages.campaign')}
-            <input name="campaignId" maxLength={100} defaultValue={values['campaignId'] ?? ''} />
+            <select name="campaignId">
+              <option value="">{t('messages.any')}</option>
+              {choices.map(({ campaignId, name }) => (
+                <option value={campaignId} key={campaignId} selected={values['campaignId'] === campaignId}>
+                  {name || campaignId}
+                </option>
+              ))}
+            </select>
           </label>
           {timeField('from')}
           {timeField('to')}

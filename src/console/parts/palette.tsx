@@ -140,7 +140,7 @@ export function Palette({ member, pages }: PaletteProps) {
   return (
     <>
       <button type="button" aria-keyshortcuts="Control+K" onClick={open}>
-        {t('palette.open')}
+        {t('palette.open')} <span class="keys">{t('palette.keys')}</span>
       </button>
       <dialog ref={dialog} class="palette" aria-label={t('palette.title')} onClose={() => setOpen(false)}>
         {isOpen && (
@@ -189,7 +189,7 @@ export function Palette({ member, pages }: PaletteProps) {
               ))}
             </ul>
             <p role="status" class="small">
-              {targets.length === 0 ? t('palette.none') : t('palette.hint')}
+              {targets.length === 0 ? t('palette.none') : <span class="keys">{t('palette.hint')}</span>}
             </p>
             <button type="button" onClick={() => dialog.current?.close()}>
               {t('app.cancel')}

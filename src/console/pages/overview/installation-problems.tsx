@@ -4,6 +4,7 @@ import type { installationSchema } from '../../../http/api/installation.ts';
 import type { queueSchema } from '../../../http/api/queue/queue.ts';
 import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
+import { siteName } from '../../parts/site-name.ts';
 import { Failure } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
@@ -50,7 +51,8 @@ export function InstallationProblems() {
       for (const { provider, reply } of refusedBy)
         add(t('overview.installation.refused', { address, provider, reply }), 'egress');
   }
-  for (const { site, suspendedUntil, limitedUntil } of sites.value?.sites ?? []) {
+  for (const { suspendedUntil, limitedUntil, ...each } of sites.value?.sites ?? []) {
+    const site = siteName(each);
     if (suspendedUntil !== null)
       add(t('overview.installation.suspended', { site, time: time(suspendedUntil) }), 'sites');
     else if (limitedUntil !== null)

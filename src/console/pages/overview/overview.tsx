@@ -117,8 +117,10 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
     ),
     ...PROBLEMS.flatMap((status) => {
       const list = lists[status].value;
-      if (list === null || (list.messages.length === 0 && list.nextKey === undefined)) return [];
-      const values = { status: named('status', status), count: list.messages.length };
+      // As in the volume below.
+      const count = list?.messages.filter(({ simulated }) => simulated !== true).length ?? 0;
+      if (list === null || (count === 0 && list.nextKey === undefined)) return [];
+      const values = { status: named('status', status), count };
       const text = t(list.nextKey === undefined ? 'overview.messages' : 'overview.messages.more', values);
       return [{ text: `${text} ${t('overview.period')}`, address: href('messages', { status, from }) }];
     }),
@@ -132,11 +134,15 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
         address: href(`webhooks/${encodeURIComponent(webhookId)}`),
       })),
   ];
+  const hasSimulated = PROBLEMS.some((status) =>
+    lists[status].value?.messages.some(({ simulated }) => simulated === true),
+  );
   const failure = all.find(({ error }) => error !== null);
   const isComplete = all.every(({ value }) => value !== null);
   return (
     <>
       <h2>{t('overview.problems')}</h2>
+      {hasSimulated && <p class="small">{t('overview.simulated')}</p>}
       {failure !== undefined && <Loaded data={{ ...failure, value: null }}>{() => null}</Loaded>}
       {items.length > 0 && (
         <ul class="problems">

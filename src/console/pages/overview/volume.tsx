@@ -48,7 +48,9 @@ export function Volume({ domains }: { domains: ReadonlyMap<string, string> }) {
       <Loaded data={total}>
         {({ from, to, series: [all] }) =>
           all === undefined || all.points.length === 0 ? (
-            <Empty title={t('overview.volume.none')} />
+            <Empty title={t('overview.volume.none')}>
+              <p>{t('overview.simulated')}</p>
+            </Empty>
           ) : (
             <>
               <OverTime points={all.points} from={from} to={to} interval={interval} />

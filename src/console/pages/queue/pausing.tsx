@@ -80,8 +80,8 @@ export function Pausing({ destination, onChange }: { destination?: string; onCha
           <label>
             {t('queue.action')}
             <select name="action">
-              <option value="pause">{t('queue.action.pause')}</option>
-              <option value="bounce">{t('queue.action.bounce')}</option>
+              <option value="pause">{t('queue.do.pause')}</option>
+              <option value="bounce">{t('queue.do.bounce')}</option>
             </select>
           </label>
         )}

@@ -4,6 +4,7 @@ import type { queueSchema } from '../../../http/api/queue/queue.ts';
 import type { siteSchema } from '../../../http/api/queue/queue-schemas.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
+import { siteName } from '../../parts/site-name.ts';
 import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -199,7 +200,7 @@ function Sites() {
             >
               {sites.map(({ site, pool, connections, suspendedUntil, limitedUntil }) => (
                 <tr key={`${site} ${pool}`}>
-                  <th scope="row">{site}</th>
+                  <th scope="row">{siteName({ site, pool })}</th>
                   <td>{pool}</td>
                   <td>{t('campaigns.of', { count: connections.used, members: connections.allowed })}</td>
                   <td>{time(suspendedUntil ?? limitedUntil)}</td>

@@ -47,6 +47,10 @@ export const messageSchema = z
     subject: z.string(),
     status,
     attempts: z.int(),
+    simulated: z
+      .boolean()
+      .optional()
+      .describe('Present and true if the recipient is simulated: statistics do not count the message.'),
     nextAttemptAt: z.string().optional(),
     heldBecause: holdReason.optional(),
     createdAt: z.string(),
