@@ -61,6 +61,7 @@ describe('Contacts', () => {
     const { page, context, consoleErrors } = window;
     await open.visit(window, 'contacts', client);
     await page.getByText('No contacts yet').waitFor();
+    await page.getByText('Add a contact').press('Enter');
     const form = page.getByRole('form', { name: 'Add a contact' });
     await form.getByLabel('Email address').fill('ada@example.net');
     await form.getByLabel('First name').fill(HOSTILE);

@@ -28,8 +28,8 @@ export function Addition({ onAdded }: { onAdded: () => void }) {
       return t('contacts.added', { contact: fields['email'] ?? fields['phone'] ?? '' });
     });
   return (
-    <>
-      <h2>{t('contacts.add')}</h2>
+    <details class="screen">
+      <summary>{t('contacts.add')}</summary>
       <p class="small">{t('contacts.add.hint')}</p>
       <form
         class="search"
@@ -77,6 +77,6 @@ export function Addition({ onAdded }: { onAdded: () => void }) {
         </div>
       </form>
       <Outcome of={outcome} />
-    </>
+    </details>
   );
 }

@@ -35,6 +35,15 @@ export function ContactListPage() {
   const list = useData<{ contacts: ListedContact[]; nextKey?: string }>(path);
   return (
     <Page title={t('page.contacts')} question={t('contacts.question')} curl={path}>
+      <div class="actions">
+        {may('importContacts') && (
+          <a class="button" href={href('contacts/import')}>
+            {t('contacts.import')}
+          </a>
+        )}
+        {has('export') && <Export filters={filters} />}
+      </div>
+      {may('createContact') && <Addition onAdded={list.reload} />}
       <Search key={JSON.stringify(filters)} values={filters} />
       <Loaded data={list}>
         {({ contacts, nextKey }) => (
@@ -51,15 +60,6 @@ export function ContactListPage() {
           </>
         )}
       </Loaded>
-      {may('importContacts') && (
-        <p>
-          <a class="button" href={href('contacts/import')}>
-            {t('contacts.import')}
-          </a>
-        </p>
-      )}
-      {has('export') && <Export filters={filters} />}
-      {may('createContact') && <Addition onAdded={list.reload} />}
     </Page>
   );
 }
@@ -85,6 +85,15 @@ function Contacts({ contacts, onChange }: { contacts: ListedContact[]; onChange:
     });
   return (
     <>
+      {mayChoose && (
+        <BulkActions
+          chosen={contacts.filter(({ contactIdentifier }) => chosen.has(contactIdentifier))}
+          onAll={(all) =>
+            setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []))
+          }
+          onDone={onChange}
+        />
+      )}
       <Table
         label={t('page.contacts')}
         heads={[
@@ -121,15 +130,6 @@ function Contacts({ contacts, onChange }: { contacts: ListedContact[]; onChange:
           </tr>
         ))}
       </Table>
-      {mayChoose && (
-        <BulkActions
-          chosen={contacts.filter(({ contactIdentifier }) => chosen.has(contactIdentifier))}
-          onAll={(all) =>
-            setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []))
-          }
-          onDone={onChange}
-        />
-      )}
     </>
   );
 }
