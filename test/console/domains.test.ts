@@ -111,6 +111,8 @@ describe('The steps of a domain', () => {
     await wrong.getByText('wrong', { exact: true }).waitFor();
     expect(page.url()).toContain('step=check');
     await wrong.getByText('v=spf1 mx include:').first().waitFor();
+    await wrong.getByRole('button', { name: 'Copy Name of TXT new.test' }).click();
+    await expect.poll(clipboard).toBe('new.test');
     await wrong.getByRole('button', { name: /^Copy Expected of TXT new\.test$/ }).click();
     await expect.poll(clipboard).toMatch(/^v=spf1 mx include:\S+ ~all$/);
     const tracking = page.getByRole('row').filter({ hasText: 'link.new.test' });

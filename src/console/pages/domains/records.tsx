@@ -160,7 +160,11 @@ function Comparison({ title, records }: { title: string; records: readonly Shown
               <th scope="row">
                 {purpose ?? (type === 'MX' ? 'MX' : 'DKIM')}
                 <p class="value">
-                  {type} {name}
+                  {type} {name}{' '}
+                  <Copy
+                    text={name}
+                    label={t('domains.copyOf', { what: t('domains.recordName'), name: `${type} ${name}` })}
+                  />
                 </p>
               </th>
               <td>
@@ -174,7 +178,7 @@ function Comparison({ title, records }: { title: string; records: readonly Shown
                 />
               </td>
               <td class="value">{lastResult === null ? '' : (lastResult.found ?? t('domains.nothing'))}</td>
-              <td>{lastResult?.hint}</td>
+              <td>{withoutKey(lastResult?.hint ?? '', recordValue(expected))}</td>
             </tr>
           );
         })}
@@ -195,6 +199,12 @@ function Result({ record: { lastResult, isRequired } }: { record: ShownRecord })
 }
 
 const keyOf = ({ type, name, value }: ShownRecord) => `${type} ${name} ${value}`;
+
+/** A hint without the whole of a long value, which is next to it. */
+const withoutKey = (hint: string, value: string) =>
+  value.length > LONG_VALUE ? hint.replaceAll(value, `${value.slice(0, LONG_VALUE)}…`) : hint;
+
+const LONG_VALUE = 40;
 
 /** What a DNS host asks for: a check writes the type before values other than TXT, and the priority of an MX record. */
 const recordValue = (expected: string) => expected.replace(/^(?:CNAME|MX \d+) /, '');
