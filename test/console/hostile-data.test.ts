@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
+import { DAY, systemClock } from '../../src/core/clock.ts';
+import { createIds } from '../../src/core/ids.ts';
+import { systemRandom } from '../../src/core/random.ts';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
 import { DESKTOP, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -55,8 +57,25 @@ beforeAll(async () => {
       messages.length === 3 && messages.every(({ status }) => status !== 'queued' && status !== 'sending')
     );
   });
+  const [opened] = await client.allMessages({ status: 'delivered' });
+  const { seq = 0, domain_id = null } = daemon.tables.messages.byId(opened?.messageId ?? '') ?? {};
+  for (const kind of ['email_opened', 'email_clicked'] as const)
+    daemon.tables.events.insert({
+      event_id: createIds(systemClock, systemRandom).make('evt'),
+      account_id: client.accountId,
+      kind,
+      at: Date.now(),
+      message_seq: seq,
+      domain_id,
+      data: JSON.stringify({ ip: '192.0.2.1', userAgent: `${kind} ${HOSTILE}`, isBot: false }),
+    });
   const body = { email: 'ada@example.net', firstName: HOSTILE, customFields: { [HOSTILE]: HOSTILE } };
-  await client.post('/web-setup/contacts', { ...body, consentMethod: 'web_form', consentDetails: HOSTILE });
+  await client.post('/web-setup/contacts', {
+    ...body,
+    consentMethod: 'web_form',
+    consentDetails: HOSTILE,
+    consentUserAgent: `consent ${HOSTILE}`,
+  });
   await client.post('/web-setup/contacts/subscription-groups', { name: HOSTILE, description: HOSTILE });
   await client.post('/web-setup/webhooks', {
     name: HOSTILE,
@@ -119,6 +138,19 @@ describe('The console', () => {
   }, async () => {
     const window = await open.operator(DESKTOP);
     const { page, context, requests, consoleErrors } = window;
+    // Another session of the operator, whose browser has a name with markup.
+    const person = daemon.people.list().findLast(({ operator }) => operator);
+    const link = await daemon.people.issueLink(person?.id ?? '', 'sign-in');
+    if (!('link' in link)) throw new Error(link.message);
+    await fetch(`${daemon.consoleUrl}/console/session/link`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        'X-Postrider-Console': '1',
+        'User-Agent': `session ${HOSTILE}`,
+      },
+      body: JSON.stringify({ token: link.link.token }),
+    });
     const dialogs: string[] = [];
     page.on('dialog', (dialog) => {
       dialogs.push(dialog.message());
@@ -131,6 +163,8 @@ describe('The console', () => {
     const waiting = [''];
     const seen = new Set(waiting);
     let shown = 0;
+    /** The user agents that were not shown yet. */
+    const agents = new Set(['consent', 'email_opened', 'email_clicked', 'session']);
     for (let path = waiting.shift(); path !== undefined && seen.size < MAX_PAGES; path = waiting.shift()) {
       await open.visit(window, path, client);
       await page.evaluate('for (const each of document.querySelectorAll("details")) each.open = true');
@@ -139,6 +173,9 @@ describe('The console', () => {
       // The application has no such elements itself; frames with mail are documents of their own.
       expect(await page.locator('main img, main script').count(), path).toBe(0);
       if ((await page.getByText(HOSTILE).count()) > 0) shown++;
+      // Fields of events are shown as JSON, in which quotation marks are escaped.
+      for (const name of agents)
+        if ((await page.getByText(`${name} <img src=x onerror=`).count()) > 0) agents.delete(name);
       const links: string[] = await page
         .locator('a[href^="/console/"]:not([download])')
         .evaluateAll((found) => found.map((link) => link.getAttribute('href') ?? ''));
@@ -155,6 +192,7 @@ describe('The console', () => {
       }
     }
     expect(waiting).toEqual([]);
+    expect([...agents]).toEqual([]);
     for (const path of [
       'messages',
       'contacts',
