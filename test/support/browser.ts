@@ -4,7 +4,8 @@ import { findBrowser } from './required-programs.ts';
 
 /**
  * A Chromium that reaches this machine only: other host names do not resolve in it, and requests to them are
- * recorded.
+ * recorded. The screenshots of the tests remain in test/artifacts/, which is not part of the repository; the test prints
+ * where they are.
  */
 export interface TestBrowser {
   /** Opens a window with a browser context that no other window shares. */
@@ -35,6 +36,7 @@ const ARTIFACTS = new URL('../artifacts/', import.meta.url).pathname;
 
 /** `hosts` are names that resolve to 127.0.0.1 in this browser. */
 export async function startBrowser(hosts: readonly string[] = []): Promise<TestBrowser> {
+  let stored = 0;
   const browser: Browser = await chromium.launch({
     executablePath: findBrowser() ?? 'chromium',
     args: [
@@ -73,9 +75,13 @@ export async function startBrowser(hosts: readonly string[] = []): Promise<TestB
         screenshot: async (name) => {
           mkdirSync(ARTIFACTS, { recursive: true });
           await page.screenshot({ path: `${ARTIFACTS}${name}.png`, fullPage: true });
+          stored++;
         },
       };
     },
-    close: () => browser.close(),
+    close: () => {
+      if (stored > 0) console.info(`${stored} screenshots are in ${ARTIFACTS}`);
+      return browser.close();
+    },
   };
 }
