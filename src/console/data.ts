@@ -1,6 +1,7 @@
 import { createContext } from 'preact';
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks';
 import { ApiError, callApi, readDocument, request } from './api.ts';
+import { followEvents } from './event-stream.ts';
 import { useMember } from './session.ts';
 
 /** Data of the API; the last value remains while it is read again. */
@@ -76,45 +77,20 @@ export const LiveProvider = LiveContext.Provider;
 
 /** Pages read again at most this often while events arrive. */
 const LIVE_INTERVAL_MS = 2000;
-/** After this time a stream that the browser does not open again is opened. */
-const REOPEN_MS = 5000;
-
-/** Follows the event stream of an account; returns a number that changes after events. */
+/** Follows the events of an account; returns a number that changes after events. */
 export function useLive(accountId: string | null): number {
   const [count, setCount] = useState(0);
   useEffect(() => {
     if (accountId === null) return undefined;
     let timer: number | undefined;
-    let reopening: number | undefined;
-    let source: EventSource | undefined;
-    let opened = false;
-    const change = () => {
+    const leave = followEvents(accountId, () => {
       timer ??= window.setTimeout(() => {
         timer = undefined;
         setCount((last) => last + 1);
       }, LIVE_INTERVAL_MS);
-    };
-    const open = () => {
-      const stream = new EventSource(`/console/stream?account=${encodeURIComponent(accountId)}`);
-      source = stream;
-      stream.addEventListener('event', change);
-      stream.addEventListener('reset', change);
-      stream.addEventListener('hello', () => {
-        // After a reconnect, events may have been missed.
-        if (opened) change();
-        opened = true;
-      });
-      stream.addEventListener('error', () => {
-        // The browser reconnects after a lost connection, but not after an error response, as of a proxy in a restart.
-        if (stream.readyState !== EventSource.CLOSED) return;
-        opened = true;
-        reopening = window.setTimeout(open, REOPEN_MS);
-      });
-    };
-    open();
+    });
     return () => {
-      source?.close();
-      window.clearTimeout(reopening);
+      leave();
       window.clearTimeout(timer);
     };
   }, [accountId]);

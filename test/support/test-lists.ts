@@ -44,6 +44,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/campaigns.test.ts': PAGES,
   'console/contacts.test.ts': PAGES,
   'console/domains.test.ts': PAGES,
+  'console/event-stream.test.ts': 'opens many tabs of the console, twice',
   'console/first-use.test.ts': 'follows the path of the first use in a browser',
   'console/groups.test.ts': PAGES,
   'console/hostile-data.test.ts': 'opens every page of the console',

@@ -11,7 +11,7 @@ import type { FeedEvent } from '../../events/feed.ts';
  * after a reconnection. A client that does not read is disconnected.
  */
 export interface EventStreams {
-  /** Opens a stream on the response; false: the person or the installation has too many. */
+  /** Opens a stream on the response; false: the session, the person or the installation has too many. */
   open(stream: StreamOptions): boolean;
   /** Ends all streams. */
   stop(): Promise<void>;
@@ -20,6 +20,8 @@ export interface EventStreams {
 export interface StreamOptions {
   accountId: string;
   personId: string;
+  /** That of one browser. */
+  sessionId: string;
   response: ServerResponse;
   /** Whether the session may still read the account. */
   isAllowed(): boolean;
@@ -48,7 +50,9 @@ const INTERVAL_MS = SECOND;
 /** Events of an account per interval; with more, the application reads its lists again. */
 const MAX_EVENTS = 100;
 const MAX_STREAMS = 200;
-export const MAX_STREAMS_OF_PERSON = 6;
+/** With HTTP/1.1, browsers open six connections to a host: some must remain for requests. */
+export const MAX_STREAMS_OF_SESSION = 3;
+export const MAX_STREAMS_OF_PERSON = 12;
 /** Bytes that may wait for a client. */
 const MAX_WAITING_BYTES = 256 * 1024;
 /** Interval of comments, so that proxies do not close the connection, and of checks of the session. */
@@ -57,18 +61,23 @@ const HEARTBEAT_MS = 15 * SECOND;
 export function createEventStreams(deps: EventStreamDeps): EventStreams {
   const { clock, log, intervalMs = INTERVAL_MS } = deps;
   const watched = new Map<string, Watched>();
-  const ofPerson = new Map<string, number>();
+  /** By the id of the session and of the person. */
+  const numbers = new Map<string, number>();
   let count = 0;
   let stopped = false;
+
+  const numberOf = (id: string): number => numbers.get(id) ?? 0;
 
   function close(stream: Stream): void {
     const account = watched.get(stream.accountId);
     if (account?.streams.delete(stream) !== true) return;
     if (account.streams.size === 0) watched.delete(stream.accountId);
     count--;
-    const left = (ofPerson.get(stream.personId) ?? 1) - 1;
-    if (left > 0) ofPerson.set(stream.personId, left);
-    else ofPerson.delete(stream.personId);
+    for (const id of [stream.sessionId, stream.personId]) {
+      const left = numberOf(id) - 1;
+      if (left > 0) numbers.set(id, left);
+      else numbers.delete(id);
+    }
     stream.response.end();
   }
 
@@ -121,15 +130,20 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
 
   return {
     open: (options) => {
-      const { accountId, personId, response } = options;
-      if (stopped || count >= MAX_STREAMS || (ofPerson.get(personId) ?? 0) >= MAX_STREAMS_OF_PERSON)
+      const { accountId, personId, sessionId, response } = options;
+      if (
+        stopped ||
+        count >= MAX_STREAMS ||
+        numberOf(sessionId) >= MAX_STREAMS_OF_SESSION ||
+        numberOf(personId) >= MAX_STREAMS_OF_PERSON
+      )
         return false;
       const stream: Stream = { ...options, checkedAt: clock.now() };
       const account = watched.get(accountId) ?? { afterSeq: deps.nextSeq() - 1, streams: new Set<Stream>() };
       watched.set(accountId, account);
       account.streams.add(stream);
       count++;
-      ofPerson.set(personId, (ofPerson.get(personId) ?? 0) + 1);
+      for (const id of [sessionId, personId]) numbers.set(id, numberOf(id) + 1);
       response.once('close', () => close(stream));
       response.writeHead(200, {
         'Content-Type': 'text/event-stream; charset=utf-8',

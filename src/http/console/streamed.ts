@@ -94,6 +94,7 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
       const opened = streams.open({
         accountId: accountId ?? '',
         personId: session.person.id,
+        sessionId: session.id,
         response: ctx.res,
         isAllowed,
       });

@@ -1,0 +1,101 @@
+/**
+ * The events of an account, from the stream of the console (src/http/console/event-stream.ts). With HTTP/1.1, browsers open
+ * six connections to a host, for all tabs together, and a stream occupies one of them. So only tabs that are shown follow
+ * events, and those of one account share a stream: the tab that holds the Web Lock has it and tells the others over a
+ * BroadcastChannel; when it is closed or hidden, another one gets the lock. Browsers have Web Locks with HTTPS and on
+ * loopback only: otherwise each tab that is shown has a stream of its own.
+ */
+
+/** After this time a stream that the browser does not open again is opened. */
+const REOPEN_MS = 5000;
+
+/**
+ * Calls `onChange` when something happened in the account, or may have happened while its events were not followed.
+ * Returns a function that ends it.
+ */
+export function followEvents(accountId: string, onChange: () => void): () => void {
+  let leave: (() => void) | null = null;
+  let wasHidden = false;
+  const update = () => {
+    if (document.hidden) {
+      leave?.();
+      leave = null;
+      wasHidden = true;
+    } else if (leave === null) {
+      if (wasHidden) onChange();
+      leave =
+        navigator.locks === undefined
+          ? openStream(accountId, false, onChange)
+          : shareStream(accountId, onChange);
+    }
+  };
+  update();
+  document.addEventListener('visibilitychange', update);
+  return () => {
+    document.removeEventListener('visibilitychange', update);
+    leave?.();
+  };
+}
+
+/** Follows the stream of the tab that holds the lock, which may be this one. */
+function shareStream(accountId: string, onChange: () => void): () => void {
+  const name = `postrider-events ${accountId}`;
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const channel = new BroadcastChannel(name);
+  channel.addEventListener('message', onChange);
+  const hold = (isLate: boolean) =>
+    new Promise<void>((resolve) => {
+      if (signal.aborted) return resolve();
+      const close = openStream(accountId, isLate, () => {
+        channel.postMessage(null);
+        onChange();
+      });
+      signal.addEventListener('abort', () => {
+        close();
+        resolve();
+      });
+    });
+  navigator.locks
+    .request(name, { ifAvailable: true }, (lock) =>
+      lock === null && !signal.aborted
+        ? navigator.locks.request(name, { signal }, () => hold(true))
+        : hold(false),
+    )
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+  return () => {
+    leaving.abort();
+    channel.close();
+  };
+}
+
+/** `isLate`: whether events may have been missed before the stream was opened. Returns a function that closes it. */
+function openStream(accountId: string, isLate: boolean, onChange: () => void): () => void {
+  let source: EventSource | undefined;
+  let reopening: number | undefined;
+  let mayHaveMissed = isLate;
+  const open = () => {
+    const stream = new EventSource(`/console/stream?account=${encodeURIComponent(accountId)}`);
+    source = stream;
+    stream.addEventListener('event', onChange);
+    stream.addEventListener('reset', onChange);
+    stream.addEventListener('hello', () => {
+      // After a reconnect, events may have been missed.
+      if (mayHaveMissed) onChange();
+      mayHaveMissed = true;
+    });
+    stream.addEventListener('error', () => {
+      // The browser reconnects after a lost connection, but not after an error response, as of a proxy in a restart.
+      if (stream.readyState !== EventSource.CLOSED) return;
+      mayHaveMissed = true;
+      reopening = window.setTimeout(open, REOPEN_MS);
+    });
+  };
+  open();
+  return () => {
+    source?.close();
+    window.clearTimeout(reopening);
+  };
+}
