@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { changeEach } from '../../delivery/control/bulk.ts';
 import { presentMessage } from '../../events/message-view.ts';
 import { createRecorder } from '../../events/record.ts';
 import { createQueuedMail, type QueuedMail, type RetryResult } from '../../sending/queued-mail.ts';
@@ -132,9 +133,6 @@ async function actOnIds(
 const HELD = /^The message is held /;
 const CHANGED = 'changed in the meantime and were skipped';
 
-/** Messages in one commit. */
-const BATCH_SIZE = 200;
-
 async function actOnMatching(
   context: CliContext,
   { tables }: CliDeps,
@@ -148,26 +146,23 @@ async function actOnMatching(
   const question = `${capitalized(action.verb)} ${count.toLocaleString('en')} ${which}?`;
   if (count > 0 && options.yes !== true && !(await context.confirm(question))) return;
 
-  let changed = 0;
-  let skipped = 0;
   /** Refusals that state why, such as that the account is disabled, with the number of messages. */
   const refusals = new Map<string, number>();
-  const deferred = action.verb === 'retry';
-  for (let afterSeq = 0; changed + skipped < count; ) {
-    const page = tables.queue.waiting(filter, { deferred, afterSeq, limit: BATCH_SIZE });
-    const last = page.at(-1);
-    if (last === undefined) break;
-    afterSeq = last.seq;
-    const results = await Promise.all(page.map(({ message_id }) => action.apply(mail, message_id)));
-    for (const result of results) {
-      if (!isRefusal(result)) changed++;
-      else {
-        skipped++;
+  let done = 0;
+  const { changed, skipped } = await changeEach(
+    async (where, page) => tables.queue.waiting(where, page),
+    { filter, deferred: action.verb === 'retry' },
+    async (id) => {
+      const result = await action.apply(mail, id);
+      done++;
+      if (isRefusal(result)) {
         const reason = HELD.test(result.message) ? result.message : CHANGED;
         refusals.set(reason, (refusals.get(reason) ?? 0) + 1);
       }
-    }
-  }
+      return result;
+    },
+    { isOver: () => done >= count },
+  );
 
   if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
   else if (count > 0) context.print(`${counted(changed, 'message')} ${action.done}`);

@@ -8,18 +8,25 @@ import type { Writer } from '../../store/writer.ts';
 import { type ControlOrdersDeps, checkReason, unknownPool } from './orders.ts';
 
 /**
- * Changes of many waiting messages: purging and rerouting by filter. Messages that are being sent are never changed. The
+ * Changes of many waiting messages: purging, rerouting and retrying by filter. Messages that are being sent are never changed. The
  * work is done in small units in the order of acceptance, so that other writes are not delayed; a call that ends early
  * states where the next one continues.
  */
 export interface BulkChanges {
   /** Counts the messages that match and are not being sent. At least one field of the filter must be set. */
   count(filter: QueueFilter): Promise<number | Refusal>;
+  /** Counts those of them that are deferred and not held. */
+  countDeferred(filter: QueueFilter): Promise<number | Refusal>;
   /** Ends the messages with `email_failed`, reason `cancelled`; `reason` is in the diagnostic of the event. */
   purge(filter: QueueFilter, reason: string, options?: BulkOptions): Promise<BulkResult | Refusal>;
   /** Sends the messages through another next hop or egress pool from now on; null: ends the reroute. */
   reroute(filter: QueueFilter, reroute: Reroute | null, options?: BulkOptions): Promise<BulkResult | Refusal>;
+  /** Retries the deferred messages that are not held; `retry` makes one of them due. */
+  retry(filter: QueueFilter, retry: ChangeMessage, options?: BulkOptions): Promise<BulkResult | Refusal>;
 }
+
+/** Changes a message; a refusal skips it. */
+export type ChangeMessage = (messageId: string) => Promise<object | Refusal>;
 
 export interface BulkOptions {
   /** `next` of an earlier call. Default: 0, from the beginning. */
@@ -41,14 +48,21 @@ export interface BulkDeps extends Pick<ControlOrdersDeps, 'config'> {
   recorder: Recorder;
   /** Reads of the queue, which may take long: on reader threads in the daemon. */
   read: {
-    waiting(
-      filter: QueueFilter,
-      page: { deferred: boolean; afterSeq: number; limit: number },
-    ): Promise<{ seq: number }[]>;
-    counts(filter: QueueFilter): Promise<{ messages: number; sending: number }>;
+    waiting: ReadWaiting;
+    counts(filter: QueueFilter): Promise<{ messages: number; sending: number; deferred: number }>;
   };
   /** Called after each unit with rerouted messages, which are read again. */
   onRerouted?: () => void;
+}
+
+type ReadWaiting = (
+  filter: QueueFilter,
+  page: { deferred: boolean; afterSeq: number; limit: number },
+) => Promise<WaitingMessage[]>;
+
+interface WaitingMessage {
+  seq: number;
+  message_id: string;
 }
 
 const PAGE_SIZE = 200;
@@ -58,27 +72,22 @@ const UNIT_SIZE = 20;
 export function createBulkChanges(deps: BulkDeps): BulkChanges {
   const { writer, recorder, read } = deps;
 
-  async function change(
+  const change = (
     filter: QueueFilter,
     apply: (tables: Tables, seq: number) => boolean,
-    { after = 0, isOver = () => false }: BulkOptions,
+    options: BulkOptions,
     onUnit?: () => void,
-  ): Promise<BulkResult> {
-    const result = { changed: 0, skipped: 0 };
-    for (let afterSeq = after; ; ) {
-      const page = await read.waiting(filter, { deferred: false, afterSeq, limit: PAGE_SIZE });
-      for (let n = 0; n < page.length; n += UNIT_SIZE) {
-        const seqs = page.slice(n, n + UNIT_SIZE).map(({ seq }) => seq);
-        const changed = await writer.run((tables) => seqs.filter((seq) => apply(tables, seq)).length);
-        result.changed += changed;
-        result.skipped += seqs.length - changed;
-        afterSeq = seqs.at(-1) ?? afterSeq;
+  ): Promise<BulkResult> =>
+    changeUnits(
+      read.waiting,
+      { filter, deferred: false },
+      async (messages) => {
+        const changed = await writer.run((tables) => messages.filter(({ seq }) => apply(tables, seq)).length);
         onUnit?.();
-        if (isOver()) return { ...result, next: afterSeq };
-      }
-      if (page.length < PAGE_SIZE) return { ...result, next: null };
-    }
-  }
+        return changed;
+      },
+      options,
+    );
 
   return {
     count: async (filter) => {
@@ -86,6 +95,7 @@ export function createBulkChanges(deps: BulkDeps): BulkChanges {
       const { messages, sending } = await read.counts(filter);
       return messages - sending;
     },
+    countDeferred: async (filter) => (isEmpty(filter) ? noFilter() : (await read.counts(filter)).deferred),
     purge: async (filter, reason, options = {}) => {
       if (isEmpty(filter)) return noFilter();
       const refusal = checkReason(reason);
@@ -125,7 +135,55 @@ export function createBulkChanges(deps: BulkDeps): BulkChanges {
         deps.onRerouted,
       );
     },
+    retry: async (filter, retry, options = {}) =>
+      isEmpty(filter) ? noFilter() : changeEach(read.waiting, { filter, deferred: true }, retry, options),
   };
+}
+
+/** The messages that `read` returns, for `deferred` only those that can be retried. */
+interface Selection {
+  filter: QueueFilter;
+  deferred: boolean;
+}
+
+/** Changes each message by itself, those of a unit at the same time. */
+export function changeEach(
+  read: ReadWaiting,
+  selection: Selection,
+  change: ChangeMessage,
+  options: BulkOptions,
+): Promise<BulkResult> {
+  return changeUnits(
+    read,
+    selection,
+    async (messages) => {
+      const results = await Promise.all(messages.map(({ message_id }) => change(message_id)));
+      return results.filter((result) => !isRefusal(result)).length;
+    },
+    options,
+  );
+}
+
+/** `change` returns how many messages of the unit it changed. */
+async function changeUnits(
+  read: ReadWaiting,
+  { filter, deferred }: Selection,
+  change: (messages: readonly WaitingMessage[]) => Promise<number>,
+  { after = 0, isOver = () => false }: BulkOptions,
+): Promise<BulkResult> {
+  const result = { changed: 0, skipped: 0 };
+  for (let afterSeq = after; ; ) {
+    const page = await read(filter, { deferred, afterSeq, limit: PAGE_SIZE });
+    for (let n = 0; n < page.length; n += UNIT_SIZE) {
+      const unit = page.slice(n, n + UNIT_SIZE);
+      const changed = await change(unit);
+      result.changed += changed;
+      result.skipped += unit.length - changed;
+      afterSeq = unit.at(-1)?.seq ?? afterSeq;
+      if (isOver()) return { ...result, next: afterSeq };
+    }
+    if (page.length < PAGE_SIZE) return { ...result, next: null };
+  }
 }
 
 function isWaiting(tables: Tables, seq: number): boolean {

@@ -21,7 +21,7 @@ import { domainOf } from '../../mail/address.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import { checkDomain, type Sender } from '../../sending/checks.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
-import { createQueuedMail } from '../../sending/queued-mail.ts';
+import { createQueuedMail, type QueuedMail } from '../../sending/queued-mail.ts';
 import type { Resend } from '../../sending/resend.ts';
 import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -105,6 +105,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
   const keys = createKeys(deps);
   const mayAdd = limits.mayAdd.templates;
   const complianceTemplates = createComplianceTemplates({ ...deps, mayAdd });
+  const queuedMail = createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle });
   const sends = {
     acceptance,
     account,
@@ -122,9 +123,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     resendRoute({ resend: deps.resend, account }),
     ...messageRoutes({ reader }),
     ...messageContentRoutes(deps),
-    ...messageActionRoutes({
-      queuedMail: createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle }),
-    }),
+    ...messageActionRoutes({ queuedMail }),
     ...statisticsRoutes(deps),
     ...templatePreviewRoutes({ tables, contacts: audience.contacts }),
     ...templateRoutes({ templates: createTemplates({ ...deps, mayAdd }) }),
@@ -166,12 +165,12 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...doctorRoutes(deps),
     ...inboxRoutes(deps),
     ...installationRoutes(deps),
-    ...queueOperations(deps),
+    ...queueOperations(deps, queuedMail),
   ];
 }
 
 /** Operations on the queue of all accounts. */
-function queueOperations(deps: ApiDeps): Route[] {
+function queueOperations(deps: ApiDeps, queuedMail: QueuedMail): Route[] {
   const { delivery, reader, log, monotonic } = deps;
   const orders = createControlOrders({ ...deps, onChange: () => void delivery.controls.refresh() });
   const bulk = createBulkChanges({
@@ -185,6 +184,6 @@ function queueOperations(deps: ApiDeps): Route[] {
   return [
     ...queueRoutes(deps),
     ...queueControlRoutes({ orders }),
-    ...queueChangeRoutes({ bulk, clock: monotonic, log }),
+    ...queueChangeRoutes({ bulk, retry: (id) => queuedMail.retry(null, id), clock: monotonic, log }),
   ];
 }

@@ -130,6 +130,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   updateInboxMail: 'operator',
   getInstallationStatistics: 'operator',
   getQueue: 'operator',
+  listQueueAccounts: 'operator',
   explainQueuedMessage: 'operator',
   explainQueuedDestination: 'operator',
   listQueueSites: 'operator',
@@ -138,6 +139,7 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   deleteQueueControl: 'operator',
   purgeQueue: 'operator',
   rerouteQueue: 'operator',
+  retryQueue: 'operator',
 };
 
 /** Operations of the API that require a person who was confirmed recently. */

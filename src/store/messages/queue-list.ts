@@ -1,5 +1,5 @@
 import { type Database, preparedByText } from '../database.ts';
-import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
+import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import { MESSAGE_COLUMNS, messageIdOf, messageRows } from './message-rows.ts';
 import {
@@ -40,8 +40,16 @@ export interface QueueCounts {
 }
 
 /** Numbers of queued messages to one destination. */
-export interface QueueSummary {
+export interface QueueSummary extends QueueNumbers {
   destination: string;
+}
+
+/** Numbers of queued messages of one account. */
+export interface AccountQueueSummary extends QueueNumbers {
+  account_id: string;
+}
+
+interface QueueNumbers {
   messages: number;
   sending: number;
   deferred: number;
@@ -67,13 +75,16 @@ export function queueList(db: Database) {
     OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
   const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
   const IS_DEFERRED = `m.status_code = ${STATUS_CODES.sql('deferred')}`;
-  const byDestination = db.prepare<[], QueueSummary>(`
-    SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending,
+  const NUMBERS = `count(*) AS messages, sum(lease IS NOT NULL) AS sending,
       sum(ready = 0 AND NOT ${PAUSED} AND NOT ${IS_QUEUED}) AS deferred,
       sum(ready = 0 AND NOT ${PAUSED} AND ${IS_QUEUED}) AS scheduled,
       sum(${PAUSED}) AS paused, sum(lane = 0) AS transactional,
       min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
-    FROM queue q GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
+    FROM queue q`;
+  const byDestination = db.prepare<[], QueueSummary>(`
+    SELECT destination, ${NUMBERS} GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
+  const byAccount = db.prepare<[], QueueNumbers & { account: StoredId }>(`
+    SELECT account, ${NUMBERS} GROUP BY account ORDER BY messages DESC, account LIMIT 200`);
 
   type StoredInQueue = [...StoredQueued, ready: 0 | 1, paused: 0 | 1, holdReason: HoldReason | null];
   // CROSS JOIN: reads the queue, not all messages of a campaign.
@@ -117,6 +128,11 @@ export function queueList(db: Database) {
   return {
     /** The 200 destinations with the most messages. */
     byDestination: (): QueueSummary[] => byDestination.all(),
+    /** The 200 accounts with the most messages. */
+    byAccount: (): AccountQueueSummary[] =>
+      byAccount
+        .all()
+        .map(({ account: stored, ...numbers }) => ({ account_id: account.id(stored), ...numbers })),
     /** Messages in the queue by due time, held ones last. */
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`${SELECT} WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)

@@ -2,7 +2,12 @@ import * as z from 'zod';
 import { type Clock, SECOND } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { invalid, isRefusal, type Refusal } from '../../../core/refusal.ts';
-import { type BulkChanges, type BulkResult, parseNextHop } from '../../../delivery/control/bulk.ts';
+import {
+  type BulkChanges,
+  type BulkResult,
+  type ChangeMessage,
+  parseNextHop,
+} from '../../../delivery/control/bulk.ts';
 import { normalizeDomain } from '../../../mail/address.ts';
 import type { Reroute } from '../../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../../store/messages/queue-list.ts';
@@ -11,6 +16,8 @@ import { bulkSchema, filterSchema } from './queue-schemas.ts';
 
 export interface QueueChangeDeps {
   bulk: BulkChanges;
+  /** Makes a deferred message due now. */
+  retry: ChangeMessage;
   /** Monotonic. */
   clock: Clock;
   log: Log;
@@ -19,8 +26,8 @@ export interface QueueChangeDeps {
 /** A request ends after this time, and states where the next one continues. */
 const MAX_REQUEST_MS = 15 * SECOND;
 
-/** `/web-setup/queue/purge` and `/reroute`: changes of many waiting messages. */
-export function queueChangeRoutes({ bulk, clock, log }: QueueChangeDeps): Route[] {
+/** `/web-setup/queue/purge`, `/reroute` and `/retry`: changes of many waiting messages. */
+export function queueChangeRoutes({ bulk, retry, clock, log }: QueueChangeDeps): Route[] {
   async function run(
     call: { body: ChangeInput; caller: { keyId: string } },
     action: string,
@@ -28,11 +35,12 @@ export function queueChangeRoutes({ bulk, clock, log }: QueueChangeDeps): Route[
       filter: QueueFilter,
       options: { after: number; isOver: () => boolean },
     ) => Promise<BulkResult | Refusal>,
+    count: (filter: QueueFilter) => Promise<number | Refusal> = bulk.count,
   ): Promise<ApiResponse | Refusal> {
     const { dryRun = false, after = 0 } = call.body;
     const filter = normalized(call.body.filter);
     if (isRefusal(filter)) return filter;
-    const matched = await bulk.count(filter);
+    const matched = await count(filter);
     if (isRefusal(matched)) return matched;
     if (dryRun) return { status: 200, data: { matched, changed: 0, skipped: 0, next: null } };
     const end = clock.now() + MAX_REQUEST_MS;
@@ -95,6 +103,23 @@ export function queueChangeRoutes({ bulk, clock, log }: QueueChangeDeps): Route[
           ? reroute
           : run(call, 'reroute', (filter, options) => bulk.reroute(filter, reroute, options));
       },
+    }),
+    route({
+      method: 'POST',
+      path: '/web-setup/queue/retry',
+      operationId: 'retryQueue',
+      tag: 'Queue',
+      summary: 'Retry deferred messages now',
+      description:
+        'Makes deferred messages due. Held ones stay held, and what is paused waits. With `dryRun` messages are only counted.',
+      scope: 'operator',
+      body: changeSchema.meta({ id: 'QueueRetryInput' }),
+      example: { filter: { destination: 'example.net' } },
+      responses: { 200: { description: 'The result.', data: bulkSchema, example: EXAMPLE } },
+      refusals: ['QUERY_TOO_BROAD'],
+      narrowBy: [],
+      handle: (call) =>
+        run(call, 'retry', (filter, options) => bulk.retry(filter, retry, options), bulk.countDeferred),
     }),
   ];
 }

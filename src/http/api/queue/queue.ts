@@ -5,6 +5,7 @@ import { explainMessage, presentSite } from '../../../delivery/control/explain.t
 import { explainDestination, readDestination } from '../../../delivery/control/explain-destination.ts';
 import { presentControl } from '../../../delivery/control/orders.ts';
 import type { Delivery } from '../../../delivery/delivery.ts';
+import type { QueueSummary } from '../../../store/messages/queue-list.ts';
 import { NO_ACCOUNT, type Reader } from '../../../store/readers/reads.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { type Route, route } from '../../route.ts';
@@ -46,13 +47,37 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
           stopped: delivery.inspection.stopped(),
           sessions: delivery.inspection.sessions(),
           controls: delivery.controls.list().map(presentControl),
-          destinations: destinations.map(({ oldest_due, paused, ...counts }) => ({
-            ...counts,
-            held: paused,
-            nextAttemptAt: oldest_due === null ? null : iso(oldest_due),
+          destinations: destinations.map(({ destination, ...numbers }) => ({
+            destination,
+            ...presentNumbers(numbers),
           })),
         };
         return { status: 200, data };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/web-setup/queue/accounts',
+      operationId: 'listQueueAccounts',
+      tag: 'Queue',
+      summary: 'List the accounts with waiting mail',
+      scope: 'operator',
+      responses: {
+        200: {
+          description: 'The 200 accounts with the most messages.',
+          data: queueAccountsSchema,
+          example: { accounts: [{ accountId: 'acct_8f3k2m9x0q1z', ...EXAMPLE_NUMBERS }], count: 1 },
+        },
+      },
+      refusals: ['QUERY_TOO_BROAD'],
+      narrowBy: [],
+      handle: async () => {
+        const rows = await reader.table(NO_ACCOUNT, 'queue', 'byAccount');
+        const accounts = rows.map(({ account_id, ...numbers }) => ({
+          accountId: account_id,
+          ...presentNumbers(numbers),
+        }));
+        return { status: 200, data: { accounts, count: accounts.length } };
       },
     }),
     route({
@@ -125,40 +150,51 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
   ];
 }
 
+function presentNumbers({
+  oldest_due,
+  paused,
+  ...numbers
+}: Omit<QueueSummary, 'destination'>): z.output<typeof numbersSchema> {
+  return { ...numbers, held: paused, nextAttemptAt: oldest_due === null ? null : iso(oldest_due) };
+}
+
+const numbersSchema = z.object({
+  messages: z.int(),
+  sending: z.int(),
+  deferred: z.int(),
+  scheduled: z.int(),
+  held: z.int(),
+  transactional: z.int(),
+  nextAttemptAt: z.iso.datetime().nullable(),
+});
+
+export const queueAccountsSchema = z.object({
+  accounts: z.array(z.object({ accountId: z.string(), ...numbersSchema.shape })),
+  count: z.int(),
+});
+
 export const queueSchema = z.object({
   stopped: z.string().nullable().describe('What stops all mail; null: nothing does.'),
   sessions: z.object({ used: z.int(), limit: z.int() }),
   controls: z.array(controlSchema),
   destinations: z
-    .array(
-      z.object({
-        destination: z.string(),
-        messages: z.int(),
-        sending: z.int(),
-        deferred: z.int(),
-        scheduled: z.int(),
-        held: z.int(),
-        transactional: z.int(),
-        nextAttemptAt: z.iso.datetime().nullable(),
-      }),
-    )
+    .array(z.object({ destination: z.string(), ...numbersSchema.shape }))
     .describe('The 200 destinations with the most messages.'),
 });
+
+const EXAMPLE_NUMBERS = {
+  messages: 120,
+  sending: 0,
+  deferred: 100,
+  scheduled: 0,
+  held: 0,
+  transactional: 20,
+  nextAttemptAt: '2026-01-31T12:05:00.000Z',
+};
 
 const EXAMPLE = {
   stopped: null,
   sessions: { used: 10, limit: 500 },
   controls: [EXAMPLE_CONTROL],
-  destinations: [
-    {
-      destination: 'example.net',
-      messages: 120,
-      sending: 0,
-      deferred: 100,
-      scheduled: 0,
-      held: 0,
-      transactional: 20,
-      nextAttemptAt: '2026-01-31T12:05:00.000Z',
-    },
-  ],
+  destinations: [{ destination: 'example.net', ...EXAMPLE_NUMBERS }],
 };
