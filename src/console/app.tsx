@@ -6,6 +6,7 @@ import { CurrentPage, PAGES, WITHOUT_ACCOUNT } from './pages.tsx';
 import { Palette } from './parts/palette.tsx';
 import { SessionConfirmation } from './parts/session-confirmation.tsx';
 import { Settings } from './parts/settings.tsx';
+import { discardTasks } from './parts/task.tsx';
 import { Empty, Failure, focusHeading, Page } from './parts.tsx';
 import { NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
 import {
@@ -115,7 +116,10 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
 
   const current = member ?? memberWithoutAccount(person);
   const pages = PAGES.filter(({ needs }) => needs === undefined || current.has(needs));
-  const signOut = () => void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
+  const signOut = () => {
+    discardTasks();
+    void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
+  };
   return (
     <>
       <a class="skip" href="#content" onClick={() => main.current?.focus()}>

@@ -221,6 +221,46 @@ describe('Contacts', () => {
     await context.close();
   });
 
+  it('continues a change of several contacts that a reload interrupted', async () => {
+    const account = await daemon.account('Interrupted');
+    const created = await account.post<{ group: { subscriptionGroupId: string } }>(
+      '/web-setup/contacts/subscription-groups',
+      { name: 'News' },
+    );
+    for (const name of ['a', 'b', 'c'])
+      await account.post('/web-setup/contacts', { email: `${name}@example.net` });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'contacts', account);
+    let sent = 0;
+    await page.route('**/subscriptions', async (route) => {
+      // The second request gets no response before the reload.
+      if (++sent !== 2) await route.continue();
+    });
+    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('button', { name: 'Add to the group' }).click();
+    await page.getByText('1 of 3, refused: 0').waitFor();
+    await expect.poll(() => sent).toBe(2);
+    const questions: string[] = [];
+    page.on('dialog', (dialog) => {
+      questions.push(dialog.type());
+      void dialog.accept();
+    });
+    await page.reload();
+    await page.getByText('1 of 3 done, 2 left').waitFor();
+    expect(questions).toEqual(['beforeunload']);
+    await page.getByRole('button', { name: 'Continue' }).press('Enter');
+    await page.getByText('3 of 3, refused: 0').waitFor();
+    const members = await account.get<{ count: number }>(
+      `/web-setup/contacts/subscription-groups/${created.data.group.subscriptionGroupId}/subscriptions`,
+    );
+    expect(members.data.count).toBe(3);
+    await page.reload();
+    await page.getByRole('link', { name: 'a@example.net' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Continue' }).count()).toBe(0);
+    await context.close();
+  });
+
   it('is found with its address and its identifier', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;

@@ -109,6 +109,37 @@ it('pauses an account', async () => {
   await context.close();
 });
 
+it('retries the deferred messages of a destination and of an account, and explains one from its page', async () => {
+  const [first = '', second = '', third = ''] = ['a@late.test', 'b@late.test', 'c@later.test'].map((to) => {
+    const id = waiting(to);
+    const { seq } = daemon.tables.messages.byId(id) ?? {};
+    daemon.tables.messages.setState(seq ?? 0, 'deferred', Date.now(), null, null);
+    return id;
+  });
+  const isDue = (id: string) => {
+    const { seq } = daemon.tables.messages.byId(id) ?? {};
+    return (daemon.tables.queue.get(seq ?? 0)?.due_at ?? Number.POSITIVE_INFINITY) <= Date.now();
+  };
+  const window = await open.operator(DESKTOP);
+  const { page, context, consoleErrors } = window;
+  await open.visit(window, `messages/${third}`, client);
+  await page.getByRole('link', { name: 'Why it waits' }).click();
+  await page.getByRole('heading', { level: 1, name: third }).waitFor();
+  await page.getByRole('link', { name: 'Back to the queue' }).click();
+  await page.getByRole('button', { name: 'Retry now: late.test' }).press('Enter');
+  await page.getByText('Messages that are tried now: 2').waitFor();
+  expect([first, second, third].map(isDue)).toEqual([true, true, false]);
+  await page.getByRole('link', { name: 'By account' }).click();
+  expect(page.url()).toContain('by=account');
+  await page.getByRole('link', { name: 'Shop' }).click();
+  await page.getByRole('heading', { level: 1, name: client.accountId }).waitFor();
+  await page.getByRole('button', { name: /^Retry now/ }).click();
+  await page.getByText(/Messages that are tried now: [1-9]/).waitFor();
+  expect(isDue(third)).toBe(true);
+  expect(consoleErrors).toEqual([]);
+  await context.close();
+});
+
 it('shows members that it is for operators', async () => {
   const window = await open.member(client, 'owner', DESKTOP);
   await open.visit(window, 'queue', client);
@@ -122,6 +153,8 @@ it('has no finding of axe-core on a phone and a desktop, light and dark', async 
   await open.examine(
     {
       queue: 'queue',
+      'queue-accounts': 'queue?by=account',
+      'queue-account': `queue/accounts/${client.accountId}`,
       'queue-destination': 'queue/destinations/examined.test',
       'queue-message': `queue/messages/${id}`,
     },

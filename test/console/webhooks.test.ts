@@ -101,6 +101,37 @@ it('shows failed deliveries with the response, retries one and replays a period'
   await context.close();
 });
 
+it('continues a replay that a reload interrupted', async () => {
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, 'webhooks', client);
+  await page.getByRole('link', { name: HOSTILE }).click();
+  const requested: string[] = [];
+  await page.route('**/replay', async (sent) => {
+    const { from } = sent.request().postDataJSON() as { from: string };
+    requested.push(from);
+    // The second request is not answered before the reload.
+    if (requested.length === 1) {
+      const nextFrom = new Date(Date.parse(from) + 3_600_000).toISOString();
+      const data = { replayed: 40, nextFrom };
+      await sent.fulfill({ json: { success: true, data, requestId: 'req_1' } });
+    } else if (requested.length === 3) {
+      await sent.fulfill({ json: { success: true, data: { replayed: 2 }, requestId: 'req_3' } });
+    }
+  });
+  await page.getByText('Replay events of a period').click();
+  await page.getByRole('button', { name: 'Replay', exact: true }).click();
+  await page.getByText('Done so far: 40').waitFor();
+  await expect.poll(() => requested.length).toBe(2);
+  page.once('dialog', (dialog) => void dialog.accept());
+  await page.reload();
+  await page.getByText('Replay events of a period: not finished').waitFor();
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByText('Events that are sent now: 42').waitFor();
+  expect(requested[2]).toBe(requested[1]);
+  await context.close();
+});
+
 it('shows the bounce behind a suppression, and removes it', async () => {
   await client.post('/web-setup/suppressions', { email: 'ada@example.net', reason: 'hard_bounce' });
   const window = await open.operator(DESKTOP);

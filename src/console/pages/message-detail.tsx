@@ -22,7 +22,7 @@ interface TimelineEntry {
 export function MessageDetail({ messageId, list }: { messageId: string; list: string }) {
   const { t, time, named } = useTexts();
   const { href, go } = useNavigation();
-  const { accountId, may } = useMember();
+  const { accountId, may, has } = useMember();
   const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
   const data = useData<Message & { timeline: TimelineEntry[] }>(path);
   const { outcome, run } = useAction();
@@ -95,6 +95,11 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
                       question={t('messages.cancel.confirm')}
                       action={() => act('cancel')}
                     />
+                  )}
+                  {has('operator') && (
+                    <a class="button" href={href(`queue/messages/${encodeURIComponent(messageId)}`)}>
+                      {t('messages.why')}
+                    </a>
                   )}
                   {!may('cancelMessage') && <p class="small">{t('messages.notAllowed')}</p>}
                 </div>

@@ -6,12 +6,14 @@ import { useData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { Pager } from '../../parts/pager.tsx';
+import { type Task, TaskProgress } from '../../parts/task.tsx';
 import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { Addition } from './addition.tsx';
 import { BulkActions } from './bulk-actions.tsx';
+import { type BulkWork, useBulkTask } from './bulk-task.ts';
 import { Export } from './export.tsx';
 
 export type ListedContact = z.output<typeof contact>;
@@ -33,6 +35,7 @@ export function ContactListPage() {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, location.query[name]]));
   const path = withQuery('/web-setup/contacts', { ...filters, lastKey: location.query['lastKey'] });
   const list = useData<{ contacts: ListedContact[]; nextKey?: string }>(path);
+  const task = useBulkTask(list.reload);
   return (
     <Page title={t('page.contacts')} question={t('contacts.question')} curl={path}>
       <div class="actions">
@@ -45,11 +48,12 @@ export function ContactListPage() {
       </div>
       {may('createContact') && <Addition onAdded={list.reload} />}
       <Search key={JSON.stringify(filters)} values={filters} />
+      <TaskProgress task={task} />
       <Loaded data={list}>
         {({ contacts, nextKey }) => (
           <>
             {contacts.length > 0 ? (
-              <Contacts key={path} contacts={contacts} onChange={list.reload} />
+              <Contacts key={path} contacts={contacts} task={task} />
             ) : (
               <NoContacts
                 isSearch={Object.values(filters).some((value) => value !== undefined)}
@@ -70,7 +74,7 @@ export function nameOf({ email, phone, contactIdentifier }: ListedContact): stri
 }
 
 /** The table, with a choice of several contacts for those who may change them. */
-function Contacts({ contacts, onChange }: { contacts: ListedContact[]; onChange: () => void }) {
+function Contacts({ contacts, task }: { contacts: ListedContact[]; task: Task<BulkWork> }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   const { may } = useMember();
@@ -91,7 +95,7 @@ function Contacts({ contacts, onChange }: { contacts: ListedContact[]; onChange:
           onAll={(all) =>
             setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []))
           }
-          onDone={onChange}
+          task={task}
         />
       )}
       <Table

@@ -10,6 +10,7 @@ import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
+import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Destination = z.output<typeof destinationExplanationSchema>;
 type Message = z.output<typeof messageExplanationSchema>;
@@ -21,6 +22,7 @@ export function DestinationExplanation({ destination }: { destination: string })
     `/console/api/web-setup/queue/destinations/${encodeURIComponent(destination)}`,
   );
   const { outcome, run } = useAction();
+  const retries = useRetries(data.reload);
   const resume = () =>
     run(async () => {
       const path = `/console/api/web-setup/queue/controls/destination/${encodeURIComponent(destination)}`;
@@ -53,6 +55,11 @@ export function DestinationExplanation({ destination }: { destination: string })
                 [t('messages.next'), time(nextAttemptAt)],
               ]}
             />
+            {deferred > 0 && (
+              <p class="actions">
+                <RetryButton retries={retries} target={destination} filter={{ destination }} />
+              </p>
+            )}
             <Reasons reasons={reasons} />
             {control !== null && (
               <div class="notice">
@@ -74,6 +81,7 @@ export function DestinationExplanation({ destination }: { destination: string })
         )}
       </Loaded>
       <Outcome of={outcome} />
+      <RetryProgress retries={retries} />
       <h2>{t('queue.pause')}</h2>
       <Pausing destination={destination} onChange={data.reload} />
       <h2>{t('queue.purge')}</h2>
@@ -145,7 +153,8 @@ export function MessageExplanation({ messageId }: { messageId: string }) {
   );
 }
 
-function Facts({ facts }: { facts: [string, string][] }) {
+/** Numbers and names of what waits. */
+export function Facts({ facts }: { facts: [string, string][] }) {
   return (
     <dl>
       {facts

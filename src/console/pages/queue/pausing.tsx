@@ -7,16 +7,24 @@ import { useTexts } from '../../texts.ts';
 
 const SCOPES = ['destination', 'account', 'site', 'pool'] as const;
 
-/** Pauses mail, or rejects the mail to a destination. `destination`: the only target. */
-export function Pausing({ destination, onChange }: { destination?: string; onChange: () => void }) {
+interface PausingProps {
+  /** The only target. */
+  destination?: string;
+  account?: string;
+  onChange: () => void;
+}
+
+/** Pauses mail, or rejects the mail to a destination. */
+export function Pausing({ destination, account, onChange }: PausingProps) {
   const { t } = useTexts();
   const { person } = useMember();
-  const [scope, setScope] = useState<(typeof SCOPES)[number]>('destination');
+  const initial = account === undefined ? 'destination' : 'account';
+  const [scope, setScope] = useState<(typeof SCOPES)[number]>(initial);
   const { outcome, run } = useAction();
   const pause = (form: HTMLFormElement) =>
     run(async () => {
       const fields = new FormData(form);
-      const target = destination ?? fieldText(fields, 'target');
+      const target = destination ?? account ?? fieldText(fields, 'target');
       const until = fieldText(fields, 'until');
       await request('/console/api/web-setup/queue/controls', {
         method: 'POST',
@@ -29,7 +37,7 @@ export function Pausing({ destination, onChange }: { destination?: string; onCha
         },
       });
       form.reset();
-      setScope('destination');
+      setScope(initial);
       onChange();
       return t('queue.paused', { target });
     });
@@ -43,7 +51,7 @@ export function Pausing({ destination, onChange }: { destination?: string; onCha
           void pause(event.currentTarget);
         }}
       >
-        {destination === undefined && (
+        {destination === undefined && account === undefined && (
           <>
             <label>
               {t('queue.scope')}

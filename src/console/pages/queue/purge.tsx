@@ -1,50 +1,47 @@
 import { useState } from 'preact/hooks';
-import type * as z from 'zod';
-import type { bulkSchema } from '../../../http/api/queue/queue-schemas.ts';
-import { request } from '../../api.ts';
 import { fieldText } from '../../parts/field-text.ts';
+import { TaskProgress } from '../../parts/task.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { countOf, type QueueOrder, useQueueTask } from './change-task.ts';
 
-type Bulk = z.output<typeof bulkSchema>;
-
-interface Order {
-  filter: { destination?: string; accountId?: string };
-  reason: string;
+interface PurgeProps {
+  /** Only messages to it. */
+  destination?: string;
+  /** Only messages of it. */
+  account?: string;
+  onChange: () => void;
 }
 
-const PATH = '/console/api/web-setup/queue/purge';
-
-/** Cancels waiting messages, after it has counted them. `destination`: only those to it. */
-export function Purge({ destination, onChange }: { destination?: string; onChange: () => void }) {
+/** Cancels waiting messages, after it has counted them. */
+export function Purge({ destination, account, onChange }: PurgeProps) {
   const { t } = useTexts();
   const { person } = useMember();
-  const [counted, setCounted] = useState<{ order: Order; matched: number } | null>(null);
+  const [counted, setCounted] = useState<{ order: QueueOrder; matched: number } | null>(null);
   const { outcome, run } = useAction();
+  const task = useQueueTask('purge', onChange);
+  const isBusy = outcome?.running === true || (task.state !== null && task.status !== 'finished');
   const count = (form: FormData) =>
     run(async () => {
       setCounted(null);
       const text = (name: string) => fieldText(form, name);
       const name = destination ?? text('destination');
-      const accountId = text('accountId');
-      const order = {
+      const accountId = account ?? text('accountId');
+      const order: QueueOrder = {
+        change: 'purge',
         filter: { ...(name === '' ? {} : { destination: name }), ...(accountId === '' ? {} : { accountId }) },
         reason: text('reason'),
       };
-      let matched = 0;
-      for await (const part of parts({ ...order, dryRun: true })) matched += part.matched;
+      const matched = await countOf(order);
       setCounted(matched === 0 ? null : { order, matched });
       return t('queue.purge.counted', { count: matched });
     });
-  const purge = (order: Order) =>
-    run(async () => {
-      setCounted(null);
-      let changed = 0;
-      for await (const part of parts(order)) changed += part.changed;
-      onChange();
-      return t('queue.purge.done', { count: changed });
-    });
+  const purge = (order: QueueOrder, total: number) => {
+    setCounted(null);
+    task.start({ title: t('queue.purge'), work: { order, after: 0 }, total });
+  };
+  const { done = 0, skipped = 0 } = task.state ?? {};
   return (
     <>
       <form
@@ -62,43 +59,41 @@ export function Purge({ destination, onChange }: { destination?: string; onChang
             <input name="destination" maxLength={300} autocapitalize="none" spellcheck={false} />
           </label>
         )}
-        <label>
-          {t('app.account')}
-          <select name="accountId">
-            <option value="">{t('messages.any')}</option>
-            {person.memberships.map(({ accountId, accountName }) => (
-              <option value={accountId} key={accountId}>
-                {accountName}
-              </option>
-            ))}
-          </select>
-        </label>
+        {account === undefined && (
+          <label>
+            {t('app.account')}
+            <select name="accountId">
+              <option value="">{t('messages.any')}</option>
+              {person.memberships.map(({ accountId, accountName }) => (
+                <option value={accountId} key={accountId}>
+                  {accountName}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
         <label>
           {t('queue.reason')}
           <input name="reason" required maxLength={200} />
         </label>
         <div class="actions">
-          <button type="submit" disabled={outcome?.running}>
+          <button type="submit" disabled={isBusy}>
             {t('queue.purge.count')}
           </button>
         </div>
       </form>
       <Outcome of={outcome} />
       {counted !== null && (
-        <button type="button" class="primary" onClick={() => void purge(counted.order)}>
+        <button
+          type="button"
+          class="primary"
+          disabled={isBusy}
+          onClick={() => purge(counted.order, counted.matched)}
+        >
           {t('queue.purge.now', { count: counted.matched })}
         </button>
       )}
+      <TaskProgress task={task} result={t('queue.purge.done', { count: done - skipped })} />
     </>
   );
-}
-
-/** The responses to an order: each continues where the one before it ended. */
-async function* parts(order: Order & { dryRun?: boolean }): AsyncGenerator<Bulk> {
-  let after: number | null = 0;
-  while (after !== null) {
-    const part: Bulk = await request<Bulk>(PATH, { method: 'POST', body: { ...order, after } });
-    yield part;
-    after = part.next;
-  }
 }

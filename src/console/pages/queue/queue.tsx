@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
-import type { queueSchema } from '../../../http/api/queue/queue.ts';
+import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
 import { request } from '../../api.ts';
 import { useConsoleData } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
@@ -8,11 +8,16 @@ import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../..
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
+import { AccountQueue } from './account-queue.tsx';
+import type { QueueOrder } from './change-task.ts';
 import { DestinationExplanation, MessageExplanation } from './explanation.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
+import { type Retries, RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Queue = z.output<typeof queueSchema>;
+type QueueAccounts = z.output<typeof queueAccountsSchema>;
+type Numbers = Omit<QueueAccounts['accounts'][number], 'accountId'>;
 
 const REFRESH_MS = 10_000;
 
@@ -27,19 +32,21 @@ export function QueuePage({ kind, name }: { kind: string | undefined; name: stri
         <Empty title={t('system.operatorsOnly')} />
       </Page>
     );
+  const isAccount = name !== undefined && kind === 'accounts';
   const isExplanation = name !== undefined && (kind === 'destinations' || kind === 'messages');
   return (
     <Page
-      title={isExplanation ? name : t('page.queue')}
+      title={isExplanation || isAccount ? name : t('page.queue')}
       question={t('queue.question')}
       curl={isExplanation ? `/web-setup/queue/${kind}/${encodeURIComponent(name)}` : '/web-setup/queue'}
     >
-      {isExplanation && (
+      {(isExplanation || isAccount) && (
         <p>
           <a href={href('queue')}>{t('queue.back')}</a>
         </p>
       )}
-      {!isExplanation && <Overview />}
+      {!isExplanation && !isAccount && <Overview />}
+      {isAccount && <AccountQueue key={name} accountId={name} />}
       {isExplanation && kind === 'destinations' && <DestinationExplanation key={name} destination={name} />}
       {isExplanation && kind === 'messages' && <MessageExplanation key={name} messageId={name} />}
     </Page>
@@ -48,11 +55,14 @@ export function QueuePage({ kind, name }: { kind: string | undefined; name: stri
 
 function Overview() {
   const { t } = useTexts();
+  const { location, href } = useNavigation();
+  const isByAccount = location.query['by'] === 'account';
   const data = useConsoleData<Queue>('/console/api/web-setup/queue');
   useEffect(() => {
     const timer = window.setInterval(data.reload, REFRESH_MS);
     return () => window.clearInterval(timer);
   }, [data.reload]);
+  const retries = useRetries(data.reload);
   return (
     <>
       <Explain />
@@ -61,13 +71,28 @@ function Overview() {
           <>
             {stopped !== null && <p class="notice bad">{t('system.stopped', { reason: stopped })}</p>}
             <p>{t('queue.sessions', { used: sessions.used, limit: sessions.limit })}</p>
-            <h2>{t('queue.destinations')}</h2>
+            <h2>{t(isByAccount ? 'queue.accounts' : 'queue.destinations')}</h2>
+            <p class="actions">
+              <a class="button" href={href('queue')} aria-current={isByAccount ? undefined : 'true'}>
+                {t('queue.byDestination')}
+              </a>
+              <a
+                class="button"
+                href={href('queue', { by: 'account' })}
+                aria-current={isByAccount ? 'true' : undefined}
+              >
+                {t('queue.byAccount')}
+              </a>
+            </p>
+            <RetryProgress retries={retries} />
             {destinations.length === 0 ? (
               <Empty title={t('queue.empty')}>
                 <p>{t('queue.empty.hint')}</p>
               </Empty>
+            ) : isByAccount ? (
+              <Accounts retries={retries} />
             ) : (
-              <Destinations destinations={destinations} />
+              <Destinations destinations={destinations} retries={retries} />
             )}
             <h2>{t('queue.controls')}</h2>
             <Controls controls={controls} onChange={data.reload} />
@@ -110,31 +135,85 @@ function Explain() {
   );
 }
 
-function Destinations({ destinations }: { destinations: Queue['destinations'] }) {
+function Destinations({ destinations, retries }: Pick<Queue, 'destinations'> & { retries: Retries }) {
+  const { t } = useTexts();
+  return (
+    <Numbered
+      label={t('queue.destinations')}
+      head={t('system.destination')}
+      retries={retries}
+      rows={destinations.map(({ destination, ...numbers }) => ({
+        name: destination,
+        path: `queue/destinations/${encodeURIComponent(destination)}`,
+        filter: { destination },
+        numbers,
+      }))}
+    />
+  );
+}
+
+function Accounts({ retries }: { retries: Retries }) {
+  const { t } = useTexts();
+  const { person } = useMember();
+  const data = useConsoleData<QueueAccounts>('/console/api/web-setup/queue/accounts');
+  useEffect(() => {
+    const timer = window.setInterval(data.reload, REFRESH_MS);
+    return () => window.clearInterval(timer);
+  }, [data.reload]);
+  return (
+    <Loaded data={data}>
+      {({ accounts }) => (
+        <Numbered
+          label={t('queue.accounts')}
+          head={t('app.account')}
+          retries={retries}
+          rows={accounts.map(({ accountId, ...numbers }) => ({
+            name: person.memberships.find((each) => each.accountId === accountId)?.accountName || accountId,
+            path: `queue/accounts/${encodeURIComponent(accountId)}`,
+            filter: { accountId },
+            numbers,
+          }))}
+        />
+      )}
+    </Loaded>
+  );
+}
+
+interface NumberedProps {
+  label: string;
+  head: string;
+  retries: Retries;
+  rows: { name: string; path: string; filter: QueueOrder['filter']; numbers: Numbers }[];
+}
+
+/** What waits, by the first column, with a retry of the deferred messages. */
+function Numbered({ label, head, retries, rows }: NumberedProps) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   return (
     <Table
-      label={t('queue.destinations')}
+      label={label}
       heads={[
-        t('system.destination'),
+        head,
         t('system.waiting'),
         t('system.sending'),
         t('system.deferred'),
         t('system.held'),
         t('messages.next'),
+        t('queue.change'),
       ]}
     >
-      {destinations.map(({ destination, messages, sending, deferred, held, nextAttemptAt }) => (
-        <tr key={destination}>
+      {rows.map(({ name, path, filter, numbers: { messages, sending, deferred, held, nextAttemptAt } }) => (
+        <tr key={path}>
           <th scope="row">
-            <a href={href(`queue/destinations/${encodeURIComponent(destination)}`)}>{destination}</a>
+            <a href={href(path)}>{name}</a>
           </th>
           <td>{messages}</td>
           <td>{sending}</td>
           <td>{deferred}</td>
           <td>{held}</td>
           <td>{time(nextAttemptAt)}</td>
+          <td>{deferred > 0 && <RetryButton retries={retries} target={name} filter={filter} />}</td>
         </tr>
       ))}
     </Table>

@@ -6,6 +6,7 @@ import { useData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { localTime } from '../../parts/local-time.ts';
+import { TaskProgress, useTask } from '../../parts/task.tsx';
 import { Confirmed, Copy, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -133,7 +134,7 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
       </div>
       <Outcome of={outcome} />
       {tested !== null && <Tested result={tested} />}
-      <Replay path={path} />
+      <Replay path={path} onEnd={onChange} />
     </>
   );
 }
@@ -155,36 +156,52 @@ function Tested({ result }: { result: TestResult }) {
   );
 }
 
+interface ReplayWork {
+  from: string;
+  to: string;
+  which: string;
+  /** `from` of the first request. */
+  since: string;
+}
+
 /** Sends the events of a period again; continues until all are sent. */
-function Replay({ path }: { path: string }) {
+function Replay({ path, onEnd }: { path: string; onEnd: () => void }) {
   const { t } = useTexts();
   const { accountId, may } = useMember();
-  const { outcome, run } = useAction();
-  if (!may('replayWebhook')) return null;
-  const replay = (form: FormData) =>
-    run(async () => {
-      const to = new Date(fieldText(form, 'to')).toISOString();
-      let from: string | undefined = new Date(fieldText(form, 'from')).toISOString();
-      let count = 0;
-      while (from !== undefined) {
-        const part: { replayed: number; nextFrom?: string } = await callApi(`${path}/replay`, {
+  const task = useTask<ReplayWork>(
+    `replay ${path}`,
+    async ({ from, to, which, since }) => {
+      const { replayed, nextFrom } = await callApi<{ replayed: number; nextFrom?: string }>(
+        `${path}/replay`,
+        {
           method: 'POST',
           account: accountId,
-          body: { from, to, which: form.get('which') },
-        });
-        count += part.replayed;
-        from = part.nextFrom;
-      }
-      return t('webhooks.replayed', { count });
-    });
+          body: { from, to, which },
+        },
+      );
+      return {
+        rest: nextFrom === undefined ? null : { from: nextFrom, to, which, since },
+        done: replayed,
+      };
+    },
+    onEnd,
+  );
+  if (!may('replayWebhook')) return null;
+  const isBusy = task.state !== null && task.status !== 'finished';
+  const replay = (form: FormData) => {
+    const since = new Date(fieldText(form, 'from')).toISOString();
+    const to = new Date(fieldText(form, 'to')).toISOString();
+    const work = { from: since, to, which: fieldText(form, 'which'), since };
+    task.start({ title: t('webhooks.replay'), work, total: null });
+  };
   return (
-    <details>
+    <details open={task.state !== null || undefined}>
       <summary>{t('webhooks.replay')}</summary>
       <form
         class="search"
         onSubmit={(event) => {
           event.preventDefault();
-          void replay(new FormData(event.currentTarget));
+          replay(new FormData(event.currentTarget));
         }}
       >
         <label>
@@ -203,12 +220,22 @@ function Replay({ path }: { path: string }) {
           </select>
         </label>
         <div class="actions">
-          <button type="submit" disabled={outcome?.running}>
+          <button type="submit" disabled={isBusy}>
             {t('webhooks.replayNow')}
           </button>
         </div>
       </form>
-      <Outcome of={outcome} />
+      <TaskProgress
+        task={task}
+        share={task.state === null ? 0 : shareOf(task.state.work)}
+        result={t('webhooks.replayed', { count: task.state?.done ?? 0 })}
+      />
     </details>
   );
+}
+
+/** The share of the period that was sent, 0 to 1. */
+function shareOf({ from, to, since }: ReplayWork): number {
+  const length = Date.parse(to) - Date.parse(since);
+  return length <= 0 ? 1 : (Date.parse(from) - Date.parse(since)) / length;
 }

@@ -1,0 +1,55 @@
+import type * as z from 'zod';
+import type { queueAccountsSchema } from '../../../http/api/queue/queue.ts';
+import { useConsoleData } from '../../data.ts';
+import { Loaded } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
+import { Facts } from './explanation.tsx';
+import { Pausing } from './pausing.tsx';
+import { Purge } from './purge.tsx';
+import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
+
+type QueueAccounts = z.output<typeof queueAccountsSchema>;
+
+/** What waits of an account, and what can be done. */
+export function AccountQueue({ accountId }: { accountId: string }) {
+  const { t, time } = useTexts();
+  const { href } = useNavigation();
+  const data = useConsoleData<QueueAccounts>('/console/api/web-setup/queue/accounts');
+  const retries = useRetries(data.reload);
+  return (
+    <>
+      <Loaded data={data}>
+        {({ accounts }) => {
+          const found = accounts.find((each) => each.accountId === accountId);
+          if (found === undefined) return <p>{t('queue.empty')}</p>;
+          const { messages, sending, deferred, held, nextAttemptAt } = found;
+          return (
+            <>
+              <Facts
+                facts={[
+                  [t('system.waiting'), String(messages)],
+                  [t('system.sending'), String(sending)],
+                  [t('system.deferred'), String(deferred)],
+                  [t('system.held'), String(held)],
+                  [t('messages.next'), time(nextAttemptAt)],
+                ]}
+              />
+              <p class="actions">
+                {deferred > 0 && <RetryButton retries={retries} target={accountId} filter={{ accountId }} />}
+                <a class="button" href={href('messages', { account: accountId, status: 'deferred' })}>
+                  {t('queue.deferredMessages')}
+                </a>
+              </p>
+            </>
+          );
+        }}
+      </Loaded>
+      <RetryProgress retries={retries} />
+      <h2>{t('queue.pause')}</h2>
+      <Pausing account={accountId} onChange={data.reload} />
+      <h2>{t('queue.purge')}</h2>
+      <Purge account={accountId} onChange={data.reload} />
+    </>
+  );
+}
