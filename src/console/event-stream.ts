@@ -1,9 +1,9 @@
 /**
  * The events of an account, from the stream of the console (src/http/console/event-stream.ts). With HTTP/1.1, browsers open
  * six connections to a host, for all tabs together, and a stream occupies one of them. So only tabs that are shown follow
- * events, and those of one account share a stream: the tab that holds the Web Lock has it and tells the others over a
- * BroadcastChannel; when it is closed or hidden, another one gets the lock. Browsers have Web Locks with HTTPS and on
- * loopback only: otherwise each tab that is shown has a stream of its own.
+ * events, and those of one account share a stream: the tab that holds the Web Lock has it and notifies the others over
+ * a BroadcastChannel; when it is closed or hidden, another one gets the lock. Browsers have Web Locks with HTTPS and on
+ * loopback only: otherwise each tab that is shown has a stream.
  */
 
 /** After this time a stream that the browser does not open again is opened. */

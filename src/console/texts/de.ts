@@ -445,9 +445,8 @@ export const texts: Catalog = {
   'contacts.optOut.mailto': 'Abmeldung per Mail',
   'contacts.optOut.api': 'Über die API',
   'contacts.export': 'Als CSV exportieren',
-  'contacts.export.progress': 'Gelesene Kontakte: {count}',
-  'contacts.export.saved': '{count} Kontakte wurden als {file} gespeichert',
-  'contacts.export.cancelled': 'Der Export wurde abgebrochen. Es wurde keine Datei gespeichert.',
+  'contacts.export.hint':
+    'Alle Kontakte, die die Suche findet. Der Browser zeigt den Fortschritt; der Download läuft weiter, wenn Sie diese Seite verlassen.',
   'contacts.import': 'Kontakte importieren',
   'contacts.import.question': 'Was steht in der Datei?',
   'contacts.import.about':

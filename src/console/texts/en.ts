@@ -433,9 +433,8 @@ export const en = {
   'contacts.optOut.mailto': 'Unsubscribed by mail',
   'contacts.optOut.api': 'Over the API',
   'contacts.export': 'Export as CSV',
-  'contacts.export.progress': 'Contacts read: {count}',
-  'contacts.export.saved': '{count} contacts were saved as {file}',
-  'contacts.export.cancelled': 'The export was cancelled. No file was saved.',
+  'contacts.export.hint':
+    'All contacts that the search finds. The browser shows the progress; the download continues when you leave this page.',
   'contacts.import': 'Import contacts',
   'contacts.import.question': 'What is in the file?',
   'contacts.import.about':

@@ -448,9 +448,8 @@ export const texts: Catalog = {
   'contacts.optOut.mailto': 'Désinscription par e-mail',
   'contacts.optOut.api': 'Par l’API',
   'contacts.export': 'Exporter en CSV',
-  'contacts.export.progress': 'Contacts lus : {count}',
-  'contacts.export.saved': '{count} contacts ont été enregistrés dans {file}',
-  'contacts.export.cancelled': 'L’exportation a été annulée. Aucun fichier n’a été enregistré.',
+  'contacts.export.hint':
+    'Tous les contacts que la recherche trouve. Le navigateur affiche la progression ; le téléchargement continue si vous quittez cette page.',
   'contacts.import': 'Importer des contacts',
   'contacts.import.question': 'Que contient le fichier ?',
   'contacts.import.about':

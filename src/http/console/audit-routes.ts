@@ -4,6 +4,7 @@ import type { Audit, AuditRecord } from '../../people/audit.ts';
 import type { AuditFilter } from '../../store/people/audit.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
+import { csvField } from './csv.ts';
 
 /** `/console/audit`: the audit log of an account, or for operators without X-Id of the installation. */
 export function auditRoutes({ access, audit }: { access: ConsoleAccess; audit: Audit }): ConsoleRoute[] {
@@ -75,11 +76,4 @@ export type PresentedRecord = Omit<AuditRecord, 'at'> & { at: string };
 
 function presentRecord(record: AuditRecord): PresentedRecord {
   return { ...record, at: iso(record.at) };
-}
-
-/** A quoted field. An apostrophe before =, +, - and @ keeps spreadsheets from evaluating it as a formula. */
-function csvField(value: string | number | object | null): string {
-  const text = value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return `"${safe.replaceAll('"', '""')}"`;
 }

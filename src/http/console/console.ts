@@ -268,7 +268,7 @@ function assemble(
       documentOperation(deps.document, access),
     ],
     external: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
-    streamed: streamedOperations({ access, auditing, audit, streams, log }),
+    streamed: streamedOperations({ access, auditing, audit, reader: deps.reader, streams, log }),
     streams,
   };
 }
@@ -381,7 +381,7 @@ function staticFiles(directory: string): Middleware {
 }
 
 /** The first segments of paths of operations. */
-const OPERATIONS = /^(?:api|session|me|people|audit|stream|message-content|previews|oidc)(?:\/|$)/;
+const OPERATIONS = /^(?:api|session|me|people|audit|exports|stream|message-content|previews|oidc)(?:\/|$)/;
 
 function isOperation(path: string): boolean {
   return OPERATIONS.test(path);

@@ -154,8 +154,11 @@ export const REAUTHENTICATED: ReadonlySet<string> = new Set([
   'revokeKey',
 ]);
 
-/** Reads that are recorded in the audit log: exports. */
-export const AUDITED_READS: ReadonlySet<string> = new Set([]);
+/** Reads that are recorded in the audit log, also those of the console itself: exports. */
+export const AUDITED_READS: ReadonlySet<string> = new Set([
+  'console.exportAuditRecords',
+  'console.exportContacts',
+]);
 
 /** Operations that change nothing although they have a body: the audit log has their denials only. */
 export const READS_WITH_BODY: ReadonlySet<string> = new Set(['previewTemplate']);

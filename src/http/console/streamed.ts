@@ -5,22 +5,26 @@ import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts'
 import { eventLoopTurns } from '../../core/slices.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { Session } from '../../people/sessions.ts';
+import type { Reader } from '../../store/readers/reads.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
 import type { RequestState, RoutedRequest } from '../router.ts';
 import type { AccessRule, ConsoleAccess, Identity } from './access.ts';
 import { exportedRecords } from './audit-routes.ts';
 import type { Auditing } from './auditing.ts';
+import { contactExportQuery, exportedContacts } from './contact-export.ts';
 import type { EventStreams } from './event-stream.ts';
+import { AUDITED_READS } from './permissions.ts';
 
 /**
- * Operations whose responses are written as they are read: the event stream and the export of the audit log. The browser
+ * Operations whose responses are written as they are read: the event stream and the exports. The browser
  * sends their requests without headers of the application, so the query parameter `account` names the account.
  */
 export interface StreamedDeps {
   access: ConsoleAccess;
   auditing: Auditing;
   audit: Audit;
+  reader: Reader;
   streams: EventStreams;
   log: Log;
 }
@@ -32,14 +36,15 @@ interface StreamedOperation {
   handle(ctx: Context, identity: Identity & { session: Session }, isAllowed: () => boolean): Refusal | null;
 }
 
-const EXPORT = 'console.exportAuditRecords';
 /** Exports that may run at the same time. */
 const MAX_EXPORTS = 4;
 
 export function streamedOperations(deps: StreamedDeps): Middleware {
+  const download = createDownloads(deps.log);
   const operations = new Map<string, StreamedOperation>([
     ['/console/stream', streamOperation(deps)],
-    ['/console/audit/export', exportOperation(deps)],
+    ['/console/audit/export', auditExport(deps, download)],
+    ['/console/exports/contacts', contactExport(deps, download)],
   ]);
   return async (ctx: Context, next) => {
     const operation = ctx.method === 'GET' ? operations.get(ctx.path) : undefined;
@@ -59,7 +64,7 @@ export function streamedOperations(deps: StreamedDeps): Middleware {
       ? caller
       : startOf(operation, ctx, deps.access.identityOf(caller), () => !isRefusal(authenticate()));
     const { session = null, accountId = null } = deps.access.identityOfRequest(ctx.req) ?? {};
-    if (session !== null && (operation.operation === EXPORT || result?.status === 403))
+    if (session !== null && (AUDITED_READS.has(operation.operation) || result?.status === 403))
       await deps.auditing.record({
         personId: session.person.id,
         email: session.person.email,
@@ -106,38 +111,81 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
   };
 }
 
-function exportOperation({ audit, log }: StreamedDeps): StreamedOperation {
+interface Download {
+  fileName: string;
+  type: string;
+  lines: AsyncIterable<string>;
+  /** Logged when the lines end early. */
+  failure: string;
+}
+
+/** Starts downloads, as many at a time as are permitted; refuses others. */
+function createDownloads(log: Log): (ctx: Context, download: Download) => Refusal | null {
   let running = 0;
+  return (ctx, { fileName, type, lines, failure }) => {
+    if (running >= MAX_EXPORTS)
+      return refuse('UNAVAILABLE', 'Too many exports are running', { retryAfter: 10 });
+    running++;
+    ctx.res.once('close', () => {
+      running--;
+    });
+    ctx.status = 200;
+    ctx.res.setHeader('Cache-Control', 'no-store');
+    ctx.res.setHeader('Content-Disposition', `attachment; filename="${fileName}"`);
+    ctx.type = `${type}; charset=utf-8`;
+    ctx.body = Readable.from(withLog(lines, log, failure), { objectMode: false });
+    return null;
+  };
+}
+
+type StartDownload = ReturnType<typeof createDownloads>;
+
+function auditExport({ audit }: StreamedDeps, download: StartDownload): StreamedOperation {
   return {
-    operation: EXPORT,
+    operation: 'console.exportAuditRecords',
     rule: { access: 'people', confirmed: false, accountOptional: true, accountInQuery: true },
     handle: (ctx, { accountId, session }) => {
       const format = new URLSearchParams(ctx.querystring).get('format') ?? 'csv';
       if (format !== 'csv' && format !== 'ndjson') return invalid('format', 'must be csv or ndjson');
-      if (running >= MAX_EXPORTS)
-        return refuse('UNAVAILABLE', 'Too many exports are running', { retryAfter: 10 });
-      running++;
-      ctx.res.once('close', () => {
-        running--;
-      });
       const filter = accountId === null ? {} : { accountId };
-      const lines = exportedRecords(audit, filter, format, () => eventLoopTurns.next(session.person.id));
-      ctx.status = 200;
-      ctx.res.setHeader('Cache-Control', 'no-store');
-      ctx.res.setHeader('Content-Disposition', `attachment; filename="audit-log.${format}"`);
-      ctx.type = format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson; charset=utf-8';
-      ctx.body = Readable.from(withLog(lines, log), { objectMode: false });
-      return null;
+      return download(ctx, {
+        fileName: `audit-log.${format}`,
+        type: format === 'csv' ? 'text/csv' : 'application/x-ndjson',
+        lines: exportedRecords(audit, filter, format, () => eventLoopTurns.next(session.person.id)),
+        failure: 'export of the audit log failed',
+      });
+    },
+  };
+}
+
+function contactExport({ reader }: StreamedDeps, download: StartDownload): StreamedOperation {
+  return {
+    operation: 'console.exportContacts',
+    rule: { access: 'export', confirmed: false, accountInQuery: true },
+    handle: (ctx, { accountId, session }, isAllowed) => {
+      const query = contactExportQuery.safeParse(Object.fromEntries(new URLSearchParams(ctx.querystring)));
+      if (!query.success)
+        return invalid(String(query.error.issues[0]?.path[0]), 'is not a filter of contacts');
+      const turn = async () => {
+        await eventLoopTurns.next(session.person.id);
+        if (!isAllowed()) throw new Error('the session has ended, or may no longer export');
+      };
+      return download(ctx, {
+        fileName: 'contacts.csv',
+        type: 'text/csv',
+        lines: exportedContacts(reader, accountId ?? '', query.data, turn),
+        failure: 'export of contacts failed',
+      });
     },
   };
 }
 
 /** Logs what ends the lines early; the client then receives an incomplete response. */
-async function* withLog(lines: AsyncIterable<string>, log: Log): AsyncGenerator<string> {
+async function* withLog(lines: AsyncIterable<string>, log: Log, failure: string): AsyncGenerator<string> {
   try {
     yield* lines;
   } catch (error) {
-    log.error({ err: error }, 'export of the audit log failed');
+    log.error({ err: error }, failure);
     throw error;
   }
 }

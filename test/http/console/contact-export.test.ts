@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createContacts } from '../../../src/audience/contacts.ts';
+import { createIds } from '../../../src/core/ids.ts';
+import { systemRandom } from '../../../src/core/random.ts';
+import { isRefusal } from '../../../src/core/refusal.ts';
+import { startConsole, type TestConsole } from './harness.ts';
+
+let test: TestConsole;
+beforeEach(async () => {
+  test = await startConsole();
+});
+afterEach(() => test.stop());
+
+async function addContacts(account: string, names: readonly string[]): Promise<void> {
+  const { tables, writer, clock } = test;
+  const contacts = createContacts({
+    tables,
+    writer,
+    clock,
+    ids: createIds(clock, systemRandom),
+    recorder: { optedOut: () => false },
+    mayAdd: () => null,
+  });
+  const actor = { by: 'key_1', ipAddress: null, userAgent: null };
+  for (const name of names) {
+    const created = await contacts.create(
+      account,
+      { email: `${name}@example.net`, firstName: '=1+1' },
+      actor,
+    );
+    if (isRefusal(created)) throw new Error(created.message);
+  }
+}
+
+async function download(cookie: string, query: string) {
+  const response = await fetch(`${test.base}/console/exports/contacts?${query}`, {
+    headers: { Cookie: cookie, 'Sec-Fetch-Dest': 'document', 'Sec-Fetch-Site': 'same-origin' },
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+const records = () =>
+  test.tables.auditRecords
+    .list({}, 20)
+    .rows.filter(({ operation }) => operation === 'console.exportContacts')
+    .map(({ outcome, account_id }) => ({ outcome, account: account_id }));
+
+describe('the export of contacts', () => {
+  it('has all contacts of the account in pages, and is recorded', async () => {
+    const owner = await test.member('owner');
+    const names = Array.from({ length: 450 }, (_, n) => `person${n}`);
+    await addContacts(test.account, names);
+    await addContacts(test.other, ['somebody']);
+    const { status, headers, text } = await download(owner.cookie, `account=${test.account}`);
+    expect(status).toBe(200);
+    expect(headers.get('content-disposition')).toBe('attachment; filename="contacts.csv"');
+    const [head, ...lines] = text.trimEnd().split('\r\n');
+    expect(head).toMatch(/^contactIdentifier,email,/);
+    const found = lines.map((line) => /"([^"]+)@example\.net"/.exec(line)?.[1]);
+    expect(found).toEqual(names.toReversed());
+    expect(lines[0]).toContain(`"'=1+1"`);
+    expect(records()).toEqual([{ outcome: 'done', account: test.account }]);
+  });
+
+  it('has what a search finds', async () => {
+    const owner = await test.member('owner');
+    await addContacts(test.account, ['ada', 'grace']);
+    const { text } = await download(owner.cookie, `account=${test.account}&search=grace&status=active`);
+    expect(text).toContain('grace@example.net');
+    expect(text).not.toContain('ada@');
+    expect((await download(owner.cookie, `account=${test.account}&status=new`)).status).toBe(400);
+  });
+
+  it.each(['sender', 'author', 'developer', 'viewer'] as const)(
+    'is denied to a %s, which is recorded',
+    async (role) => {
+      const member = await test.member(role);
+      await addContacts(test.account, ['ada']);
+      const { status, text } = await download(member.cookie, `account=${test.account}`);
+      expect(status).toBe(403);
+      expect(text).not.toContain('ada@');
+      expect(records()).toEqual([{ outcome: 'denied', account: test.account }]);
+    },
+  );
+});
