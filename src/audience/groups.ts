@@ -5,7 +5,7 @@ import { createLoop } from '../core/loop.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
-import type { Page, PageFilter } from '../store/rows/page.ts';
+import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -43,7 +43,7 @@ export function signUpFormOf({ sign_up }: Pick<SubscriptionGroupRow, 'sign_up'>)
 
 export interface SubscriptionGroups {
   /** Newest first. */
-  list(filter: PageFilter): Promise<Page<SubscriptionGroupRow>>;
+  list(filter: NamedPageFilter): Promise<Page<SubscriptionGroupRow>>;
   get(accountId: string, groupId: string): SubscriptionGroupRow | Refusal;
   create(accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow>;
   /** Changes the fields that are present. */

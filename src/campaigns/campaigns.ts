@@ -13,11 +13,14 @@ import { createLocalReader, type Reader, readQuery } from '../store/readers/read
 import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
+import { type PreparedSend, readPrepared, writePrepared } from './prepared.ts';
 
 /** Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */
 export interface CampaignFields {
   name: string;
   description: string | null;
+  /** What is prepared for its send. Default: nothing. */
+  prepared?: PreparedSend | null;
 }
 
 export const ANALYTICS_INTERVALS = ['hour', 'day'] as const;
@@ -46,6 +49,7 @@ export interface Campaigns {
   list(filter: PageFilter): Promise<Page<CampaignRow>>;
   get(accountId: string, campaignId: string): CampaignRow | Refusal;
   create(accountId: string, fields: CampaignFields): Promise<CampaignRow>;
+  /** What is prepared can be changed until the campaign is sent. */
   update(
     accountId: string,
     campaignId: string,
@@ -91,11 +95,12 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
   return {
     list: (filter) => reader.table(filter.accountId, 'campaigns', 'list', filter),
     get: (accountId, campaignId) => findCampaign(tables, accountId, campaignId),
-    create: (accountId, fields) =>
+    create: (accountId, { prepared = null, ...fields }) =>
       writer.run((all): CampaignRow => {
         const now = clock.now();
         const row = {
           ...fields,
+          prepared: writePrepared(prepared),
           campaign_id: ids.make('campaign'),
           account_id: accountId,
           status: 'draft' as const,
@@ -104,11 +109,21 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
         };
         return { ...row, seq: all.campaigns.insert(row) };
       }),
-    update: (accountId, campaignId, fields) =>
+    update: (accountId, campaignId, { prepared, ...fields }) =>
       writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, accountId, campaignId);
         if (isRefusal(campaign)) return campaign;
-        const changed = { ...campaign, ...fields, updated_at: clock.now() };
+        if (prepared !== undefined && campaign.status !== 'draft')
+          return refuse(
+            'INVALID_STATE',
+            `Campaign ${campaignId} is ${campaign.status}: what is prepared can no longer change`,
+          );
+        const changed = {
+          ...campaign,
+          ...fields,
+          ...(prepared === undefined ? {} : { prepared: writePrepared(prepared) }),
+          updated_at: clock.now(),
+        };
         all.campaigns.update(changed);
         return changed;
       }),
@@ -156,6 +171,7 @@ export interface Campaign {
   name: string;
   description: string | null;
   status: CampaignStatus;
+  prepared: PreparedSend | null;
   createdAt: string;
   updatedAt: string;
 }
@@ -167,6 +183,7 @@ export function presentCampaign(row: CampaignRow): Campaign {
     name,
     description,
     status,
+    prepared: readPrepared(row.prepared),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

@@ -194,22 +194,16 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
       });
     },
     cancel: (accountId, campaignId) =>
-      change(
-        accountId,
-        campaignId,
-        'cancelled',
-        ['scheduled', 'sending', 'paused', 'sent'],
-        (all, send, now) => {
-          if (send.status === 'sent' && !all.campaignSends.anyInQueue(send.campaign_seq, { due: false }))
-            return refuse('INVALID_STATE', `Campaign ${campaignId} is sent: none of its messages is queued`);
-          all.campaigns.setStatus(send.campaign_seq, 'cancelled', now);
-          all.campaignSends.update({ ...send, open: 1, paused_reason: null, finished_at: now });
-          return null;
-        },
-      ),
+      change(accountId, campaignId, 'cancelled', CANCELLABLE, (all, send, now) => {
+        if (!isCancellable(all, send))
+          return refuse('INVALID_STATE', `Campaign ${campaignId} is sent: none of its messages is queued`);
+        all.campaigns.setStatus(send.campaign_seq, 'cancelled', now);
+        all.campaignSends.update({ ...send, open: 1, paused_reason: null, finished_at: now });
+        return null;
+      }),
     progress: ({ seq }) => {
       const send = tables.campaignSends.get(seq);
-      return send === null ? null : presentProgress(send);
+      return send === null ? null : presentProgress(send, isCancellable(tables, send));
     },
     content: (accountId, campaignId) => {
       const campaign = findCampaign(tables, accountId, campaignId);
@@ -270,9 +264,20 @@ export interface CampaignProgress {
   scheduledAt: string | null;
   startedAt: string | null;
   finishedAt: string | null;
+  cancellable: boolean;
 }
 
-function presentProgress(send: CampaignSend): CampaignProgress {
+const CANCELLABLE: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused', 'sent'];
+
+/** Whether a cancellation has an effect: a campaign that is sent can have deferred messages. */
+function isCancellable({ campaignSends }: Tables, { status, campaign_seq }: CampaignSend): boolean {
+  return (
+    CANCELLABLE.includes(status) &&
+    (status !== 'sent' || campaignSends.anyInQueue(campaign_seq, { due: false }))
+  );
+}
+
+function presentProgress(send: CampaignSend, cancellable: boolean): CampaignProgress {
   const time = (at: number | null) => (at === null ? null : iso(at));
   return {
     jobId: send.job_id,
@@ -289,5 +294,6 @@ function presentProgress(send: CampaignSend): CampaignProgress {
     scheduledAt: time(send.scheduled_at),
     startedAt: time(send.started_at),
     finishedAt: time(send.finished_at),
+    cancellable,
   };
 }

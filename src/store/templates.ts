@@ -1,5 +1,5 @@
 import type { Database } from './database.ts';
-import type { Page, PageFilter } from './rows/page.ts';
+import type { NamedPageFilter, Page } from './rows/page.ts';
 
 /* Templates of messages. A lookup by account never returns a template of another account. */
 
@@ -33,9 +33,9 @@ export function templateTable(db: Database) {
   const get = db.prepare<[string, string], TemplateRow>(
     'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',
   );
-  const newestBefore = db.prepare<[string, number], TemplateRow>(
-    'SELECT * FROM templates WHERE account_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1',
-  );
+  const newestBefore = db.prepare<[string, number, string], TemplateRow>(`
+    SELECT * FROM templates WHERE account_id = ? AND seq < ? AND instr(lower(name), lower(?)) > 0
+    ORDER BY seq DESC LIMIT 1`);
   const remove = db.prepare<[number]>('DELETE FROM templates WHERE seq = ?');
   return {
     /** Returns its seq. */
@@ -46,15 +46,15 @@ export function templateTable(db: Database) {
     get: (accountId: string, templateId: string): TemplateRow | null =>
       get.get(accountId, templateId) ?? null,
     /** Newest first. A page ends after `limit` rows or MAX_PAGE_CHARS characters, whichever comes first. */
-    list: ({ accountId, beforeSeq, limit }: PageFilter): Page<TemplateRow> => {
+    list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<TemplateRow> => {
       const rows: TemplateRow[] = [];
       let chars = 0;
-      let row = newestBefore.get(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER);
+      let row = newestBefore.get(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, search);
       while (row !== undefined) {
         if (rows.length >= limit || chars >= MAX_PAGE_CHARS) return { rows, more: true };
         rows.push(row);
         chars += row.html.length + (row.text?.length ?? 0);
-        row = newestBefore.get(accountId, row.seq);
+        row = newestBefore.get(accountId, row.seq, search);
       }
       return { rows, more: false };
     },

@@ -4,7 +4,7 @@ import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import { isServiceVariable, parseTemplate } from '../mail/template.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
-import type { Page, PageFilter } from '../store/rows/page.ts';
+import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { TemplateVersionHead, TemplateVersionRow } from '../store/template-versions.ts';
 import type { TemplateRow, TemplateType } from '../store/templates.ts';
@@ -28,7 +28,7 @@ export interface TemplateFields {
 
 export interface Templates {
   /** Newest first. */
-  list(filter: PageFilter): Promise<Page<TemplateRow>>;
+  list(filter: NamedPageFilter): Promise<Page<TemplateRow>>;
   get(accountId: string, templateId: string): TemplateRow | Refusal;
   /** Refused with `LIMIT_REACHED` above the limit of the account. */
   create(accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal>;

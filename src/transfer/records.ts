@@ -231,6 +231,19 @@ export const RECORD_SCHEMAS = {
       name: short,
       description: text.nullable(),
       status: z.enum(['draft', 'sent', 'cancelled']),
+      // Files of older versions do not have it.
+      prepared: json(
+        z.strictObject({
+          subscriptionGroupId: id.optional(),
+          templateId: id.optional(),
+          from: short.optional(),
+          subject: short.optional(),
+          perHour: count.optional(),
+          scheduledAt: short.optional(),
+        }),
+      )
+        .nullable()
+        .default(null),
       created_at: time,
       updated_at: time,
       sends: z.array(campaignSend).max(1),

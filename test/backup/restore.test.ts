@@ -364,6 +364,7 @@ function insertCampaign(tables: Tables, id: string, now: number): number {
     account_id: 'acct_one',
     name: id,
     description: null,
+    prepared: null,
     status: 'draft',
     created_at: now,
     updated_at: now,

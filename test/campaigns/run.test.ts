@@ -341,12 +341,14 @@ describe('queued messages of a campaign', () => {
   });
 
   it('can be cancelled after the campaign is sent while messages are deferred', async () => {
-    const { sending, row, tables, until, deliverAll, deferred } = await waiting();
+    const { sending, row, tables, until, deliverAll, deferred, progress } = await waiting();
     await deliverAll();
     await until(row.campaign_id, 'sent');
     expect(tables.queue.get(deferred.seq)).not.toBeNull();
+    expect(progress(row.campaign_id)).toMatchObject({ cancellable: true });
     granted(await sending.cancel('acct_one', row.campaign_id));
     await eventually('the deferred message to be cancelled', () => tables.queue.count() === 0);
+    expect(progress(row.campaign_id)).toMatchObject({ cancellable: false });
     expect(tables.messages.bySeq(deferred.seq)?.status).toBe('cancelled');
   });
 

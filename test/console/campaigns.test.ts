@@ -60,6 +60,20 @@ async function campaign(name: string): Promise<string> {
   return created.data.campaign.campaignId;
 }
 
+async function prepare(id: string, from: string): Promise<void> {
+  const prepared = { subscriptionGroupId: group, templateId, from };
+  expect((await client.put(`/web-setup/campaigns/${id}`, { prepared })).status).toBe(200);
+}
+
+/** `name`: an id, or an address that has it. */
+async function preparedOf(name: string): Promise<Record<string, unknown> | null> {
+  const id = /campaign_\w+/.exec(name)?.[0];
+  const { data } = await client.get<{ campaign: { prepared: Record<string, unknown> | null } }>(
+    `/web-setup/campaigns/${id}`,
+  );
+  return data.campaign.prepared;
+}
+
 async function statusOf(id: string): Promise<string> {
   return (await client.get<{ campaign: { status: string } }>(`/web-setup/campaigns/${id}`)).data.campaign
     .status;
@@ -83,7 +97,8 @@ describe('Campaigns', () => {
     await page.getByRole('textbox', { name: /^To / }).fill(MEMBERS[1] ?? '');
     await page.getByRole('button', { name: 'Send the test message' }).press('Enter');
     await page.getByText('The test message was accepted').waitFor();
-    expect(page.url()).toContain(`template=${templateId}`);
+    // In the campaign: a person who opens it sees the same.
+    expect(await preparedOf(page.url())).toMatchObject({ templateId, from: 'Shop <news@news.test>' });
 
     await page.getByRole('button', { name: 'Send the campaign' }).press('Enter');
     await page.getByRole('dialog').getByText('to News: 3 active members?').waitFor();
@@ -91,6 +106,8 @@ describe('Campaigns', () => {
     await page.getByText('3 of 3 members are processed').waitFor({ timeout: 20_000 });
     await page.locator('main .status', { hasText: 'sent' }).waitFor({ timeout: 20_000 });
     await page.getByRole('row', { name: /^Queued \d/ }).waitFor();
+    // Nothing is left to cancel.
+    await page.getByRole('button', { name: 'Cancel the campaign' }).waitFor({ state: 'detached' });
     expect(await page.title()).toBe(`${HOSTILE} · Postrider`);
     expect(consoleErrors).toEqual([]);
     await context.close();
@@ -164,16 +181,15 @@ describe('Campaigns', () => {
     const id = await campaign('Summer');
     const window = await open.operator(PHONE);
     const { page, context } = window;
-    await open.visit(
-      window,
-      `campaigns/${id}?group=${group}&template=${templateId}&from=news@news.test`,
-      client,
-    );
+    await prepare(id, 'news@news.test');
+    await open.visit(window, `campaigns/${id}`, client);
     const start = Math.ceil((Date.now() + DAY) / MINUTE) * MINUTE;
     await page.getByLabel('Start').fill(localTime(start));
     await page.getByRole('button', { name: 'Check' }).press('Enter');
-    // In UTC: the person who opens the address may be in another time zone.
-    await expect.poll(() => new URL(page.url()).searchParams.get('at')).toBe(new Date(start).toISOString());
+    // In UTC: the person who sends it may be in another time zone.
+    await expect
+      .poll(async () => (await preparedOf(id))?.['scheduledAt'])
+      .toBe(new Date(start).toISOString());
     expect(await page.getByLabel('Start').inputValue()).toBe(localTime(start));
     await page.getByRole('button', { name: 'Schedule the campaign' }).press('Enter');
     await page.keyboard.press('Enter');
@@ -192,7 +208,8 @@ describe('Campaigns', () => {
 
   it('shows what the server refuses, and lets an author prepare only', async () => {
     const id = await campaign('Refused');
-    const path = `campaigns/${id}?group=${group}&template=${templateId}&from=news@other.test`;
+    const path = `campaigns/${id}`;
+    await prepare(id, 'news@other.test');
     const window = await open.operator(DESKTOP);
     await open.visit(window, path, client);
     await window.page.getByRole('button', { name: 'Send the campaign' }).press('Enter');
@@ -211,11 +228,8 @@ describe('Campaigns', () => {
     const id = await campaign('Unchecked');
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
-    await open.visit(
-      window,
-      `campaigns/${id}?group=${group}&template=${templateId}&from=news@news.test`,
-      client,
-    );
+    await prepare(id, 'news@news.test');
+    await open.visit(window, `campaigns/${id}`, client);
     const send = page.getByRole('button', { name: 'Send the campaign' });
     await send.waitFor();
     await page.getByLabel('Subject').fill('Another subject');
@@ -232,11 +246,39 @@ describe('Campaigns', () => {
     expect(page.url()).toContain(`campaigns/${id}`);
     await page.getByRole('button', { name: 'Check' }).click();
     await send.waitFor();
-    await expect.poll(() => page.url()).toContain('subject=Another+subject');
+    expect(await preparedOf(id)).toMatchObject({ subject: 'Another subject' });
     await groups.click();
     await page.getByRole('heading', { level: 1, name: 'Groups' }).waitFor();
     expect(asked).toHaveLength(1);
     await context.close();
+  });
+
+  it('shows a sender what an author prepared, with a template that a search found', async () => {
+    const id = await campaign('Handed over');
+    for (let number = 0; number < 55; number++)
+      await client.post('/web-setup/templates', {
+        name: `Filler ${number}`,
+        subject: 'Filler',
+        html: FOOTER,
+      });
+    const author = await open.member(client, 'author', DESKTOP);
+    await open.visit(author, `campaigns/${id}`, client);
+    const templates = author.page.getByRole('combobox', { name: 'Template' });
+    expect(await templates.locator('option', { hasText: 'Spring offer' }).count()).toBe(0);
+    await author.page.getByLabel('Search templates by name').fill('spring');
+    await templates.selectOption({ label: 'Spring offer' });
+    await author.page.getByLabel('Sender').fill('news@news.test');
+    await author.page.getByLabel('Subject').fill('Handed over');
+    await author.page.getByRole('button', { name: 'Check' }).click();
+    await author.page.getByText('Stored with the campaign').waitFor();
+    await author.context.close();
+    const sender = await open.member(client, 'sender', DESKTOP);
+    await open.visit(sender, `campaigns/${id}`, client);
+    await sender.page.getByRole('button', { name: 'Send the campaign' }).waitFor();
+    expect(await sender.page.getByLabel('Subject').inputValue()).toBe('Handed over');
+    const chosen = sender.page.getByRole('combobox', { name: 'Template' });
+    expect(await chosen.inputValue()).toBe(templateId);
+    await sender.context.close();
   });
 
   it('leads from an empty account to the first template', async () => {
@@ -255,13 +297,14 @@ describe('Campaigns', () => {
 
 it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
   const draft = await campaign('Draft');
+  await prepare(draft, 'news@news.test');
   const sent = (
     await client.get<{ campaigns: { campaignId: string; status: string }[] }>('/web-setup/campaigns')
   ).data.campaigns.find(({ status }) => status === 'sent');
   await open.examine(
     {
       campaigns: 'campaigns',
-      'campaign-draft': `campaigns/${draft}?group=${group}&template=${templateId}&from=news@news.test`,
+      'campaign-draft': `campaigns/${draft}`,
       'campaign-sent': `campaigns/${sent?.campaignId}`,
     },
     client,

@@ -18,6 +18,7 @@ function start() {
     account_id: 'acct_one',
     name: 'Spring',
     description: null,
+    prepared: null,
     status: 'draft',
     created_at: now,
     updated_at: now,

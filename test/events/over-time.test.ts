@@ -60,6 +60,7 @@ async function start() {
     account_id: 'acct_one',
     name: 'Spring',
     description: null,
+    prepared: null,
     status: 'draft',
     created_at: now,
     updated_at: now,

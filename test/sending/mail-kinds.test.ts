@@ -252,6 +252,7 @@ describe('the list of marketing mail', () => {
       account_id: 'acct_one',
       name: 'Winback of the lost',
       description: null,
+      prepared: null,
       status: 'draft',
       ...times,
     });

@@ -340,7 +340,7 @@ CREATE TABLE campaigns (
   status      TEXT NOT NULL CHECK (status IN ('draft', 'scheduled', 'sending', 'paused', 'sent', 'cancelled')),
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL
-) STRICT;
+, prepared TEXT) STRICT;
 
 CREATE TABLE certificates (
   host        TEXT PRIMARY KEY,    -- A-labels

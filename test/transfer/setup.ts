@@ -227,6 +227,7 @@ export async function startFull(options: InstallationOptions = {}) {
     account_id: ACCOUNT,
     name: 'January',
     description: null,
+    prepared: null,
     status: 'sent',
     ...times,
   });

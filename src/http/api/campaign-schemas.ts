@@ -2,6 +2,10 @@ import * as z from 'zod';
 import { presentCampaign } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
+import { line, requestTime } from './fields.ts';
+
+/** Maximum number of messages per hour that a campaign can name. */
+export const MAX_PER_HOUR = 10_000_000;
 
 /** Campaigns in responses: schemas, examples, and a campaign with its progress. */
 const progress = z
@@ -32,8 +36,24 @@ const progress = z
     scheduledAt: z.iso.datetime().nullable(),
     startedAt: z.iso.datetime().nullable(),
     finishedAt: z.iso.datetime().nullable().describe('When it was sent or cancelled.'),
+    cancellable: z.boolean().describe('Whether a cancellation would have an effect.'),
   })
   .meta({ id: 'CampaignProgress' });
+
+/** Fields of `POST /web-setup/campaigns/{campaignId}/send`, which checks them. */
+export const preparedSchema = z
+  .object({
+    subscriptionGroupId: line(100).optional(),
+    templateId: line(100).optional(),
+    from: line(500).optional(),
+    subject: line(998).optional(),
+    perHour: z.int().min(1).max(MAX_PER_HOUR).optional(),
+    scheduledAt: requestTime.optional(),
+  })
+  .meta({
+    id: 'PreparedSend',
+    description: 'What is prepared for the send of a draft. It is shown only: a send names its values.',
+  });
 
 export const campaignSchema = z
   .object({
@@ -45,6 +65,7 @@ export const campaignSchema = z
       .describe(
         '`draft`: not sent to a group yet. `sent`: every member has been processed, and no message waits for its first attempt.',
       ),
+    prepared: preparedSchema.nullable(),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     progress: progress.optional().describe('Present once the campaign has been sent to a group.'),
@@ -66,6 +87,7 @@ export const CAMPAIGN_EXAMPLE: z.output<typeof campaignSchema> = {
   name: 'Spring sale',
   description: 'For all customers',
   status: 'draft',
+  prepared: null,
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',
 };
@@ -81,6 +103,7 @@ const PROGRESS_EXAMPLE: z.output<typeof progress> = {
   scheduledAt: null,
   startedAt: '2026-01-31T12:30:00.000Z',
   finishedAt: null,
+  cancellable: true,
 };
 
 export const SENDING_CAMPAIGN_EXAMPLE = {

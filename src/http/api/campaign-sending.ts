@@ -6,7 +6,12 @@ import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { successBody } from '../responses.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { campaignResult, presentWithProgress, SENDING_CAMPAIGN_EXAMPLE } from './campaign-schemas.ts';
+import {
+  campaignResult,
+  MAX_PER_HOUR,
+  presentWithProgress,
+  SENDING_CAMPAIGN_EXAMPLE,
+} from './campaign-schemas.ts';
 import { commonSendFields } from './sending/send-schemas.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
@@ -84,7 +89,6 @@ const RESUME_REFUSALS: RouteDescription['refusals'] = [
 ];
 /** The fields of the send endpoints. Those that do not apply to campaigns are ignored with a warning. */
 const { headers: _headers, ...mailFields } = commonSendFields;
-const MAX_PER_HOUR = 10_000_000;
 
 function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Route {
   return route({

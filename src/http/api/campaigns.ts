@@ -11,7 +11,13 @@ import {
   type ProviderCount,
 } from '../../store/campaigns/campaign-counts.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { CAMPAIGN_EXAMPLE, campaignResult, campaignSchema, presentWithProgress } from './campaign-schemas.ts';
+import {
+  CAMPAIGN_EXAMPLE,
+  campaignResult,
+  campaignSchema,
+  preparedSchema,
+  presentWithProgress,
+} from './campaign-schemas.ts';
 import { campaignSendingRoutes } from './campaign-sending.ts';
 import { definedFields, lines, requestTime, resourceName } from './fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
@@ -39,6 +45,7 @@ const params = z.object({ campaignId: z.string() });
 
 const name = resourceName;
 const description = lines(2000).nullable().optional();
+const prepared = preparedSchema.nullable().optional();
 
 function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
   return [
@@ -77,7 +84,7 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       path: '/web-setup/campaigns',
       operationId: 'createCampaign',
       summary: 'Create a campaign',
-      body: z.object({ name, description }).meta({ id: 'CampaignInput' }),
+      body: z.object({ name, description, prepared }).meta({ id: 'CampaignInput' }),
       example: { name: CAMPAIGN_EXAMPLE.name, description: CAMPAIGN_EXAMPLE.description },
       responses: {
         201: {
@@ -88,8 +95,8 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       },
       refusals: [],
       handle: async ({ caller, body }) => {
-        const { description = null } = body;
-        const created = await campaigns.create(caller.accountId, { name: body.name, description });
+        const { name, description = null, prepared = null } = body;
+        const created = await campaigns.create(caller.accountId, { name, description, prepared });
         return { status: 201, data: { campaign: presentWithProgress(sending, created) } };
       },
     }),
@@ -106,7 +113,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       summary: 'Update a campaign',
       description: 'Replaces the fields that are given; `null` clears a field.',
       params,
-      body: z.object({ name: name.optional(), description }).meta({ id: 'CampaignPatch' }),
+      body: z.object({ name: name.optional(), description, prepared }).meta({ id: 'CampaignPatch' }),
       example: { name: CAMPAIGN_EXAMPLE.name },
       responses: {
         200: {
@@ -115,7 +122,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
           example: { campaign: CAMPAIGN_EXAMPLE },
         },
       },
-      refusals: ['CAMPAIGN_NOT_FOUND'],
+      refusals: ['CAMPAIGN_NOT_FOUND', 'INVALID_STATE'],
       handle: async ({ caller, params, body }) => {
         const updated = await campaigns.update(caller.accountId, params.campaignId, definedFields(body));
         return isRefusal(updated)

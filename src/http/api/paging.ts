@@ -7,6 +7,9 @@ const MAX_ROWS = 200;
 /** The query parameters of a list that is read page by page. */
 export const paging = pagingBy(50);
 
+/** A filter of lists of resources with names. */
+export const nameSearch = z.string().max(200).default('').describe('Part of the name, in any ASCII case.');
+
 /** Of lists that clients usually read in one request. */
 export const pagingWide = pagingBy(MAX_ROWS);
 

@@ -10,7 +10,7 @@ import {
 import { successBody } from '../responses.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields, line, lines, resourceName } from './fields.ts';
-import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
+import { nameSearch, pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 import { templateVersionRoutes } from './template-versions.ts';
 
 /** `/web-setup/templates`: stored content that a send refers to by id. */
@@ -83,7 +83,7 @@ function collectionRoutes(templates: Templates): Route[] {
       operationId: 'listTemplates',
       summary: 'List templates, newest first',
       description: 'A page has fewer rows than `limit` if the templates are large.',
-      query: z.object(pagingWide),
+      query: z.object({ search: nameSearch, ...pagingWide }),
       responses: {
         200: {
           description: 'A page of templates.',
@@ -96,7 +96,8 @@ function collectionRoutes(templates: Templates): Route[] {
       handle: async ({ caller, query }) => {
         const beforeSeq = readPageKey('templates', query.lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
-        const page = await templates.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
+        const { search, limit } = query;
+        const page = await templates.list({ accountId: caller.accountId, beforeSeq, limit, search });
         return {
           status: 200,
           data: { templates: page.rows.map(presentTemplate), ...pageEnd('templates', page) },

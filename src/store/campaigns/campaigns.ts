@@ -14,16 +14,19 @@ export interface CampaignRow {
   name: string;
   description: string | null;
   status: CampaignStatus;
+  /** JSON; null: nothing is prepared. */
+  prepared: string | null;
   created_at: number;
   updated_at: number;
 }
 
 export function campaignTable(db: Database) {
   const insert = db.prepare<Omit<CampaignRow, 'seq'>>(`
-    INSERT INTO campaigns (campaign_id, account_id, name, description, status, created_at, updated_at)
-    VALUES (@campaign_id, @account_id, @name, @description, @status, @created_at, @updated_at)`);
+    INSERT INTO campaigns (campaign_id, account_id, name, description, status, prepared, created_at, updated_at)
+    VALUES (@campaign_id, @account_id, @name, @description, @status, @prepared, @created_at, @updated_at)`);
   const update = db.prepare<CampaignRow>(`
-    UPDATE campaigns SET name = @name, description = @description, status = @status, updated_at = @updated_at
+    UPDATE campaigns SET name = @name, description = @description, status = @status, prepared = @prepared,
+      updated_at = @updated_at
     WHERE seq = @seq`);
   const setStatus = db.prepare<[CampaignStatus, number, number]>(
     'UPDATE campaigns SET status = ?, updated_at = ? WHERE seq = ?',

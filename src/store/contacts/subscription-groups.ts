@@ -1,5 +1,5 @@
 import type { Database } from '../database.ts';
-import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
+import { type NamedPageFilter, type Page, pageOf } from '../rows/page.ts';
 
 /*
  * Subscription groups. `subscriptionTable` updates their counts with the memberships. A deleted group is invisible to
@@ -54,8 +54,9 @@ export function subscriptionGroupTable(db: Database) {
   const ofForm = db.prepare<[string], SubscriptionGroupRow>(
     'SELECT * FROM subscription_groups WHERE subscription_group_id = ? AND deleted_at IS NULL AND sign_up IS NOT NULL',
   );
-  const list = db.prepare<[string, number, number], SubscriptionGroupRow>(`
-    SELECT * FROM subscription_groups WHERE account_id = ? AND deleted_at IS NULL AND seq < ?
+  const list = db.prepare<[string, number, string, number], SubscriptionGroupRow>(`
+    SELECT * FROM subscription_groups
+    WHERE account_id = ? AND deleted_at IS NULL AND seq < ? AND instr(lower(name), lower(?)) > 0
     ORDER BY seq DESC LIMIT +?`);
   const clearTemplate = db.prepare<{ accountId: string; templateId: string }>(`
     UPDATE subscription_groups SET
@@ -89,8 +90,8 @@ export function subscriptionGroupTable(db: Database) {
     /** The group of a sign-up form, of any account; null: there is no such form. */
     ofForm: (groupId: string): SubscriptionGroupRow | null => ofForm.get(groupId) ?? null,
     /** Newest first. */
-    list: ({ accountId, beforeSeq, limit }: PageFilter): Page<SubscriptionGroupRow> =>
-      pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
+    list: ({ accountId, beforeSeq, limit, search = '' }: NamedPageFilter): Page<SubscriptionGroupRow> =>
+      pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, search, limit + 1), limit),
     /** Removes a deleted compliance template from all groups of the account. */
     clearTemplate: (accountId: string, templateId: string): void => {
       clearTemplate.run({ accountId, templateId });

@@ -8,6 +8,12 @@ export interface PageFilter {
   limit: number;
 }
 
+/** A page of resources with names. */
+export interface NamedPageFilter extends PageFilter {
+  /** Part of the name, in any ASCII case. */
+  search?: string;
+}
+
 export interface Page<Row> {
   rows: Row[];
   /** Whether more rows follow. */

@@ -179,7 +179,7 @@ export const RESOURCE_KINDS = {
   },
   campaign: {
     table: 'campaigns',
-    columns: ['campaign_id', 'name', 'description', 'status', 'created_at', 'updated_at'],
+    columns: ['campaign_id', 'name', 'description', 'status', 'prepared', 'created_at', 'updated_at'],
     where: 't.account_id = @accountId',
     order: 't.seq',
     children: {

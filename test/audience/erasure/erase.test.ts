@@ -277,6 +277,7 @@ describe('an erasure', () => {
         account_id: 'acct_one',
         name: 'Spring',
         description: null,
+        prepared: null,
         status: 'draft',
         created_at: 1,
         updated_at: 1,

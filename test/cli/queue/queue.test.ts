@@ -48,6 +48,7 @@ function insertCampaign(status: CampaignStatus): number {
       account_id: 'acct_one',
       name: 'News',
       description: null,
+      prepared: null,
       status,
       created_at: 0,
       updated_at: 0,

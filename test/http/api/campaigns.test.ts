@@ -28,6 +28,7 @@ describe('a campaign', () => {
       name: 'Spring',
       description: 'Sale',
       status: 'draft',
+      prepared: null,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: campaign.createdAt,
     });
@@ -40,6 +41,19 @@ describe('a campaign', () => {
     const { data } = await api.call(method, path, { body: { name: 'Summer', description: null } });
     const changed = { ...campaign, name: 'Summer', description: null, updatedAt: expect.any(String) };
     expect(data).toEqual({ campaign: changed });
+  });
+
+  it('has what was prepared for its send until it is sent', async () => {
+    const { api, campaign, path } = await start();
+    const prepared = { templateId: 'template_1', from: 'Shop <a@shop.test>', perHour: 100 };
+    expect((await api.put(path, { prepared })).data).toMatchObject({ campaign: { prepared } });
+    expect((await api.put(path, { name: 'Autumn' })).data).toMatchObject({ campaign: { prepared } });
+    expect((await api.get(path)).data).toMatchObject({ campaign: { prepared } });
+    expect((await api.put(path, { prepared: { perHour: 0 } })).status).toBe(400);
+    const row = daemon.tables.campaigns.get(api.accountId, campaign.campaignId);
+    if (row !== null) daemon.tables.campaigns.update({ ...row, status: 'sent' });
+    expect((await api.put(path, { prepared: null })).error.code).toBe('INVALID_STATE');
+    expect((await api.put(path, { name: 'Winter' })).status).toBe(200);
   });
 
   it('ignores its status in a request', async () => {
@@ -114,6 +128,7 @@ describe('sending a campaign', () => {
         scheduledAt,
         startedAt: null,
         finishedAt: null,
+        cancellable: true,
       },
     };
     expect([status, data]).toEqual([

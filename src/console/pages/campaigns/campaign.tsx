@@ -117,7 +117,7 @@ interface ActionsProps {
   reload: () => void;
 }
 
-function Actions({ campaign: { name, status }, path, reload }: ActionsProps) {
+function Actions({ campaign: { name, status, progress }, path, reload }: ActionsProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
   const { accountId, may } = useMember();
@@ -141,7 +141,7 @@ function Actions({ campaign: { name, status }, path, reload }: ActionsProps) {
             {t('campaigns.resume')}
           </button>
         )}
-        {status !== 'draft' && status !== 'cancelled' && may('cancelCampaign') && (
+        {progress?.cancellable === true && may('cancelCampaign') && (
           <Confirmed
             label={t('campaigns.cancel')}
             question={t('campaigns.cancel.confirm', { name })}

@@ -1,44 +1,74 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type * as z from 'zod';
-import type { group as groupSchema } from '../../../http/api/contacts/subscription-groups.ts';
+import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
-import type { template as templateSchema } from '../../../http/api/templates.ts';
+import { callApi } from '../../api.ts';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { localTime } from '../../parts/local-time.ts';
-import { useNavigation } from '../../routing.ts';
+import { Outcome, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 
-type Group = z.output<typeof groupSchema>;
-type Template = z.output<typeof templateSchema>;
+type Campaign = z.output<typeof campaignSchema>;
 type Domain = z.output<typeof domainSchema>;
 
-/**
- * Fields of the form; they are in the address, so that an author can send it to a person who may send. `at` is in UTC:
- * that person may be in another time zone.
- */
-export const FIELDS = ['group', 'template', 'from', 'subject', 'perHour', 'at'] as const;
-export type Choices = Partial<Record<(typeof FIELDS)[number], string>>;
+/** What is prepared with a campaign: an author chooses it, and a person who may send sends it. */
+export type Choices = NonNullable<Campaign['prepared']>;
 
-interface ChoiceFormProps {
-  page: string;
-  choices: Choices;
-  groups: Group[];
-  templates: Template[];
-  domains: Domain[];
-  /** Called with whether a field differs from the choices in the address. */
-  onChanged: (isChanged: boolean) => void;
+/** What can be chosen in a field. */
+export interface Selectable {
+  options: { id: string; label: string }[];
+  /** What is chosen, which need not be among the options; null: nothing. */
+  chosen: { id: string; label: string } | null;
+  /** Text that the names of the options have. */
+  search: string;
+  onSearch(text: string): void;
+  /** Whether there are more than the options. */
+  hasMore: boolean;
 }
 
-/** What is sent, to which group, when; its submission puts the fields into the address. */
-export function ChoiceForm({ page, choices, groups, templates, domains, onChanged }: ChoiceFormProps) {
+interface ChoiceFormProps {
+  /** Of the campaign. */
+  path: string;
+  choices: Choices;
+  groups: Selectable;
+  templates: Selectable;
+  domains: Domain[];
+  /** Called with whether a field differs from what is stored. */
+  onChanged: (isChanged: boolean) => void;
+  onStored: () => void;
+}
+
+/** What is sent, to which group, when; its submission stores it with the campaign. */
+export function ChoiceForm(props: ChoiceFormProps) {
+  const { path, choices, groups, templates, domains, onChanged, onStored } = props;
   const { t } = useTexts();
-  const { location, href, go } = useNavigation();
+  const { accountId } = useMember();
+  const { outcome, run } = useAction();
   const sending = domains.filter(({ useCase }) => useCase === 'mk').map(({ domain }) => domain);
   const form = useRef<HTMLFormElement>(null);
   const shown = useRef('');
   useEffect(() => {
     if (form.current !== null) shown.current = textOf(form.current);
   }, []);
+  const store = (fields: HTMLFormElement) =>
+    run(async () => {
+      const { group, template, from, subject, perHour, at } = filledFields(fields);
+      const prepared: Choices = {
+        subscriptionGroupId: group,
+        templateId: template,
+        from,
+        subject,
+        perHour: perHour === undefined ? undefined : Number(perHour),
+        // In UTC: the person who sends it may be in another time zone.
+        scheduledAt: at === undefined ? undefined : new Date(at).toISOString(),
+      };
+      await callApi(path, { method: 'PATCH', account: accountId, body: { prepared } });
+      shown.current = textOf(fields);
+      onChanged(false);
+      onStored();
+      return t('campaigns.stored');
+    });
   return (
     <form
       class="search"
@@ -46,38 +76,21 @@ export function ChoiceForm({ page, choices, groups, templates, domains, onChange
       onInput={({ currentTarget }) => onChanged(textOf(currentTarget) !== shown.current)}
       onSubmit={(event) => {
         event.preventDefault();
-        const { view, contact } = location.query;
-        const chosen = filledFields(event.currentTarget);
-        const { at } = chosen;
-        if (at !== undefined) chosen['at'] = new Date(at).toISOString();
-        onChanged(false);
-        go(href(page, { ...chosen, view, contact }));
+        void store(event.currentTarget);
       }}
     >
-      <label>
-        {t('campaigns.group')}
-        <select name="group" required>
-          {groups.map(({ subscriptionGroupId, name, activeSubscribers }) => (
-            <option
-              value={subscriptionGroupId}
-              key={subscriptionGroupId}
-              selected={subscriptionGroupId === choices.group}
-            >
-              {t('campaigns.groupMembers', { name, count: activeSubscribers })}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {t('campaigns.template')}
-        <select name="template" required>
-          {templates.map(({ templateId, name }) => (
-            <option value={templateId} key={templateId} selected={templateId === choices.template}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SearchedSelect
+        name="group"
+        label={t('campaigns.group')}
+        searchLabel={t('campaigns.searchGroups')}
+        of={groups}
+      />
+      <SearchedSelect
+        name="template"
+        label={t('campaigns.template')}
+        searchLabel={t('campaigns.searchTemplates')}
+        of={templates}
+      />
       <label>
         {t('messages.sender')}
         <input
@@ -126,7 +139,7 @@ export function ChoiceForm({ page, choices, groups, templates, domains, onChange
         <input
           name="at"
           type="datetime-local"
-          defaultValue={localTime(Date.parse(choices.at ?? ''))}
+          defaultValue={localTime(Date.parse(choices.scheduledAt ?? ''))}
           aria-describedby="at-hint"
         />
         <span id="at-hint" class="small">
@@ -134,11 +147,60 @@ export function ChoiceForm({ page, choices, groups, templates, domains, onChange
         </span>
       </label>
       <div class="actions">
-        <button type="submit" class="primary">
+        <button type="submit" class="primary" disabled={outcome?.running}>
           {t('campaigns.check')}
         </button>
       </div>
+      <Outcome of={outcome} />
     </form>
+  );
+}
+
+interface SearchedSelectProps {
+  name: string;
+  label: string;
+  searchLabel: string;
+  of: Selectable;
+}
+
+/** A choice; where there are many options, with a search of them. */
+function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
+  const { options, chosen, search, onSearch, hasMore } = of;
+  const [selected, setSelected] = useState(chosen);
+  const current = selected ?? options[0] ?? null;
+  const listed =
+    current === null || options.some(({ id }) => id === current.id) ? options : [current, ...options];
+  return (
+    <>
+      {(hasMore || search !== '') && (
+        <label>
+          {searchLabel}
+          <input
+            type="search"
+            maxLength={200}
+            value={search}
+            onInput={({ currentTarget }) => onSearch(currentTarget.value)}
+          />
+        </label>
+      )}
+      <label>
+        {label}
+        <select
+          name={name}
+          required
+          value={current?.id}
+          onChange={({ currentTarget: { value } }) =>
+            setSelected(listed.find(({ id }) => id === value) ?? null)
+          }
+        >
+          {listed.map((each) => (
+            <option value={each.id} key={each.id}>
+              {each.label}
+            </option>
+          ))}
+        </select>
+      </label>
+    </>
   );
 }
 

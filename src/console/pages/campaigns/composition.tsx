@@ -1,17 +1,17 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import type { group as groupSchema } from '../../../http/api/contacts/subscription-groups.ts';
 import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
-import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { callApi, withQuery } from '../../api.ts';
+import { type Data, useData } from '../../data.ts';
 import { Preview } from '../../parts/preview.tsx';
 import { Confirmed, Empty, Loaded, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { ChoiceForm, type Choices, FIELDS } from './choices.tsx';
+import { ChoiceForm, type Choices } from './choices.tsx';
 
 type Campaign = z.output<typeof campaignSchema>;
 type Group = z.output<typeof groupSchema>;
@@ -27,68 +27,104 @@ interface CompositionProps {
 /** Compose, check, test and schedule. */
 export function Composition({ campaign, path, reload }: CompositionProps) {
   const { t } = useTexts();
-  const { location, href } = useNavigation();
+  const { href } = useNavigation();
   const { may } = useMember();
-  const choices: Choices = Object.fromEntries(
-    FIELDS.flatMap((name) => {
-      const value = location.query[name];
-      return value === undefined ? [] : [[name, value]];
-    }),
+  const choices: Choices = campaign.prepared ?? {};
+  const { subscriptionGroupId, templateId } = choices;
+  const [groupSearch, setGroupSearch] = useState('');
+  const [templateSearch, setTemplateSearch] = useState('');
+  const groups = useListed<{ groups: Group[]; nextKey?: string }>(
+    '/web-setup/contacts/subscription-groups',
+    groupSearch,
   );
-  const groups = useData<{ groups: Group[] }>('/web-setup/contacts/subscription-groups?limit=100');
-  const templates = useData<{ templates: Template[] }>('/web-setup/templates?limit=100');
+  const templates = useListed<{ templates: Template[]; nextKey?: string }>(
+    '/web-setup/templates',
+    templateSearch,
+  );
   const domains = useData<{ domains: Domain[] }>('/web-setup/domains');
+  const group = useData<{ group: Group }>(
+    subscriptionGroupId === undefined
+      ? null
+      : `/web-setup/contacts/subscription-groups/${encodeURIComponent(subscriptionGroupId)}`,
+  );
   const template = useData<{ template: Template }>(
-    choices.template === undefined ? null : `/web-setup/templates/${encodeURIComponent(choices.template)}`,
+    templateId === undefined ? null : `/web-setup/templates/${encodeURIComponent(templateId)}`,
   );
   const page = `campaigns/${encodeURIComponent(campaign.campaignId)}`;
   const [isChanged, setChanged] = useState(false);
   useUnsavedWarning(isChanged, t('campaigns.unsaved'));
-  const usable = (templates.value?.templates ?? []).filter(({ type }) => type !== 'transactional');
+  const groupOption = ({ subscriptionGroupId: id, name, activeSubscribers: count }: Group) => ({
+    id,
+    label: t('campaigns.groupMembers', { name, count }),
+  });
+  const templateOption = ({ templateId: id, name }: Template) => ({ id, label: name });
+  const isChosenRead =
+    (subscriptionGroupId === undefined || group.value !== null || group.error !== null) &&
+    (templateId === undefined || template.value !== null || template.error !== null);
   return (
     <>
       <h2>{t('campaigns.compose')}</h2>
-      <Loaded data={groups}>
-        {(listed) => (
-          <Loaded data={templates}>
-            {() =>
-              listed.groups.length === 0 ? (
-                <Empty title={t('campaigns.noGroup')}>
-                  <p>{t('campaigns.noGroup.hint')}</p>
-                </Empty>
-              ) : usable.length === 0 ? (
-                <Empty title={t('templates.empty')}>
-                  <p>{t('campaigns.noTemplate.hint')}</p>
-                  <a class="button primary" href={href('templates/new')}>
-                    {t('templates.new')}
-                  </a>
-                </Empty>
-              ) : (
-                <>
-                  <ChoiceForm
-                    key={JSON.stringify(choices)}
-                    page={page}
-                    choices={choices}
-                    groups={listed.groups}
-                    templates={usable}
-                    domains={domains.value?.domains ?? []}
-                    onChanged={setChanged}
-                  />
-                  <p class="small">{t('campaigns.shared')}</p>
-                </>
-              )
-            }
-          </Loaded>
-        )}
-      </Loaded>
-      {choices.template !== undefined && (
+      {may('patchCampaign') && (
+        <Loaded data={groups}>
+          {(listedGroups) => (
+            <Loaded data={templates}>
+              {(listedTemplates) => {
+                const usable = listedTemplates.templates.filter(({ type }) => type !== 'transactional');
+                if (listedGroups.groups.length === 0 && groupSearch === '')
+                  return (
+                    <Empty title={t('campaigns.noGroup')}>
+                      <p>{t('campaigns.noGroup.hint')}</p>
+                    </Empty>
+                  );
+                if (usable.length === 0 && templateSearch === '' && listedTemplates.nextKey === undefined)
+                  return (
+                    <Empty title={t('templates.empty')}>
+                      <p>{t('campaigns.noTemplate.hint')}</p>
+                      <a class="button primary" href={href('templates/new')}>
+                        {t('templates.new')}
+                      </a>
+                    </Empty>
+                  );
+                return (
+                  isChosenRead && (
+                    <>
+                      <ChoiceForm
+                        path={path}
+                        choices={choices}
+                        groups={{
+                          options: listedGroups.groups.map(groupOption),
+                          chosen: group.value === null ? null : groupOption(group.value.group),
+                          search: groupSearch,
+                          onSearch: setGroupSearch,
+                          hasMore: listedGroups.nextKey !== undefined,
+                        }}
+                        templates={{
+                          options: usable.map(templateOption),
+                          chosen: template.value === null ? null : templateOption(template.value.template),
+                          search: templateSearch,
+                          onSearch: setTemplateSearch,
+                          hasMore: listedTemplates.nextKey !== undefined,
+                        }}
+                        domains={domains.value?.domains ?? []}
+                        onChanged={setChanged}
+                        onStored={reload}
+                      />
+                      <p class="small">{t('campaigns.shared')}</p>
+                    </>
+                  )
+                );
+              }}
+            </Loaded>
+          )}
+        </Loaded>
+      )}
+      {templateId !== undefined && (
         <Loaded data={template}>
           {({ template: chosen }) => (
             <>
               <h2>{t('campaigns.check')}</h2>
               <Preview
                 page={page}
-                keep={choices}
                 content={{
                   subject: choices.subject ?? chosen.subject ?? '',
                   html: chosen.html,
@@ -106,7 +142,7 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                   campaign={campaign}
                   path={path}
                   choices={choices}
-                  group={groups.value?.groups.find((each) => each.subscriptionGroupId === choices.group)}
+                  group={group.value?.group}
                   reload={reload}
                 />
               ) : (
@@ -118,6 +154,14 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
       )}
     </>
   );
+}
+
+/** Options of a choice, those whose names have a text. The last ones remain while others are read. */
+function useListed<T>(path: string, search: string): Data<T> {
+  const data = useData<T>(withQuery(path, { limit: '50', search: search === '' ? undefined : search }));
+  const last = useRef(data.value);
+  if (data.value !== null) last.current = data.value;
+  return { ...data, value: last.current };
 }
 
 /** Sends the content to one address, which must be a contact with consent, with this contact's values. */
@@ -140,7 +184,7 @@ function TestMessage({ choices }: { choices: Choices }) {
         body: {
           to,
           from: choices.from,
-          templateId: choices.template,
+          templateId: choices.templateId,
           ...(choices.subject === undefined ? {} : { subject: choices.subject }),
           templateVariables: {
             email: to,
@@ -201,9 +245,9 @@ function Start({ campaign, path, choices, group, reload }: StartProps) {
   const { t, time } = useTexts();
   const { accountId } = useMember();
   const { outcome, run } = useAction();
-  const { at, from, perHour, subject, template } = choices;
+  const { scheduledAt, from, perHour, subject, templateId } = choices;
   if (group === undefined || from === undefined) return null;
-  const start = at === undefined || Number.isNaN(Date.parse(at)) ? null : new Date(at).toISOString();
+  const start = scheduledAt ?? null;
   const send = () =>
     run(async () => {
       const { message } = await callApi<{ message: string }>(`${path}/send`, {
@@ -211,10 +255,10 @@ function Start({ campaign, path, choices, group, reload }: StartProps) {
         account: accountId,
         body: {
           subscriptionGroupId: group.subscriptionGroupId,
-          templateId: template,
+          templateId,
           from,
           ...(subject === undefined ? {} : { subject }),
-          ...(perHour === undefined ? {} : { perHour: Number(perHour) }),
+          ...(perHour === undefined ? {} : { perHour }),
           ...(start === null ? {} : { scheduledAt: start }),
         },
       });

@@ -7,7 +7,7 @@ import type { SubscriptionGroupRow } from '../../../store/contacts/subscription-
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
 import { definedFields, line, lines, messageResult, resourceName } from '../fields.ts';
-import { pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
+import { nameSearch, pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
 import { CONTACT_EXAMPLES } from './contact-schemas.ts';
 
 /** `/web-setup/contacts/subscription-groups`: lists that contacts subscribe to. */
@@ -30,7 +30,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       path: '/web-setup/contacts/subscription-groups',
       operationId: 'listSubscriptionGroups',
       summary: 'List subscription groups, newest first',
-      query: z.object(pagingWide),
+      query: z.object({ search: nameSearch, ...pagingWide }),
       responses: {
         200: {
           description: 'A page of groups.',
@@ -40,10 +40,10 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       },
       refusals: [],
       narrowBy: ['limit'],
-      handle: async ({ caller: { accountId }, query: { lastKey, limit } }) => {
+      handle: async ({ caller: { accountId }, query: { search, lastKey, limit } }) => {
         const beforeSeq = readPageKey('sgroups', lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
-        const page = await groups.list({ accountId, beforeSeq, limit });
+        const page = await groups.list({ accountId, beforeSeq, limit, search });
         return { status: 200, data: { groups: page.rows.map(present), ...pageEnd('sgroups', page) } };
       },
     }),
