@@ -1,5 +1,5 @@
 /**
- * What is prepared for a campaign that is not sent. Whoever sends it sees these values; the send itself uses those of its
+ * What is prepared for a campaign that is not sent. The person who sends it sees these values; the send itself uses those of its
  * request, so nothing here is checked against groups, templates and domains.
  */
 export interface PreparedSend {

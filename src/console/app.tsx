@@ -3,10 +3,10 @@ import { ApiError, request, whenSignedOut } from './api.ts';
 import { LiveProvider, useLive } from './data.ts';
 import { SignInPage } from './pages/sign-in.tsx';
 import { CurrentPage, PAGES, WITHOUT_ACCOUNT } from './pages.tsx';
+import { discardTasks } from './parts/long-task.tsx';
 import { Palette } from './parts/palette.tsx';
 import { SessionConfirmation } from './parts/session-confirmation.tsx';
 import { Settings } from './parts/settings.tsx';
-import { discardTasks } from './parts/task.tsx';
 import { Empty, Failure, focusHeading, Page } from './parts.tsx';
 import { NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
 import {

@@ -254,7 +254,7 @@ describe('Campaigns', () => {
   });
 
   it('shows a sender what an author prepared, with a template that a search found', async () => {
-    const id = await campaign('Handed over');
+    const id = await campaign('Prepared by another');
     for (let number = 0; number < 55; number++)
       await client.post('/web-setup/templates', {
         name: `Filler ${number}`,
@@ -268,14 +268,14 @@ describe('Campaigns', () => {
     await author.page.getByLabel('Search templates by name').fill('spring');
     await templates.selectOption({ label: 'Spring offer' });
     await author.page.getByLabel('Sender').fill('news@news.test');
-    await author.page.getByLabel('Subject').fill('Handed over');
+    await author.page.getByLabel('Subject').fill('Prepared by another');
     await author.page.getByRole('button', { name: 'Check' }).click();
     await author.page.getByText('Stored with the campaign').waitFor();
     await author.context.close();
     const sender = await open.member(client, 'sender', DESKTOP);
     await open.visit(sender, `campaigns/${id}`, client);
     await sender.page.getByRole('button', { name: 'Send the campaign' }).waitFor();
-    expect(await sender.page.getByLabel('Subject').inputValue()).toBe('Handed over');
+    expect(await sender.page.getByLabel('Subject').inputValue()).toBe('Prepared by another');
     const chosen = sender.page.getByRole('combobox', { name: 'Template' });
     expect(await chosen.inputValue()).toBe(templateId);
     await sender.context.close();

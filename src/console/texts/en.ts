@@ -909,7 +909,7 @@ export const en = {
   'campaigns.searchTemplates': 'Search templates by name',
   'campaigns.stored': 'Stored with the campaign',
   'campaigns.shared':
-    'What is chosen is stored with the campaign when it is checked: whoever opens it sees the same.',
+    'What is chosen is stored with the campaign when it is checked: every person who opens it sees the same.',
   'campaigns.fromHint': 'An address of {domains}',
   'campaigns.noDomain': 'No domain for marketing mail is registered: add one under Domains.',
   'campaigns.subjectHint': 'Empty: that of the template',

@@ -1,6 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { useData } from '../../data.ts';
-import type { Task } from '../../parts/task.tsx';
+import type { LongTask } from '../../parts/long-task.tsx';
 import { Confirmed } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
@@ -9,7 +9,7 @@ import { type ListedContact, nameOf } from './contact-list.tsx';
 
 interface BulkActionsProps {
   chosen: ListedContact[];
-  task: Task<BulkWork>;
+  task: LongTask<BulkWork>;
   onAll: (all: boolean) => void;
 }
 

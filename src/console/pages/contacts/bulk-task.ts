@@ -1,5 +1,5 @@
 import { callApi } from '../../api.ts';
-import { isRefused, type Task, useTask } from '../../parts/task.tsx';
+import { isRefused, type LongTask, useLongTask } from '../../parts/long-task.tsx';
 import { useMember } from '../../session.ts';
 
 /** What is done with each of several contacts. */
@@ -11,7 +11,7 @@ export interface BulkWork {
 }
 
 /** Changes contacts one by one; `onEnd`: called when all are done, or it stopped. */
-export function useBulkTask(onEnd: () => void): Task<BulkWork> {
+export function useBulkTask(onEnd: () => void): LongTask<BulkWork> {
   const { accountId } = useMember();
   const send = (path: string, method: 'POST' | 'PATCH' | 'DELETE', body?: object) =>
     callApi(path, { method, account: accountId, ...(body === undefined ? {} : { body }) });
@@ -24,7 +24,7 @@ export function useBulkTask(onEnd: () => void): Task<BulkWork> {
       ? send(contact, 'PATCH', { globalStatus: 'unsubscribed' })
       : send(contact, 'DELETE');
   };
-  return useTask<BulkWork>(
+  return useLongTask<BulkWork>(
     'contacts',
     async ({ action, groupId, contacts: [first, ...others] }) => {
       const rest = others.length === 0 ? null : { action, groupId, contacts: others };

@@ -5,8 +5,8 @@ import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
+import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Pager } from '../../parts/pager.tsx';
-import { type Task, TaskProgress } from '../../parts/task.tsx';
 import { Empty, Loaded, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -74,7 +74,7 @@ export function nameOf({ email, phone, contactIdentifier }: ListedContact): stri
 }
 
 /** The table, with a choice of several contacts for those who may change them. */
-function Contacts({ contacts, task }: { contacts: ListedContact[]; task: Task<BulkWork> }) {
+function Contacts({ contacts, task }: { contacts: ListedContact[]; task: LongTask<BulkWork> }) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   const { may } = useMember();

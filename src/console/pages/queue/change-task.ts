@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import type { bulkSchema } from '../../../http/api/queue/queue-schemas.ts';
 import { request } from '../../api.ts';
-import { type Task, useTask } from '../../parts/task.tsx';
+import { type LongTask, useLongTask } from '../../parts/long-task.tsx';
 
 type Bulk = z.output<typeof bulkSchema>;
 
@@ -30,8 +30,8 @@ export async function countOf(order: QueueOrder): Promise<number> {
 }
 
 /** Changes waiting messages in portions. */
-export function useQueueTask(change: QueueOrder['change'], onEnd: () => void): Task<QueueWork> {
-  return useTask<QueueWork>(
+export function useQueueTask(change: QueueOrder['change'], onEnd: () => void): LongTask<QueueWork> {
+  return useLongTask<QueueWork>(
     `queue ${change}`,
     async ({ order, after }) => {
       const { changed, skipped, next } = await send(order, { after });

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { fieldText } from '../../parts/field-text.ts';
-import { TaskProgress } from '../../parts/task.tsx';
+import { TaskProgress } from '../../parts/long-task.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';

@@ -1,11 +1,11 @@
-import { type Task, TaskProgress } from '../../parts/task.tsx';
+import { type LongTask, TaskProgress } from '../../parts/long-task.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { countOf, type QueueOrder, type QueueWork, useQueueTask } from './change-task.ts';
 
 /** Retries of the deferred messages of a destination or an account. */
 export interface Retries {
-  task: Task<QueueWork>;
+  task: LongTask<QueueWork>;
   outcome: ReturnType<typeof useAction>['outcome'];
   /** Counts the messages of `target`, then retries them. */
   start(target: string, filter: QueueOrder['filter']): void;

@@ -6,7 +6,7 @@ import { useData } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { localTime } from '../../parts/local-time.ts';
-import { TaskProgress, useTask } from '../../parts/task.tsx';
+import { TaskProgress, useLongTask } from '../../parts/long-task.tsx';
 import { Confirmed, Copy, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -168,7 +168,7 @@ interface ReplayWork {
 function Replay({ path, onEnd }: { path: string; onEnd: () => void }) {
   const { t } = useTexts();
   const { accountId, may } = useMember();
-  const task = useTask<ReplayWork>(
+  const task = useLongTask<ReplayWork>(
     `replay ${path}`,
     async ({ from, to, which, since }) => {
       const { replayed, nextFrom } = await callApi<{ replayed: number; nextFrom?: string }>(

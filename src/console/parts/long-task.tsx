@@ -9,7 +9,7 @@ import { useTexts } from '../texts.ts';
  * Work of many requests. What remains of it is stored for the tab, so that a person can continue it after a reload, after
  * they left the page, and after a failure. A request whose response did not arrive is repeated.
  */
-export interface Task<Work> {
+export interface LongTask<Work> {
   /** Null: there is none. */
   state: TaskState<Work> | null;
   status: 'running' | 'stopped' | 'finished';
@@ -56,16 +56,16 @@ export function discardTasks(): void {
 }
 
 /** The task `name` of the page. `step` sends the next request; `onEnd` is called when the task ends or stops. */
-export function useTask<Work>(
+export function useLongTask<Work>(
   name: string,
   step: (work: Work) => Promise<Portion<Work>>,
   onEnd: () => void,
-): Task<Work> {
+): LongTask<Work> {
   const { t } = useTexts();
   const { person, accountId } = useMember();
   const key = `${PREFIX}${person.id} ${accountId} ${name}`;
   const [state, setState] = useState<TaskState<Work> | null>(() => stored<Work>(key));
-  const [status, setStatus] = useState<Task<Work>['status']>('stopped');
+  const [status, setStatus] = useState<LongTask<Work>['status']>('stopped');
   const [error, setError] = useState<ApiError | null>(null);
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
@@ -130,7 +130,7 @@ export function useTask<Work>(
 
 function stored<Work>(key: string): TaskState<Work> | null {
   const text = sessionStorage.getItem(key);
-  // Sound: only `useTask` with the same name writes it.
+  // Sound: only `useLongTask` with the same name writes it.
   return text === null ? null : (JSON.parse(text) as TaskState<Work>);
 }
 
@@ -143,7 +143,7 @@ export function isRefused(error: unknown): error is ApiError {
 }
 
 interface TaskProgressProps {
-  task: Task<unknown>;
+  task: LongTask<unknown>;
   /** What is done of a task without a total, 0 to 1. */
   share?: number;
   /** The result of a finished task. Default: the numbers of all and of the refused. */
