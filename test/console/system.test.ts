@@ -100,6 +100,52 @@ describe('the palette', () => {
     await context.close();
   });
 
+  it('opens what the server finds by id or by name', async () => {
+    const template = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+      name: 'Quarterly report',
+      subject: 'Report',
+      html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+    });
+    await client.post('/web-setup/contacts', {
+      email: 'grace@example.net',
+      firstName: 'Grace',
+      lastName: 'Hopper',
+    });
+    const webhook = await client.post<{ webhookId: string }>('/web-setup/webhooks', {
+      name: 'Shop',
+      url: 'https://hooks.example.com/in',
+      events: ['*'],
+    });
+    const { webhookId } = webhook.data;
+    const at = Date.now();
+    const event_id = `evt_${at}_000000000001`;
+    const event = { event_id, account_id: client.accountId, kind: 'domain_verified', at } as const;
+    daemon.tables.events.insert({ ...event, message_seq: null, domain_id: 'domain_1', data: '{}' });
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, '', client);
+    const find = async (text: string, option: string) => {
+      await page.keyboard.press('Control+K');
+      await page.getByRole('combobox', { name: 'Address, id, domain' }).fill(text);
+      await page.getByRole('option', { name: option, exact: true, selected: true }).waitFor();
+      await page.keyboard.press('Enter');
+    };
+    await find('quarterly', 'Template Quarterly report');
+    await expect.poll(() => page.url()).toContain(template.data.template.templateId);
+    await find('hopper', 'Contact Grace Hopper grace@example.net');
+    await page.getByRole('heading', { level: 1, name: 'grace@example.net' }).waitFor();
+    await find(webhookId, `Webhook ${webhookId}`);
+    await expect.poll(() => page.url()).toContain(`/webhooks/${webhookId}`);
+    await find('job_1_2', 'Messages of job job_1_2');
+    await expect.poll(() => page.url()).toContain('jobId=job_1_2');
+    await find('waiting.test', 'Queue to waiting.test');
+    await page.getByRole('heading', { level: 1, name: 'waiting.test' }).waitFor();
+    await find(event_id, `Event ${event_id}`);
+    await expect.poll(() => page.url()).toContain('/domains/domain_1');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
   it('chooses with the arrow keys and the mouse, on a phone, without a finding of axe-core', async () => {
     const window = await open.operator(PHONE, { dark: true });
     const { page, context } = window;

@@ -36,6 +36,7 @@ const FILTERS = [
   'status',
   'domainId',
   'campaignId',
+  'jobId',
   'from',
   'to',
   'lastKey',
@@ -45,7 +46,7 @@ type Campaign = Pick<z.output<typeof campaignSchema>, 'campaignId' | 'name'>;
 const LISTED_CAMPAIGNS = 200;
 
 /** Shown on request, or when one of them applies. */
-const MORE_FILTERS = ['sender', 'subject', 'domainId', 'campaignId', 'from', 'to'] as const;
+const MORE_FILTERS = ['sender', 'subject', 'domainId', 'campaignId', 'jobId', 'from', 'to'] as const;
 
 /** The search of messages, and next to it the chosen message. */
 export function MessagesPage({ messageId }: { messageId: string | null }) {
@@ -186,6 +187,10 @@ function Search({ values, onSearch }: SearchProps) {
                 </option>
               ))}
             </select>
+          </label>
+          <label>
+            {t('messages.job')}
+            <input name="jobId" maxLength={100} defaultValue={values['jobId'] ?? ''} />
           </label>
           {timeField('from')}
           {timeField('to')}

@@ -3,6 +3,7 @@ import { ApiError, callApi } from '../api.ts';
 import { useNavigation } from '../routing.ts';
 import type { CurrentMember } from '../session.ts';
 import { useTexts } from '../texts.ts';
+import { useFoundResources } from './palette-search.ts';
 import './palette.css';
 
 /** A page of the navigation. */
@@ -32,9 +33,12 @@ const BY_ID = [
   { prefix: 'email_', path: 'contacts', text: 'palette.contact' },
   { prefix: 'phone_', path: 'contacts', text: 'palette.contact' },
   { prefix: 'domain_', path: 'domains', text: 'palette.domain' },
+  { prefix: 'webhook_', path: 'webhooks', text: 'palette.webhook' },
 ] as const;
+/** A name with a dot. */
+const DOMAIN_NAME = /^[^\s@/_]+\.[^\s@/_]{2,}$/;
 
-/** Opens a page, a message, a domain or an account by what the person types: Ctrl and K, or the button. */
+/** Opens a page or a resource by what the person types: Ctrl and K, or the button. */
 export function Palette({ member, pages }: PaletteProps) {
   const { t } = useTexts();
   const { href, go } = useNavigation();
@@ -45,6 +49,7 @@ export function Palette({ member, pages }: PaletteProps) {
   const [selected, setSelected] = useState(0);
   const [domains, setDomains] = useState<{ domain: string; domainId: string }[]>([]);
   const { accountId } = member;
+  const resources = useFoundResources(member, isOpen ? text.trim() : '');
 
   const open = () => {
     if (dialog.current === null || dialog.current.open) return;
@@ -86,6 +91,12 @@ export function Palette({ member, pages }: PaletteProps) {
         title: t(key, { id: search }),
         address: href(`${path}/${encodeURIComponent(search)}`),
       })),
+      ...(search.startsWith('job_')
+        ? [{ title: t('palette.job', { id: search }), address: href('messages', { jobId: search }) }]
+        : []),
+      ...(search.startsWith('key_') && member.may('listKeys')
+        ? [{ title: t('palette.key', { id: search }), address: href('keys') }]
+        : []),
       ...(search.includes('@')
         ? [
             {
@@ -111,6 +122,14 @@ export function Palette({ member, pages }: PaletteProps) {
           title: t('palette.domain', { id: domain }),
           address: href(`domains/${encodeURIComponent(domainId)}`),
         })),
+      ...(DOMAIN_NAME.test(search) && member.person.operator
+        ? [
+            {
+              title: t('palette.destination', { domain: lower }),
+              address: href(`queue/destinations/${encodeURIComponent(lower)}`),
+            },
+          ]
+        : []),
       ...member.person.memberships
         .filter(
           (each) =>
@@ -122,7 +141,13 @@ export function Palette({ member, pages }: PaletteProps) {
         })),
     ].slice(0, MAX_TARGETS);
   };
-  const targets = found(text);
+  const targets = [
+    ...found(text),
+    ...resources.map(({ kind, name, path }) => ({
+      title: t(`palette.${kind}`, { id: name }),
+      address: href(path),
+    })),
+  ].slice(0, MAX_TARGETS);
   const current = targets[Math.min(selected, targets.length - 1)];
 
   const choose = (target: Target | undefined) => {
