@@ -104,6 +104,12 @@ describe('The steps of a domain', () => {
     const zone = readFileSync(await download.path(), 'utf8');
     for (const { type, name, ttl = 3600 } of published) expect(zone).toContain(`${name}. ${ttl} IN ${type} `);
 
+    const key = published.find(({ name }) => name.includes('._domainkey.')) ?? { name: '', value: '' };
+    await page.getByRole('button', { name: 'Check now' }).click();
+    const missing = page.getByRole('row').filter({ hasText: key.name }).first();
+    await missing.getByText('missing', { exact: true }).waitFor();
+    // The whole key is in the column with what is expected, its beginning in what to change.
+    expect((await missing.textContent())?.split(key.value.slice(-60)).length).toBe(2);
     publish(published.filter(({ value }) => !value.startsWith('v=spf1')));
     daemon.dns.set('new.test', 'TXT', ['v=spf1 mx ~all']);
     await page.getByRole('button', { name: 'Check now' }).click();

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
@@ -36,7 +37,11 @@ it('leads from the link of the command line to the first delivered message', {
   const folder = fileURLToPath(new URL(IMAGES, import.meta.url));
   mkdirSync(folder, { recursive: true });
   const { page, context, consoleErrors } = await open.operator(SIZE);
-  const picture = (name: string) => page.screenshot({ path: join(folder, `console-${name}.png`) });
+  /** `shown`: what the caption is about, completely in the picture. */
+  const picture = async (name: string, shown?: Locator, block: 'start' | 'end' = 'start') => {
+    await shown?.evaluate((element, place) => element.scrollIntoView({ block: place }), block);
+    await page.screenshot({ path: join(folder, `console-${name}.png`) });
+  };
   await page
     .getByText('Start with a domain')
     .or(page.getByRole('link', { name: 'Add a domain' }))
@@ -66,7 +71,7 @@ it('leads from the link of the command line to the first delivered message', {
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'shop.example' }).waitFor();
   await page.getByRole('region', { name: 'Records' }).first().waitFor();
-  await picture('records');
+  await picture('records', page.getByRole('heading', { name: 'DNS records to publish' }));
 
   const { domains } = (await client.get<{ domains: { domainId: string }[] }>('/web-setup/domains')).data;
   const path = `/web-setup/domains/${domains[0]?.domainId}/dns-records`;
@@ -75,17 +80,17 @@ it('leads from the link of the command line to the first delivered message', {
   await daemon.publishPlatform();
   await page.getByRole('button', { name: 'Check now' }).click();
   await page.locator('.status.good').first().waitFor();
-  await picture('verified');
+  await picture('verified', page.getByText('Mail may be sent from shop.example.'));
 
   await page.getByRole('link', { name: 'Next: First message' }).click();
   await page.getByLabel('To', { exact: true }).fill(`delivered@simulator.${PLATFORM}`);
   await page.getByRole('button', { name: 'Send the message' }).click();
   const state = page.getByRole('region', { name: 'The message that was sent' });
   await state.getByText('delivered', { exact: true }).waitFor();
-  await picture('first-message');
+  await picture('first-message', state, 'end');
   await state.getByRole('link', { name: 'Details' }).click();
   await page.getByText('Accepted by the server of the recipient').waitFor();
-  await picture('message');
+  await picture('message', page.getByRole('heading', { name: 'Timeline' }));
   expect(consoleErrors).toEqual([]);
   await context.close();
 });

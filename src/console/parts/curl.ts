@@ -1,4 +1,4 @@
-/** Paths of operations on the installation: they need a key of the operator, which belongs to an account of its own. */
+/** Paths of operations on the installation: they need a key with the scope `operator`, whose account may be another one. */
 const INSTALLATION_PATHS = /^\/web-setup\/(?:accounts|doctor|inbox|installation|queue)(?:[/?]|$)/;
 
 /** A request with a key, as the first arguments of curl. */

@@ -155,6 +155,8 @@ function Comparison({ title, records }: { title: string; records: readonly Shown
         {records.map((record) => {
           const { type, name, value, purpose, lastResult } = record;
           const expected = lastResult?.expected ?? value;
+          // Only differences are of interest.
+          const shown = (text: string) => (lastResult?.result === 'ok' ? shortened(text) : text);
           return (
             <tr key={keyOf(record)}>
               <th scope="row">
@@ -171,13 +173,15 @@ function Comparison({ title, records }: { title: string; records: readonly Shown
                 <Result record={record} />
               </td>
               <td class="value">
-                {expected}{' '}
+                {shown(expected)}{' '}
                 <Copy
                   text={recordValue(expected)}
                   label={t('domains.copyOf', { what: t('domains.expected'), name: `${type} ${name}` })}
                 />
               </td>
-              <td class="value">{lastResult === null ? '' : (lastResult.found ?? t('domains.nothing'))}</td>
+              <td class="value">
+                {lastResult === null ? '' : shown(lastResult.found ?? t('domains.nothing'))}
+              </td>
               <td>{withoutKey(lastResult?.hint ?? '', recordValue(expected))}</td>
             </tr>
           );
@@ -202,9 +206,11 @@ const keyOf = ({ type, name, value }: ShownRecord) => `${type} ${name} ${value}`
 
 /** A hint without the whole of a long value, which is next to it. */
 const withoutKey = (hint: string, value: string) =>
-  value.length > LONG_VALUE ? hint.replaceAll(value, `${value.slice(0, LONG_VALUE)}…`) : hint;
+  value === '' ? hint : hint.replaceAll(value, shortened(value));
 
-const LONG_VALUE = 40;
+const shortened = (text: string) => (text.length > LONG_VALUE ? `${text.slice(0, LONG_VALUE)}…` : text);
+
+const LONG_VALUE = 80;
 
 /** What a DNS host asks for: a check writes the type before values other than TXT, and the priority of an MX record. */
 const recordValue = (expected: string) => expected.replace(/^(?:CNAME|MX \d+) /, '');
