@@ -38,7 +38,7 @@ export function ContactListPage() {
   const task = useBulkTask(list.reload);
   return (
     <Page title={t('page.contacts')} question={t('contacts.question')} curl={path}>
-      <div class="actions">
+      <div class="tools">
         {may('importContacts') && (
           <a class="button" href={href('contacts/import')}>
             {t('contacts.import')}
