@@ -44,7 +44,7 @@ const SIGNATURE = Buffer.from('DKIM-Signature:');
 const HEADER_END = Buffer.from('\r\n\r\n');
 /** Replies to commands. */
 const REPLIES: Record<string, string> = {
-  EHLO: '250-PIPELINING\r\n250-SIZE 52428800\r\n250-8BITMIME\r\n250-CHUNKING\r\n250 ENHANCEDSTATUSCODES\r\n',
+  EHLO: '250-PIPELINING\r\n250-SIZE 52428800\r\n250-8BITMIME\r\n250 ENHANCEDSTATUSCODES\r\n',
   HELO: '250 sink\r\n',
   MAIL: '250 2.1.0 sender ok\r\n',
   RCPT: '250 2.1.5 recipient ok\r\n',
@@ -93,37 +93,18 @@ function serve(plain: Socket): void {
   counts.connections++;
   let socket: Socket = plain;
   let commands = '';
-  /**
-   * The message being received: its header until it is complete, and the last bytes, or how many bytes of a chunk (RFC 3030)
-   * are not received yet; null between messages.
-   */
-  let message: { header: Buffer | null; tail: Buffer; left: number | null } | null = null;
+  /** The message being received: its header until it is complete, and the last bytes; null between messages. */
+  let message: { header: Buffer | null; tail: Buffer } | null = null;
   let recipient = '';
   let quit = false;
-
-  const complete = () => {
-    message = null;
-    counts.messages++;
-    recipients.add(recipient);
-    counts.lastAt = epochNow();
-    counts.firstAt ||= counts.lastAt;
-    if (recipient.startsWith('timed')) arrivals.set(recipient, counts.lastAt);
-  };
 
   /** Consumes message data; returns what follows its end. */
   const receive = (chunk: Buffer, into: NonNullable<typeof message>): Buffer => {
     if (into.header !== null) {
       const header = into.header.length === 0 ? chunk : Buffer.concat([into.header, chunk]);
-      const isWhole = header.includes(HEADER_END);
-      if (isWhole) countHeader(header);
-      into.header = isWhole ? null : header;
-    }
-    if (into.left !== null) {
-      const part = Math.min(into.left, chunk.length);
-      into.left -= part;
-      counts.bytes += part;
-      if (into.left === 0) complete();
-      return chunk.subarray(part);
+      const complete = header.includes(HEADER_END);
+      if (complete) countHeader(header);
+      into.header = complete ? null : header;
     }
     // The end may be split across packets.
     const { tail } = into;
@@ -135,7 +116,12 @@ function serve(plain: Socket): void {
       return EMPTY;
     }
     counts.bytes += end + END.length;
-    complete();
+    message = null;
+    counts.messages++;
+    recipients.add(recipient);
+    counts.lastAt = epochNow();
+    counts.firstAt ||= counts.lastAt;
+    if (recipient.startsWith('timed')) arrivals.set(recipient, counts.lastAt);
     return chunk.subarray(end + END.length);
   };
 
@@ -154,12 +140,9 @@ function serve(plain: Socket): void {
       rest = rest.subarray(end + 1);
       const verb = commands.slice(0, 4).toUpperCase();
       if (verb === 'RCPT') recipient = commands.slice(commands.indexOf('<') + 1, commands.indexOf('>'));
-      if (verb === 'DATA') message = { header: EMPTY, tail: EMPTY, left: null };
-      const isChunk = verb === 'BDAT';
-      if (isChunk) message = { header: EMPTY, tail: EMPTY, left: Number(commands.split(' ')[1]) };
+      if (verb === 'DATA') message = { header: EMPTY, tail: EMPTY };
       if (verb === 'QUIT') quit = true;
       commands = '';
-      if (isChunk) continue;
       if (verb === 'STAR' && secureContext !== null) {
         encrypt(secureContext);
         return replies;

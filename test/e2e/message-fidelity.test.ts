@@ -40,7 +40,6 @@ describe.skipIf(required.missing)(`message fidelity${required.reason}`, () => {
       'dns.resolvers': [knot.address],
       'delivery.port': postfix.port,
       'delivery.allowPrivateNetworks': true,
-      'delivery.shaping': [{ match: 'empfang.example', connections: 1, messagesPerConnection: 5 }],
     });
     await knot.serve('example', []);
     const toPostfix = (zone: string) => ({ type: 'MX', name: zone, value: postfix.hostname, priority: 10 });
@@ -196,10 +195,6 @@ describe.skipIf(required.missing)(`message fidelity${required.reason}`, () => {
       event: 'email_delayed',
       enhancedCode: '4.4.3',
     });
-  });
-
-  it('has sent later messages of a connection with BDAT (RFC 3030)', async () => {
-    expect(await postfix.log()).toMatch(/disconnect from .* mail=5 rcpt=5 data=[1-4] bdat=[1-4]/);
   });
 
   it('agrees with Postfix on the number of delivered messages', async () => {

@@ -81,8 +81,6 @@ interface Incoming {
   bytes: number;
   /** The last four bytes: the end may be split across two packets. */
   tail: string;
-  /** Bytes of a chunk (BDAT) that are not received yet; null: the message ends with a dot. */
-  left: number | null;
 }
 
 export function runSession(accepted: Socket, session: SinkSession, behavior: SinkBehavior): void {
@@ -128,15 +126,9 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
         line,
         session.to.length > 0 ? '354 go ahead' : '554 5.5.1 no valid recipients',
         (code) => {
-          if (code === 354) incoming = { parts: [], bytes: 0, tail: '\r\n', left: null };
+          if (code === 354) incoming = { parts: [], bytes: 0, tail: '\r\n' };
         },
       ),
-    // One chunk, which is the whole message.
-    BDAT: (line) => {
-      const left = Number(line.split(' ')[1]);
-      incoming = { parts: [], bytes: 0, tail: '', left };
-      if (left === 0) receiveChunk(incoming, left);
-    },
     STAR: (line) => answer('starttls', line, '220 2.0.0 ready for TLS', startTls),
     AUTH: authenticate,
     RSET: (line) => answer('rset', line, '250 2.0.0 reset', newTransaction),
@@ -205,24 +197,8 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     attach();
   }
 
-  /** Removes a chunk from the input. */
-  function receiveChunk(message: Incoming, left: number): void {
-    message.parts.push(input.slice(0, left));
-    message.left = Math.max(0, left - input.length);
-    input = input.slice(left);
-    if (message.left > 0) return;
-    incoming = null;
-    if (!behavior.countOnly) session.verbs.push('.');
-    if (session.to.length === 0) replies.write('503 5.5.1 no valid recipients');
-    else answer('dot', '', '250 2.0.0 taken', (code) => accept(code, message.parts.join(''), false));
-  }
-
   /** Removes message data from the input. */
   function receive(message: Incoming): void {
-    if (message.left !== null) {
-      receiveChunk(message, message.left);
-      return;
-    }
     const seen = message.tail + input;
     const end = seen.indexOf('\r\n.\r\n');
     const upTo = end === -1 ? input.length : end + 5 - message.tail.length;
@@ -238,16 +214,16 @@ export function runSession(accepted: Socket, session: SinkSession, behavior: Sin
     if (end !== -1 && !replies.isSilent()) {
       incoming = null;
       if (!behavior.countOnly) session.verbs.push('.');
-      answer('dot', '', '250 2.0.0 taken', (code) => accept(code, message.parts.join(''), true));
+      answer('dot', '', '250 2.0.0 taken', (code) => accept(code, message.parts.join('')));
     }
   }
 
-  function accept(code: number, data: string, isStuffed: boolean): void {
+  function accept(code: number, data: string): void {
     const { from, to, tls, number, remoteAddress } = session;
     newTransaction();
     if (code !== 250) return;
     session.messages++;
-    const raw = behavior.countOnly || !isStuffed ? data : unstuffed(data);
+    const raw = behavior.countOnly ? data : unstuffed(data);
     behavior.onMessage({ from, to, parameters, raw, tls, connection: number, remoteAddress });
   }
 

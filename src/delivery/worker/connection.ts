@@ -241,8 +241,6 @@ function answered(phase: SmtpPhase, reply: WireReply): SessionResult {
 export interface ServerExtensions {
   /** RFC 2920. */
   pipelining: boolean;
-  /** RFC 3030. */
-  chunking: boolean;
   /** RFC 1870. */
   size: boolean;
   /** Largest message in bytes; `Infinity` when the server names no limit. */
@@ -268,7 +266,6 @@ export function parseExtensions(lines: readonly string[]): ServerExtensions {
   const maxSize = Number(keywords.get('SIZE') ?? 0);
   return {
     pipelining: keywords.has('PIPELINING'),
-    chunking: keywords.has('CHUNKING'),
     size: keywords.has('SIZE'),
     maxSize: maxSize > 0 ? maxSize : Number.POSITIVE_INFINITY,
     startTls: keywords.has('STARTTLS'),

@@ -18,9 +18,6 @@ export class SmtpSessionError extends Error {
   }
 }
 
-/** The server has closed or reset the connection, or the network has failed. */
-export class ConnectionLostError extends SmtpSessionError {}
-
 /** The TLS handshake failed, or the certificate is not what is required. */
 export class TlsHandshakeError extends SmtpSessionError {
   /** Node's or OpenSSL's code, '' for none: `CERT_HAS_EXPIRED`. */

@@ -1,14 +1,13 @@
 import type { SmtpPhase } from '../../mail/reply.ts';
 import { type Connection, isOk } from './connection.ts';
-import { ConnectionLostError, SmtpSessionError } from './errors.ts';
+import { SmtpSessionError } from './errors.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
 import type { SessionResult } from './session-result.ts';
 import type { SmtpTimeouts } from './timeouts.ts';
 import type { Wire } from './wire.ts';
 
 /**
- * A message to one recipient, sent in one transaction: MAIL, RCPT, DATA, the message (RFC 5321 §3.3), or with BDAT in place
- * of DATA (RFC 3030).
+ * A message to one recipient, sent in one transaction: MAIL, RCPT, DATA, the message (RFC 5321 §3.3).
  */
 export interface OutgoingMessage {
   /** Reverse path; '' for the null reverse path. */
@@ -22,8 +21,6 @@ export interface OutgoingMessage {
 
 /** Bytes passed to the operating system in one write, so that each block has a timeout. */
 const BLOCK_BYTES = 64 * 1024;
-/** A longer message waits for the reply to RCPT: it would be transferred for nothing when the recipient is refused. */
-const MAX_BYTES_AT_ONCE = 64 * 1024;
 
 /**
  * Offers the message in one transaction. Throws `SmtpSessionError`: in phase `mail` the server has not processed any of
@@ -36,22 +33,11 @@ export async function offer(
 ): Promise<SessionResult> {
   const refusal = refusalOf(connection, message);
   if (refusal !== null) return refusal;
-  return canOfferAtOnce(connection, message)
-    ? offerAtOnce(connection, message, timeouts)
-    : offerInTurn(connection, message, timeouts);
-}
-
-/** The message follows the reply to DATA. */
-async function offerInTurn(
-  connection: Connection,
-  message: OutgoingMessage,
-  timeouts: SmtpTimeouts,
-): Promise<SessionResult> {
   const { wire, extensions } = connection;
   const { pipelining } = extensions;
   const commands: [phase: SmtpPhase, command: string][] = [
-    ['mail', mailCommand(connection, message)],
-    ['rcpt', rcptCommand(message)],
+    ['mail', `MAIL FROM:<${message.from}>${parameters(connection, message)}\r\n`],
+    ['rcpt', `RCPT TO:<${message.to}>\r\n`],
     ['data', 'DATA\r\n'],
   ];
   const reset = connection.unfinished ? 'RSET\r\n' : '';
@@ -75,73 +61,6 @@ async function offerInTurn(
   const reply = await sendMessage(wire, message, timeouts);
   connection.unfinished = false;
   return { kind: 'answered', phase: 'dot', reply: replyOf(reply) };
-}
-
-/**
- * Whether the whole transaction may be one write, which saves a round trip. Only on a connection over which a message was
- * transferred before: if the server has closed it meanwhile, the message is offered again on another one, as there is no
- * reply to MAIL.
- */
-function canOfferAtOnce(
-  { extensions, transactions, unfinished }: Connection,
-  { bytes }: OutgoingMessage,
-): boolean {
-  const isSupported = extensions.pipelining && extensions.chunking;
-  return isSupported && transactions > 0 && !unfinished && bytes.length <= MAX_BYTES_AT_ONCE;
-}
-
-/**
- * Sends MAIL, RCPT and the message with BDAT in one write (RFC 3030 §2). The server must read the message also when it refuses
- * the recipient; as one that does not would take its lines for commands, a refusal before the message ends the connection. It
- * may send all replies together after the message (RFC 2920 §3.2), so each of them may take as long as the last one.
- */
-async function offerAtOnce(
-  connection: Connection,
-  message: OutgoingMessage,
-  timeouts: SmtpTimeouts,
-): Promise<SessionResult> {
-  const { wire } = connection;
-  const end = endsWithLine(message.bytes) ? [] : [LINE_END];
-  const length = message.bytes.length + (end.length > 0 ? LINE_END.length : 0);
-  const commands = `${mailCommand(connection, message)}${rcptCommand(message)}BDAT ${length} LAST\r\n`;
-  connection.transactions++;
-  connection.unfinished = true;
-  wire.write(Buffer.concat([Buffer.from(commands), message.bytes, ...end]));
-  let reply: WireReply;
-  try {
-    for (const phase of ['mail', 'rcpt'] as const) {
-      const early = await wire.next(phase, timeouts.dot);
-      if (!isOk(early)) return refusedAtOnce(wire, phase, early);
-    }
-    reply = await wire.next('dot', timeouts.dot);
-  } catch (error) {
-    throw error instanceof SmtpSessionError && mayBeAccepted(error)
-      ? new SmtpSessionError('dot', error.message)
-      : error;
-  }
-  if (isCommandError(reply))
-    throw new SmtpSessionError('mail', `unexpected reply to BDAT: ${reply.code} ${replyOf(reply).text}`);
-  connection.unfinished = false;
-  return { kind: 'answered', phase: 'dot', reply: replyOf(decisive('dot', reply)) };
-}
-
-/**
- * Whether the server may have accepted a message that was sent at once (RFC 1047): not when the connection is lost before the
- * reply to MAIL, because then the server had closed it while it was idle.
- */
-function mayBeAccepted(error: SmtpSessionError): boolean {
-  return error.reply === null && !(error.phase === 'mail' && error instanceof ConnectionLostError);
-}
-
-function refusedAtOnce(wire: Wire, phase: 'mail' | 'rcpt', reply: WireReply): SessionResult {
-  decisive(phase, reply);
-  wire.quit();
-  return { kind: 'answered', phase, reply: replyOf(reply) };
-}
-
-/** RFC 5321 §4.2.2: the server does not know the command or its parameters, or not at this point: the reply is not about the message. */
-function isCommandError({ code }: WireReply): boolean {
-  return code >= 500 && code <= 504;
 }
 
 /**
@@ -174,13 +93,9 @@ async function sendMessage(wire: Wire, message: OutgoingMessage, timeouts: SmtpT
       throw error;
     }
   }
-  return decisive('dot', await wire.next('dot', timeouts.dot));
-}
-
-/** Returns the reply; throws when it neither accepts nor refuses. */
-function decisive(phase: SmtpPhase, reply: WireReply): WireReply {
+  const reply = await wire.next('dot', timeouts.dot);
   if (reply.code >= 300 && reply.code < 400)
-    throw new SmtpSessionError(phase, `unexpected reply: ${reply.code}`);
+    throw new SmtpSessionError('dot', `unexpected reply: ${reply.code}`);
   return reply;
 }
 
@@ -212,23 +127,12 @@ function* dataBlocks(bytes: Buffer): Generator<Buffer> {
   const stuffed = hasDots
     ? Buffer.from(bytes.toString('latin1').replace(/(^|\r\n)\./g, '$1..'), 'latin1')
     : bytes;
-  const end = endsWithLine(stuffed) ? FINAL_DOT : LINE_END_AND_FINAL_DOT;
+  const endsWithLine = stuffed.length === 0 || stuffed.subarray(-2).equals(LINE_END);
+  const end = endsWithLine ? FINAL_DOT : LINE_END_AND_FINAL_DOT;
   let start = 0;
   for (; stuffed.length - start > BLOCK_BYTES; start += BLOCK_BYTES)
     yield stuffed.subarray(start, start + BLOCK_BYTES);
   yield Buffer.concat([stuffed.subarray(start), end]);
-}
-
-function endsWithLine(bytes: Buffer): boolean {
-  return bytes.length === 0 || bytes.subarray(-2).equals(LINE_END);
-}
-
-function mailCommand(connection: Connection, message: OutgoingMessage): string {
-  return `MAIL FROM:<${message.from}>${parameters(connection, message)}\r\n`;
-}
-
-function rcptCommand({ to }: OutgoingMessage): string {
-  return `RCPT TO:<${to}>\r\n`;
 }
 
 function parameters({ extensions }: Connection, message: OutgoingMessage): string {

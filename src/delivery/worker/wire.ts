@@ -2,7 +2,6 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import type { SmtpPhase } from '../../mail/reply.ts';
 import {
-  ConnectionLostError,
   closedByServer,
   EgressError,
   noProgress,
@@ -27,7 +26,7 @@ export interface Wire {
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>;
   /** Sends without waiting. An unsolicited reply that was received before it ends the wire. */
-  write(commands: string | Buffer): void;
+  write(commands: string): void;
   /** Sends a block of the message; resolves when the operating system has accepted all of it. */
   writeBlock(bytes: Buffer): Promise<void>;
   /** The next reply. A 421 ends the wire and is thrown with its reply (RFC 5321 §3.8). */
@@ -113,7 +112,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     else fail(expiryText);
   }
 
-  function fail(text: TextOfPhase, SessionError = SmtpSessionError): void {
+  function fail(text: TextOfPhase): void {
     const isHandshake = handshaking;
     if (!failure) {
       retire(
@@ -121,7 +120,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
           tunnel?.failure(at, text(at)) ??
           (isHandshake
             ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`, errorCode)
-            : new SessionError(at, text(at))),
+            : new SmtpSessionError(at, text(at))),
       );
     }
     socket.destroy();
@@ -198,11 +197,11 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
     const text: TextOfPhase = (at) => socketErrorText(error, at, options.localAddress);
     if (error.code === 'EADDRNOTAVAIL' && options.localAddress !== undefined && !failure)
       retire((at) => new EgressError(at, text(at)));
-    fail(text, ConnectionLostError);
+    fail(text);
   };
-  const onEnd = () => fail(closedByServer, ConnectionLostError);
+  const onEnd = () => fail(closedByServer);
   const onClose = () => {
-    fail(closedByServer, ConnectionLostError);
+    fail(closedByServer);
     deadlines.forget(deadline);
     open.delete(wire);
     setClosed();
