@@ -132,6 +132,17 @@ describe('every page', () => {
     await context.close();
   });
 
+  it('has the fields of a form in one line, also those with a hint', async () => {
+    const window = await open.operator(DESKTOP);
+    await open.visit(window, 'people', client);
+    const { page, context } = window;
+    const tops = [];
+    for (const name of ['Email address', 'Name', /^Role/])
+      tops.push((await page.getByRole('main').getByLabel(name).first().boundingBox())?.y);
+    expect(new Set(tops).size, tops.join()).toBe(1);
+    await context.close();
+  });
+
   it('shows whole rows of tables with the names of their columns on a phone', {
     timeout: 240_000,
   }, async () => {
