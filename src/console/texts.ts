@@ -19,6 +19,8 @@ export interface Texts {
   number(value: number): string;
   /** The language, with the region of the browser if that has the same language: for `Intl`. */
   locale: string;
+  /** A sentence of the API with its times in the time zone of the browser. */
+  localTimes(sentence: string): string;
 }
 
 const TextsContext = createContext<Texts>(createTexts('en', en));
@@ -46,6 +48,9 @@ export function browserLanguage(): Language {
   return navigator.languages.map((tag) => tag.slice(0, 2)).find(isLanguage) ?? 'en';
 }
 
+/** As the API writes times. */
+const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g;
+
 function createTexts(language: Language, catalog: Catalog): Texts {
   const locale = navigator.languages.find((tag) => tag.startsWith(language)) ?? language;
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
@@ -62,5 +67,6 @@ function createTexts(language: Language, catalog: Catalog): Texts {
     locale,
     number: (value) => numbers.format(value),
     time: (iso) => (iso === null || iso === undefined ? '' : format.format(new Date(iso))),
+    localTimes: (sentence) => sentence.replace(ISO_TIME, (iso) => format.format(new Date(iso))),
   };
 }

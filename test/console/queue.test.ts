@@ -140,6 +140,24 @@ it('retries the deferred messages of a destination and of an account, and explai
   await context.close();
 });
 
+it('explains in the language of the person, with local times', async () => {
+  const id = waiting('ada@german.test');
+  const { seq } = daemon.tables.messages.byId(id) ?? {};
+  daemon.tables.messages.setState(seq ?? 0, 'deferred', Date.now(), null, null);
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, `queue/messages/${id}`, client);
+  await page.getByText('The last attempt was deferred; the next one is at').waitFor();
+  expect(await page.getByText(/\d{4}-\d\d-\d\dT/).count()).toBe(0);
+  await page.getByLabel('Language').selectOption('de');
+  await page.getByText('Der letzte Versuch wurde aufgeschoben').waitFor();
+  await page.getByRole('button', { name: 'Jetzt erneut versuchen' }).click();
+  await page.getByText('Die Nachricht ist jetzt fällig').waitFor();
+  await page.getByLabel('Sprache').selectOption('en');
+  await page.getByRole('heading', { level: 1, name: id }).waitFor();
+  await context.close();
+});
+
 it('shows members that it is for operators', async () => {
   const window = await open.member(client, 'owner', DESKTOP);
   await open.visit(window, 'queue', client);

@@ -28,18 +28,18 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
   const { outcome, run } = useAction();
   const act = (verb: 'retry' | 'cancel') =>
     run(async () => {
-      const { message } = await callApi<{ message: string }>(`${path}/${verb}`, {
+      await callApi(`${path}/${verb}`, {
         method: 'POST',
         account: accountId,
       });
       data.reload();
-      return message;
+      return t(verb === 'retry' ? 'messages.retried' : 'messages.cancelled');
     });
   // One for all attempts to send it again, so that a response that is lost causes no second message.
   const resendKey = useRef(newIdempotencyKey());
   const resend = () =>
     run(async () => {
-      const sent = await callApi<{ message: string; messageId: string }>('/transactional/resend', {
+      const sent = await callApi<{ messageId: string }>('/transactional/resend', {
         method: 'POST',
         account: accountId,
         body: { messageId },
@@ -47,7 +47,7 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
       });
       resendKey.current = newIdempotencyKey();
       go(href(`messages/${encodeURIComponent(sent.messageId)}`));
-      return sent.message;
+      return t('messages.resent');
     });
   return (
     <article class="detail" aria-label={t('messages.details')}>

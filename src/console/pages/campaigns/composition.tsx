@@ -250,7 +250,7 @@ function Start({ campaign, path, choices, group, reload }: StartProps) {
   const start = scheduledAt ?? null;
   const send = () =>
     run(async () => {
-      const { message } = await callApi<{ message: string }>(`${path}/send`, {
+      await callApi(`${path}/send`, {
         method: 'POST',
         account: accountId,
         body: {
@@ -263,7 +263,7 @@ function Start({ campaign, path, choices, group, reload }: StartProps) {
         },
       });
       reload();
-      return message;
+      return t(start === null ? 'campaigns.sending' : 'campaigns.scheduled');
     });
   const values = { name: campaign.name, group: group.name, count: group.activeSubscribers };
   return (

@@ -73,10 +73,11 @@ export function ContactImportPage() {
   };
   const check = (of: Chosen) =>
     run(async () => {
-      const checked = await upload<ImportOutcome & { message: string }>(of, { dryRun: 'true' });
+      const checked = await upload<ImportOutcome>(of, { dryRun: 'true' });
       if (checked === null) return t('contacts.import.notStored');
       setResult(checked);
-      return checked.message;
+      const { rows, rejected } = checked;
+      return t('contacts.import.checked', { count: rows - rejected, total: rows });
     });
   const start = (of: Chosen) =>
     run(async () => {

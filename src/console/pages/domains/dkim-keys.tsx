@@ -65,12 +65,12 @@ export function DkimKeys({ domain, path, reload }: DkimKeysProps) {
           question={t('domains.rotate.confirm', { domain: domain.domain })}
           action={() =>
             run(async () => {
-              const { message } = await callApi<{ message: string }>(`${path}/rotate-dkim`, {
+              await callApi(`${path}/rotate-dkim`, {
                 method: 'POST',
                 account: accountId,
               });
               reload();
-              return message;
+              return t('domains.rotated');
             })
           }
         />

@@ -31,12 +31,14 @@ export function DomainPage({ domainId }: { domainId: string }) {
   const mayVerify = may('verifyDomain');
   const isPending = domain !== null && domain.status !== 'SUCCESS';
   const verify = async () => {
-    const { message } = await callApi<z.output<typeof verified>>(`${path}/verify`, {
+    const { status } = await callApi<z.output<typeof verified>>(`${path}/verify`, {
       method: 'POST',
       account: accountId,
     });
     data.reload();
-    return message;
+    return status === 'SUCCESS'
+      ? t('domains.verified', { domain: domain?.domain ?? '' })
+      : t('domains.notVerified');
   };
   useEffect(() => {
     if (!isPending) return undefined;

@@ -49,13 +49,13 @@ function Form({ useCases }: { useCases: UseCase[] }) {
   const regions = new Set(useCases.map(({ region }) => region.code));
   const register = (form: FormData) =>
     run(async () => {
-      const { domainId, message } = await callApi<z.output<typeof registered>>('/web-setup/domains', {
+      const { domainId } = await callApi<z.output<typeof registered>>('/web-setup/domains', {
         method: 'PUT',
         account: accountId,
         body: { domain: form.get('domain'), useCaseId: form.get('useCaseId') },
       });
       go(href(`domains/${encodeURIComponent(domainId)}`, { step: 'records' }));
-      return message;
+      return t('domains.registered');
     });
   return (
     <form

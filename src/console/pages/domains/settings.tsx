@@ -30,9 +30,9 @@ export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
           event.preventDefault();
           const host = new FormData(event.currentTarget).get('trackingDomain');
           void run(async () => {
-            const { message } = await call('PATCH', { trackingDomain: host === '' ? null : host });
+            await call('PATCH', { trackingDomain: host === '' ? null : host });
             reload();
-            return message;
+            return t('domains.tracking.stored');
           });
         }}
       >
@@ -79,9 +79,9 @@ export function DomainSettings({ domain, path, reload }: DomainSettingsProps) {
             question={t('domains.delete.confirm', { domain: name })}
             action={() =>
               run(async () => {
-                const { message } = await call('DELETE');
+                await call('DELETE');
                 go(href('domains'));
-                return message;
+                return t('app.deleted');
               })
             }
           />

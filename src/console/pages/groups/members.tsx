@@ -47,12 +47,13 @@ export function Members({ group, page, path, onChange }: MembersProps) {
   };
   const change = (method: 'PATCH' | 'DELETE', { contactIdentifier }: Member, body?: unknown) =>
     run(async () => {
-      const { message } = await callApi<{ message: string }>(
-        `${path}/${encodeURIComponent(contactIdentifier)}`,
-        { method, account: accountId, ...(body === undefined ? {} : { body }) },
-      );
+      await callApi(`${path}/${encodeURIComponent(contactIdentifier)}`, {
+        method,
+        account: accountId,
+        ...(body === undefined ? {} : { body }),
+      });
       reload();
-      return message;
+      return t(method === 'DELETE' ? 'groups.memberRemoved' : 'groups.memberChanged');
     });
   const mayChange = may('patchSubscription');
   return (

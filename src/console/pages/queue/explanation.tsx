@@ -100,12 +100,12 @@ export function MessageExplanation({ messageId }: { messageId: string }) {
   const { outcome, run } = useAction();
   const retry = (account: string) =>
     run(async () => {
-      const { message } = await callApi<{ message: string }>(
-        `/web-setup/messages/${encodeURIComponent(messageId)}/retry`,
-        { method: 'POST', account },
-      );
+      await callApi(`/web-setup/messages/${encodeURIComponent(messageId)}/retry`, {
+        method: 'POST',
+        account,
+      });
       data.reload();
-      return message;
+      return t('messages.retried');
     });
   return (
     <>
@@ -170,7 +170,7 @@ export function Facts({ facts }: { facts: [string, string][] }) {
 }
 
 function Reasons({ reasons }: { reasons: Message['reasons'] }) {
-  const { t } = useTexts();
+  const { t, language, named, localTimes } = useTexts();
   if (reasons.length === 0) return <Empty title={t('queue.noReason')} />;
   return (
     <>
@@ -178,9 +178,18 @@ function Reasons({ reasons }: { reasons: Message['reasons'] }) {
       <ul>
         {reasons.map(({ code, text, remedy, messages }) => (
           <li key={`${code} ${text}`}>
-            {text}
+            {language === 'en' ? localTimes(text) : named('queue.why', code)}
             {messages !== undefined && ` (${t('queue.count', { count: messages })})`}
-            {remedy !== null && <p class="small">{remedy}</p>}
+            {language !== 'en' && (
+              <p class="small" lang="en">
+                {localTimes(text)}
+              </p>
+            )}
+            {remedy !== null && (
+              <p class="small" lang="en">
+                {remedy}
+              </p>
+            )}
           </li>
         ))}
       </ul>

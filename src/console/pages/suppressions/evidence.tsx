@@ -33,13 +33,13 @@ export function SuppressionPage({ identifier }: { identifier: string }) {
   const { outcome, run } = useAction();
   const remove = ({ reason, stream }: ListedSuppression, note: string) =>
     run(async () => {
-      const { message } = await callApi<{ message: string }>('/web-setup/suppressions', {
+      const { removed } = await callApi<{ removed: number }>('/web-setup/suppressions', {
         method: 'DELETE',
         account: accountId,
         body: { email: identifier, reason, stream, note },
       });
       data.reload();
-      return message;
+      return t('suppressions.removed', { count: removed, address: identifier });
     });
   const address = data.value?.suppressions.find(({ email }) => email !== null)?.email ?? identifier;
   return (

@@ -196,12 +196,12 @@ function Editor({ template }: { template: Template | null }) {
           question={t('templates.delete.confirm', { name: template.name })}
           action={() =>
             run(async () => {
-              const { message } = await callApi<{ message: string }>(path, {
+              await callApi(path, {
                 method: 'DELETE',
                 account: accountId,
               });
               go(href('templates'), { discard: true });
-              return message;
+              return t('app.deleted');
             })
           }
         />

@@ -125,9 +125,9 @@ function Details({ webhook, path, onChange }: { webhook: Detail; path: string; o
           question={t('webhooks.delete.confirm', { name: webhook.name })}
           action={() =>
             run(async () => {
-              const { message } = await call<{ message: string }>('DELETE', '');
+              await call('DELETE', '');
               go(href('webhooks'));
-              return message;
+              return t('app.deleted');
             })
           }
         />
