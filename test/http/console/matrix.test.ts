@@ -89,7 +89,8 @@ it('no role of an account has what concerns the installation', () => {
 
 it('operations with confirmation, and reads that are recorded, exist', () => {
   const known = new Set(keyed.map(idOf));
-  expect([...REAUTHENTICATED, ...AUDITED_READS].filter((name) => !known.has(name))).toEqual([]);
+  const ofApi = [...REAUTHENTICATED, ...AUDITED_READS].filter((name) => !name.startsWith('console.'));
+  expect(ofApi.filter((name) => !known.has(name))).toEqual([]);
 });
 
 it('an operator may call every operation', async () => {
