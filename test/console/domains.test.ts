@@ -322,7 +322,7 @@ describe('The DMARC policy of a domain', () => {
   });
 
   it('has no finding of axe-core on a phone and a desktop, light and dark', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     await open.examine(
       {

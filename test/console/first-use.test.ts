@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 it('leads from the link of the command line to the first delivered message', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const folder = fileURLToPath(new URL(IMAGES, import.meta.url));
   mkdirSync(folder, { recursive: true });

@@ -33,7 +33,7 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
   const signedIn = async (token: string, options: Parameters<TestBrowser['open']>): Promise<Window> => {
     const window = await browser.open(...options);
     // Shorter than the limit of a test: a failure names the step.
-    window.page.setDefaultTimeout(10_000);
+    window.page.setDefaultTimeout(20_000);
     await window.page.goto(`${daemon.consoleUrl}/console/#/link/${token}`);
     await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
     return window;
