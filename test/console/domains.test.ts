@@ -138,7 +138,7 @@ describe('The steps of a domain', () => {
     // A correction is found without a click.
     daemon.dns.set('new.test', 'TXT', [spf?.value ?? '']);
     await page.clock.fastForward(31_000);
-    await page.getByText('Mail may be sent from new.test.').waitFor();
+    await page.locator('.notice', { hasText: 'Mail may be sent from new.test.' }).waitFor();
     expect(verified).toEqual(['POST']);
 
     await page.getByRole('link', { name: 'Next: First message' }).click();

@@ -80,7 +80,7 @@ it('leads from the link of the command line to the first delivered message', {
   await daemon.publishPlatform();
   await page.getByRole('button', { name: 'Check now' }).click();
   await page.locator('.status.good').first().waitFor();
-  await picture('verified', page.getByText('Mail may be sent from shop.example.'));
+  await picture('verified', page.locator('.notice', { hasText: 'Mail may be sent from shop.example.' }));
 
   await page.getByRole('link', { name: 'Next: First message' }).click();
   await page.getByLabel('To', { exact: true }).fill(`delivered@simulator.${PLATFORM}`);
