@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../core/refusal.ts';
 import type { ApiKeyWithAccount } from '../store/api-keys.ts';
 import type { Tables } from '../store/tables.ts';
 import { isLoopback, type Network, parseNetwork } from './caller-addresses.ts';
-import { type ApiScope, keyHash, parseList } from './keys.ts';
+import { type ApiScope, keyHash, parseList, rightsOf } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 
 /**
@@ -102,7 +102,7 @@ export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDe
       if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
       let caller = callers.get(key);
       if (caller === undefined) {
-        caller = toCaller(key);
+        caller = { accountId: key.account_id, keyId: key.key_id, ...rightsOf(key) };
         callers.set(key, caller);
       }
       if (!caller.scopes.includes(scope)) {
@@ -111,17 +111,5 @@ export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDe
       onUse?.(key.key_id);
       return caller;
     },
-  };
-}
-
-function toCaller(key: ApiKeyWithAccount): Caller {
-  return {
-    accountId: key.account_id,
-    keyId: key.key_id,
-    scopes: parseList<ApiScope>(key.scopes),
-    allowIps: parseList(key.allow_ips),
-    allowFrom: parseList(key.allow_from),
-    allowEssential: key.allow_essential === 1,
-    strictCompliance: key.strict_compliance === 1,
   };
 }

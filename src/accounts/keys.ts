@@ -248,14 +248,21 @@ function apiKeyOf(row: ListedApiKeyRow): ApiKey {
     keyId: row.key_id,
     accountId: row.account_id,
     name: row.name,
+    createdAt: row.created_at,
+    revokedAt: row.revoked_at,
+    lastUsedAt: row.used_at,
+    ...rightsOf(row),
+  };
+}
+
+/** What the key of a row may do. */
+export function rightsOf(row: ApiKeyRow): KeyRights {
+  return {
     scopes: parseList<ApiScope>(row.scopes),
     allowIps: parseList(row.allow_ips),
     allowFrom: parseList(row.allow_from),
     allowEssential: row.allow_essential === 1,
     strictCompliance: row.strict_compliance === 1,
-    createdAt: row.created_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.used_at,
   };
 }
 
