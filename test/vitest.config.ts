@@ -15,6 +15,8 @@ const shared = {
   // The projects share one pool. More than the cores of a small machine: tests wait for servers, sockets and timers.
   maxWorkers: 4,
   setupFiles: ['support/cost.ts'],
+  // A poll without its own timeout must not fail because the machine is busy.
+  expect: { poll: { timeout: 15_000 } },
 } satisfies UserWorkspaceConfig['test'];
 
 /** Tests that import src/: their databases are in memory where possible. */

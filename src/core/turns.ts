@@ -162,9 +162,14 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     });
   }
 
+  /** Whether the work that leads to a call of `run` has taken a whole turn already, as parsing a long body does. */
+  function hasUsedItsTurn(): boolean {
+    return running !== null && now() - running.since > PASS_MS;
+  }
+
   async function run<Result>(work: Work<Result>, accountId: string): Promise<Result> {
     for (;;) {
-      if (leftMs <= 0) await next(accountId);
+      if (leftMs <= 0 || hasUsedItsTurn()) await next(accountId);
       const began = now();
       try {
         do {

@@ -83,11 +83,18 @@ export function* parsingTemplate(source: string): Work<Template> {
   const texts: string[] = [];
   const slots: TemplateSlot[] = [];
   const leftovers: string[] = [];
+  /** The text since the last slot: what was joined, and pieces of the rest. */
+  let earlier = '';
   let literal: string[] = [];
   let from = 0;
   let at = source.indexOf('{{');
   for (let pairs = 1; at !== -1; pairs++) {
-    if (pairs % PAIRS_PER_STEP === 0) yield;
+    if (pairs % PAIRS_PER_STEP === 0) {
+      // Joining a million pieces at the end would take long.
+      earlier += literal.join('');
+      literal = [];
+      yield;
+    }
     if (at > from && source[at - 1] === '\\') {
       literal.push(source.slice(from, at - 1), '{{');
       from = at + 2;
@@ -98,8 +105,9 @@ export function* parsingTemplate(source: string): Work<Template> {
     if (slot) {
       if (slots.length === MAX_SLOTS) return { texts: [], slots: [], names: [], leftovers, tooLong: true };
       literal.push(source.slice(from, at));
-      texts.push(literal.join(''));
+      texts.push(earlier + literal.join(''));
       slots.push(slot);
+      earlier = '';
       literal = [];
       from = slot.end;
       at = source.indexOf('{{', from);
@@ -112,7 +120,7 @@ export function* parsingTemplate(source: string): Work<Template> {
     at = source.indexOf('{{', Math.max(at + 1, endOfBraces(source, at) - 3));
   }
   literal.push(source.slice(from));
-  texts.push(literal.join(''));
+  texts.push(earlier + literal.join(''));
   const names = [...new Set(slots.map((slot) => slot.name))];
   return { texts, slots, names, leftovers, tooLong: false };
 }
@@ -175,6 +183,8 @@ export function renderTemplate(
 /** Rendering stops after this number of problems. */
 export const MAX_PROBLEMS = 100;
 const SLOTS_PER_STEP = 256;
+/** More characters are joined in a separate step. */
+const LONG_TEXT = 256 * 1024;
 
 /** `renderTemplate` in steps. */
 export function* renderingTemplate(
@@ -216,7 +226,12 @@ export function* renderingTemplate(
     if (length > limit) return [{ name: slot.name, reason: 'too-long' }];
     if (problems.size === MAX_PROBLEMS) break;
   }
-  return problems.size > 0 ? [...problems.values()] : pieces.join('');
+  if (problems.size > 0) return [...problems.values()];
+  if (length <= LONG_TEXT) return pieces.join('');
+  yield;
+  const joined = pieces.join('');
+  yield;
+  return joined;
 }
 
 /** Equal for slots with the same value. */
@@ -267,7 +282,7 @@ export function* filling(
   const shown = value === MISSING || value === '' ? (slot.fallback ?? value) : value;
   if (typeof shown !== 'string') return shown;
   if (shown.length > limit) return TOO_LONG;
-  return escaping ? yield* escapingHtml(shown) : shown;
+  return escaping ? ((yield* escapingHtml(shown, limit)) ?? TOO_LONG) : shown;
 }
 
 /** Whether callers cannot set a variable of this name. */

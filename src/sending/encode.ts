@@ -61,6 +61,8 @@ function* encodingContents(
       const message = `The message is too large: all its copies together can have at most ${MAX_STORED_CHARACTERS} characters`;
       return refuse('PAYLOAD_TOO_LARGE', message);
     }
+    // A long body is packed in a separate step.
+    if (body.length > CHARACTERS_PER_STEP) yield;
     packed.push(pack(body));
     yield;
   }

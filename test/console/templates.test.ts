@@ -108,7 +108,7 @@ describe('Templates', () => {
     await page.getByLabel('Write the plain text yourself').check();
     await page.getByLabel('Plain text', { exact: true }).first().fill('Hello {{firstName}}');
     await page.getByLabel('Subject').press('Enter');
-    await page.getByText('Saved').waitFor();
+    await page.getByRole('status').filter({ hasText: 'Saved' }).waitFor();
     const read = await client.get<{ template: { text: string } }>(`/web-setup/templates/${templateId}`);
     expect(read.data.template.text).toBe('Hello {{firstName}}');
     await page.getByLabel('Subject').fill('{{{firstName}}} {{unsubscribe_url}}');

@@ -131,6 +131,18 @@ describe('turns', () => {
     expect(iterations).toBeLessThan(16);
   });
 
+  it('end before sliced work when what precedes it took long', async () => {
+    const { turns, order, steps, advance } = start();
+    const longRequest = async () => {
+      await turns.next('long');
+      advance(30);
+      setImmediate(() => order.push('other'));
+      await turns.run(steps(1, 1, 'long'), 'long');
+    };
+    await longRequest();
+    expect(order).toEqual(['other', 'long']);
+  });
+
   it('get as much time as the rest of a busy iteration took', async () => {
     const { order, work, advance } = start();
     let isBusy = true;

@@ -274,7 +274,26 @@ describe('limits', () => {
 
   it('escapes a long value in steps like a short one', () => {
     const a = `&<>"'x`.repeat(20_000);
-    expect(renderTemplate(parseTemplate('{{a}}'), 'html', { a })).toBe(escapeHtml(a));
+    const escaped = '&amp;&lt;&gt;&quot;&#39;x'.repeat(20_000);
+    expect(renderTemplate(parseTemplate('{{a}}'), 'html', { a })).toBe(escaped);
+    expect(escapeHtml(a)).toBe(escaped);
+  });
+
+  it.each(['<'.repeat(100), '<'.repeat(100_000)])(
+    'refuses a value that is too long when it is escaped',
+    (a) => {
+      const template = parseTemplate('{{a}}');
+      const tooLong = [{ name: 'a', reason: 'too-long' }];
+      expect(renderTemplate(template, 'html', { a }, {}, { limit: 4 * a.length - 1 })).toEqual(tooLong);
+      expect(renderTemplate(template, 'html', { a }, {}, { limit: 4 * a.length })).toHaveLength(4 * a.length);
+    },
+  );
+
+  it('inserts many literal braces before and after a variable', () => {
+    const escapes = '\\{{'.repeat(1000);
+    const braces = '{{'.repeat(1000);
+    const rendered = renderTemplate(parseTemplate(`${escapes}-{{a}}-${escapes}`), 'html', { a: 'x' });
+    expect(rendered).toBe(`${braces}-x-${braces}`);
   });
 
   it.each([2, 3, 4, 5, 6, 100_000])('finds the variable after %i braces', (count) => {

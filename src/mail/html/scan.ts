@@ -15,6 +15,8 @@ const STARTS_AN_ENTITY = /[a-z#]/i;
 const DOCTYPE = /<!doctype\s[^>]*>/iy;
 /** The length of text that is read in one step. */
 const MAX_SCANNED_TEXT = 16 * 1024;
+/** The length of a comment that is read in one step. */
+const MAX_SCANNED_COMMENT = 64 * 1024;
 
 /**
  * Splits HTML into tokens, in steps. `requested`: names of attributes, in lower case.
@@ -103,7 +105,9 @@ function scanComment(html: string, at: number, handler: TokenHandler): number {
   const start = at + 4;
   // Complete comments are `<!-->` and `<!--->`, too, and others may end with `--!>`.
   if (html.charCodeAt(start) === GREATER_THAN || html.startsWith('->', start)) return ~at;
-  for (let end = html.indexOf('--', start); end !== -1; end = html.indexOf('--', end + 1)) {
+  // What is left is a long comment of dashes, or without an end: it is read in steps.
+  const limit = start + MAX_SCANNED_COMMENT;
+  for (let end = html.indexOf('--', start); end !== -1 && end < limit; end = html.indexOf('--', end + 1)) {
     const code = html.charCodeAt(end + 2);
     if (code === EXCLAMATION_MARK) return ~at;
     if (code !== GREATER_THAN) continue;

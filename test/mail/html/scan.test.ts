@@ -197,6 +197,12 @@ describe('scanned HTML', () => {
     );
   });
 
+  it.each(['-', '- ', 'x'])('has the tokens of the tokenizer, for a long comment of %j', (piece) => {
+    const comment = `<!--${piece.repeat(70_000)}`;
+    for (const source of [comment, `a${comment}--><b>c</b>`])
+      expect(scanned(source)).toEqual(tokenized(source));
+  });
+
   it('has the tokens of the tokenizer, for real messages', () => {
     const folders = ['../golden/', '../newsletter/'].map((folder) => new URL(folder, import.meta.url));
     const files = folders.flatMap((folder) =>
