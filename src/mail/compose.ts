@@ -7,7 +7,7 @@ import {
   type MessageContent,
   personalize,
 } from './content.ts';
-import { encodeText, wrapBase64 } from './encode.ts';
+import { type EncodedBody, encodeText, wrapBase64 } from './encode.ts';
 import { addressField, listIdField, parameterField, textField, wordsField } from './headers.ts';
 import { flowText } from './html/flowed.ts';
 import { derivingText } from './html/text-part.ts';
@@ -29,14 +29,28 @@ export interface ComposedMessage {
 
 const CRLF = Buffer.from('\r\n');
 
+/** Parts of a copy that were prepared with those of other copies (shared-parts.ts). */
+export interface CopyParts {
+  /** The text derived from the HTML, before `personalize`; null: it has to be derived. */
+  text: string | null;
+  /** The encoded HTML; null: it has to be encoded. */
+  html: EncodedBody | null;
+}
+
 /** Composes one copy of a content. */
 export function compose(content: MessageContent, copy: CopyDetails): ComposedMessage {
   return withoutPause(composing(content, copy));
 }
 
+const NOTHING_PREPARED: CopyParts = { text: null, html: null };
+
 /** `compose` in steps: large HTML takes up to a second. */
-export function* composing(content: MessageContent, copy: CopyDetails): Work<ComposedMessage> {
-  const body = yield* bodyOf(content, copy);
+export function* composing(
+  content: MessageContent,
+  copy: CopyDetails,
+  prepared: CopyParts = NOTHING_PREPARED,
+): Work<ComposedMessage> {
+  const body = yield* bodyOf(content, copy, prepared);
   const header = [
     wordsField('Date', [rfc5322Date(content.date)]),
     addressField('From', [content.from]),
@@ -145,13 +159,13 @@ interface Entity {
 }
 
 /** mixed( content, attachment… ), or the content alone. */
-function* bodyOf(content: MessageContent, copy: CopyDetails): Work<Entity> {
+function* bodyOf(content: MessageContent, copy: CopyDetails, prepared: CopyParts): Work<Entity> {
   const boundary = boundaries(content.messageId);
   // Without HTML nothing can refer to an inline part.
   const isInline = (attachment: Attachment) => content.html !== '' && attachment.contentId !== undefined;
   const inline = content.attachments.filter(isInline).map(attachmentEntity);
   const attached = content.attachments.filter((attachment) => !isInline(attachment)).map(attachmentEntity);
-  const main = yield* contentEntity(content, copy, inline, boundary);
+  const main = yield* contentEntity(content, copy, { prepared, inline, boundary });
   return attached.length > 0 ? multipart('mixed', boundary('m'), [main, ...attached]) : main;
 }
 
@@ -159,18 +173,20 @@ function* bodyOf(content: MessageContent, copy: CopyDetails): Work<Entity> {
 function* contentEntity(
   content: MessageContent,
   copy: CopyDetails,
-  inline: Entity[],
-  boundary: Boundary,
+  { prepared, inline, boundary }: { prepared: CopyParts; inline: Entity[]; boundary: Boundary },
 ): Work<Entity> {
   const { html, text, alternatives = [] } = content;
-  const plainText = yield* textOf(content);
+  const plainText = text ?? prepared.text ?? (yield* derivingText(html));
   const at = (position: Alternative['position']) =>
     alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
   const entities = at('before-text');
   if (plainText !== '' || html === '') entities.push(plainTextEntity(plainText, copy, text === null));
   yield;
   entities.push(...at('before-html'));
-  if (html !== '') entities.push(yield* htmlEntity(html, copy, inline, boundary));
+  if (html !== '') {
+    const body = prepared.html ?? (yield* encodedHtml(html, copy));
+    entities.push(htmlEntity(body, inline, boundary));
+  }
   entities.push(...at('after-html'));
   const [only, ...more] = entities;
   return only !== undefined && more.length === 0 ? only : multipart('alternative', boundary('a'), entities);
@@ -179,12 +195,9 @@ function* contentEntity(
 /** A caller's text is not reflowed; derived text has a line for each paragraph. */
 function plainTextEntity(text: string, copy: CopyDetails, isDerived: boolean): Entity {
   const source = personalize(text, copy, 'text');
-  return isDerived ? textEntity('plain', flowText(source), '; format=flowed') : textEntity('plain', source);
-}
-
-/** The text part before `personalize`. */
-function* textOf({ html, text }: MessageContent): Work<string> {
-  return text ?? (yield* derivingText(html));
+  return isDerived
+    ? textEntity('plain', encodeText(flowText(source)), '; format=flowed')
+    : textEntity('plain', encodeText(source));
 }
 
 /** The parts of one copy as a reader sees them, without line wrapping and transfer encoding. Null: there is no such part. */
@@ -192,7 +205,7 @@ export function* readableParts(
   content: MessageContent,
   copy: CopyDetails,
 ): Work<{ html: string | null; text: string | null }> {
-  const text = personalize(yield* textOf(content), copy, 'text');
+  const text = personalize(content.text ?? (yield* derivingText(content.html)), copy, 'text');
   yield;
   const html = content.html === '' ? null : yield* personalizedHtml(content.html, copy);
   return { html, text: text === '' ? null : text };
@@ -202,10 +215,14 @@ function* personalizedHtml(source: string, copy: CopyDetails): Work<string> {
   return personalize(yield* trackingLinks(source, copy), copy, 'html');
 }
 
-function* htmlEntity(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Work<Entity> {
+function* encodedHtml(source: string, copy: CopyDetails): Work<EncodedBody> {
   const personalized = yield* personalizedHtml(source, copy);
   yield;
-  const html = textEntity('html', personalized);
+  return encodeText(personalized);
+}
+
+function htmlEntity(body: EncodedBody, inline: Entity[], boundary: Boundary): Entity {
+  const html = textEntity('html', body);
   if (inline.length === 0) return html;
   return multipart('related', boundary('r'), [html, ...inline], { type: 'text/html' });
 }
@@ -215,17 +232,16 @@ function alternativeEntity({ contentType, content }: Alternative): Entity {
   if (!/^text\//i.test(contentType)) {
     return { fields: [type, 'Content-Transfer-Encoding: base64'], chunks: [wrapBase64(content)] };
   }
-  const { encoding, body } = encodeText(Buffer.from(content, 'base64').toString());
-  return { fields: [type, `Content-Transfer-Encoding: ${encoding}`], chunks: [body] };
+  const { encoding, chunks } = encodeText(Buffer.from(content, 'base64').toString());
+  return { fields: [type, `Content-Transfer-Encoding: ${encoding}`], chunks };
 }
 
-function textEntity(subtype: 'plain' | 'html', source: string, parameters = ''): Entity {
-  const { encoding, body } = encodeText(source);
+function textEntity(subtype: 'plain' | 'html', { encoding, chunks }: EncodedBody, parameters = ''): Entity {
   const fields = [
     `Content-Type: text/${subtype}; charset=utf-8${parameters}`,
     `Content-Transfer-Encoding: ${encoding}`,
   ];
-  return { fields, chunks: [body] };
+  return { fields, chunks };
 }
 
 function endsLine(chunk: Buffer | undefined): boolean {

@@ -6,7 +6,8 @@ export type TransferEncoding = '7bit' | 'quoted-printable' | 'base64';
 
 export interface EncodedBody {
   encoding: TransferEncoding;
-  body: Buffer;
+  /** Consecutive. */
+  chunks: Buffer[];
 }
 
 /** RFC 5322 §2.1.1, without CRLF. */
@@ -34,17 +35,52 @@ const LITERAL = Uint8Array.from({ length: 256 }, (_, byte) =>
 );
 
 /**
+ * Complete lines of a text, or its last line, with CRLF line ends. What was computed for them is kept: the copies of
+ * a campaign share most of their lines.
+ */
+export interface TextLines {
+  bytes: Buffer;
+  /** They can be sent as 7bit. */
+  isSafe: boolean;
+  escapes?: number;
+  quoted?: Buffer;
+}
+
+/** Lines to encode. All line ends become CRLF. */
+export function textLines(text: string): TextLines {
+  const bytes = Buffer.from(withCrlf(text));
+  return { bytes, isSafe: isSafe(bytes) };
+}
+
+/**
  * Encodes text as a MIME body: 7bit if it is safe in transit, else quoted-printable, or base64 if most bytes would be
  * escaped. All line ends become CRLF.
  */
 export function encodeText(text: string): EncodedBody {
-  const bytes = Buffer.from(withCrlf(text));
-  if (isSafe(bytes)) return { encoding: '7bit', body: bytes };
-  const escapes = countEscapes(bytes);
-  if (escapes * BASE64_SHARE > bytes.length) {
-    return { encoding: 'base64', body: wrapBase64(bytes.toString('base64')) };
+  return encodeLines([textLines(text)]);
+}
+
+/** `encodeText` of consecutive lines. */
+export function encodeLines(lines: readonly TextLines[]): EncodedBody {
+  if (lines.every((each) => each.isSafe))
+    return { encoding: '7bit', chunks: lines.map((each) => each.bytes) };
+  const length = lines.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  const escapes = lines.reduce((sum, each) => sum + escapesIn(each), 0);
+  if (escapes * BASE64_SHARE > length) {
+    const bytes = Buffer.concat(lines.map((each) => each.bytes));
+    return { encoding: 'base64', chunks: [wrapBase64(bytes.toString('base64'))] };
   }
-  return { encoding: 'quoted-printable', body: quotedPrintable(bytes, escapes) };
+  return { encoding: 'quoted-printable', chunks: lines.map(quotedLines) };
+}
+
+function escapesIn(lines: TextLines): number {
+  lines.escapes ??= countEscapes(lines.bytes);
+  return lines.escapes;
+}
+
+function quotedLines(lines: TextLines): Buffer {
+  lines.quoted ??= quotedPrintable(lines.bytes, escapesIn(lines));
+  return lines.quoted;
 }
 
 /** Splits base64 text without line breaks into lines joined by CRLF (RFC 2045 §6.8), without decoding it. */

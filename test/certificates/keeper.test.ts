@@ -414,7 +414,7 @@ it('abandons an order at a stop without counting a failure, and orders again aft
   const { certificates, keeper, answer, orders, row, issue } = start();
   answer(() => new Promise(() => {}));
   const running = certificates.runDue();
-  await vi.waitFor(() => expect(orders).toEqual([OWN]));
+  await vi.waitFor(() => expect(orders).toEqual([OWN]), { timeout: 15_000 });
   await certificates.stop();
   await running;
   expect(row(OWN)).toMatchObject({ failures: 0, chain: null });

@@ -103,8 +103,8 @@ describe('Campaigns', () => {
     await page.getByRole('button', { name: 'Send the campaign' }).press('Enter');
     await page.getByRole('dialog').getByText('to News: 3 active members?').waitFor();
     await page.keyboard.press('Enter');
-    await page.getByText('3 of 3 members are processed').waitFor({ timeout: 20_000 });
-    await page.locator('main .status', { hasText: 'sent' }).waitFor({ timeout: 20_000 });
+    await page.getByText('3 of 3 members are processed').waitFor({ timeout: 120_000 });
+    await page.locator('main .status', { hasText: 'sent' }).waitFor({ timeout: 120_000 });
     await page.getByRole('row', { name: /^Queued \d/ }).waitFor();
     // Nothing is left to cancel.
     await page.getByRole('button', { name: 'Cancel the campaign' }).waitFor({ state: 'detached' });
@@ -275,9 +275,10 @@ describe('Campaigns', () => {
     const sender = await open.member(client, 'sender', DESKTOP);
     await open.visit(sender, `campaigns/${id}`, client);
     await sender.page.getByRole('button', { name: 'Send the campaign' }).waitFor();
-    expect(await sender.page.getByLabel('Subject').inputValue()).toBe('Prepared by another');
+    const subject = sender.page.getByLabel('Subject');
+    await expect.poll(() => subject.inputValue()).toBe('Prepared by another');
     const chosen = sender.page.getByRole('combobox', { name: 'Template' });
-    expect(await chosen.inputValue()).toBe(templateId);
+    await expect.poll(() => chosen.inputValue()).toBe(templateId);
     await sender.context.close();
   });
 

@@ -53,7 +53,7 @@ async function openTabs(pages: Page[], account: string): Promise<void> {
     const page = await pages[0]?.context().newPage();
     if (page === undefined) throw new Error('there is no page');
     pages.push(page);
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(120_000);
     await page.goto(`${daemon.consoleUrl}/console/messages?account=${account}`);
     await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
   }

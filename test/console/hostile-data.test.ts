@@ -134,7 +134,7 @@ afterAll(async () => {
 
 describe('The console', () => {
   it('shows text of others as text on every page, and requests nothing from elsewhere', {
-    timeout: 240_000,
+    timeout: 900_000,
   }, async () => {
     const window = await open.operator(DESKTOP);
     const { page, context, requests, consoleErrors } = window;

@@ -33,7 +33,7 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
   const signedIn = async (token: string, options: Parameters<TestBrowser['open']>): Promise<Window> => {
     const window = await browser.open(...options);
     // Shorter than the limit of a test: a failure names the step.
-    window.page.setDefaultTimeout(20_000);
+    window.page.setDefaultTimeout(60_000);
     await window.page.goto(`${daemon.consoleUrl}/console/#/link/${token}`);
     await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
     return window;
@@ -43,7 +43,7 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
     await page.goto(`${daemon.consoleUrl}/console/${path}${separator}account=${client.accountId}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     // The checks of the installation take longer than everything else.
-    await expect.poll(() => page.locator('.loading').count(), { timeout: 50_000 }).toBe(0);
+    await expect.poll(() => page.locator('.loading').count(), { timeout: 120_000 }).toBe(0);
   };
   const operator: OpenConsole['operator'] = async (...options) => {
     const created = await daemon.people.createOperator({ email: `operator${++people}@example.com` });
@@ -63,19 +63,23 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
       for (const [sizeName, size] of [
         ['phone', PHONE],
         ['desktop', DESKTOP],
-      ] as const)
-        for (const dark of [false, true]) {
-          const window = await operator(size, { dark });
-          for (const [name, path] of Object.entries(pages)) {
-            const description = `${name} on a ${sizeName}, ${dark ? 'dark' : 'light'}`;
-            await visit(window, path, client);
+      ] as const) {
+        const window = await operator(size);
+        const { page } = window;
+        for (const [name, path] of Object.entries(pages)) {
+          await visit(window, path, client);
+          // As on a device that changes to dark at night, the page follows without being loaded again.
+          for (const colorScheme of ['light', 'dark'] as const) {
+            await page.emulateMedia({ colorScheme });
+            const description = `${name} on a ${sizeName}, ${colorScheme}`;
             expect(await findings(window), description).toEqual([]);
             // A phone would also widen its window.
-            expect(await window.page.evaluate(widerElements(size.width)), description).toEqual([]);
-            await window.screenshot(`console-${name}-${sizeName}-${dark ? 'dark' : 'light'}`);
+            expect(await page.evaluate(widerElements(size.width)), description).toEqual([]);
+            await window.screenshot(`console-${name}-${sizeName}-${colorScheme}`);
           }
-          await window.context.close();
         }
+        await window.context.close();
+      }
     },
   };
 }

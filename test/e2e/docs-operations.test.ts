@@ -20,7 +20,7 @@ const OFFLINE = { 'doctor.mailHosts': [], 'doctor.blocklists': [] };
 
 describe.skipIf(required.missing)(
   `the documents for operators${required.reason}`,
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   () => {
     let server: RunningServer | null = null;
     let prometheus: Child | null = null;

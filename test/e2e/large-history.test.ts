@@ -108,7 +108,7 @@ async function openStopped() {
 }
 
 it('reads a bounded part of a long history for every filter of every list', {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   // Background steps of the migration read and write, too.
   const pendingSteps = () => running.daemon.metric('postrider_background_steps_pending');

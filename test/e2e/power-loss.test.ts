@@ -164,7 +164,7 @@ describe.skipIf(required.missing)(`a power failure${required.reason}`, () => {
     client.destroy();
   };
 
-  it('loses nothing that was answered, read or notified before', { timeout: 300_000 }, async () => {
+  it('loses nothing that was answered, read or notified before', { timeout: 900_000 }, async () => {
     const endpoint = await startEndpoint(({ json }) => {
       const { messageId } = json.data.object;
       if (typeof messageId === 'string') state({ kind: 'notified', messageId, eventId: json.id });

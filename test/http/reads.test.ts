@@ -88,7 +88,7 @@ describe('a read that a reader thread did not finish', () => {
   });
 });
 
-describe('every list', { timeout: 60_000 }, () => {
+describe('every list', { timeout: 240_000 }, () => {
   let daemon: InProcess;
   let api: ApiClient;
   beforeAll(async () => {

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EncodedBody, encodeText, wrapBase64 } from '../../src/mail/encode.ts';
+import { type EncodedBody, encodeLines, encodeText, textLines, wrapBase64 } from '../../src/mail/encode.ts';
 
 /** An independent decoder: simple and slow. */
-function decode({ encoding, body }: EncodedBody): string {
-  const text = body.toString('latin1');
+function decode({ encoding, chunks }: EncodedBody): string {
+  const text = bytesOf(chunks);
   if (encoding === '7bit') return text;
   if (encoding === 'base64') return Buffer.from(text, 'base64').toString();
   const bytes = text
@@ -12,6 +12,8 @@ function decode({ encoding, body }: EncodedBody): string {
     .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   return Buffer.from(bytes, 'latin1').toString();
 }
+
+const bytesOf = (chunks: Buffer[]) => Buffer.concat(chunks).toString('latin1');
 
 const crlf = (text: string) => text.replace(/\r\n?|\n/g, '\r\n');
 
@@ -41,9 +43,9 @@ describe('encodeText selects the encoding', () => {
 describe('quoted-printable', () => {
   const quoted = (text: string) => {
     // The long line forces the encoding, whatever the text.
-    const { encoding, body } = encodeText(`${text}\n${'-'.repeat(999)}`);
+    const { encoding, chunks } = encodeText(`${text}\n${'-'.repeat(999)}`);
     expect(encoding).toBe('quoted-printable');
-    return body.toString('latin1').split(`\r\n${'-'.repeat(75)}=`)[0];
+    return bytesOf(chunks).split(`\r\n${'-'.repeat(75)}=`)[0];
   };
 
   it.each([
@@ -108,8 +110,8 @@ describe('any text', () => {
   it('is encoded as ASCII lines with CRLF, none too long, none like a boundary', () => {
     fc.assert(
       fc.property(text, (source) => {
-        const { encoding, body } = encodeText(source);
-        const lines = body.toString('latin1').split('\r\n');
+        const { encoding, chunks } = encodeText(source);
+        const lines = bytesOf(chunks).split('\r\n');
         const limit = encoding === '7bit' ? 998 : 76;
         for (const line of lines) {
           expect(line).toMatch(/^[\t -~]*$/);
@@ -119,6 +121,35 @@ describe('any text', () => {
       }),
     );
   });
+});
+
+it('encodes lines separately as it encodes them together', () => {
+  const line = fc.constantFrom(
+    '',
+    'a',
+    'From b',
+    '--=_c',
+    'Grüße',
+    'Привет',
+    ' ',
+    'd\r',
+    '='.repeat(80),
+    'e'.repeat(999),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.array(line)), fc.boolean(), (groups, endsLine) => {
+      const texts = groups.map((lines) => lines.map((each) => `${each}\n`).join(''));
+      if (!endsLine) texts.push('end');
+      const lines = texts.map(textLines);
+      const together = encodeText(texts.join(''));
+      // Twice: what was computed for the lines is kept.
+      for (let time = 0; time < 2; time++) {
+        const separately = encodeLines(lines);
+        expect(separately.encoding).toBe(together.encoding);
+        expect(bytesOf(separately.chunks)).toBe(bytesOf(together.chunks));
+      }
+    }),
+  );
 });
 
 it('finds each byte that is not safe in 7bit, wherever it is in a text', () => {

@@ -108,10 +108,10 @@ describe('the configured certificate', () => {
     onTestFinished(source.watch((pair) => void seen.push(pair)));
 
     put(tls.certificateFile, second.cert);
-    await vi.waitFor(() => expect(faults).toHaveLength(1));
+    await vi.waitFor(() => expect(faults).toHaveLength(1), { timeout: 15_000 });
     expect(seen).toEqual([]);
     put(tls.keyFile, second.key);
-    await vi.waitFor(() => expect(seen).toEqual([second]));
+    await vi.waitFor(() => expect(seen).toEqual([second]), { timeout: 15_000 });
     expect(faults).toHaveLength(1);
   });
 

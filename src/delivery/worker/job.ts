@@ -1,11 +1,17 @@
 import { LRUCache } from 'lru-cache';
 import { errorText } from '../../core/errors.ts';
-import { inSlices } from '../../core/slices.ts';
+import { inSlices, type Work } from '../../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, composing, messageBytes } from '../../mail/compose.ts';
-import type { MessageContent } from '../../mail/content.ts';
+import type { CopyDetails, MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
-import { mergeContent, type OwnContent, type SharedContent } from '../../mail/shared-content.ts';
+import {
+  type CopyIdentity,
+  mergeContent,
+  type OwnContent,
+  type SharedContent,
+} from '../../mail/shared-content.ts';
+import { isPreparedFor, partsOf, preparingParts, type SharedParts } from '../../mail/shared-parts.ts';
 import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt } from './attempt.ts';
 import type { Client } from './client.ts';
@@ -24,9 +30,7 @@ export async function runJob(
   const { id, slot } = job;
   let composed: ComposedMessage;
   try {
-    const content = contentOf(job, sharedContents);
-    // Sliced by the sender's domain: a large message of one domain delays those of others by one step at a time.
-    composed = await inSlices(composing(content, job.copy), domainOf(content.from.address));
+    composed = await composeJob(job, sharedContents);
   } catch (error) {
     // RFC 3463 §3.7: 5.6.0, other or undefined media error.
     const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };
@@ -46,15 +50,43 @@ export async function runJob(
   return attempt(job, message, client);
 }
 
-/** Decodes the content, once for all hosts. Throws when it cannot be sent. */
-function contentOf({ envelope, content, shared, copy }: DeliveryJob, of: SharedContents): MessageContent {
+/**
+ * Decodes and composes the message, once for all hosts. Throws when it cannot be sent. Sliced by the sender's domain: a
+ * large message of one domain delays those of others by one step at a time.
+ */
+function composeJob(
+  { envelope, content, shared, copy }: DeliveryJob,
+  of: SharedContents,
+): Promise<ComposedMessage> {
   checkPath(envelope.from);
   checkPath(envelope.to);
   const stored: unknown = JSON.parse(unpackContent(content));
   // The main thread validated the content and wrote it to the database.
-  if (shared === undefined) return checkFields(stored, MESSAGE_FIELDS) as MessageContent;
+  if (shared === undefined) {
+    const own = checkFields(stored, MESSAGE_FIELDS) as MessageContent;
+    return inSlices(composing(own, copy), domainOf(own.from.address));
+  }
   const own = checkFields(stored, OWN_FIELDS) as OwnContent;
-  return mergeContent(of(shared), own, shared.identity, copy.recipient);
+  const cached = of(shared);
+  return inSlices(composingShared(cached, own, shared.identity, copy), domainOf(cached.content.from.address));
+}
+
+/** Composes a copy of a campaign. The first one prepares the parts that the copies share. */
+function* composingShared(
+  cached: CachedShared,
+  own: OwnContent,
+  identity: CopyIdentity,
+  copy: CopyDetails,
+): Work<ComposedMessage> {
+  const { content } = cached;
+  if (cached.mayPrepare && (cached.parts === null || !isPreparedFor(cached.parts, copy.tracking))) {
+    cached.mayPrepare = false;
+    cached.parts = yield* preparingParts(content, copy.tracking);
+    cached.mayPrepare = true;
+  }
+  const parts = cached.parts === null ? undefined : partsOf(cached.parts, content, own.values, copy);
+  yield;
+  return yield* composing(mergeContent(content, own, identity, copy.recipient), copy, parts);
 }
 
 const MESSAGE_FIELDS: readonly (keyof MessageContent)[] = ['from', 'to', 'subject', 'html', 'messageId'];
@@ -90,23 +122,35 @@ function failureText(action: 'composed' | 'signed', error: unknown): string {
 const NO_CONTENT: JobContent = { encoding: 'text', text: '', size: 0 };
 
 /** Decodes the shared part of contents; caches the most recently used ones. */
-export type SharedContents = (reference: SharedReference) => SharedContent;
+export type SharedContents = (reference: SharedReference) => CachedShared;
 
-/** Maximum JSON of shared contents in the cache, bytes. Longer content is decoded for each copy. */
-const MAX_CACHED_BYTES = 32 * 1024 * 1024;
+export interface CachedShared {
+  content: SharedContent;
+  /** Null until a copy has prepared them. */
+  parts: SharedParts | null;
+  /** False while a copy prepares the parts, and for content that is not cached: other copies do without. */
+  mayPrepare: boolean;
+}
+
+/**
+ * Maximum JSON of shared contents in the cache, bytes. Their prepared parts take up to four times as much. Longer content is
+ * decoded for each copy.
+ */
+const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
 export function createSharedContents(): SharedContents {
-  const cache = new LRUCache<number, { content: SharedContent; size: number }>({
+  const cache = new LRUCache<number, CachedShared & { size: number }>({
     maxSize: MAX_CACHED_BYTES,
     sizeCalculation: ({ size }) => size,
   });
   return (reference) => {
     const { id, size } = reference;
     const cached = cache.get(id);
-    if (cached !== undefined) return cached.content;
+    if (cached !== undefined) return cached;
     // Only campaigns/content.ts writes it.
     const content = JSON.parse(unpackContent(reference)) as SharedContent;
-    cache.set(id, { content, size });
-    return content;
+    const entry = { content, parts: null, mayPrepare: size <= MAX_CACHED_BYTES, size };
+    cache.set(id, entry);
+    return entry;
   };
 }

@@ -504,7 +504,7 @@ describe('an erasure', () => {
     await asked;
     expect(erasure.isClearingFile()).toBe(true);
     gate.postMessage('go');
-    await vi.waitFor(() => expect(erasure.isClearingFile()).toBe(false));
+    await vi.waitFor(() => expect(erasure.isClearingFile()).toBe(false), { timeout: 15_000 });
     gate.close();
     await erasure.stop();
   });

@@ -79,7 +79,7 @@ describe('an import in the background', () => {
       rejected_rows: JSON.stringify([{ line: 3, reason: 'email: has no "@"' }]),
       ignored: '["Shoe size"]',
     });
-    await vi.waitFor(() => expect(files()).toEqual([]));
+    await vi.waitFor(() => expect(files()).toEqual([]), { timeout: 15_000 });
     expect(tables.contacts.byIdentifier('acct_one', emailIdentifier('a@example.net'))?.first_name).toBe('A');
     await imports.stop();
   });
@@ -141,7 +141,7 @@ describe('an import in the background', () => {
     imports.start();
     const running = granted(await imports.add(upload(people(5000))));
     const row = () => tables.backgroundImports.get('acct_one', running.import_id);
-    await vi.waitFor(() => expect(row()?.at_byte).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(row()?.at_byte).toBeGreaterThan(0), { timeout: 15_000 });
     const cancelled = granted(await imports.cancel('acct_one', running.import_id));
     const { created } = JSON.parse(cancelled.counts) as { created: number };
     await imports.stop();
@@ -201,7 +201,7 @@ describe('an import in the background', () => {
     writeFileSync(join(folder, 'import_1_interrupted'), 'email\n');
     const imports = daemon();
     imports.start();
-    await vi.waitFor(() => expect(files()).toEqual([import_id]));
+    await vi.waitFor(() => expect(files()).toEqual([import_id]), { timeout: 15_000 });
     await imports.stop();
   });
 });

@@ -65,10 +65,10 @@ describe('the event stream', () => {
     await record(test.account, ID(1));
     const events = await stream(viewer, test.account);
     expect(events.status).toBe(200);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
     await record(test.other, ID(2));
     await record(test.account, ID(3));
-    await vi.waitFor(() => expect(events.text()).toContain('event: event'), 5000);
+    await vi.waitFor(() => expect(events.text()).toContain('event: event'), { timeout: 30_000 });
     const data = [...events.text().matchAll(/event: event\ndata: (.*)\n\n/g)].map(([, json = '']) =>
       JSON.parse(json),
     );
@@ -88,7 +88,7 @@ describe('the event stream', () => {
   it('ends when the session ends', async () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
     await viewer.delete('/console/session');
     test.clock.time += 15_000;
     await events.ended;
@@ -97,7 +97,7 @@ describe('the event stream', () => {
   it('ends for members when the account is disabled', async () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
     await test.accounts.setStatus(test.account, 'disabled');
     test.clock.time += 15_000;
     await events.ended;
@@ -110,7 +110,7 @@ describe('the event stream', () => {
     const before = seenAt();
     test.clock.time += 3_600_000;
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
     await test.writer.settled();
     expect(seenAt()).toBe(before);
   });
@@ -121,7 +121,9 @@ describe('the event stream', () => {
       expect((await stream(viewer, test.account)).status).toBe(200);
     expect((await stream(viewer, test.account)).status).toBe(429);
     open.shift()?.abort();
-    await vi.waitFor(async () => expect((await stream(viewer, test.account)).status).toBe(200), 5000);
+    await vi.waitFor(async () => expect((await stream(viewer, test.account)).status).toBe(200), {
+      timeout: 30_000,
+    });
     // Browsers have six connections to a host.
     expect(MAX_STREAMS_OF_SESSION).toBeLessThan(5);
   });
@@ -129,7 +131,7 @@ describe('the event stream', () => {
   it('sends a reset instead of more than 100 events', async () => {
     const viewer = await test.member('viewer');
     const events = await stream(viewer, test.account);
-    await vi.waitFor(() => expect(events.text()).toContain('event: hello'));
+    await vi.waitFor(() => expect(events.text()).toContain('event: hello'), { timeout: 15_000 });
     await test.writer.run((all) => {
       for (let number = 0; number < 150; number++)
         all.events.insert({
@@ -142,7 +144,7 @@ describe('the event stream', () => {
           data: '{}',
         });
     });
-    await vi.waitFor(() => expect(events.text()).toContain('event: reset'), 5000);
+    await vi.waitFor(() => expect(events.text()).toContain('event: reset'), { timeout: 30_000 });
     expect(events.text()).not.toContain('event: event');
   });
 });
@@ -172,7 +174,9 @@ it('a client that does not read is disconnected, and no longer counts', async ()
   };
   const all = Array.from({ length: MAX_STREAMS_OF_PERSON }, open);
   expect(open(null, MAX_STREAMS_OF_PERSON).opened).toBe(false);
-  await vi.waitFor(() => expect(all.map(({ response }) => response.destroyed)).not.toContain(false));
+  await vi.waitFor(() => expect(all.map(({ response }) => response.destroyed)).not.toContain(false), {
+    timeout: 15_000,
+  });
   expect(all.every(({ response }) => response.writableLength < 512 * 1024)).toBe(true);
   expect(open(null, 0).opened).toBe(true);
   await streams.stop();
