@@ -157,10 +157,12 @@ function breakLines(
   }
 }
 
-/** The rendered text. `first`: the index of the text's first value among `values`. */
+/**
+ * The rendered text. `first`: the index of the text's first value among `values`. Concatenated instead of joined: V8 copies
+ * the texts only when the result is read, and composed copies of a campaign do not need it.
+ */
 export function joinShared({ texts, holes }: SharedText, values: readonly string[], first = 0): string {
-  const pieces = [texts[0] ?? ''];
-  for (const [index, hole] of holes.entries())
-    pieces.push(values[first + hole] ?? '', texts[index + 1] ?? '');
-  return pieces.join('');
+  let out = texts[0] ?? '';
+  for (const [index, hole] of holes.entries()) out += (values[first + hole] ?? '') + (texts[index + 1] ?? '');
+  return out;
 }
