@@ -3,6 +3,7 @@ import { ApiError, request, whenSignedOut } from './api.ts';
 import { LiveProvider, useLive } from './data.ts';
 import { SignInPage } from './pages/sign-in.tsx';
 import { CurrentPage, PAGES, WITHOUT_ACCOUNT } from './pages.tsx';
+import { AccountOptions } from './parts/account-options.tsx';
 import { discardTasks } from './parts/long-task.tsx';
 import { Palette } from './parts/palette.tsx';
 import { SessionConfirmation } from './parts/session-confirmation.tsx';
@@ -154,11 +155,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
                   go(href(first, { account }));
                 }}
               >
-                {person.memberships.map(({ accountId, accountName }) => (
-                  <option value={accountId} key={accountId}>
-                    {accountName}
-                  </option>
-                ))}
+                <AccountOptions of={person} />
               </select>
             </label>
           )}

@@ -4,7 +4,7 @@ import { useConsoleData } from '../../data.ts';
 import { Loaded } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import { Facts } from './explanation.tsx';
+import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
@@ -13,7 +13,7 @@ type QueueAccounts = z.output<typeof queueAccountsSchema>;
 
 /** What waits of an account, and what can be done. */
 export function AccountQueue({ accountId }: { accountId: string }) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const { href } = useNavigation();
   const data = useConsoleData<QueueAccounts>('/console/api/web-setup/queue/accounts');
   const retries = useRetries(data.reload);
@@ -23,20 +23,13 @@ export function AccountQueue({ accountId }: { accountId: string }) {
         {({ accounts }) => {
           const found = accounts.find((each) => each.accountId === accountId);
           if (found === undefined) return <p>{t('queue.empty')}</p>;
-          const { messages, sending, deferred, held, nextAttemptAt } = found;
           return (
             <>
-              <Facts
-                facts={[
-                  [t('system.waiting'), String(messages)],
-                  [t('system.sending'), String(sending)],
-                  [t('system.deferred'), String(deferred)],
-                  [t('system.held'), String(held)],
-                  [t('messages.next'), time(nextAttemptAt)],
-                ]}
-              />
+              <QueueFacts of={found} />
               <p class="actions">
-                {deferred > 0 && <RetryButton retries={retries} target={accountId} filter={{ accountId }} />}
+                {found.deferred > 0 && (
+                  <RetryButton retries={retries} target={accountId} filter={{ accountId }} />
+                )}
                 <a class="button" href={href('messages', { account: accountId, status: 'deferred' })}>
                   {t('queue.deferredMessages')}
                 </a>

@@ -8,6 +8,7 @@ import { useConsoleData } from '../../data.ts';
 import { Confirmed, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
+import { Facts, QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
@@ -17,7 +18,7 @@ type Message = z.output<typeof messageExplanationSchema>;
 
 /** Why the mail to a destination waits, and what can be done. */
 export function DestinationExplanation({ destination }: { destination: string }) {
-  const { t, time } = useTexts();
+  const { t } = useTexts();
   const data = useConsoleData<Destination>(
     `/console/api/web-setup/queue/destinations/${encodeURIComponent(destination)}`,
   );
@@ -33,29 +34,10 @@ export function DestinationExplanation({ destination }: { destination: string })
   return (
     <>
       <Loaded data={data}>
-        {({
-          messages,
-          sending,
-          deferred,
-          held,
-          nextAttemptAt,
-          reasons,
-          replies,
-          control,
-          routes,
-          unknown,
-        }) => (
+        {({ reasons, replies, control, routes, unknown, ...numbers }) => (
           <>
-            <Facts
-              facts={[
-                [t('system.waiting'), String(messages)],
-                [t('system.sending'), String(sending)],
-                [t('system.deferred'), String(deferred)],
-                [t('system.held'), String(held)],
-                [t('messages.next'), time(nextAttemptAt)],
-              ]}
-            />
-            {deferred > 0 && (
+            <QueueFacts of={numbers} />
+            {numbers.deferred > 0 && (
               <p class="actions">
                 <RetryButton retries={retries} target={destination} filter={{ destination }} />
               </p>
@@ -150,22 +132,6 @@ export function MessageExplanation({ messageId }: { messageId: string }) {
       </Loaded>
       <Outcome of={outcome} />
     </>
-  );
-}
-
-/** Numbers and names of what waits. */
-export function Facts({ facts }: { facts: [string, string][] }) {
-  return (
-    <dl>
-      {facts
-        .filter(([, value]) => value !== '')
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
   );
 }
 

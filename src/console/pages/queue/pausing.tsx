@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { request } from '../../api.ts';
+import { AccountOptions } from '../../parts/account-options.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { Outcome, useAction } from '../../parts.tsx';
 import { useMember } from '../../session.ts';
@@ -72,11 +73,7 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
               {t('queue.target')}
               {scope === 'account' ? (
                 <select name="target" required>
-                  {person.memberships.map(({ accountId, accountName }) => (
-                    <option value={accountId} key={accountId}>
-                      {accountName}
-                    </option>
-                  ))}
+                  <AccountOptions of={person} />
                 </select>
               ) : (
                 <input name="target" required maxLength={300} autocapitalize="none" spellcheck={false} />

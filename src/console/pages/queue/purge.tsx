@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { AccountOptions } from '../../parts/account-options.tsx';
 import { fieldText } from '../../parts/field-text.ts';
 import { TaskProgress } from '../../parts/long-task.tsx';
 import { Outcome, useAction } from '../../parts.tsx';
@@ -64,11 +65,7 @@ export function Purge({ destination, account, onChange }: PurgeProps) {
             {t('app.account')}
             <select name="accountId">
               <option value="">{t('messages.any')}</option>
-              {person.memberships.map(({ accountId, accountName }) => (
-                <option value={accountId} key={accountId}>
-                  {accountName}
-                </option>
-              ))}
+              <AccountOptions of={person} />
             </select>
           </label>
         )}

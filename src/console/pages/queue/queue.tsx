@@ -11,13 +11,13 @@ import { useTexts } from '../../texts.ts';
 import { AccountQueue } from './account-queue.tsx';
 import type { QueueOrder } from './change-task.ts';
 import { DestinationExplanation, MessageExplanation } from './explanation.tsx';
+import type { QueueNumbers } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
 import { type Retries, RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Queue = z.output<typeof queueSchema>;
 type QueueAccounts = z.output<typeof queueAccountsSchema>;
-type Numbers = Omit<QueueAccounts['accounts'][number], 'accountId'>;
 
 const REFRESH_MS = 10_000;
 
@@ -183,7 +183,7 @@ interface NumberedProps {
   label: string;
   head: string;
   retries: Retries;
-  rows: { name: string; path: string; filter: QueueOrder['filter']; numbers: Numbers }[];
+  rows: { name: string; path: string; filter: QueueOrder['filter']; numbers: QueueNumbers }[];
 }
 
 /** What waits, by the first column, with a retry of the deferred messages. */
