@@ -63,9 +63,10 @@ function useReading<T>(
     : { value: null, error: null, reload };
 }
 
-/** Reads again at an interval: for what changes without an event of the account. */
-export function useRefresh(reload: () => void, intervalMs: number): void {
+/** Reads again at an interval: for what changes without an event of the account. Null: does not. */
+export function useRefresh(reload: () => void, intervalMs: number | null): void {
   useEffect(() => {
+    if (intervalMs === null) return undefined;
     const timer = window.setInterval(reload, intervalMs);
     return () => window.clearInterval(timer);
   }, [reload, intervalMs]);
@@ -77,6 +78,7 @@ export const LiveProvider = LiveContext.Provider;
 
 /** Pages read again at most this often while events arrive. */
 const LIVE_INTERVAL_MS = 2000;
+
 /** Follows the events of an account; returns a number that changes after events. */
 export function useLive(accountId: string | null): number {
   const [count, setCount] = useState(0);

@@ -1,8 +1,7 @@
-import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
 import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useData, useRefresh } from '../../data.ts';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -23,12 +22,8 @@ export function CampaignPage({ campaignId }: { campaignId: string }) {
   const data = useData<{ campaign: Campaign }>(path);
   const status = data.value?.campaign.status;
   const isMoving = status === 'sending' || status === 'scheduled';
-  useEffect(() => {
-    if (!isMoving) return undefined;
-    // The start of a scheduled campaign and members without a message cause no event.
-    const timer = window.setInterval(data.reload, REFRESH_MS);
-    return () => window.clearInterval(timer);
-  }, [isMoving, data.reload]);
+  // The start of a scheduled campaign and members without a message cause no event.
+  useRefresh(data.reload, isMoving ? REFRESH_MS : null);
   return (
     <Page
       title={data.value?.campaign.name ?? t('page.campaigns')}

@@ -1,6 +1,5 @@
-import { useEffect } from 'preact/hooks';
 import { callApi } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useData, useRefresh } from '../../data.ts';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -17,11 +16,7 @@ export function ImportProgressPage({ importId }: { importId: string }) {
   const path = `/web-setup/contacts/imports/${encodeURIComponent(importId)}`;
   const data = useData<{ import: BackgroundImport }>(path);
   const isMoving = data.value !== null && data.value.import.finishedAt === null;
-  useEffect(() => {
-    if (!isMoving) return undefined;
-    const timer = window.setInterval(data.reload, REFRESH_MS);
-    return () => window.clearInterval(timer);
-  }, [isMoving, data.reload]);
+  useRefresh(data.reload, isMoving ? REFRESH_MS : null);
   return (
     <Page
       title={data.value?.import.fileName ?? t('contacts.import')}

@@ -1,8 +1,7 @@
-import { useEffect } from 'preact/hooks';
 import type * as z from 'zod';
 import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
 import { request } from '../../api.ts';
-import { useConsoleData } from '../../data.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -58,10 +57,7 @@ function Overview() {
   const { location, href } = useNavigation();
   const isByAccount = location.query['by'] === 'account';
   const data = useConsoleData<Queue>('/console/api/web-setup/queue');
-  useEffect(() => {
-    const timer = window.setInterval(data.reload, REFRESH_MS);
-    return () => window.clearInterval(timer);
-  }, [data.reload]);
+  useRefresh(data.reload, REFRESH_MS);
   const retries = useRetries(data.reload);
   return (
     <>
@@ -156,10 +152,7 @@ function Accounts({ retries }: { retries: Retries }) {
   const { t } = useTexts();
   const { person } = useMember();
   const data = useConsoleData<QueueAccounts>('/console/api/web-setup/queue/accounts');
-  useEffect(() => {
-    const timer = window.setInterval(data.reload, REFRESH_MS);
-    return () => window.clearInterval(timer);
-  }, [data.reload]);
+  useRefresh(data.reload, REFRESH_MS);
   return (
     <Loaded data={data}>
       {({ accounts }) => (
