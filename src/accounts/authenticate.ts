@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../core/refusal.ts';
 import type { ApiKeyWithAccount } from '../store/api-keys.ts';
 import type { Tables } from '../store/tables.ts';
 import { isLoopback, type Network, parseNetwork } from './caller-addresses.ts';
-import { type ApiScope, keyHash, parseList, rightsOf } from './keys.ts';
+import { type ApiScope, type KeyRights, keyHash, parseList, rightsOf } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 
 /**
@@ -11,18 +11,9 @@ import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
  * disabled account has an immediate effect. Without a valid key the refusal is always the same, whether the key is
  * missing, unknown, revoked or another account's.
  */
-export interface Caller {
-  accountId: string;
-  keyId: string;
-  scopes: ApiScope[];
-  /** Networks that the key may be used from, empty: any. */
-  allowIps: string[];
-  /** From domains that the key may send for, empty: any. */
-  allowFrom: string[];
-  /** The key may send essential mail. */
-  allowEssential: boolean;
-  /** The compliance footer is not appended to mail that the key submits over SMTP. */
-  strictCompliance: boolean;
+export interface Caller extends KeyRights {
+  readonly accountId: string;
+  readonly keyId: string;
 }
 
 /** The address that a call comes from. */
@@ -58,7 +49,7 @@ export interface AuthenticatorDeps {
 
 export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps): Authenticator {
   const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
-  /** By the row of the key: the store returns the same one until it changes. */
+  /** By the row of the key: the store returns the same one until it changes. Calls share them, so they are frozen. */
   const callers = new WeakMap<ApiKeyWithAccount, Caller>();
 
   function unauthenticated(from: CallerAddress): Refusal {
@@ -102,7 +93,7 @@ export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDe
       if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'This account is disabled');
       let caller = callers.get(key);
       if (caller === undefined) {
-        caller = { accountId: key.account_id, keyId: key.key_id, ...rightsOf(key) };
+        caller = Object.freeze({ accountId: key.account_id, keyId: key.key_id, ...rightsOf(key) });
         callers.set(key, caller);
       }
       if (!caller.scopes.includes(scope)) {

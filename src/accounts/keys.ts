@@ -21,19 +21,23 @@ export type ApiScope = (typeof SCOPES)[number];
 /** Scopes of an account. `operator` concerns the whole installation; only the command line creates keys with it. */
 export type AccountScope = Exclude<ApiScope, 'operator'>;
 
-export interface ApiKey {
+/** What a key may do. */
+export interface KeyRights {
+  readonly scopes: readonly ApiScope[];
+  /** Addresses and networks it may be used from, empty: any. */
+  readonly allowIps: readonly string[];
+  /** From domains it may send for, lower-case A-labels, empty: any. */
+  readonly allowFrom: readonly string[];
+  /** May send essential mail, which ignores a transactional opt-out. */
+  readonly allowEssential: boolean;
+  /** Mail submitted over SMTP without the compliance variables is refused; else the footer is appended to it. */
+  readonly strictCompliance: boolean;
+}
+
+export interface ApiKey extends KeyRights {
   keyId: string;
   accountId: string;
   name: string;
-  scopes: ApiScope[];
-  /** Addresses and networks it may be used from, empty: any. */
-  allowIps: string[];
-  /** From domains it may send for, lower-case A-labels, empty: any. */
-  allowFrom: string[];
-  /** May send essential mail, which ignores a transactional opt-out. */
-  allowEssential: boolean;
-  /** Mail submitted over SMTP without the compliance variables is refused; else the footer is appended to it. */
-  strictCompliance: boolean;
   /** Epoch ms. */
   createdAt: number;
   revokedAt: number | null;
@@ -41,19 +45,13 @@ export interface ApiKey {
   lastUsedAt: number | null;
 }
 
-/** What the creator of a key may do; the key may not do more. */
-export type KeyRights = Pick<
-  ApiKey,
-  'scopes' | 'allowIps' | 'allowFrom' | 'allowEssential' | 'strictCompliance'
->;
-
 export interface ApiKeyInput {
   accountId: string;
   name: string;
   /** Known ones, at least one, without repeats. */
-  scopes: string[];
-  allowIps?: string[];
-  allowFrom?: string[];
+  scopes: readonly string[];
+  allowIps?: readonly string[];
+  allowFrom?: readonly string[];
   /** Default: true. */
   allowEssential?: boolean;
   /** Default: false. */
@@ -230,7 +228,7 @@ function checkKey(
 
 function readEach(
   field: string,
-  texts: string[] | undefined,
+  texts: readonly string[] | undefined,
   form: string,
   read: (text: string) => string | null,
 ): string[] | Refusal {
@@ -255,12 +253,12 @@ function apiKeyOf(row: ListedApiKeyRow): ApiKey {
   };
 }
 
-/** What the key of a row may do. */
+/** What the key of a row may do; the lists are frozen. */
 export function rightsOf(row: ApiKeyRow): KeyRights {
   return {
-    scopes: parseList<ApiScope>(row.scopes),
-    allowIps: parseList(row.allow_ips),
-    allowFrom: parseList(row.allow_from),
+    scopes: Object.freeze(parseList<ApiScope>(row.scopes)),
+    allowIps: Object.freeze(parseList(row.allow_ips)),
+    allowFrom: Object.freeze(parseList(row.allow_from)),
     allowEssential: row.allow_essential === 1,
     strictCompliance: row.strict_compliance === 1,
   };

@@ -44,7 +44,7 @@ const MAX_CONNECTIONS = 16;
 const MAX_BODY_BYTES = 64 * 1024;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** The caller of all operations, as records of changes name it. */
-const CALLER: Caller = {
+const CALLER = Object.freeze<Caller>({
   accountId: '',
   keyId: 'command line',
   scopes: ['operator'],
@@ -52,7 +52,7 @@ const CALLER: Caller = {
   allowFrom: [],
   allowEssential: false,
   strictCompliance: false,
-};
+});
 
 export function createOperatorSocket({
   path,

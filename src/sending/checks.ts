@@ -24,7 +24,7 @@ export interface Sender {
   account: AccountRow;
   useCase: UseCase;
   /** From domains that the API key can use; empty: all. */
-  allowFrom: string[];
+  allowFrom: readonly string[];
   /** The API key can send essential mail. */
   allowEssential: boolean;
 }

@@ -53,6 +53,14 @@ describe('a valid key', () => {
     });
   });
 
+  it('returns a frozen caller, which later calls share', () => {
+    const { authenticate } = authenticator();
+    const caller = authenticate(credentials(), 'setup');
+    expect(authenticate(credentials(), 'setup')).toBe(caller);
+    const { scopes, allowIps, allowFrom } = granted(caller);
+    expect([caller, scopes, allowIps, allowFrom].every((value) => Object.isFrozen(value))).toBe(true);
+  });
+
   it.each<[AccountScope, AccountScope, string | null]>([
     ['setup', 'setup', null],
     ['setup', 'marketing', 'INSUFFICIENT_SCOPE'],

@@ -221,9 +221,12 @@ async function revoked(
 }
 
 function presentKey(key: ApiKey): z.output<typeof keySchema> {
-  const { accountId: _, createdAt, lastUsedAt, revokedAt, ...fields } = key;
+  const { accountId: _, scopes, allowIps, allowFrom, createdAt, lastUsedAt, revokedAt, ...fields } = key;
   return {
     ...fields,
+    scopes: [...scopes],
+    allowIps: [...allowIps],
+    allowFrom: [...allowFrom],
     createdAt: iso(createdAt),
     lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt),
     revokedAt: revokedAt === null ? null : iso(revokedAt),
