@@ -3,6 +3,7 @@ import UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { Table } from '../parts.tsx';
 import { useTexts } from '../texts.ts';
+import { type Axes, axesOf } from './chart-axes.ts';
 import './chart.css';
 
 export interface ChartLine {
@@ -90,35 +91,6 @@ export function Chart({ label, times, unit, lines, hasOwnTable = false }: ChartP
 
 function numberOf(value: number | null | undefined, format: (value: number) => string): string {
   return value === null || value === undefined ? '' : format(value);
-}
-
-/** The texts at the axes. */
-interface Axes {
-  day(at: number): string;
-  /** Of the marks of the axis of time; those of hours begin with the day where it changes. */
-  times(marks: readonly number[]): string[];
-  number(value: number): string;
-  /** The zone in which days begin; undefined: that of the browser. */
-  timeZone: string | undefined;
-}
-
-function axesOf(locale: string, unit: 'hour' | 'day'): Axes {
-  const timeZone = unit === 'day' ? 'UTC' : undefined;
-  const dates = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone });
-  const hours = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', timeZone });
-  const numbers = new Intl.NumberFormat(locale);
-  const day = (at: number) => dates.format(at * 1000);
-  return {
-    day,
-    times: (marks) =>
-      marks.map((at, index) => {
-        if (unit === 'day') return day(at);
-        const isNewDay = day(at) !== day(marks[index - 1] ?? 0);
-        return isNewDay ? `${hours.format(at * 1000)}\n${day(at)}` : hours.format(at * 1000);
-      }),
-    number: numbers.format,
-    timeZone,
-  };
 }
 
 const DAY_SECONDS = 86_400;

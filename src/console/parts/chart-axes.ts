@@ -1,0 +1,29 @@
+/** The labels of the axes of a chart. */
+export interface Axes {
+  day(at: number): string;
+  /** Of the marks of the time axis, epoch seconds. Those of hours also have the day: the first one, and where it changes. */
+  times(marks: readonly number[]): string[];
+  number(value: number): string;
+  /** The zone in which days begin; undefined: that of the browser. */
+  timeZone: string | undefined;
+}
+
+export function axesOf(locale: string, unit: 'hour' | 'day'): Axes {
+  const timeZone = unit === 'day' ? 'UTC' : undefined;
+  const dates = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone });
+  const hours = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', timeZone });
+  const numbers = new Intl.NumberFormat(locale);
+  const day = (at: number) => dates.format(at * 1000);
+  return {
+    day,
+    times: (marks) =>
+      marks.map((at, index) => {
+        if (unit === 'day') return day(at);
+        const previous = marks[index - 1];
+        const isNewDay = previous === undefined || day(at) !== day(previous);
+        return isNewDay ? `${hours.format(at * 1000)}\n${day(at)}` : hours.format(at * 1000);
+      }),
+    number: numbers.format,
+    timeZone,
+  };
+}
