@@ -22,9 +22,16 @@ export function useData<T>(path: string | null): Data<T> {
   );
 }
 
-/** Reads what belongs to the console itself, such as its people. `account`: the account that it is about. */
-export function useConsoleData<T>(path: string, account?: string): Data<T> {
-  return useReading<T>(`${account} ${path}`, (signal) => request<T>(path, { account, signal }), 0);
+/**
+ * Reads what belongs to the console itself, such as its people. `account`: the account that it is about. Path null: nothing
+ * is read.
+ */
+export function useConsoleData<T>(path: string | null, account?: string): Data<T> {
+  return useReading<T>(
+    path === null ? null : `${account} ${path}`,
+    (signal) => request<T>(path ?? '', { account, signal }),
+    0,
+  );
 }
 
 /** Reads a document that has no envelope and belongs to no account. */
@@ -73,7 +80,7 @@ export function useRefresh(reload: () => void, intervalMs: number | null): void 
 }
 
 const LiveContext = createContext(0);
-/** Its value changes when something happened in the account. */
+/** Its value changes after events of the account. */
 export const LiveProvider = LiveContext.Provider;
 
 /** Pages read again at most this often while events arrive. */

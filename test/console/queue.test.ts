@@ -127,16 +127,54 @@ it('retries the deferred messages of a destination and of an account, and explai
   await page.getByRole('heading', { level: 1, name: third }).waitFor();
   await page.getByRole('link', { name: 'Back to the queue' }).click();
   await page.getByRole('button', { name: 'Retry now: late.test' }).press('Enter');
-  await page.getByText('Messages that are tried now: 2').waitFor();
+  await page.getByText('Messages that are retried now: 2').waitFor();
   expect([first, second, third].map(isDue)).toEqual([true, true, false]);
   await page.getByRole('link', { name: 'By account' }).click();
   expect(page.url()).toContain('by=account');
   await page.getByRole('link', { name: 'Shop' }).click();
   await page.getByRole('heading', { level: 1, name: client.accountId }).waitFor();
   await page.getByRole('button', { name: /^Retry now/ }).click();
-  await page.getByText(/Messages that are tried now: [1-9]/).waitFor();
+  await page.getByText(/Messages that are retried now: [1-9]/).waitFor();
   expect(isDue(third)).toBe(true);
   expect(consoleErrors).toEqual([]);
+  await context.close();
+});
+
+it('shows the command of the list by account, and reads that list again after a retry', async () => {
+  const { seq } = daemon.tables.messages.byId(waiting('ada@by-account.test')) ?? {};
+  daemon.tables.messages.setState(seq ?? 0, 'deferred', Date.now(), null, null);
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  // Without it, the list would be read again at an interval.
+  await page.addInitScript('window.setInterval = () => 0');
+  await open.visit(window, 'queue?by=account', client);
+  expect(await page.locator('.curl pre').textContent()).toContain('/web-setup/queue/accounts');
+  const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'Shop' }) });
+  await row.waitFor();
+  const read = page.waitForRequest('**/web-setup/queue/accounts', { timeout: 5000 });
+  await row.getByRole('button', { name: 'Retry now: Shop' }).click();
+  await read;
+  await open.visit(window, `queue/accounts/${client.accountId}`, client);
+  expect(await page.locator('.curl pre').textContent()).toContain('/web-setup/queue/accounts');
+  await context.close();
+});
+
+it('names the destination of a cancellation that is not finished, on every page of the queue', async () => {
+  waiting('ada@cancelled.test');
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, 'queue/destinations/cancelled.test', client);
+  await page.getByRole('button', { name: 'Count' }).waitFor();
+  const form = page.locator('form').filter({ has: page.getByRole('button', { name: 'Count' }) });
+  await form.getByLabel('Reason').fill('Test');
+  await form.getByRole('button', { name: 'Count' }).click();
+  const now = page.getByRole('button', { name: 'Cancel these messages: 1' });
+  await now.waitFor();
+  await page.route('**/queue/purge', (sent) => sent.abort());
+  await now.click();
+  await page.getByRole('button', { name: 'Continue' }).waitFor();
+  await open.visit(window, 'queue/destinations/another.test', client);
+  await page.getByText('Cancel waiting messages: cancelled.test: not finished').waitFor();
   await context.close();
 });
 

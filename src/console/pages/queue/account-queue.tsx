@@ -11,7 +11,7 @@ import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type QueueAccounts = z.output<typeof queueAccountsSchema>;
 
-/** What waits of an account, and what can be done. */
+/** The waiting mail of an account, with actions on it. */
 export function AccountQueue({ accountId }: { accountId: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();

@@ -8,9 +8,9 @@ import { useTexts } from '../../texts.ts';
 import { countOf, type QueueOrder, useQueueTask } from './change-task.ts';
 
 interface PurgeProps {
-  /** Only messages to it. */
+  /** Only messages to this destination. */
   destination?: string;
-  /** Only messages of it. */
+  /** Only messages of this account. */
   account?: string;
   onChange: () => void;
 }
@@ -40,7 +40,9 @@ export function Purge({ destination, account, onChange }: PurgeProps) {
     });
   const purge = (order: QueueOrder, total: number) => {
     setCounted(null);
-    task.start({ title: t('queue.purge'), work: { order, after: 0 }, total });
+    const { destination: to, accountId } = order.filter;
+    const target = [to, accountId].filter((name) => name !== undefined).join(', ');
+    task.start({ title: t('queue.purge.of', { target }), work: { order, after: 0 }, total });
   };
   const { done = 0, skipped = 0 } = task.state ?? {};
   return (

@@ -1,7 +1,8 @@
+import { useCallback } from 'preact/hooks';
 import type * as z from 'zod';
 import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
 import { request } from '../../api.ts';
-import { useConsoleData, useRefresh } from '../../data.ts';
+import { type Data, useConsoleData, useRefresh } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -20,10 +21,10 @@ type QueueAccounts = z.output<typeof queueAccountsSchema>;
 
 const REFRESH_MS = 10_000;
 
-/** The queue by destination, or why the mail of a destination or a message waits. */
+/** The queue by destination or account, or the mail of one of them or one message. */
 export function QueuePage({ kind, name }: { kind: string | undefined; name: string | undefined }) {
   const { t } = useTexts();
-  const { href } = useNavigation();
+  const { location, href } = useNavigation();
   const { person } = useMember();
   if (!person.operator)
     return (
@@ -33,18 +34,20 @@ export function QueuePage({ kind, name }: { kind: string | undefined; name: stri
     );
   const isAccount = name !== undefined && kind === 'accounts';
   const isExplanation = name !== undefined && (kind === 'destinations' || kind === 'messages');
+  const isByAccount = location.query['by'] === 'account';
+  const list = isAccount || isByAccount ? '/web-setup/queue/accounts' : '/web-setup/queue';
   return (
     <Page
       title={isExplanation || isAccount ? name : t('page.queue')}
       question={t('queue.question')}
-      curl={isExplanation ? `/web-setup/queue/${kind}/${encodeURIComponent(name)}` : '/web-setup/queue'}
+      curl={isExplanation ? `/web-setup/queue/${kind}/${encodeURIComponent(name)}` : list}
     >
       {(isExplanation || isAccount) && (
         <p>
           <a href={href('queue')}>{t('queue.back')}</a>
         </p>
       )}
-      {!isExplanation && !isAccount && <Overview />}
+      {!isExplanation && !isAccount && <Overview isByAccount={isByAccount} />}
       {isAccount && <AccountQueue key={name} accountId={name} />}
       {isExplanation && kind === 'destinations' && <DestinationExplanation key={name} destination={name} />}
       {isExplanation && kind === 'messages' && <MessageExplanation key={name} messageId={name} />}
@@ -52,13 +55,19 @@ export function QueuePage({ kind, name }: { kind: string | undefined; name: stri
   );
 }
 
-function Overview() {
+function Overview({ isByAccount }: { isByAccount: boolean }) {
   const { t } = useTexts();
-  const { location, href } = useNavigation();
-  const isByAccount = location.query['by'] === 'account';
+  const { href } = useNavigation();
   const data = useConsoleData<Queue>('/console/api/web-setup/queue');
-  useRefresh(data.reload, REFRESH_MS);
-  const retries = useRetries(data.reload);
+  const accounts = useConsoleData<QueueAccounts>(
+    isByAccount ? '/console/api/web-setup/queue/accounts' : null,
+  );
+  const reload = useCallback(() => {
+    data.reload();
+    accounts.reload();
+  }, [data.reload, accounts.reload]);
+  useRefresh(reload, REFRESH_MS);
+  const retries = useRetries(reload);
   return (
     <>
       <Explain />
@@ -86,19 +95,19 @@ function Overview() {
                 <p>{t('queue.empty.hint')}</p>
               </Empty>
             ) : isByAccount ? (
-              <Accounts retries={retries} />
+              <Accounts data={accounts} retries={retries} />
             ) : (
               <Destinations destinations={destinations} retries={retries} />
             )}
             <h2>{t('queue.controls')}</h2>
-            <Controls controls={controls} onChange={data.reload} />
+            <Controls controls={controls} onChange={reload} />
           </>
         )}
       </Loaded>
       <h2>{t('queue.pause')}</h2>
-      <Pausing onChange={data.reload} />
+      <Pausing onChange={reload} />
       <h2>{t('queue.purge')}</h2>
-      <Purge onChange={data.reload} />
+      <Purge onChange={reload} />
     </>
   );
 }
@@ -148,11 +157,9 @@ function Destinations({ destinations, retries }: Pick<Queue, 'destinations'> & {
   );
 }
 
-function Accounts({ retries }: { retries: Retries }) {
+function Accounts({ data, retries }: { data: Data<QueueAccounts>; retries: Retries }) {
   const { t } = useTexts();
   const { person } = useMember();
-  const data = useConsoleData<QueueAccounts>('/console/api/web-setup/queue/accounts');
-  useRefresh(data.reload, REFRESH_MS);
   return (
     <Loaded data={data}>
       {({ accounts }) => (
@@ -179,7 +186,7 @@ interface NumberedProps {
   rows: { name: string; path: string; filter: QueueOrder['filter']; numbers: QueueNumbers }[];
 }
 
-/** What waits, by the first column, with a retry of the deferred messages. */
+/** Waiting mail by destination or account, with a retry of the deferred messages. */
 function Numbered({ label, head, retries, rows }: NumberedProps) {
   const { t, time } = useTexts();
   const { href } = useNavigation();

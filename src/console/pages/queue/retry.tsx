@@ -26,7 +26,7 @@ export function useRetries(onEnd: () => void): Retries {
   return { task, outcome, start: (target, filter) => void start(target, filter) };
 }
 
-/** How far the retries are. */
+/** The progress of the retries. */
 export function RetryProgress({ retries: { task, outcome } }: { retries: Retries }) {
   const { t } = useTexts();
   const { done = 0, skipped = 0 } = task.state ?? {};
@@ -38,7 +38,7 @@ export function RetryProgress({ retries: { task, outcome } }: { retries: Retries
   );
 }
 
-/** Retries what waits for `target`. */
+/** A button that retries the deferred messages of `target`. */
 export function RetryButton(props: { retries: Retries; target: string; filter: QueueOrder['filter'] }) {
   const { t } = useTexts();
   const { retries, target, filter } = props;
