@@ -282,6 +282,22 @@ describe('Campaigns', () => {
     await sender.context.close();
   });
 
+  it('keeps the selected template while others are searched', async () => {
+    const id = await campaign('Selected');
+    for (let number = 0; number < 51; number++)
+      await client.post('/web-setup/templates', { name: `More ${number}`, subject: 'More', html: FOOTER });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `campaigns/${id}`, client);
+    const templates = page.getByRole('combobox', { name: 'Template' });
+    const selected = await templates.inputValue();
+    await page.getByLabel('Search templates by name').fill('spring');
+    await templates.locator('option', { hasText: 'Spring offer' }).waitFor({ state: 'attached' });
+    await templates.locator('option', { hasText: /^More 1$/ }).waitFor({ state: 'detached' });
+    expect(await templates.inputValue()).toBe(selected);
+    await context.close();
+  });
+
   it('leads from an empty account to the first template', async () => {
     await empty.post('/web-setup/contacts/subscription-groups', { name: 'News' });
     const window = await open.operator(DESKTOP);

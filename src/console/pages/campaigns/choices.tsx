@@ -18,9 +18,9 @@ export type Choices = NonNullable<Campaign['prepared']>;
 /** What can be chosen in a field. */
 export interface Selectable {
   options: { id: string; label: string }[];
-  /** What is chosen, which need not be among the options; null: nothing. */
+  /** The chosen option, which need not be among the options; null: none. */
   chosen: { id: string; label: string } | null;
-  /** Text that the names of the options have. */
+  /** The text that is searched in the names of options. */
   search: string;
   onSearch(text: string): void;
   /** Whether there are more than the options. */
@@ -163,10 +163,11 @@ interface SearchedSelectProps {
   of: Selectable;
 }
 
-/** A choice; where there are many options, with a search of them. */
+/** A choice, with a search if there are more options than are listed. */
 function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
   const { options, chosen, search, onSearch, hasMore } = of;
-  const [selected, setSelected] = useState(chosen);
+  // What is selected remains while a search or new options change the list.
+  const [selected, setSelected] = useState(chosen ?? options[0] ?? null);
   const current = selected ?? options[0] ?? null;
   const listed =
     current === null || options.some(({ id }) => id === current.id) ? options : [current, ...options];
