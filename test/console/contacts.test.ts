@@ -261,6 +261,41 @@ describe('Contacts', () => {
     await context.close();
   });
 
+  it('stores nothing of a change of several contacts after the person signed out', async () => {
+    const account = await daemon.account('Signed out');
+    await account.post('/web-setup/contacts/subscription-groups', { name: 'News' });
+    for (const name of ['a', 'b', 'c'])
+      await account.post('/web-setup/contacts', { email: `${name}@example.net` });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'contacts', account);
+    const ignore = () => {};
+    let respond = ignore;
+    // The first contact is added; the response arrives after the person signed out.
+    await page.route('**/subscriptions', async (route) => {
+      const response = await route.fetch();
+      await new Promise<void>((resolve) => {
+        respond = resolve;
+      });
+      await route.fulfill({ response });
+    });
+    const stored = () => page.evaluate('Object.keys(sessionStorage).length');
+    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('button', { name: 'Add to the group' }).click();
+    await page.getByText('0 of 3, refused: 0').waitFor();
+    expect(await stored()).toBe(1);
+    await expect.poll(() => respond).not.toBe(ignore);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('0 of 3, refused: 0').waitFor({ state: 'detached' });
+    const responded = page.waitForResponse('**/subscriptions');
+    respond();
+    await (await responded).finished();
+    // The application handles the response before the next task of the page.
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 100))');
+    expect(await stored()).toBe(0);
+    await context.close();
+  });
+
   it('is found with its address and its identifier', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;

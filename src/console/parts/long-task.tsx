@@ -7,7 +7,7 @@ import { useTexts } from '../texts.ts';
 
 /**
  * Work of many requests. What remains of it is stored for the tab, so that a person can continue it after a reload, after
- * they left the page, and after a failure. A request whose response did not arrive is repeated.
+ * leaving the page, and after a failure. A request whose response did not arrive is repeated.
  */
 export interface LongTask<Work> {
   /** Null: there is none. */
@@ -24,7 +24,7 @@ export interface LongTask<Work> {
 }
 
 interface TaskState<Work> {
-  /** What is done, for the person. */
+  /** The name of the task, for the person. */
   title: string;
   /** What remains, JSON. */
   work: Work;
@@ -33,7 +33,7 @@ interface TaskState<Work> {
   total: number | null;
   /** How many of those that are done were not changed. */
   skipped: number;
-  /** What was refused, with the reason. */
+  /** The items that were refused, with the reason. */
   refused: string[];
 }
 
@@ -50,8 +50,13 @@ const PREFIX = 'postrider-task ';
 /** Pause when the limit on requests is reached. */
 const PAUSE_MS = 1000;
 
-/** Removes what remains of all tasks, when the person signs out. */
+/** The tasks that send requests. */
+const running = new Set<AbortController>();
+const DISCARDED = 'discarded';
+
+/** Stops all tasks and removes what remains of them, when the person signs out. */
 export function discardTasks(): void {
+  for (const task of running) task.abort(DISCARDED);
   for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
 }
 
@@ -72,11 +77,15 @@ export function useLongTask<Work>(
   useUnsavedWarning(status === 'running', t('task.leave'));
 
   const run = async (first: TaskState<Work>) => {
-    const { signal } = (abort.current = new AbortController());
+    const controller = new AbortController();
+    const { signal } = controller;
+    abort.current = controller;
+    running.add(controller);
     setError(null);
     setStatus('running');
     let current = first;
     const end = (how: 'stopped' | 'finished') => {
+      running.delete(controller);
       setStatus(how);
       onEnd();
     };
@@ -108,7 +117,7 @@ export function useLongTask<Work>(
         return end('stopped');
       }
     }
-    sessionStorage.setItem(key, JSON.stringify(current));
+    if (signal.reason !== DISCARDED) sessionStorage.setItem(key, JSON.stringify(current));
     setState(current);
     return end('stopped');
   };
@@ -135,7 +144,7 @@ function stored<Work>(key: string): TaskState<Work> | null {
 }
 
 /**
- * Whether a request was refused because of what it is about, so that the next one can succeed. Otherwise the connection, the
+ * Whether a request was refused because of its item, so that the next one can succeed. Otherwise the connection, the
  * session or the server is the reason.
  */
 export function isRefused(error: unknown): error is ApiError {
@@ -150,7 +159,7 @@ interface TaskProgressProps {
   result?: ComponentChildren;
 }
 
-/** How far a task is, and what can be done with it. */
+/** The progress of a task, with its controls. */
 export function TaskProgress({ task, share, result }: TaskProgressProps) {
   const { t } = useTexts();
   const { state, status, error } = task;
