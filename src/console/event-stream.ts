@@ -1,17 +1,17 @@
 /**
  * The events of an account, from the stream of the console (src/http/console/event-stream.ts). With HTTP/1.1, browsers open
- * six connections to a host, for all tabs together, and a stream occupies one of them. So only tabs that are shown follow
- * events, and those of one account share a stream: the tab that holds the Web Lock has it and notifies the others over
- * a BroadcastChannel; when it is closed or hidden, another one gets the lock. Browsers have Web Locks with HTTPS and on
- * loopback only: otherwise each tab that is shown has a stream.
+ * six connections to a host, for all tabs together, and a stream occupies one of them. So only visible tabs follow
+ * events, and those of one account share a stream: the tab that holds the Web Lock opens it and notifies the others over
+ * a BroadcastChannel; when that tab is closed or hidden, another one gets the lock. Browsers have Web Locks with HTTPS and on
+ * loopback only: otherwise each visible tab has a stream.
  */
 
-/** After this time a stream that the browser does not open again is opened. */
+/** Delay before a stream that the browser does not reopen is reopened. */
 const REOPEN_MS = 5000;
 
 /**
  * Calls `onChange` when something happened in the account, or may have happened while its events were not followed.
- * Returns a function that ends it.
+ * Returns a function that stops it.
  */
 export function followEvents(accountId: string, onChange: () => void): () => void {
   let leave: (() => void) | null = null;
@@ -87,7 +87,7 @@ function openStream(accountId: string, isLate: boolean, onChange: () => void): (
       mayHaveMissed = true;
     });
     stream.addEventListener('error', () => {
-      // The browser reconnects after a lost connection, but not after an error response, as of a proxy in a restart.
+      // The browser reconnects after a lost connection, but not after an error response, such as that of a proxy during a restart.
       if (stream.readyState !== EventSource.CLOSED) return;
       mayHaveMissed = true;
       reopening = window.setTimeout(open, REOPEN_MS);

@@ -104,7 +104,7 @@ function kindOf({ status }: ApiError): keyof typeof HEADINGS {
   return status === 400 ? 'invalid' : 'temporary';
 }
 
-/** The role of the person does not permit a page or a part of it: which roles do. */
+/** States that the role of the person does not permit a page or a part of it, and which roles do. */
 export function Denied({ permission }: { permission: string }) {
   const { t, named } = useTexts();
   const { person } = useMember();
@@ -171,7 +171,7 @@ interface CurlBody {
   file: string;
 }
 
-/** A command of a shell, and which key it needs. */
+/** A shell command, and the key that it needs. */
 export function Command({ text }: { text: string }) {
   const { t } = useTexts();
   return (
@@ -204,7 +204,7 @@ export function Table(props: { label: string; heads: string[]; children: Compone
   );
 }
 
-/** A text as a string of CSS. */
+/** A text as a CSS string. */
 function cssString(text: string): string {
   return `"${text.replaceAll(/["\\\n]/g, (char) => `\\${char.charCodeAt(0).toString(16)} `)}"`;
 }

@@ -138,7 +138,7 @@ describe('the palette', () => {
     await expect.poll(() => page.url()).toContain(`/webhooks/${webhookId}`);
     await find('job_1_2', 'Messages of job job_1_2');
     await expect.poll(() => page.url()).toContain('jobId=job_1_2');
-    await find('waiting.test', 'Queue to waiting.test');
+    await find('waiting.test', 'Queue for waiting.test');
     await page.getByRole('heading', { level: 1, name: 'waiting.test' }).waitFor();
     await find(event_id, `Event ${event_id}`);
     await expect.poll(() => page.url()).toContain('/domains/domain_1');

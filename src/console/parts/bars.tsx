@@ -5,11 +5,11 @@ interface Bar {
   name: string;
   /** The length of the bar, as a share of the longest one. */
   total: number;
-  /** Parts from the left; what is missing to `total` has the color of others. */
+  /** Parts from the left; the rest up to `total` is gray. */
   parts: readonly { color: string; value: number }[];
 }
 
-/** Bars for comparison, next to a table that has the same numbers: screen readers read the table only. */
+/** Bars for comparison, next to a table with the same numbers: screen readers read only the table. */
 export function Bars({ label, bars }: { label: string; bars: readonly Bar[] }) {
   const { number } = useTexts();
   const longest = Math.max(1, ...bars.map(({ total }) => total));

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { ApiError, callApi, withQuery } from '../api.ts';
 import type { CurrentMember } from '../session.ts';
 
-/** What the server found for a text: a page of a resource, and how it is called. */
+/** A resource that the server found for a text. */
 export interface FoundResource {
   kind: 'event' | 'delivery' | 'template' | 'contact';
   /** Its name or id. */
@@ -22,7 +22,7 @@ const DELAY_MS = 250;
 const MAX_FOUND = '5';
 /** The shortest name that is searched, in characters. */
 const MIN_NAME = 3;
-/** An event is recorded within this time of that in its id. */
+/** The time of an event differs from that in its id by at most this. */
 const EVENT_SPAN_MS = 5000;
 const MAX_EVENT_PAGES = 5;
 
@@ -89,7 +89,7 @@ async function contactsOf(read: Read, search: string): Promise<FoundResource[]> 
   }));
 }
 
-/** The page of what an event is about. An id has the time at which it was created. */
+/** The page of the message or domain of an event. The id of an event has the time at which it was created. */
 async function eventOf(read: Read, id: string): Promise<FoundResource[]> {
   const at = Number(/^evt_(\d{13})_\w+$/.exec(id)?.[1]);
   if (Number.isNaN(at)) return [];

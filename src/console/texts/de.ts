@@ -49,7 +49,7 @@ export const texts: Catalog = {
   'task.discard': 'Rest verwerfen',
   'task.stop': 'Anhalten',
   'task.leave':
-    'Die Arbeit hält an, wenn Sie die Seite verlassen. Sie können sie fortsetzen, wenn Sie zurückkehren. Seite verlassen?',
+    'Die Aufgabe hält an, wenn Sie die Seite verlassen. Sie können sie fortsetzen, wenn Sie zurückkehren. Seite verlassen?',
   'page.overview': 'Übersicht',
   'page.messages': 'Nachrichten',
   'page.domains': 'Domains',
@@ -353,7 +353,7 @@ export const texts: Catalog = {
   'queue.retry': 'Jetzt erneut versuchen',
   'queue.retry.of': 'Jetzt erneut versuchen: {target}',
   'queue.retry.none': 'Keine verzögerte Nachricht: {target}',
-  'queue.retry.done': 'Nachrichten, die jetzt versucht werden: {count}',
+  'queue.retry.done': 'Nachrichten, die jetzt erneut versucht werden: {count}',
   'queue.empty': 'Es wartet keine Nachricht',
   'queue.empty.hint':
     'Neue Nachrichten erscheinen hier, bis sie zugestellt sind. Was gesendet wurde, steht unter Nachrichten.',
@@ -381,6 +381,7 @@ export const texts: Catalog = {
   'queue.pauseNow': 'Anwenden',
   'queue.paused': 'Die Regel für {target} gilt jetzt',
   'queue.purge': 'Wartende Nachrichten abbrechen',
+  'queue.purge.of': 'Wartende Nachrichten abbrechen: {target}',
   'queue.purge.count': 'Zählen',
   'queue.purge.counted': 'Wartende Nachrichten: {count}',
   'queue.purge.now': 'Diese Nachrichten abbrechen: {count}',
@@ -962,8 +963,7 @@ export const texts: Catalog = {
   'campaigns.stored': 'Mit der Kampagne gespeichert',
   'campaigns.sending': 'Die Kampagne wird gesendet',
   'campaigns.scheduled': 'Die Kampagne ist geplant',
-  'campaigns.shared':
-    'Die Auswahl wird beim Prüfen mit der Kampagne gespeichert: Wer sie öffnet, sieht dasselbe.',
+  'campaigns.shared': 'Prüfen speichert die Auswahl mit der Kampagne: Wer sie öffnet, sieht dasselbe.',
   'campaigns.fromHint': 'Eine Adresse von {domains}',
   'campaigns.noDomain':
     'Keine Domain für Marketing-Mail ist eingerichtet: Fügen Sie unter Domains eine hinzu.',
@@ -1252,7 +1252,7 @@ export const texts: Catalog = {
   'palette.event': 'Ereignis {id}',
   'palette.key': 'API-Schlüssel {id}',
   'palette.job': 'Nachrichten des Auftrags {id}',
-  'palette.destination': 'Warteschlange zu {domain}',
+  'palette.destination': 'Warteschlange für {domain}',
   'palette.account': 'Konto {name}',
   'palette.recipient': 'Nachrichten an {address}',
   'palette.contact': 'Kontakt {id}',

@@ -49,7 +49,7 @@ export const texts: Catalog = {
   'task.discard': 'Abandonner le reste',
   'task.stop': 'Arrêter',
   'task.leave':
-    'Le travail s’arrête si vous quittez la page. Vous pourrez le continuer à votre retour. Quitter la page ?',
+    'La tâche s’arrête si vous quittez la page. Vous pourrez la continuer à votre retour. Quitter la page ?',
   'page.overview': 'Vue d’ensemble',
   'page.messages': 'Messages',
   'page.domains': 'Domaines',
@@ -357,7 +357,7 @@ export const texts: Catalog = {
   'queue.retry': 'Réessayer maintenant',
   'queue.retry.of': 'Réessayer maintenant : {target}',
   'queue.retry.none': 'Aucun message différé : {target}',
-  'queue.retry.done': 'Messages essayés maintenant : {count}',
+  'queue.retry.done': 'Messages réessayés maintenant : {count}',
   'queue.empty': 'Aucun message n’attend',
   'queue.empty.hint':
     'Les nouveaux messages apparaissent ici jusqu’à leur remise. La page Messages montre ce qui a été envoyé.',
@@ -385,6 +385,7 @@ export const texts: Catalog = {
   'queue.pauseNow': 'Appliquer',
   'queue.paused': 'La règle pour {target} s’applique',
   'queue.purge': 'Annuler les messages en attente',
+  'queue.purge.of': 'Annuler les messages en attente : {target}',
   'queue.purge.count': 'Compter',
   'queue.purge.counted': 'Messages en attente : {count}',
   'queue.purge.now': 'Annuler ces messages : {count}',

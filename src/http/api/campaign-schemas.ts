@@ -4,7 +4,7 @@ import type { CampaignSending } from '../../campaigns/send.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { line, requestTime } from './fields.ts';
 
-/** Maximum number of messages per hour that a campaign can name. */
+/** Maximum rate of a campaign, messages per hour. */
 export const MAX_PER_HOUR = 10_000_000;
 
 /** Campaigns in responses: schemas, examples, and a campaign with its progress. */
@@ -40,7 +40,7 @@ const progress = z
   })
   .meta({ id: 'CampaignProgress' });
 
-/** Fields of `POST /web-setup/campaigns/{campaignId}/send`, which checks them. */
+/** Fields of the body of `POST /web-setup/campaigns/{campaignId}/send`, which validates them. */
 export const preparedSchema = z
   .object({
     subscriptionGroupId: line(100).optional(),
@@ -52,7 +52,8 @@ export const preparedSchema = z
   })
   .meta({
     id: 'PreparedSend',
-    description: 'What is prepared for the send of a draft. It is shown only: a send names its values.',
+    description:
+      'What is prepared for the send of a draft. For information only: the send uses the values of its request.',
   });
 
 export const campaignSchema = z

@@ -20,7 +20,7 @@ export interface EventStreams {
 export interface StreamOptions {
   accountId: string;
   personId: string;
-  /** That of one browser. */
+  /** The session of one browser. */
   sessionId: string;
   response: ServerResponse;
   /** Whether the session may still read the account. */

@@ -154,7 +154,7 @@ export const REAUTHENTICATED: ReadonlySet<string> = new Set([
   'revokeKey',
 ]);
 
-/** Reads that are recorded in the audit log, also those of the console itself: exports. */
+/** Exports: reads of the API and of the console that are recorded in the audit log. */
 export const AUDITED_READS: ReadonlySet<string> = new Set([
   'console.exportAuditRecords',
   'console.exportContacts',

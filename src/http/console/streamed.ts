@@ -17,8 +17,8 @@ import type { EventStreams } from './event-stream.ts';
 import { AUDITED_READS } from './permissions.ts';
 
 /**
- * Operations whose responses are written as they are read: the event stream and the exports. The browser
- * sends their requests without headers of the application, so the query parameter `account` names the account.
+ * Operations whose responses are streamed: the event stream and the exports. The browser sends their requests without
+ * headers of the application, so the query parameter `account` names the account.
  */
 export interface StreamedDeps {
   access: ConsoleAccess;
@@ -115,11 +115,11 @@ interface Download {
   fileName: string;
   type: string;
   lines: AsyncIterable<string>;
-  /** Logged when the lines end early. */
+  /** Log message for lines that end with an error. */
   failure: string;
 }
 
-/** Starts downloads, as many at a time as are permitted; refuses others. */
+/** Returns a function that starts a download, or refuses it while `MAX_EXPORTS` others run. */
 function createDownloads(log: Log): (ctx: Context, download: Download) => Refusal | null {
   let running = 0;
   return (ctx, { fileName, type, lines, failure }) => {
@@ -165,10 +165,10 @@ function contactExport({ reader }: StreamedDeps, download: StartDownload): Strea
     handle: (ctx, { accountId, session }, isAllowed) => {
       const query = contactExportQuery.safeParse(Object.fromEntries(new URLSearchParams(ctx.querystring)));
       if (!query.success)
-        return invalid(String(query.error.issues[0]?.path[0]), 'is not a filter of contacts');
+        return invalid(String(query.error.issues[0]?.path[0]), 'is not a valid filter of contacts');
       const turn = async () => {
         await eventLoopTurns.next(session.person.id);
-        if (!isAllowed()) throw new Error('the session has ended, or may no longer export');
+        if (!isAllowed()) throw new Error('the session has ended, or its person may no longer export');
       };
       return download(ctx, {
         fileName: 'contacts.csv',
@@ -180,7 +180,7 @@ function contactExport({ reader }: StreamedDeps, download: StartDownload): Strea
   };
 }
 
-/** Logs what ends the lines early; the client then receives an incomplete response. */
+/** Logs the error that ends the lines; the client then receives an incomplete response. */
 async function* withLog(lines: AsyncIterable<string>, log: Log, failure: string): AsyncGenerator<string> {
   try {
     yield* lines;

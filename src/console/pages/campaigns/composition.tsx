@@ -156,7 +156,7 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
   );
 }
 
-/** Options of a choice, those whose names have a text. The last ones remain while others are read. */
+/** The options of a choice whose names have a text. The last ones remain while others are read. */
 function useListed<T>(path: string, search: string): Data<T> {
   const data = useData<T>(withQuery(path, { limit: '50', search: search === '' ? undefined : search }));
   const last = useRef(data.value);

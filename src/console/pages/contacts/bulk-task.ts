@@ -10,7 +10,7 @@ export interface BulkWork {
   contacts: { identifier: string; name: string }[];
 }
 
-/** Changes contacts one by one; `onEnd`: called when all are done, or it stopped. */
+/** Changes contacts one by one; `onEnd` is called when the task ends or stops. */
 export function useBulkTask(onEnd: () => void): LongTask<BulkWork> {
   const { accountId } = useMember();
   const send = (path: string, method: 'POST' | 'PATCH' | 'DELETE', body?: object) =>

@@ -111,7 +111,7 @@ export function queueChangeRoutes({ bulk, retry, clock, log }: QueueChangeDeps):
       tag: 'Queue',
       summary: 'Retry deferred messages now',
       description:
-        'Makes deferred messages due. Held ones stay held, and what is paused waits. With `dryRun` messages are only counted.',
+        'Makes deferred messages due. Held messages stay held, and paused mail keeps waiting. With `dryRun`, messages are only counted.',
       scope: 'operator',
       body: changeSchema.meta({ id: 'QueueRetryInput' }),
       example: { filter: { destination: 'example.net' } },

@@ -210,7 +210,7 @@ export const filterSchema = z
 
 export const bulkSchema = z
   .object({
-    matched: z.int().describe('Messages that the operation concerned when it began.'),
+    matched: z.int().describe('Messages that matched when the operation began.'),
     changed: z.int(),
     skipped: z.int().describe('Sent or changed meanwhile.'),
     next: z

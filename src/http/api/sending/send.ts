@@ -130,7 +130,7 @@ function marketingSend(deps: SendRouteDeps): Route {
   });
 }
 
-/** Sends a message to one or more recipients, and waits for the outcome of the first attempt, up to `waitMs`. */
+/** Accepts a send, and waits up to `waitMs` for the outcome of the first attempt. */
 async function sendAndWait(
   deps: SendRouteDeps,
   request: AcceptRequest,
