@@ -31,9 +31,9 @@ const CRLF = Buffer.from('\r\n');
 
 /** Parts of a copy that were prepared with those of other copies (shared-parts.ts). */
 export interface CopyParts {
-  /** The text derived from the HTML, before `personalize`; null: it has to be derived. */
+  /** The text derived from the HTML, before `personalize`; null: compose.ts derives it. */
   text: string | null;
-  /** The encoded HTML; null: it has to be encoded. */
+  /** The encoded HTML; null: compose.ts encodes it. */
   html: EncodedBody | null;
 }
 

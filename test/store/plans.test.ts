@@ -193,7 +193,8 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
     reason: 'after a jump of the clock all waiting messages are read, in portions',
   },
   {
-    statement: /^SELECT (destination|account), count\(\*\) AS messages, .* FROM queue q GROUP BY \1/,
+    statement:
+      /^SELECT (destination|account), count\(\*\) AS messages, .* FROM queue q (?:WHERE q\.account = \? )?GROUP BY \1/,
     reason: 'a command of the operator, in a separate process or on a reader thread',
   },
   {

@@ -153,7 +153,7 @@ export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
           () => false,
         );
       },
-      { ms: 90_000 },
+      { ms: 300_000 },
     );
   } catch (error) {
     await stop();

@@ -36,8 +36,9 @@ interface StreamedOperation {
   handle(ctx: Context, identity: Identity & { session: Session }, isAllowed: () => boolean): Refusal | null;
 }
 
-/** Exports that may run at the same time. */
-const MAX_EXPORTS = 4;
+/** Exports that may run at the same time, for all persons together and for one. */
+const MAX_EXPORTS = 16;
+const MAX_EXPORTS_OF_PERSON = 2;
 
 export function streamedOperations(deps: StreamedDeps): Middleware {
   const download = createDownloads(deps.log);
@@ -112,6 +113,7 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
 }
 
 interface Download {
+  personId: string;
   fileName: string;
   type: string;
   lines: AsyncIterable<string>;
@@ -119,15 +121,21 @@ interface Download {
   failure: string;
 }
 
-/** Returns a function that starts a download, or refuses it while `MAX_EXPORTS` others run. */
+/** Returns a function that starts a download, or refuses it while too many others run. */
 function createDownloads(log: Log): (ctx: Context, download: Download) => Refusal | null {
-  let running = 0;
-  return (ctx, { fileName, type, lines, failure }) => {
-    if (running >= MAX_EXPORTS)
+  /** One entry for each running export. */
+  const running: { personId: string }[] = [];
+  return (ctx, { personId, fileName, type, lines, failure }) => {
+    if (running.filter((each) => each.personId === personId).length >= MAX_EXPORTS_OF_PERSON)
+      return refuse('RATE_LIMITED', 'Two of your exports are running: wait until one has ended', {
+        retryAfter: 10,
+      });
+    if (running.length >= MAX_EXPORTS)
       return refuse('UNAVAILABLE', 'Too many exports are running', { retryAfter: 10 });
-    running++;
+    const entry = { personId };
+    running.push(entry);
     ctx.res.once('close', () => {
-      running--;
+      running.splice(running.indexOf(entry), 1);
     });
     ctx.status = 200;
     ctx.res.setHeader('Cache-Control', 'no-store');
@@ -144,14 +152,15 @@ function auditExport({ audit }: StreamedDeps, download: StartDownload): Streamed
   return {
     operation: 'console.exportAuditRecords',
     rule: { access: 'people', confirmed: false, accountOptional: true, accountInQuery: true },
-    handle: (ctx, { accountId, session }) => {
+    handle: (ctx, { accountId, session }, isAllowed) => {
       const format = new URLSearchParams(ctx.querystring).get('format') ?? 'csv';
       if (format !== 'csv' && format !== 'ndjson') return invalid('format', 'must be csv or ndjson');
       const filter = accountId === null ? {} : { accountId };
       return download(ctx, {
+        personId: session.person.id,
         fileName: `audit-log.${format}`,
         type: format === 'csv' ? 'text/csv' : 'application/x-ndjson',
-        lines: exportedRecords(audit, filter, format, () => eventLoopTurns.next(session.person.id)),
+        lines: exportedRecords(audit, filter, format, turnsOf(session, isAllowed)),
         failure: 'export of the audit log failed',
       });
     },
@@ -166,17 +175,22 @@ function contactExport({ reader }: StreamedDeps, download: StartDownload): Strea
       const query = contactExportQuery.safeParse(Object.fromEntries(new URLSearchParams(ctx.querystring)));
       if (!query.success)
         return invalid(String(query.error.issues[0]?.path[0]), 'is not a valid filter of contacts');
-      const turn = async () => {
-        await eventLoopTurns.next(session.person.id);
-        if (!isAllowed()) throw new Error('the session has ended, or its person may no longer export');
-      };
       return download(ctx, {
+        personId: session.person.id,
         fileName: 'contacts.csv',
         type: 'text/csv',
-        lines: exportedContacts(reader, accountId ?? '', query.data, turn),
+        lines: exportedContacts(reader, accountId ?? '', query.data, turnsOf(session, isAllowed)),
         failure: 'export of contacts failed',
       });
     },
+  };
+}
+
+/** Waits for a turn of the person before each part of an export. Throws when the person may no longer export. */
+function turnsOf({ person }: Session, isAllowed: () => boolean): () => Promise<void> {
+  return async () => {
+    await eventLoopTurns.next(person.id);
+    if (!isAllowed()) throw new Error('the session has ended, or its person may no longer export');
   };
 }
 

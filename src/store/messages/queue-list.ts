@@ -85,6 +85,8 @@ export function queueList(db: Database) {
     SELECT destination, ${NUMBERS} GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
   const byAccount = db.prepare<[], QueueNumbers & { account: StoredId }>(`
     SELECT account, ${NUMBERS} GROUP BY account ORDER BY messages DESC, account LIMIT 200`);
+  const ofAccount = db.prepare<[BoundId], QueueNumbers & { account: StoredId }>(`
+    SELECT account, ${NUMBERS} WHERE q.account = ? GROUP BY account`);
 
   type StoredInQueue = [...StoredQueued, ready: 0 | 1, paused: 0 | 1, holdReason: HoldReason | null];
   // CROSS JOIN: reads the queue, not all messages of a campaign.
@@ -128,11 +130,11 @@ export function queueList(db: Database) {
   return {
     /** The 200 destinations with the most messages. */
     byDestination: (): QueueSummary[] => byDestination.all(),
-    /** The 200 accounts with the most messages. */
-    byAccount: (): AccountQueueSummary[] =>
-      byAccount
-        .all()
-        .map(({ account: stored, ...numbers }) => ({ account_id: account.id(stored), ...numbers })),
+    /** The 200 accounts with the most messages, or one account if it has any. */
+    byAccount: (accountId?: string): AccountQueueSummary[] =>
+      (accountId === undefined ? byAccount.all() : ofAccount.all(account.find(accountId))).map(
+        ({ account: stored, ...numbers }) => ({ account_id: account.id(stored), ...numbers }),
+      ),
     /** Messages in the queue by due time, held ones last. */
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`${SELECT} WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)

@@ -91,4 +91,11 @@ describe('GET /web-setup/queue/accounts', () => {
       count: 2,
     });
   });
+
+  it('counts the messages of one account', async () => {
+    const path = '/web-setup/queue/accounts?accountId=';
+    const { data } = await shop.get<object>(path + other.accountId);
+    expect(data).toMatchObject({ accounts: [{ accountId: other.accountId, messages: 2 }], count: 1 });
+    expect(await shop.get(`${path}acct_unknown`)).toMatchObject({ data: { accounts: [], count: 0 } });
+  });
 });

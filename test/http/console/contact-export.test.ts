@@ -71,6 +71,20 @@ describe('the export of contacts', () => {
     expect((await download(owner.cookie, `account=${test.account}&status=new`)).status).toBe(400);
   });
 
+  it('runs twice at the same time for one person, and never stops that of another', async () => {
+    const [owner, second] = [await test.member('owner'), await test.member('owner', 'second@example.com')];
+    await addContacts(
+      test.account,
+      Array.from({ length: 450 }, (_, n) => `person${n}`),
+    );
+    const statusOf = async ({ cookie }: { cookie: string }) =>
+      (await download(cookie, `account=${test.account}`)).status;
+    const own = Array.from({ length: 8 }, () => statusOf(owner));
+    expect(await statusOf(second)).toBe(200);
+    expect(new Set(await Promise.all(own))).toEqual(new Set([200, 429]));
+    expect(await statusOf(owner)).toBe(200);
+  });
+
   it.each(['sender', 'author', 'developer', 'viewer'] as const)(
     'is denied to a %s, which is recorded',
     async (role) => {

@@ -15,13 +15,14 @@ type QueueAccounts = z.output<typeof queueAccountsSchema>;
 export function AccountQueue({ accountId }: { accountId: string }) {
   const { t } = useTexts();
   const { href } = useNavigation();
-  const data = useConsoleData<QueueAccounts>('/console/api/web-setup/queue/accounts');
+  const data = useConsoleData<QueueAccounts>(
+    `/console/api/web-setup/queue/accounts?accountId=${encodeURIComponent(accountId)}`,
+  );
   const retries = useRetries(data.reload);
   return (
     <>
       <Loaded data={data}>
-        {({ accounts }) => {
-          const found = accounts.find((each) => each.accountId === accountId);
+        {({ accounts: [found] }) => {
           if (found === undefined) return <p>{t('queue.empty')}</p>;
           return (
             <>

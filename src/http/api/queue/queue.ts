@@ -62,6 +62,7 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
       tag: 'Queue',
       summary: 'List the accounts with waiting mail',
       scope: 'operator',
+      query: z.object({ accountId: z.string().optional().describe('Only this account.') }),
       responses: {
         200: {
           description: 'The 200 accounts with the most messages.',
@@ -71,8 +72,8 @@ export function queueRoutes({ tables, reader, clock, delivery }: QueueReadDeps):
       },
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
-      handle: async () => {
-        const rows = await reader.table(NO_ACCOUNT, 'queue', 'byAccount');
+      handle: async ({ query }) => {
+        const rows = await reader.table(NO_ACCOUNT, 'queue', 'byAccount', query.accountId);
         const accounts = rows.map(({ account_id, ...numbers }) => ({
           accountId: account_id,
           ...presentNumbers(numbers),
