@@ -270,7 +270,11 @@ describe('Campaigns', () => {
     await author.page.getByLabel('Sender').fill('news@news.test');
     await author.page.getByLabel('Subject').fill('Prepared by another');
     await author.page.getByRole('button', { name: 'Check' }).click();
-    await author.page.getByText('Stored with the campaign', { exact: true }).waitFor();
+    const stored = author.page.getByText('Stored with the campaign', { exact: true });
+    await stored.waitFor();
+    await author.page.getByRole('heading', { name: 'Check' }).waitFor();
+    await author.page.locator('.preview').waitFor();
+    expect(await stored.isVisible()).toBe(true);
     await author.context.close();
     const sender = await open.member(client, 'sender', DESKTOP);
     await open.visit(sender, `campaigns/${id}`, client);

@@ -58,7 +58,9 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
     label: t('campaigns.groupMembers', { name, count }),
   });
   const templateOption = ({ templateId: id, name }: Template) => ({ id, label: name });
-  const isChosenRead =
+  // Once shown, the form remains while another choice, which it has just stored, is read: it shows the outcome.
+  const isFormReady = useRef(false);
+  isFormReady.current ||=
     (subscriptionGroupId === undefined || group.value !== null || group.error !== null) &&
     (templateId === undefined || template.value !== null || template.error !== null);
   return (
@@ -86,7 +88,7 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                     </Empty>
                   );
                 return (
-                  isChosenRead && (
+                  isFormReady.current && (
                     <>
                       <ChoiceForm
                         path={path}
