@@ -88,6 +88,11 @@ describe.skipIf(required.missing)(`certificates of the public pages${required.re
       if (row === null) throw new Error(`${host} has no certificate row`);
       certificates.put({ ...row, due_at: 0, failures: 0 });
     });
+  /** `eventually`, with the log of the daemon in its error. */
+  const awaited = <Value>(what: string, probe: () => Value | null | false) =>
+    eventually(what, probe).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${daemon.log().slice(-4000)}`, { cause: error });
+    });
   const failuresOf = () => daemon.log().split('certificate order failed').length - 1;
 
   it('obtains the certificate for the host of public.url without a request', async () => {
@@ -194,7 +199,7 @@ describe.skipIf(required.missing)(`certificates of the public pages${required.re
     makeDue(TRACK);
     dns.set(TRACK, 'A', 'NXDOMAIN');
     await daemon.restart();
-    await eventually('the failure', () => failuresOf() > 0);
+    await awaited('the failure', () => failuresOf() > 0);
     expect(daemon.log()).toMatch(/could not resolve[^\n]*acme-challenge[^\n]*certificate order failed/);
     expect((await getPage(TRACK, '/robots.txt', await pebble.root())).status).toBe(200);
     dns.set(TRACK, 'A', ['127.0.0.1']);
@@ -206,7 +211,7 @@ describe.skipIf(required.missing)(`certificates of the public pages${required.re
     dns.set(TRACK, 'A', 'silent');
     const before = pebble.orders().length;
     await daemon.restart();
-    await eventually('the validation', () => pebble.orders().length > before);
+    await awaited('the validation', () => pebble.orders().length > before);
     const exit = await daemon.kill('SIGTERM');
     expect(exit.code).toBe(0);
     expect(daemon.log()).toContain('certificate order abandoned');

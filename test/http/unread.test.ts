@@ -83,7 +83,7 @@ describe('a client that reads no responses', () => {
 
   it('is disconnected when it has stopped reading for a time', async () => {
     const { large } = largeRoute(40_000_000);
-    const connectionLimits = { checkMs: 50, writeStallMs: 1000 };
+    const connectionLimits = { checkMs: 50, writeStallMs: 5000 };
     api = await startApi({ routes: [large], options: { connectionLimits } });
     sendOnly(get('/web-setup/large'));
     await expect.poll(() => open().length).toBe(1);
