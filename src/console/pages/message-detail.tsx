@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { messageSchema } from '../../http/api/sending/messages.ts';
 import { callApi, newIdempotencyKey } from '../api.ts';
 import { useData } from '../data.ts';
+import { FactList } from '../parts/fact-list.tsx';
 import { Confirmed, Loaded, Outcome, Status, useAction } from '../parts.tsx';
 import { useNavigation } from '../routing.ts';
 import { useMember } from '../session.ts';
@@ -72,16 +73,7 @@ export function MessageDetail({ messageId, list }: { messageId: string; list: st
               <p>
                 <Status name={message.status} />
               </p>
-              <dl>
-                {facts
-                  .filter(([, value]) => value !== '')
-                  .map(([name, value]) => (
-                    <div key={name}>
-                      <dt>{name}</dt>
-                      <dd>{value}</dd>
-                    </div>
-                  ))}
-              </dl>
+              <FactList facts={facts} />
               {isWaiting && (
                 <div class="actions">
                   {message.status === 'deferred' && may('retryMessage') && (

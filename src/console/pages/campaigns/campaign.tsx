@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
 import { callApi } from '../../api.ts';
 import { useData, useRefresh } from '../../data.ts';
+import { FactList } from '../../parts/fact-list.tsx';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
@@ -89,16 +90,7 @@ function Progress({ campaign, progress }: ProgressProps) {
           </label>
         </p>
       )}
-      <dl>
-        {facts
-          .filter(([, value]) => value !== '')
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <FactList facts={facts} />
       <p>
         <a href={href('messages', { campaignId: campaign.campaignId })}>{t('campaigns.messages')}</a>
       </p>

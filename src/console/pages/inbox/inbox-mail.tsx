@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { inboxMailSchema } from '../../../http/api/inbox.ts';
 import { callApi } from '../../api.ts';
 import { useData } from '../../data.ts';
+import { FactList } from '../../parts/fact-list.tsx';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { saveFile } from '../../parts/save-file.ts';
 import { Loaded, Outcome, Page, useAction } from '../../parts.tsx';
@@ -85,16 +86,7 @@ function Content({ of: mail }: { of: InboxMail }) {
   ];
   return (
     <>
-      <dl>
-        {facts
-          .filter(([, value]) => value !== '')
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd class="value">{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <FactList facts={facts} valueClass="value" />
       {mail.messageId !== null && (
         <p>
           <a href={href(`messages/${encodeURIComponent(mail.messageId)}`)}>{t('inbox.message')}</a>

@@ -5,10 +5,11 @@ import type {
 } from '../../../http/api/queue/queue-schemas.ts';
 import { callApi, request } from '../../api.ts';
 import { useConsoleData } from '../../data.ts';
+import { FactList } from '../../parts/fact-list.tsx';
 import { Confirmed, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import { Facts, QueueFacts } from './facts.tsx';
+import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
@@ -97,7 +98,7 @@ export function MessageExplanation({ messageId }: { messageId: string }) {
             <p>
               <Status name={message.status} />
             </p>
-            <Facts
+            <FactList
               facts={[
                 [t('messages.recipientColumn'), message.recipient],
                 [t('app.account'), message.accountId],

@@ -1,25 +1,10 @@
 import type * as z from 'zod';
 import type { queueAccountsSchema } from '../../../http/api/queue/queue.ts';
+import { FactList } from '../../parts/fact-list.tsx';
 import { useTexts } from '../../texts.ts';
 
 /** Numbers of waiting messages, by state. */
 export type QueueNumbers = Omit<z.output<typeof queueAccountsSchema>['accounts'][number], 'accountId'>;
-
-/** A list of names with their values, without those that are empty. */
-export function Facts({ facts }: { facts: [string, string][] }) {
-  return (
-    <dl>
-      {facts
-        .filter(([, value]) => value !== '')
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
-  );
-}
 
 interface QueueFactsProps {
   of: Pick<QueueNumbers, 'messages' | 'sending' | 'deferred' | 'held' | 'nextAttemptAt'>;
@@ -29,7 +14,7 @@ interface QueueFactsProps {
 export function QueueFacts({ of: { messages, sending, deferred, held, nextAttemptAt } }: QueueFactsProps) {
   const { t, time } = useTexts();
   return (
-    <Facts
+    <FactList
       facts={[
         [t('system.waiting'), String(messages)],
         [t('system.sending'), String(sending)],

@@ -1,0 +1,21 @@
+interface FactListProps {
+  facts: readonly (readonly [name: string, value: string])[];
+  /** CSS class of the values. */
+  valueClass?: string;
+}
+
+/** A list of names with their values, without those that are empty. */
+export function FactList({ facts, valueClass }: FactListProps) {
+  return (
+    <dl>
+      {facts
+        .filter(([, value]) => value !== '')
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd class={valueClass}>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
