@@ -1,19 +1,13 @@
-import { createSecretKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { withoutPause } from '../../src/core/slices.ts';
 import { composing, messageBytes } from '../../src/mail/compose.ts';
-import { type CopyDetails, MARKS, type Tracking } from '../../src/mail/content.ts';
+import { MARKS, type Tracking } from '../../src/mail/content.ts';
 import { mergeContent, type SharedContent } from '../../src/mail/shared-content.ts';
 import { isPreparedFor, partsOf, preparingParts } from '../../src/mail/shared-parts.ts';
+import { copyWith, IDENTITY, sharedContent, TRACKING } from '../support/campaign-copy.ts';
 
-const TRACKING: Tracking = {
-  linkPrefix: 'https://link.news.example/c/',
-  clickSigner: { key: createSecretKey(Buffer.alloc(32, 1)), head: new Uint8Array([1, 2, 3]) },
-  messageId: 'msg_1700000000000_abcdefghijkl',
-  pixelUrl: 'https://link.news.example/o/abc.gif',
-};
 const TRACKINGS = [
   undefined,
   TRACKING,
@@ -21,41 +15,11 @@ const TRACKINGS = [
   { ...TRACKING, pixelUrl: null },
 ] satisfies (Tracking | undefined)[];
 
-const copyWith = (tracking: Tracking | undefined): CopyDetails => ({
-  recipient: 'o"neil&co@example.net',
-  kind: 'marketing',
-  unsubscribeUrl: 'https://t.news.example/u/abc?a=1&b=2',
-  reportAbuseUrl: 'https://t.news.example/r/abc',
-  unsubscribeAddress: null,
-  signedId: 'abc',
-  feedbackAddress: null,
-  feedbackId: 'abc',
-  ...(tracking === undefined ? {} : { tracking }),
-});
-
-/** `{0}` and `{1}` in the HTML are holes. */
-function sharedContent(source: string, text: string | null = null): SharedContent {
-  const pieces = source.split(/\{(\d)\}/);
-  const texts = pieces.filter((_, index) => index % 2 === 0);
-  const holes = pieces.filter((_, index) => index % 2 === 1).map(Number);
-  return {
-    from: { name: 'News', address: 'news@news.example' },
-    fromDomain: 'news.example',
-    replyTo: null,
-    list: { id: 'grp_1', name: 'News' },
-    // The first value is the subject's.
-    subject: { texts: ['For ', ''], holes: [0], first: 0 },
-    html: { texts, holes, first: 1 },
-    text: text === null ? null : { texts: [text], holes: [], first: 1 },
-  };
-}
-
 /** The message with prepared parts, that without them, and which parts were prepared. */
 function both(shared: SharedContent, values: string[], tracking: Tracking | undefined) {
   const copy = copyWith(tracking);
   const own = { name: 'Ann', values: ['subject', ...values] };
-  const identity = { messageId: 'msg_1700000000000_abcdefghijkl', date: 1_700_000_000_000 };
-  const content = mergeContent(shared, own, identity, copy.recipient);
+  const content = mergeContent(shared, own, IDENTITY, copy.recipient);
   const prepared = withoutPause(preparingParts(shared, tracking));
   const parts = partsOf(prepared, shared, own.values, copy);
   const compose = (...args: Parameters<typeof composing>) =>
