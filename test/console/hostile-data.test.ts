@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
@@ -20,6 +21,7 @@ let client: ApiClient;
 let sink: Sink;
 
 const QUOTED = HOSTILE.replaceAll('"', "'");
+const PREVIEWS = '/console/previews/';
 /** More pages than there are: the walk ends by itself. */
 const MAX_PAGES = 150;
 
@@ -169,6 +171,7 @@ describe('The console', () => {
       await open.visit(window, path, client);
       await page.evaluate('for (const each of document.querySelectorAll("details")) each.open = true');
       await expect.poll(() => page.locator('.loading').count()).toBe(0);
+      await previewLoaded(page);
       expect(await page.title(), path).toMatch(/ · Postrider$/);
       // The application has no such elements itself; frames with mail are documents of their own.
       expect(await page.locator('main img, main script').count(), path).toBe(0);
@@ -208,11 +211,19 @@ describe('The console', () => {
     expect(dialogs).toEqual([]);
     expect(failures).toEqual([]);
     // In the preview of the template, the browser refuses what the sandbox and the policy forbid.
-    expect(consoleErrors.filter((line) => !line.includes('/console/previews/'))).toEqual([]);
-    expect(consoleErrors).not.toEqual([]);
+    expect(consoleErrors.filter((line) => !line.includes(PREVIEWS))).toEqual([]);
+    expect(consoleErrors, 'of the preview of the template').not.toEqual([]);
     expect(
       requests.filter((url) => !url.startsWith(daemon.consoleUrl) && !/^(?:data|about):/.test(url)),
     ).toEqual([]);
     await context.close();
   });
 });
+
+/** If the page has the frame of a preview, it is loaded after the page, and leaving the page would stop it. */
+async function previewLoaded(page: Page): Promise<void> {
+  if ((await page.locator(`iframe[src^="${PREVIEWS}"]`).count()) === 0) return;
+  const preview = () => page.frames().find((frame) => frame.url().includes(PREVIEWS));
+  await expect.poll(preview).toBeDefined();
+  await preview()?.waitForLoadState();
+}
