@@ -3,8 +3,13 @@ import { LRUCache } from 'lru-cache';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { inSlices, type Work } from '../core/slices.ts';
 import type { SharedContent, SharedPart } from '../mail/shared-content.ts';
-import { type PackedContent, packLongContent, packUnlessLong } from '../mail/stored-content.ts';
-import { encodingString } from '../sending/encode.ts';
+import {
+  contentWriter,
+  jsonStringPieces,
+  type LongContent,
+  type PackedContent,
+  packLongContent,
+} from '../mail/stored-content.ts';
 import type { HtmlReader } from '../sending/html-reader.ts';
 import { parsingContent } from '../sending/render.ts';
 import { type SharedRendering, sharedParts, sharingPrepared } from '../sending/render-shared.ts';
@@ -85,25 +90,39 @@ async function packShared(
   const { from, fromDomain, replyTo } = mail;
   const list = { id: group.subscription_group_id, name: group.name };
   const content: SharedContent = { from, fromDomain, replyTo, list, ...sharedParts(rendering) };
-  const packed = await packLongContent(packUnlessLong(await inSlices(encodingShared(content), accountId)));
+  const packed = await packLongContent(await inSlices(encodingShared(content), accountId));
   return { rendering, packed, digest: createHash('sha256').update(packed.body).digest() };
 }
 
-/** JSON, in steps: the texts may be megabytes long. */
-function* encodingShared({ subject, html, text, ...rest }: SharedContent): Work<string> {
-  const parts = [];
-  for (const [name, part] of Object.entries({ subject, html, text }))
-    parts.push(`${JSON.stringify(name)}:${part === null ? 'null' : yield* encodingPart(part)}`);
-  return `${JSON.stringify(rest).slice(0, -1)},${parts.join(',')}}`;
-}
-
-function* encodingPart({ texts, ...rest }: SharedPart): Work<string> {
-  const encoded = [];
-  for (const text of texts) {
-    encoded.push(yield* encodingString(text));
+/** In steps: the texts may be megabytes long. */
+function* encodingShared(content: SharedContent): Work<PackedContent | LongContent> {
+  const texts = [content.subject, content.html, content.text].flatMap((part) => part?.texts ?? []);
+  const writer = contentWriter(texts.reduce((sum, text) => sum + text.length, 0));
+  for (const piece of contentPieces(content)) {
+    writer.write(piece);
     yield;
   }
-  return `${JSON.stringify(rest).slice(0, -1)},"texts":[${encoded.join(',')}]}`;
+  return writer.end();
+}
+
+/** The JSON of a content. */
+function* contentPieces({ subject, html, text, ...rest }: SharedContent): Generator<string> {
+  yield JSON.stringify(rest).slice(0, -1);
+  for (const [name, part] of Object.entries({ subject, html, text })) {
+    yield `,${JSON.stringify(name)}:`;
+    if (part === null) yield 'null';
+    else yield* partPieces(part);
+  }
+  yield '}';
+}
+
+function* partPieces({ texts, ...rest }: SharedPart): Generator<string> {
+  yield `${JSON.stringify(rest).slice(0, -1)},"texts":[`;
+  for (const [index, text] of texts.entries()) {
+    if (index > 0) yield ',';
+    yield* jsonStringPieces(text);
+  }
+  yield ']}';
 }
 
 function sizeOf({ mail, state, shared }: CampaignContent): number {

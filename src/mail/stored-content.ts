@@ -44,15 +44,18 @@ const MAX_DEFLATED_INLINE = 32 * 1024;
 const LEVEL = 3;
 /** 96 KB of memory instead of 256 KB, which the allocator would map and unmap for every content. */
 const INLINE = { level: LEVEL, windowBits: 13, memLevel: 7 };
+/** Bytes of UTF-8 for a UTF-16 code unit, at most. */
+const MAX_UTF8_BYTES = 3;
 /** Maximum number of bytes that decoding allocates at a time. */
 const MAX_CHUNK = 1024 * 1024;
 
 /**
  * The input of deflate on the calling thread: allocating a buffer for each content would cost half as much as deflating
- * it. A UTF-16 code unit takes at most three bytes of UTF-8.
+ * it.
  */
-const scratch = Buffer.allocUnsafeSlow(3 * MAX_DEFLATED_INLINE);
+const scratch = Buffer.allocUnsafeSlow(MAX_UTF8_BYTES * MAX_DEFLATED_INLINE);
 
+const EMPTY = Buffer.alloc(0);
 const deflateInPool = promisify(deflateRaw);
 const decoder = new TextDecoder();
 
@@ -71,9 +74,76 @@ export function packContent(json: string): PackedContent {
   return { body: deflated.length < size ? deflated : json, size, json };
 }
 
-/** Compresses a content on the calling thread, unless it is long. */
-export function packUnlessLong(json: string): PackedContent | LongContent {
-  return json.length > MAX_DEFLATED_INLINE ? { bytes: Buffer.from(json) } : packContent(json);
+/** Writes a content as JSON in pieces, so that the event loop is not blocked in between. */
+export interface ContentWriter {
+  write(piece: string): void;
+  end(): PackedContent | LongContent;
+}
+
+/** Maximum characters of a piece of a string. V8 maps and unmaps memory for each string that is longer than twice as much. */
+const PIECE_CHARACTERS = 64 * 1024;
+/** Bytes of JSON for a character of most HTML. */
+const USUAL_BYTES = 1.1;
+
+/** Compresses a short content on the calling thread. `characters`: about how many there will be. */
+export function contentWriter(characters: number): ContentWriter {
+  /** The first piece, while it is the only one. */
+  let only: string | null = null;
+  let bytes = EMPTY;
+  let length = 0;
+  const append = (piece: string) => {
+    const atLeast = length + MAX_UTF8_BYTES * piece.length;
+    if (bytes.length < atLeast) {
+      const usual = bytes.length === 0 ? Math.ceil(USUAL_BYTES * characters) : 2 * bytes.length;
+      const larger = Buffer.allocUnsafeSlow(usual + atLeast);
+      bytes.copy(larger, 0, 0, length);
+      bytes = larger;
+    }
+    length += bytes.write(piece, length);
+  };
+  return {
+    write: (piece) => {
+      if (only === null && length === 0) only = piece;
+      else {
+        if (only !== null) append(only);
+        only = null;
+        append(piece);
+      }
+    },
+    end: () => {
+      const short = only ?? (length <= MAX_DEFLATED_INLINE ? bytes.toString('utf8', 0, length) : null);
+      if (short !== null && short.length <= MAX_DEFLATED_INLINE) return packContent(short);
+      return { bytes: short === null ? bytes.subarray(0, length) : Buffer.from(short) };
+    },
+  };
+}
+
+/** Does not compress. */
+export function plainContentWriter(): ContentWriter {
+  const pieces: string[] = [];
+  return {
+    write: (piece) => {
+      pieces.push(piece);
+    },
+    end: () => plainContent(pieces.join('')),
+  };
+}
+
+/** The JSON of a string. */
+export function* jsonStringPieces(text: string): Generator<string> {
+  yield '"';
+  for (let at = 0; at < text.length; ) {
+    let end = at + PIECE_CHARACTERS;
+    // Surrogate pairs are not split: JSON escapes a single surrogate.
+    if (isHighSurrogate(text.charCodeAt(end - 1))) end++;
+    yield JSON.stringify(text.slice(at, end)).slice(1, -1);
+    at = end;
+  }
+  yield '"';
+}
+
+function isHighSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff;
 }
 
 /** Compresses a long content on a thread of libuv's pool; returns others unchanged. */

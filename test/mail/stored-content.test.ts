@@ -1,14 +1,20 @@
 import { deflateRawSync } from 'node:zlib';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  contentWriter,
   type EncodedContent,
+  jsonStringPieces,
+  type LongContent,
   type PackedContent,
   packContent,
   packLongContent,
-  packUnlessLong,
+  plainContentWriter,
   unpackContent,
 } from '../../src/mail/stored-content.ts';
 
+/** Half a surrogate pair, which JSON escapes, and characters that are escaped or of several bytes. */
+const ODD = fc.constantFrom('\ud83d', '\udc0e', '🐎', '"', '\\', '\n', '\u0001', 'ü', '€');
 const json = (html: string) => JSON.stringify({ subject: 'Žluťoučký kůň 🐎', html });
 const rows = (count: number) => json('<tr><td style="padding:8px 0">Bücher 🐎</td></tr>\n'.repeat(count));
 /** The form in which the database returns a content. */
@@ -47,9 +53,41 @@ describe('a content', () => {
 
   it('that is long is deflated by another thread', async () => {
     const content = rows(5_000);
-    const packed = await packLongContent(packUnlessLong(content));
+    const packed = await packLongContent(written(content));
     expect(packed.body.length).toBeLessThan(content.length / 10);
     expect(unpackContent(stored(packed))).toBe(content);
+  });
+
+  it('that is written in pieces is the same, whatever its characters', async () => {
+    // Around the end of the first piece.
+    const padding = fc.integer({ min: 65_500, max: 65_560 });
+    const characters = fc.string({ unit: fc.oneof(fc.string({ unit: 'binary' }), ODD), maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(padding, characters, fc.integer({ min: 1, max: 3 }), async (length, text, times) => {
+        const content = `${'x'.repeat(length)}${text}`.repeat(times);
+        for (const writer of [contentWriter(100), contentWriter(content.length), plainContentWriter()]) {
+          for (const piece of jsonStringPieces(content)) writer.write(piece);
+          const packed = await packLongContent(writer.end());
+          expect(unpackContent(stored(packed))).toBe(JSON.stringify(content));
+          expect(packed.size).toBe(Buffer.byteLength(JSON.stringify(content)));
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it.each([
+    [['{}']],
+    [['{"a":', '"b"', '}']],
+    [[rows(100)]],
+    [['"', 'ü'.repeat(200), '"']],
+    [['"', 'x'.repeat(33_000), '"']],
+  ])('of the pieces %j is packed as in one piece', async (pieces) => {
+    const writer = contentWriter(0);
+    for (const piece of pieces) writer.write(piece);
+    const packed = await packLongContent(writer.end());
+    expect(unpackContent(stored(packed))).toBe(pieces.join(''));
+    if (pieces.join('').length < 32_000) expect(packed).toEqual(packContent(pieces.join('')));
   });
 
   it('that was deflated is not deflated again', async () => {
@@ -70,3 +108,9 @@ describe('decoding', () => {
     expect(() => unpackContent({ bytes: half, encoding: 'deflate', size })).toThrow(/unexpected end of file/);
   });
 });
+
+function written(content: string): PackedContent | LongContent {
+  const writer = contentWriter(content.length);
+  writer.write(content);
+  return writer.end();
+}
