@@ -71,10 +71,17 @@ export function* composing(
   };
 }
 
-/** The bytes that are sent after DATA, signatures first, before dot-stuffing. */
+/** The header as it is sent: the signatures, the fields of the message, and the empty line after them. */
+export function headerBytes(
+  { header }: { header: readonly string[] },
+  signatures: readonly string[],
+): Buffer {
+  return Buffer.from(`${[...signatures, ...header].join('\r\n')}\r\n\r\n`);
+}
+
+/** The bytes that are sent after DATA, before dot-stuffing. */
 export function messageBytes(message: ComposedMessage, signatures: readonly string[] = []): Buffer {
-  const header = `${[...signatures, ...message.header].join('\r\n')}\r\n\r\n`;
-  return Buffer.concat([Buffer.from(header), message.body]);
+  return Buffer.concat([headerBytes(message, signatures), message.body]);
 }
 
 /** RFC 5322 §3.3, in UTC. */

@@ -29,6 +29,8 @@ const F = 70;
 
 /** Two hex digits of every byte, as character codes. */
 const HEX = Buffer.from('0123456789ABCDEF', 'latin1');
+/** Characters whose lines are encoded together. V8 maps and unmaps memory for each string of more than 128 K. */
+const PIECE_CHARACTERS = 48 * 1024;
 /** 1 for bytes that quoted-printable never escapes, wherever they are in a line. */
 const LITERAL = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte > SPACE && byte < 127 && byte !== EQUALS ? 1 : 0,
@@ -57,7 +59,19 @@ export function textLines(text: string): TextLines {
  * escaped. All line ends become CRLF.
  */
 export function encodeText(text: string): EncodedBody {
-  return encodeLines([textLines(text)]);
+  const lines: TextLines[] = [];
+  for (let at = 0; at < text.length; ) {
+    const end = lineEnd(text, at + PIECE_CHARACTERS);
+    lines.push(textLines(text.slice(at, end)));
+    at = end;
+  }
+  return encodeLines(lines);
+}
+
+/** The offset after the first line feed from `at` on. */
+function lineEnd(text: string, at: number): number {
+  const end = at < text.length ? text.indexOf('\n', at) : -1;
+  return end === -1 ? text.length : end + 1;
 }
 
 /** `encodeText` of consecutive lines. */

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
+import { decodeUtf8 } from '../core/utf8.ts';
 
 /**
  * The encoding of message contents in the database: JSON as text, or the same JSON in UTF-8 as raw deflate (RFC 1951).
@@ -57,7 +58,6 @@ const scratch = Buffer.allocUnsafeSlow(MAX_UTF8_BYTES * MAX_DEFLATED_INLINE);
 
 const EMPTY = Buffer.alloc(0);
 const deflateInPool = promisify(deflateRaw);
-const decoder = new TextDecoder();
 
 /** A content stored uncompressed. */
 export function plainContent(json: string): PackedContent {
@@ -168,7 +168,7 @@ export function toJobContent({ body, size, json }: PackedContent): JobContent {
 export function unpackContent(content: EncodedContent<ArrayBufferLike> | JobContent): string {
   if (content.encoding === 'text') return content.text;
   const { bytes, encoding, size } = content;
-  return decoder.decode(encoding === 'json' ? bytes : inflate(bytes, Math.max(1, size)));
+  return decodeUtf8(encoding === 'json' ? bytes : inflate(bytes, Math.max(1, size)));
 }
 
 function inflate(bytes: Uint8Array, size: number): Buffer {

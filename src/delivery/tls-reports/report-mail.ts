@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { headerBytes } from '../../mail/compose.ts';
 import { type DkimSigner, type SignableMessage, signDkim } from '../../mail/dkim.ts';
 import { wrapBase64 } from '../../mail/encode.ts';
 import type { OutgoingTlsReport, Submitter } from './report.ts';
@@ -7,8 +8,10 @@ import type { OutgoingTlsReport, Submitter } from './report.ts';
 export interface ReportMail {
   from: string;
   to: string;
+  /** The fields and the empty line after them. */
+  header: Buffer;
   /** CRLF lines. */
-  bytes: Buffer;
+  body: Buffer;
 }
 
 export interface ReportMailInput {
@@ -61,8 +64,7 @@ export function composeReportMail({ report, submitter, to, signer, now }: Report
   ]);
   const message: SignableMessage = { header, body };
   const signatures = signDkim(message, [signer], now);
-  const head = `${[...signatures, ...header].join('\r\n')}\r\n\r\n`;
-  return { from, to, bytes: Buffer.concat([Buffer.from(head), body]) };
+  return { from, to, header: headerBytes(message, signatures), body };
 }
 
 function lines(...texts: string[]): Buffer {

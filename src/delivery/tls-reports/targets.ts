@@ -89,7 +89,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
       return 'reports are sent from an address of this machine, and all addresses are behind proxies';
     const { hostname, address, address6 } = entry;
     const { submitter } = deps;
-    const { from, to, bytes } = composeReportMail({
+    const message = composeReportMail({
       report,
       submitter,
       to: target.address,
@@ -111,7 +111,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
       messagesPerConnection: 1,
       idleMs: 0,
     } as const;
-    const result = await attempt(job, { from, to, bytes, utf8: false }, client);
+    const result = await attempt(job, { ...message, utf8: false }, client);
     if (result === null) return 'the daemon stops';
     const { conclusion, reply, sessions } = result;
     if (conclusion === 'replied' && reply !== null && reply.code < 300) return null;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { errorText } from '../../core/errors.ts';
 import { inSlices, type Work } from '../../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
-import { type ComposedMessage, composing, messageBytes } from '../../mail/compose.ts';
+import { type ComposedMessage, composing, headerBytes } from '../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
 import {
@@ -105,7 +105,8 @@ function sign(job: DeliveryJob, composed: ComposedMessage, now: number): Outgoin
   return {
     from,
     to,
-    bytes: messageBytes(composed, signDkim(composed, job.signers, now)),
+    header: headerBytes(composed, signDkim(composed, job.signers, now)),
+    body: composed.body,
     utf8: composed.needsSmtpUtf8 || needsSmtpUtf8(from) || needsSmtpUtf8(to),
   };
 }

@@ -13,8 +13,10 @@ export interface OutgoingMessage {
   /** Reverse path; '' for the null reverse path. */
   from: string;
   to: string;
-  /** The whole message with CRLF lines; dots are not doubled. */
-  bytes: Buffer;
+  /** The fields and the empty line after them; no line begins with a dot. */
+  header: Buffer;
+  /** CRLF lines; dots are not doubled. */
+  body: Buffer;
   /** An address in the message or its envelope is not ASCII (RFC 6531). */
   utf8: boolean;
 }
@@ -82,7 +84,7 @@ async function skipReplies(wire: Wire, refusedAt: SmtpPhase, timeouts: SmtpTimeo
 
 /** Sends the message; resolves with its reply. */
 async function sendMessage(wire: Wire, message: OutgoingMessage, timeouts: SmtpTimeouts): Promise<WireReply> {
-  for (const block of dataBlocks(message.bytes)) {
+  for (const block of dataBlocks(message)) {
     const early = earlyRefusal(wire);
     if (early) return early;
     try {
@@ -114,6 +116,7 @@ function earlyRefusal(wire: Wire): WireReply | null {
 }
 
 const DOT = '.'.charCodeAt(0);
+const NOTHING = Buffer.alloc(0);
 const LINE_END = Buffer.from('\r\n');
 const FINAL_DOT = Buffer.from('.\r\n');
 const LINE_END_AND_FINAL_DOT = Buffer.from('\r\n.\r\n');
@@ -122,21 +125,30 @@ const LINE_END_AND_FINAL_DOT = Buffer.from('\r\n.\r\n');
  * The message in blocks, with dots doubled at line starts and the final dot (RFC 5321 §4.5.2). Most messages have no such
  * dots and are sent without a copy of the whole.
  */
-function* dataBlocks(bytes: Buffer): Generator<Buffer> {
-  const hasDots = bytes[0] === DOT || bytes.includes('\r\n.');
+function* dataBlocks({ header, body }: OutgoingMessage): Generator<Buffer> {
+  const hasDots = body[0] === DOT || body.includes('\r\n.');
   const stuffed = hasDots
-    ? Buffer.from(bytes.toString('latin1').replace(/(^|\r\n)\./g, '$1..'), 'latin1')
-    : bytes;
+    ? Buffer.from(body.toString('latin1').replace(/(^|\r\n)\./g, '$1..'), 'latin1')
+    : body;
   const endsWithLine = stuffed.length === 0 || stuffed.subarray(-2).equals(LINE_END);
   const end = endsWithLine ? FINAL_DOT : LINE_END_AND_FINAL_DOT;
+  let before = header;
   let start = 0;
-  for (; stuffed.length - start > BLOCK_BYTES; start += BLOCK_BYTES)
-    yield stuffed.subarray(start, start + BLOCK_BYTES);
-  yield Buffer.concat([stuffed.subarray(start), end]);
+  for (; before.length + stuffed.length - start > BLOCK_BYTES; start += BLOCK_BYTES) {
+    const block = stuffed.subarray(start, start + BLOCK_BYTES);
+    yield before.length === 0 ? block : Buffer.concat([before, block]);
+    before = NOTHING;
+  }
+  yield Buffer.concat([before, stuffed.subarray(start), end]);
+}
+
+/** Bytes of the message, without doubled dots. */
+function sizeOf({ header, body }: OutgoingMessage): number {
+  return header.length + body.length;
 }
 
 function parameters({ extensions }: Connection, message: OutgoingMessage): string {
-  const size = extensions.size ? ` SIZE=${message.bytes.length}` : '';
+  const size = extensions.size ? ` SIZE=${sizeOf(message)}` : '';
   // RFC 6531 §3.4: SMTPUTF8 only where it is needed; such messages have bytes above 127.
   if (!message.utf8) return size;
   return `${size} SMTPUTF8${extensions.eightBitMime ? ' BODY=8BITMIME' : ''}`;
@@ -148,7 +160,7 @@ function refusalOf({ extensions, host }: Connection, message: OutgoingMessage): 
     const text = `${host} does not support internationalized addresses (SMTPUTF8)`;
     return { kind: 'refused', phase: 'ehlo', reply: { code: 553, enhanced: '5.6.7', text }, nextHost: true };
   }
-  const { length } = message.bytes;
+  const length = sizeOf(message);
   if (length > extensions.maxSize) {
     const text = `the message has ${length} bytes, ${host} accepts ${extensions.maxSize} at most`;
     return { kind: 'refused', phase: 'ehlo', reply: { code: 552, enhanced: '5.3.4', text }, nextHost: false };

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type Refusal, refuse } from '../../core/refusal.ts';
 import { eventLoopTurns, inSlices, type Work } from '../../core/slices.ts';
+import { decodeUtf8 } from '../../core/utf8.ts';
 import type { Range } from './json-scan.ts';
 
 /** Parses JSON bodies: as a whole, or without the elements of a list, which are parsed one at a time. */
@@ -32,7 +33,7 @@ export class JsonElement {
     if (isTooLarge(this.#bytes)) {
       return refuse('PAYLOAD_TOO_LARGE', `The message exceeds the limit of ${MAX_ELEMENT_BYTES} bytes`);
     }
-    return { value: JSON.parse(this.#bytes.toString('utf8')) };
+    return { value: JSON.parse(decodeUtf8(this.#bytes)) };
   }
 }
 
@@ -109,7 +110,7 @@ function isTooLarge(element: Buffer): boolean {
 /** Parses JSON. `place` names the element; '' is the whole body, which may begin with a byte order mark. */
 function parse(bytes: Buffer, place: string): JsonBody | Refusal {
   if (!isUtf8(bytes)) return refuse('INVALID_JSON', `The body is not valid UTF-8${place}`);
-  const text = bytes.toString('utf8');
+  const text = decodeUtf8(bytes);
   try {
     return { value: JSON.parse(place === '' ? text.replace(/^\uFEFF/, '') : text) };
   } catch (error) {

@@ -19,7 +19,7 @@ describe('the message as received', () => {
   ];
   it.each(CASES)('arrives %s', async (_, sent, received = sent) => {
     const to = await sink();
-    await deliver(client(), job(to), { bytes: Buffer.from(sent, 'latin1') });
+    await deliver(client(), job(to), { body: Buffer.from(sent, 'latin1') });
     expect(to.messages).toMatchObject([{ raw: received }]);
   });
 
@@ -42,7 +42,7 @@ describe('the message as received', () => {
       fc.asyncProperty(fc.array(pieces, { maxLength: 40 }), async (parts) => {
         const text = `${HEADER}${parts.join('')}\r\n`;
         const before = to.count;
-        await deliver(by, job(to), { bytes: Buffer.from(text, 'latin1') });
+        await deliver(by, job(to), { body: Buffer.from(text, 'latin1') });
         expect(to.count).toBe(before + 1);
         expect(to.messages.at(-1)?.raw).toBe(text);
       }),
@@ -51,10 +51,25 @@ describe('the message as received', () => {
     expect(to.sessions).toHaveLength(1);
   });
 
+  it.each([
+    [100, 65_000],
+    [100, 65_436],
+    [100, 65_438],
+    [70_000, 2],
+    [200, 200_000],
+    [65_536, 0],
+  ])('arrives whole with a header of %i and a body of %i bytes', async (headerLength, bodyLength) => {
+    const to = await sink();
+    const header = Buffer.from(`Subject: ${'x'.repeat(headerLength - 13)}\r\n\r\n`);
+    const body = Buffer.from('..dots\r\n'.repeat(bodyLength).slice(-bodyLength));
+    expect(summary(await deliver(client(), job(to), { header, body }))).toBe('replied dot 250');
+    expect(to.messages[0]?.raw === header.toString() + body.toString()).toBe(true);
+  });
+
   it('arrives whole when it is far larger than one block, with dots across the blocks', async () => {
     const bytes = Buffer.from(HEADER + '.a line\r\n..another\r\n'.repeat(400_000));
     const to = await sink({ bodyBytesPerSecond: 40_000_000 });
-    expect(summary(await deliver(client(), job(to), { bytes }))).toBe('replied dot 250');
+    expect(summary(await deliver(client(), job(to), { body: bytes }))).toBe('replied dot 250');
     expect(to.messages[0]?.raw === bytes.toString('latin1')).toBe(true);
   });
 });
@@ -66,7 +81,7 @@ describe('a server that refuses in the middle of the message', () => {
     ['and goes on reading', '552 5.3.4 too large after all'],
   ])('decides with its reply: %s', async (_, answer) => {
     const to = await sink({ body: { afterBytes: 1_000_000, answer } });
-    const report = await deliver(client(), job(to), { bytes });
+    const report = await deliver(client(), job(to), { body: bytes });
     expect(report).toMatchObject({ conclusion: 'replied', reply: { code: 552, enhanced: '5.3.4' } });
     await expect.poll(() => to.open).toBe(0);
   });
@@ -75,12 +90,12 @@ describe('a server that refuses in the middle of the message', () => {
     const to = await sink({
       body: { afterBytes: 1_000_000, answer: { reply: '421 4.3.0 going down', close: true } },
     });
-    expect(summary(await deliver(client(), job(to), { bytes }))).toBe('unreachable data 421');
+    expect(summary(await deliver(client(), job(to), { body: bytes }))).toBe('unreachable data 421');
   });
 
   it('is followed by the next host when it closes without a reply: the final dot was never sent', async () => {
     const [one, two] = await sinks({ body: { afterBytes: 1_000_000, answer: 'drop' } }, {});
-    const report = await deliver(client(), job([one!, two!]), { bytes });
+    const report = await deliver(client(), job([one!, two!]), { body: bytes });
     expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions[0]).toMatchObject({ phase: 'data', error: expect.stringMatching(/during DATA$/) });
   });
@@ -98,7 +113,7 @@ describe('SIZE (RFC 1870)', () => {
     ['SIZE much', true],
   ])('%s: sent %s', async (offer, sent) => {
     const to = await sink({ keywords: [offer] });
-    const report = await deliver(client(), job(to), { bytes });
+    const report = await deliver(client(), job(to), { body: bytes });
     expect(to.count).toBe(sent ? 1 : 0);
     if (!sent) {
       expect(report).toMatchObject({
@@ -111,20 +126,22 @@ describe('SIZE (RFC 1870)', () => {
 
   it('sends SIZE without doubled dots when the server supports it', async () => {
     const to = await sink({ keywords: ['SIZE 1000'] });
-    await deliver(client(), job(to), { bytes: Buffer.from(`${HEADER}.\r\n`) });
+    await deliver(client(), job(to), { body: Buffer.from(`${HEADER}.\r\n`) });
     expect(to.messages[0]?.parameters).toBe(`SIZE=${HEADER.length + 3}`);
   });
 
   it('does not try the next host after a message that is too large', async () => {
     const [one, two] = await sinks({ keywords: ['SIZE 10'] }, {});
-    expect(summary(await deliver(client(), job([one!, two!]), { bytes }))).toBe('refused-locally ehlo 552');
+    expect(summary(await deliver(client(), job([one!, two!]), { body: bytes }))).toBe(
+      'refused-locally ehlo 552',
+    );
     expect(two?.sessions).toHaveLength(0);
   });
 
   it('reuses the connection for smaller messages', async () => {
     const to = await sink({ keywords: ['SIZE 60'] });
     const by = client();
-    await deliver(by, job(to), { bytes });
+    await deliver(by, job(to), { body: bytes });
     expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
   });
@@ -137,7 +154,7 @@ describe('SMTPUTF8 (RFC 6531)', () => {
   it('is requested only when the message needs it', async () => {
     const to = await sink({ keywords: ['SMTPUTF8', '8BITMIME'] });
     await deliver(client(), job(to));
-    await deliver(client(), job(to, { envelope }), { bytes, utf8: true });
+    await deliver(client(), job(to, { envelope }), { body: bytes, utf8: true });
     expect(to.messages.map(({ parameters }) => parameters)).toEqual(['', 'SMTPUTF8 BODY=8BITMIME']);
     expect(to.messages[1]?.to).toEqual(['jörg@example.test']);
     expect(to.messages[1]?.raw).toBe(bytes.toString('latin1'));
@@ -145,15 +162,15 @@ describe('SMTPUTF8 (RFC 6531)', () => {
 
   it('tries the next host when it is not offered', async () => {
     const [one, two] = await sinks({ keywords: [] }, { keywords: ['SMTPUTF8'] });
-    expect(summary(await deliver(client(), job([one!, two!], { envelope }), { bytes, utf8: true }))).toBe(
-      'replied dot 250',
-    );
+    expect(
+      summary(await deliver(client(), job([one!, two!], { envelope }), { body: bytes, utf8: true })),
+    ).toBe('replied dot 250');
     expect(one?.sessions[0]?.commands).not.toContain('DATA');
   });
 
   it('refuses the message locally when no host offers it', async () => {
     const all = await sinks({ keywords: [] }, { keywords: [] });
-    const report = await deliver(client(), job(all, { envelope }), { bytes, utf8: true });
+    const report = await deliver(client(), job(all, { envelope }), { body: bytes, utf8: true });
     expect(report).toMatchObject({ conclusion: 'refused-locally', reply: { code: 553, enhanced: '5.6.7' } });
     expect(lastError(report)).toBe(
       'mx2.example.test does not support internationalized addresses (SMTPUTF8)',

@@ -106,7 +106,7 @@ export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): Deli
 export const BODY = 'Subject: hello\r\n\r\nHow are you?\r\n';
 
 export function message(of: DeliveryJob, changes: Partial<OutgoingMessage> = {}): OutgoingMessage {
-  return { ...of.envelope, bytes: Buffer.from(BODY), utf8: false, ...changes };
+  return { ...of.envelope, header: Buffer.alloc(0), body: Buffer.from(BODY), utf8: false, ...changes };
 }
 
 /** One attempt with the standard message; throws when the attempt is aborted. */

@@ -85,14 +85,14 @@ describe('a server that replies byte by byte', () => {
 describe('a server that does not read the message', () => {
   it('is closed after the timeout of one block', async () => {
     const to = await sink({ bodyBytesPerSecond: 1 });
-    const report = await deliver(client({ block: 50 }), job(to), { bytes: HUGE });
+    const report = await deliver(client({ block: 50 }), job(to), { body: HUGE });
     expect(summary(report)).toBe('unreachable data');
     expect(lastError(report)).toBe('timed out after 50 ms: the server accepted no data');
   });
 
   it('is ended by the time limit of the message when it reads too slowly', async () => {
     const to = await sink({ bodyBytesPerSecond: 1_000_000 });
-    const report = await deliver(client({ message: 300 }), job(to), { bytes: HUGE });
+    const report = await deliver(client({ message: 300 }), job(to), { body: HUGE });
     expect(summary(report)).toBe('unreachable data');
     expect(lastError(report)).toBe('gave up after 300 ms in total, while waiting for the reply to DATA');
   });
@@ -100,7 +100,7 @@ describe('a server that does not read the message', () => {
   it('gets the whole message when it is merely slow', async () => {
     const bytes = HUGE.subarray(0, 8_000_000);
     const to = await sink({ bodyBytesPerSecond: 16_000_000 });
-    expect(summary(await deliver(client(), job(to), { bytes }))).toBe('replied dot 250');
+    expect(summary(await deliver(client(), job(to), { body: bytes }))).toBe('replied dot 250');
     expect(to.messages[0]?.raw.length).toBeGreaterThanOrEqual(bytes.length);
   });
 });
