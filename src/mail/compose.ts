@@ -214,18 +214,15 @@ export function* readableParts(
 ): Work<{ html: string | null; text: string | null }> {
   const text = personalize(content.text ?? (yield* derivingText(content.html)), copy, 'text');
   yield;
-  const html = content.html === '' ? null : yield* personalizedHtml(content.html, copy);
+  const html =
+    content.html === '' ? null : personalize(yield* trackingLinks(content.html, copy), copy, 'html');
   return { html, text: text === '' ? null : text };
 }
 
-function* personalizedHtml(source: string, copy: CopyDetails): Work<string> {
-  return personalize(yield* trackingLinks(source, copy), copy, 'html');
-}
-
 function* encodedHtml(source: string, copy: CopyDetails): Work<EncodedBody> {
-  const personalized = yield* personalizedHtml(source, copy);
+  const tracked = yield* trackingLinks(source, copy);
   yield;
-  return encodeText(personalized);
+  return encodeText(tracked, (lines) => personalize(lines, copy, 'html'));
 }
 
 function htmlEntity(body: EncodedBody, inline: Entity[], boundary: Boundary): Entity {

@@ -56,13 +56,13 @@ export function textLines(text: string): TextLines {
 
 /**
  * Encodes text as a MIME body: 7bit if it is safe in transit, else quoted-printable, or base64 if most bytes would be
- * escaped. All line ends become CRLF.
+ * escaped. All line ends become CRLF. `change` is applied to runs of complete lines.
  */
-export function encodeText(text: string): EncodedBody {
+export function encodeText(text: string, change = (lines: string) => lines): EncodedBody {
   const lines: TextLines[] = [];
   for (let at = 0; at < text.length; ) {
     const end = lineEnd(text, at + PIECE_CHARACTERS);
-    lines.push(textLines(text.slice(at, end)));
+    lines.push(textLines(change(text.slice(at, end))));
     at = end;
   }
   return encodeLines(lines);

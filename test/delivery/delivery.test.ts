@@ -336,9 +336,9 @@ describe('a domain with neither MX nor address', { timeout: 30_000 }, () => {
     const [message] = env.put(['ada@textonly.example']);
     if (message === undefined) throw new Error('nothing was queued');
     env.delivery.start();
-    await expect.poll(() => env.status(message), { timeout: 10_000 }).toBe('deferred');
+    await expect.poll(() => env.status(message), { timeout: 60_000 }).toBe('deferred');
     env.clock.advance(DAY);
-    await expect.poll(() => env.status(message), { timeout: 10_000 }).toBe('bounced');
+    await expect.poll(() => env.status(message), { timeout: 60_000 }).toBe('bounced');
     const bounce = env.tables.events.ofMessage(message.seq).at(-1);
     expect(JSON.parse(bounce?.data ?? '')).toMatchObject({
       smtpCode: 550,

@@ -41,7 +41,7 @@ describe('copies of a campaign', () => {
       tables.sharedContents.addCopies(sharedId, recipients.length);
     })();
     delivery.start();
-    await expect.poll(() => sink.count, { timeout: 20_000 }).toBe(recipients.length);
+    await expect.poll(() => sink.count, { timeout: 60_000 }).toBe(recipients.length);
     for (const { to, raw } of sink.messages) {
       const [recipient = ''] = [to].flat();
       expect(recipients).toContain(recipient);
