@@ -92,10 +92,10 @@ export function contentWriter(characters: number): ContentWriter {
   let bytes = EMPTY;
   let length = 0;
   const append = (piece: string) => {
-    const atLeast = length + MAX_UTF8_BYTES * piece.length;
-    if (bytes.length < atLeast) {
+    const free = bytes.length - length;
+    if (free < MAX_UTF8_BYTES * piece.length && free < Buffer.byteLength(piece)) {
       const usual = bytes.length === 0 ? Math.ceil(USUAL_BYTES * characters) : 2 * bytes.length;
-      const larger = Buffer.allocUnsafeSlow(usual + atLeast);
+      const larger = Buffer.allocUnsafeSlow(usual + length + Buffer.byteLength(piece));
       bytes.copy(larger, 0, 0, length);
       bytes = larger;
     }

@@ -12,8 +12,8 @@ import {
 
 /** Characters of all contents of a request as JSON, which are written in one unit of work. */
 export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
-/** Characters of html and text that are encoded in one step, with everything else. */
-const SHORT_CHARACTERS = 64 * 1024;
+/** Characters of html and text that are encoded in one step, with everything else: their JSON rarely exceeds 128 K. */
+const SHORT_CHARACTERS = 112 * 1024;
 
 /** Encodes the contents of an account's send for storage; refused when they are too large together. */
 export async function encodeContents(
