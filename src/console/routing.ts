@@ -49,10 +49,10 @@ function decoded(segment: string): string {
 /** The question before the page is left; null if it has no unsaved changes. */
 let unsavedQuestion: string | null = null;
 
-/** While `isUnsaved`, the browser asks before the page or the account is left, and the console asks `question`. */
-export function useUnsavedWarning(isUnsaved: boolean, question: string): void {
+/** While `isActive`, the browser asks before the page or the account is left, and the console asks `question`. */
+export function useUnsavedWarning(isActive: boolean, question: string): void {
   useEffect(() => {
-    if (!isUnsaved) return undefined;
+    if (!isActive) return undefined;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     window.addEventListener('beforeunload', ask);
     unsavedQuestion = question;
@@ -60,7 +60,12 @@ export function useUnsavedWarning(isUnsaved: boolean, question: string): void {
       window.removeEventListener('beforeunload', ask);
       unsavedQuestion = null;
     };
-  }, [isUnsaved, question]);
+  }, [isActive, question]);
+}
+
+/** Whether something on the page is not saved or not finished. */
+export function isUnsaved(): boolean {
+  return unsavedQuestion !== null;
 }
 
 /** Whether the page at `from` may be left for `to`. Other parameters than the account do not leave a page. */

@@ -285,7 +285,16 @@ describe('Contacts', () => {
     await page.getByText('0 of 3, refused: 0').waitFor();
     expect(await stored()).toBe(1);
     await expect.poll(() => respond).not.toBe(ignore);
+    // The task is not finished, so the console asks.
+    page.once('dialog', (dialog) => void dialog.dismiss());
     await page.getByRole('button', { name: 'Sign out' }).click();
+    expect(await stored()).toBe(1);
+    const question = page.waitForEvent('dialog');
+    const signedOut = page.getByRole('button', { name: 'Sign out' }).click();
+    const dialog = await question;
+    expect(dialog.message()).toContain('not finished');
+    await dialog.accept();
+    await signedOut;
     await page.getByText('0 of 3, refused: 0').waitFor({ state: 'detached' });
     const responded = page.waitForResponse('**/subscriptions');
     respond();

@@ -11,6 +11,8 @@ export const texts: Catalog = {
   'app.theme.light': 'Hell',
   'app.theme.dark': 'Dunkel',
   'app.signOut': 'Abmelden',
+  'app.signOut.unsaved':
+    'Was auf dieser Seite nicht gespeichert oder nicht beendet ist, wird verworfen. Abmelden?',
   'app.loading': 'Wird geladen …',
   'app.notFound': 'Diese Seite gibt es nicht',
   'app.notFound.hint': 'Wählen Sie eine Seite aus der Navigation.',
@@ -77,6 +79,8 @@ export const texts: Catalog = {
   'overview.domain': '{domain}: {status}',
   'overview.messages': 'Nachrichten {status}: {count}',
   'overview.messages.more': 'Nachrichten {status}: {count} oder mehr',
+  'overview.messages.unknown':
+    'Nachrichten {status}: Die letzten {shown} gingen an den Simulator, frühere vielleicht nicht',
   'overview.period': 'in den letzten 24 Stunden',
   'overview.simulated': 'Mail an den Simulator wird nicht gezählt.',
   'overview.webhook': 'Der Webhook {name} ist deaktiviert',

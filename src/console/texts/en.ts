@@ -10,6 +10,7 @@ export const en = {
   'app.theme.light': 'Light',
   'app.theme.dark': 'Dark',
   'app.signOut': 'Sign out',
+  'app.signOut.unsaved': 'What is not saved or not finished on this page is discarded. Sign out?',
   'app.loading': 'Loading…',
   'app.notFound': 'There is no such page',
   'app.notFound.hint': 'Choose a page from the navigation.',
@@ -74,6 +75,8 @@ export const en = {
   'overview.domain': '{domain}: {status}',
   'overview.messages': 'Messages {status}: {count}',
   'overview.messages.more': 'Messages {status}: {count} or more',
+  'overview.messages.unknown':
+    'Messages {status}: the latest {shown} went to the simulator; earlier ones may not have',
   'overview.period': 'in the last 24 hours',
   'overview.simulated': 'Mail to the simulator is not counted.',
   'overview.webhook': 'Webhook {name} is disabled',

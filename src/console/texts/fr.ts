@@ -11,6 +11,8 @@ export const texts: Catalog = {
   'app.theme.light': 'Clair',
   'app.theme.dark': 'Sombre',
   'app.signOut': 'Se déconnecter',
+  'app.signOut.unsaved':
+    'Ce qui n’est pas enregistré ou pas terminé sur cette page sera abandonné. Se déconnecter ?',
   'app.loading': 'Chargement…',
   'app.notFound': 'Cette page n’existe pas',
   'app.notFound.hint': 'Choisissez une page dans la navigation.',
@@ -78,6 +80,8 @@ export const texts: Catalog = {
   'overview.domain': '{domain} : {status}',
   'overview.messages': 'Messages {status} : {count}',
   'overview.messages.more': 'Messages {status} : {count} ou plus',
+  'overview.messages.unknown':
+    'Messages {status} : les {shown} derniers étaient destinés au simulateur, les précédents peut-être pas',
   'overview.period': 'au cours des dernières 24 heures',
   'overview.simulated': 'Les messages au simulateur ne sont pas comptés.',
   'overview.webhook': 'Le webhook {name} est désactivé',

@@ -120,8 +120,8 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
       // As in the volume below.
       const count = list?.messages.filter(({ simulated }) => simulated !== true).length ?? 0;
       if (list === null || (count === 0 && list.nextKey === undefined)) return [];
-      const values = { status: named('status', status), count };
-      const text = t(list.nextKey === undefined ? 'overview.messages' : 'overview.messages.more', values);
+      const values = { status: named('status', status), count, shown: list.messages.length };
+      const text = t(textOf(count, list.nextKey !== undefined), values);
       return [{ text: `${text} ${t('overview.period')}`, address: href('messages', { status, from }) }];
     }),
     ...(webhooks.value?.webhooks ?? [])
@@ -164,4 +164,9 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
 
 function useMessages(status: string, from: string) {
   return useData<MessageList>(withQuery('/web-setup/messages', { status, from, limit: String(COUNTED) }));
+}
+
+function textOf(count: number, hasMore: boolean) {
+  if (!hasMore) return 'overview.messages';
+  return count === 0 ? 'overview.messages.unknown' : 'overview.messages.more';
 }
