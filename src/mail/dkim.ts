@@ -1,4 +1,5 @@
 import {
+  createHash,
   createPublicKey,
   generateKeyPair,
   generateKeyPairSync,
@@ -101,7 +102,9 @@ export interface SignableMessage {
  */
 export function signDkim(message: SignableMessage, signers: readonly DkimSigner[], now: number): string[] {
   if (signers.length === 0) return [];
-  const bodyHash = hash('sha256', relaxedBody(message.body), 'base64');
+  const bodyDigest = createHash('sha256');
+  for (const lines of relaxedBody(message.body)) bodyDigest.update(lines);
+  const bodyHash = bodyDigest.digest('base64');
   const { names, canonical } = signedHeader(message.header);
   const seconds = Math.floor(now / 1000);
   return signers.map(({ domain, selector, key }) => {
@@ -176,31 +179,65 @@ const LF = 10;
 const CR = 13;
 const SPACE = 32;
 
-/** The longest body that is canonicalized in memory that all signatures of the thread share: allocating it costs as much as filling it. */
+/**
+ * Bytes that are canonicalized together, unless a line is longer, in memory that all signatures of the thread share:
+ * allocating it costs as much as filling it.
+ */
 const SHARED_BYTES = 256 * 1024;
 let shared: Buffer | null = null;
+const LINE_END = Buffer.from('\r\n');
+const EMPTY_LINES = Buffer.from('\r\n'.repeat(1024));
 /** Bytes that are read one by one from a line that is not canonical on: the next such line is often near. */
 const MIN_READ_BYTES = 512;
 
 /**
  * RFC 6376 §3.4.4: removes white space at line ends and empty lines at the end, and collapses other white space. A body
- * that is not empty ends with CRLF. The result is valid until the next call, and may be `body` itself.
+ * that is not empty ends with CRLF. Returns consecutive lines; each result is valid until the next one.
  */
-export function relaxedBody(body: Buffer): Buffer {
-  const length = body.length + 2;
-  if (length > SHARED_BYTES) return canonicalize(body, Buffer.allocUnsafe(length));
+export function* relaxedBody(body: Buffer): Generator<Buffer> {
+  /** Empty lines that belong to the body if other lines follow. */
+  let emptyLines = 0;
+  for (let at = 0; at < body.length; ) {
+    const end = endOfLines(body, at);
+    const { lines, removed } = canonicalize(body.subarray(at, end));
+    if (lines.length > 0) {
+      for (let left = emptyLines * LINE_END.length; left > 0; left -= EMPTY_LINES.length)
+        yield EMPTY_LINES.subarray(0, left);
+      emptyLines = 0;
+      yield lines;
+    }
+    emptyLines += removed;
+    at = end;
+  }
+}
+
+/** The end of the lines from `at` on that are canonicalized together. */
+function endOfLines(body: Buffer, at: number): number {
+  const most = SHARED_BYTES - LINE_END.length;
+  if (body.length - at <= most) return body.length;
+  const last = body.lastIndexOf(LINE_END, at + most - LINE_END.length);
+  const end = last < at ? body.indexOf(LINE_END, at + most - 1) : last;
+  return end === -1 ? body.length : end + LINE_END.length;
+}
+
+/** Whole lines without empty ones at the end, and how many these were. */
+function canonicalize(body: Buffer): { lines: Buffer; removed: number } {
+  const most = body.length + LINE_END.length;
   shared ??= Buffer.allocUnsafeSlow(SHARED_BYTES);
-  return canonicalize(body, shared);
+  const lines = relaxed(body, most > SHARED_BYTES ? Buffer.allocUnsafe(most) : shared);
+  let { length } = lines;
+  while (length > 0 && endsWithEmptyLine(lines, length)) length -= LINE_END.length;
+  return { lines: lines.subarray(0, length), removed: (lines.length - length) / LINE_END.length };
 }
 
 /** Most lines are canonical: native searches find the others, and only those are read byte by byte. */
-function canonicalize(body: Buffer, into: Buffer): Buffer {
+function relaxed(body: Buffer, into: Buffer): Buffer {
   const findBlank = blankFinder(body);
   let length = 0;
   for (let at = 0; at < body.length; ) {
     const blank = findBlank(at);
     if (blank === -1) {
-      if (at === 0 && endsCanonically(body)) return body;
+      if (at === 0 && endsLine(body, body.length)) return body;
       length += body.copy(into, length, at);
       break;
     }
@@ -215,7 +252,6 @@ function canonicalize(body: Buffer, into: Buffer): Buffer {
     into[length++] = CR;
     into[length++] = LF;
   }
-  while (length > 0 && endsWithEmptyLine(into, length)) length -= 2;
   return into.subarray(0, length);
 }
 
@@ -258,10 +294,6 @@ function relaxLines(body: Buffer, start: number, end: number, into: Buffer, writ
 
 function endsLine(lines: Buffer, length: number): boolean {
   return lines[length - 1] === LF && lines[length - 2] === CR;
-}
-
-function endsCanonically(body: Buffer): boolean {
-  return endsLine(body, body.length) && !endsWithEmptyLine(body, body.length);
 }
 
 /** Of lines that end with CRLF. */
