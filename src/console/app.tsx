@@ -9,7 +9,7 @@ import { Palette } from './parts/palette.tsx';
 import { SessionConfirmation } from './parts/session-confirmation.tsx';
 import { Settings } from './parts/settings.tsx';
 import { Empty, Failure, focusHeading, Page } from './parts.tsx';
-import { isUnsaved, NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
+import { hasUnsavedWork, NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
 import {
   type ConsoleSession,
   MemberProvider,
@@ -118,7 +118,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   const current = member ?? memberWithoutAccount(person);
   const pages = PAGES.filter(({ needs }) => needs === undefined || current.has(needs));
   const signOut = () => {
-    if (isUnsaved() && !window.confirm(t('app.signOut.unsaved'))) return;
+    if (hasUnsavedWork() && !window.confirm(t('app.signOut.unsaved'))) return;
     discardTasks();
     void request('/console/session', { method: 'DELETE' }).finally(onSignedOut);
   };

@@ -49,10 +49,10 @@ function decoded(segment: string): string {
 /** The question before the page is left; null if it has no unsaved changes. */
 let unsavedQuestion: string | null = null;
 
-/** While `isActive`, the browser asks before the page or the account is left, and the console asks `question`. */
-export function useUnsavedWarning(isActive: boolean, question: string): void {
+/** While `isUnsaved`, the browser asks before the page or the account is left, and the console asks `question`. */
+export function useUnsavedWarning(isUnsaved: boolean, question: string): void {
   useEffect(() => {
-    if (!isActive) return undefined;
+    if (!isUnsaved) return undefined;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     window.addEventListener('beforeunload', ask);
     unsavedQuestion = question;
@@ -60,11 +60,11 @@ export function useUnsavedWarning(isActive: boolean, question: string): void {
       window.removeEventListener('beforeunload', ask);
       unsavedQuestion = null;
     };
-  }, [isActive, question]);
+  }, [isUnsaved, question]);
 }
 
 /** Whether something on the page is not saved or not finished. */
-export function isUnsaved(): boolean {
+export function hasUnsavedWork(): boolean {
   return unsavedQuestion !== null;
 }
 

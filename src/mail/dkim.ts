@@ -186,6 +186,7 @@ const SPACE = 32;
 const SHARED_BYTES = 256 * 1024;
 let shared: Buffer | null = null;
 const LINE_END = Buffer.from('\r\n');
+/** As many empty lines as are hashed together. */
 const EMPTY_LINES = Buffer.from('\r\n'.repeat(1024));
 /** Bytes that are read one by one from a line that is not canonical on: the next such line is often near. */
 const MIN_READ_BYTES = 512;

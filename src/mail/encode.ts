@@ -68,8 +68,8 @@ export function encodeText(text: string, change = (lines: string) => lines): Enc
   return encodeLines(lines);
 }
 
-/** The offset after the first line feed from `at` on. */
-function lineEnd(text: string, at: number): number {
+/** The offset after the first line feed from `at` on; without one, the end of the text. */
+export function lineEnd(text: string, at: number): number {
   const end = at < text.length ? text.indexOf('\n', at) : -1;
   return end === -1 ? text.length : end + 1;
 }

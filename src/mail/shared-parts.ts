@@ -1,7 +1,7 @@
 import type { Work } from '../core/slices.ts';
 import type { CopyParts } from './compose.ts';
 import { type CopyDetails, personalize, type Tracking } from './content.ts';
-import { encodeLines, type TextLines, textLines } from './encode.ts';
+import { encodeLines, lineEnd, type TextLines, textLines } from './encode.ts';
 import { escapeHtml } from './html/escape.ts';
 import { derivingText } from './html/text-part.ts';
 import { openTrackingPixel, trackedAddresses, trackingAddresses } from './html/track-links.ts';
@@ -190,23 +190,17 @@ function* splittingLines(html: string): Work<(TextLines | string)[]> {
     const mark = html.indexOf('\u0000', at);
     let end = mark === -1 ? html.length : html.lastIndexOf('\n', mark) + 1;
     if (end > at) {
-      if (end - at > LINES_PER_STEP) end = lineEnd(html, at + LINES_PER_STEP, end);
+      if (end - at > LINES_PER_STEP) end = Math.min(lineEnd(html, at + LINES_PER_STEP), end);
       pieces.push(textLines(html.slice(at, end)));
       at = end;
       yield;
       continue;
     }
-    end = lineEnd(html, mark, html.length);
+    end = lineEnd(html, mark);
     pieces.push(html.slice(at, end));
     at = end;
   }
   return pieces;
-}
-
-/** The offset after the next line feed, at most `limit`. */
-function lineEnd(text: string, from: number, limit: number): number {
-  const end = text.indexOf('\n', from);
-  return end === -1 ? limit : Math.min(end + 1, limit);
 }
 
 function encodeCopy(

@@ -21,7 +21,10 @@ export interface OutgoingMessage {
   utf8: boolean;
 }
 
-/** Bytes passed to the operating system in one write, so that each block has a timeout. */
+/**
+ * Bytes of the body that are passed to the operating system in one write, so that each block has a timeout. The header is
+ * written with the first one.
+ */
 const BLOCK_BYTES = 64 * 1024;
 
 /**
