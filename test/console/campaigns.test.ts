@@ -5,7 +5,7 @@ import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/brows
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
-import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { answerQuestions, findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* The pages of campaigns, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -235,11 +235,7 @@ describe('Campaigns', () => {
     await page.getByLabel('Subject').fill('Another subject');
     await page.getByText('Some fields were changed: check them before you send.').waitFor();
     expect(await send.count()).toBe(0);
-    const asked: string[] = [];
-    page.on('dialog', (dialog) => {
-      asked.push(dialog.message());
-      void dialog.dismiss();
-    });
+    const asked = answerQuestions(window, () => false);
     const groups = page.getByRole('link', { name: 'Groups', exact: true });
     await groups.click();
     await expect.poll(() => asked).toEqual(['Leave without checking the changes to the campaign?']);

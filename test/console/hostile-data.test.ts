@@ -8,7 +8,7 @@ import { DESKTOP, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { answerQuestions, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /*
  * Every page of the console that links lead to, in Chromium, over an account with markup in every text that others write:
@@ -153,11 +153,7 @@ describe('The console', () => {
       },
       body: JSON.stringify({ token: link.link.token }),
     });
-    const dialogs: string[] = [];
-    page.on('dialog', (dialog) => {
-      dialogs.push(dialog.message());
-      void dialog.dismiss();
-    });
+    const dialogs = answerQuestions(window, () => false);
     const failures: string[] = [];
     page.on('response', (response) => {
       if (response.status() >= 400) failures.push(`${response.status()} ${response.url()}`);

@@ -95,3 +95,22 @@ export async function findings({ page }: Window): Promise<string[]> {
   return page.evaluate(`axe.run(document).then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`);
 }
+
+/**
+ * Answers each question of the browser on a page; returns the texts of the questions so far, a list that grows.
+ *
+ * Chromium closes a question that a step back through the history asked once that step is complete, and takes it as not
+ * accepted. An answer that arrives later finds no question.
+ */
+export function answerQuestions({ page }: Window, accept: () => boolean): readonly string[] {
+  const asked: string[] = [];
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.message());
+    if (accept()) void dialog.accept();
+    else
+      dialog.dismiss().catch((error: Error) => {
+        if (!error.message.includes('No dialog is showing')) throw error;
+      });
+  });
+  return asked;
+}

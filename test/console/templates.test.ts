@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { answerQuestions, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* The pages of templates, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -166,12 +166,8 @@ describe('Templates', () => {
     await page.getByRole('link', { name: HOSTILE, exact: true }).click();
     const subject = page.getByLabel('Subject');
     await subject.fill('Not saved');
-    const asked: string[] = [];
     let leave = false;
-    page.on('dialog', (dialog) => {
-      asked.push(dialog.message());
-      void (leave ? dialog.accept() : dialog.dismiss());
-    });
+    const asked = answerQuestions(window, () => leave);
     const address = page.url();
     await page.getByRole('link', { name: 'Groups', exact: true }).click();
     await expect.poll(() => asked.length).toBe(1);
