@@ -36,24 +36,23 @@ export function marketingIneligibility(
     const code = status === 'unsubscribed' ? 'RECIPIENT_UNSUBSCRIBED' : 'RECIPIENT_SUPPRESSED';
     return { code, status, reason: row.reason, message: SUPPRESSED_MESSAGES[status], since: row.created_at };
   }
-  const contact = tables.contacts.byIdentifier(accountId, recipientHash);
-  if (contact === null) return notSubscribed('The recipient is not a contact');
+  const permission = tables.subscriptions.permission(accountId, recipientHash, groupId);
+  if (permission === null) return notSubscribed('The recipient is not a contact');
   if (groupId !== null) {
-    const group = tables.subscriptionGroups.get(accountId, groupId);
-    if (group === null || group.is_active === 0) return notSubscribed('The group is inactive or was deleted');
-    const membership = tables.subscriptions.get(group.seq, contact.seq);
-    if (membership === null) return notSubscribed('The recipient is not in the group');
-    if (membership.is_active === 0) {
+    if (permission.group_is_active !== 1) return notSubscribed('The group is inactive or was deleted');
+    if (permission.member_is_active === null) return notSubscribed('The recipient is not in the group');
+    if (permission.member_is_active === 0) {
+      const since = inactiveSince(tables, accountId, recipientHash, groupId);
       return {
         code: 'RECIPIENT_UNSUBSCRIBED',
         status: 'unsubscribed',
         reason: 'unsubscribe',
         message: 'The recipient unsubscribed from the group',
-        since: leftAt(tables, group, contact) ?? membership.updated_at,
+        ...(since === null ? {} : { since }),
       };
     }
   }
-  return contact.consent_n === null ? notSubscribed('There is no consent on record') : null;
+  return permission.consent_n === null ? notSubscribed('There is no consent on record') : null;
 }
 
 const SUPPRESSED_MESSAGES = {
@@ -62,6 +61,21 @@ const SUPPRESSED_MESSAGES = {
   complained: 'The recipient complained',
   suppressed: 'The recipient is on the suppression list',
 } as const;
+
+/** When an inactive member left the group; null: the membership was deleted in the meantime. */
+function inactiveSince(
+  tables: Tables,
+  accountId: string,
+  recipientHash: string,
+  groupId: string,
+): number | null {
+  const contact = tables.contacts.byIdentifier(accountId, recipientHash);
+  const group = tables.subscriptionGroups.get(accountId, groupId);
+  if (contact === null || group === null) return null;
+  return (
+    leftAt(tables, group, contact) ?? tables.subscriptions.get(group.seq, contact.seq)?.updated_at ?? null
+  );
+}
 
 function notSubscribed(message: string): Ineligible {
   return { code: 'CONSENT_REQUIRED', status: 'not_subscribed', reason: 'not_subscribed', message };

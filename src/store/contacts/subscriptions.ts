@@ -28,6 +28,16 @@ export interface Member {
   subscription: SubscriptionRow;
 }
 
+/** What decides whether a contact may receive marketing mail: few columns, because every message needs them. */
+export interface ContactPermission {
+  /** The entry of the consent history that is in effect; null: there is none. */
+  consent_n: number | null;
+  /** Null: the group does not exist, or none was named. */
+  group_is_active: 0 | 1 | null;
+  /** Of the membership in the group; null: there is none. */
+  member_is_active: 0 | 1 | null;
+}
+
 type Counted = Pick<SubscriptionRow, 'group_seq' | 'is_active'>;
 
 export interface MemberFilter {
@@ -49,6 +59,13 @@ export function subscriptionTable(db: Database) {
   const get = db.prepare<[number, number], SubscriptionRow>(
     'SELECT * FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
   );
+  const permission = db.prepare<[string | null, string, string], ContactPermission>(`
+    SELECT c.consent_n, g.is_active AS group_is_active, s.is_active AS member_is_active
+    FROM contacts c
+      LEFT JOIN subscription_groups g
+        ON g.subscription_group_id = ? AND g.account_id = c.account_id AND g.deleted_at IS NULL
+      LEFT JOIN subscriptions s ON s.group_seq = g.seq AND s.contact_seq = c.seq
+    WHERE c.account_id = ? AND c.email_hash = ?`);
   const insert = db.prepare<SubscriptionRow>(`
     INSERT INTO subscriptions (group_seq, contact_seq, is_active, source, consent_method, consent_details, joined_at, updated_at)
     VALUES (@group_seq, @contact_seq, @is_active, @source, @consent_method, @consent_details, @joined_at, @updated_at)`);
@@ -88,6 +105,9 @@ export function subscriptionTable(db: Database) {
   return {
     get: (groupSeq: number, contactSeq: number): SubscriptionRow | null =>
       get.get(groupSeq, contactSeq) ?? null,
+    /** Returns null if no contact has this address. `emailHash`: `email_<md5>`. `groupId` null: without a group. */
+    permission: (accountId: string, emailHash: string, groupId: string | null): ContactPermission | null =>
+      permission.get(groupId, accountId, emailHash) ?? null,
     /** Throws when the contact is a member already. */
     insert: (row: SubscriptionRow): void => {
       insert.run(row);
