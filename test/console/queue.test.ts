@@ -178,6 +178,26 @@ it('names the destination of a cancellation that is not finished, on every page 
   await context.close();
 });
 
+it('reads each of its pages again at an interval', async () => {
+  const id = waiting('ada@refreshed.test');
+  const pages = [
+    ['queue', '**/web-setup/queue'],
+    [`queue/accounts/${client.accountId}`, '**/web-setup/queue/accounts?*'],
+    ['queue/destinations/refreshed.test', '**/web-setup/queue/destinations/*'],
+    [`queue/messages/${id}`, '**/web-setup/queue/messages/*'],
+  ] as const;
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await page.clock.install();
+  for (const [path, request] of pages) {
+    await open.visit(window, path, client);
+    const read = page.waitForRequest(request);
+    await page.clock.fastForward(10_000);
+    await read;
+  }
+  await context.close();
+});
+
 it('explains in the language of the person, with local times', async () => {
   const id = waiting('ada@german.test');
   const { seq } = daemon.tables.messages.byId(id) ?? {};

@@ -7,6 +7,7 @@ import { useTexts } from '../../texts.ts';
 import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
+import { useQueueRefresh } from './refresh.ts';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type QueueAccounts = z.output<typeof queueAccountsSchema>;
@@ -18,6 +19,7 @@ export function AccountQueue({ accountId }: { accountId: string }) {
   const data = useConsoleData<QueueAccounts>(
     `/console/api/web-setup/queue/accounts?accountId=${encodeURIComponent(accountId)}`,
   );
+  useQueueRefresh(data.reload);
   const retries = useRetries(data.reload);
   return (
     <>

@@ -12,6 +12,7 @@ import { useTexts } from '../../texts.ts';
 import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
+import { useQueueRefresh } from './refresh.ts';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Destination = z.output<typeof destinationExplanationSchema>;
@@ -23,6 +24,7 @@ export function DestinationExplanation({ destination }: { destination: string })
   const data = useConsoleData<Destination>(
     `/console/api/web-setup/queue/destinations/${encodeURIComponent(destination)}`,
   );
+  useQueueRefresh(data.reload);
   const { outcome, run } = useAction();
   const retries = useRetries(data.reload);
   const resume = () =>
@@ -80,6 +82,7 @@ export function MessageExplanation({ messageId }: { messageId: string }) {
   const data = useConsoleData<Message>(
     `/console/api/web-setup/queue/messages/${encodeURIComponent(messageId)}`,
   );
+  useQueueRefresh(data.reload);
   const { outcome, run } = useAction();
   const retry = (account: string) =>
     run(async () => {

@@ -2,7 +2,7 @@ import { useCallback } from 'preact/hooks';
 import type * as z from 'zod';
 import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
 import { request } from '../../api.ts';
-import { type Data, useConsoleData, useRefresh } from '../../data.ts';
+import { type Data, useConsoleData } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -14,12 +14,11 @@ import { DestinationExplanation, MessageExplanation } from './explanation.tsx';
 import type { QueueNumbers } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
+import { useQueueRefresh } from './refresh.ts';
 import { type Retries, RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Queue = z.output<typeof queueSchema>;
 type QueueAccounts = z.output<typeof queueAccountsSchema>;
-
-const REFRESH_MS = 10_000;
 
 /** The queue by destination or account, or the mail of one of them or one message. */
 export function QueuePage({ kind, name }: { kind: string | undefined; name: string | undefined }) {
@@ -66,7 +65,7 @@ function Overview({ isByAccount }: { isByAccount: boolean }) {
     data.reload();
     accounts.reload();
   }, [data.reload, accounts.reload]);
-  useRefresh(reload, REFRESH_MS);
+  useQueueRefresh(reload);
   const retries = useRetries(reload);
   return (
     <>
