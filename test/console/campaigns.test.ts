@@ -282,6 +282,33 @@ describe('Campaigns', () => {
     await sender.context.close();
   });
 
+  it('asks for another group when the prepared one was deleted', async () => {
+    const id = await campaign('Without its group');
+    await prepare(id, 'news@news.test');
+    const created = await client.post<{ group: { subscriptionGroupId: string } }>(
+      '/web-setup/contacts/subscription-groups',
+      { name: 'Deleted' },
+    );
+    const { subscriptionGroupId } = created.data.group;
+    const prepared = { ...(await preparedOf(id)), subscriptionGroupId };
+    await client.put(`/web-setup/campaigns/${id}`, { prepared });
+    await client.call('DELETE', `/web-setup/contacts/subscription-groups/${subscriptionGroupId}`);
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `campaigns/${id}`, client);
+    const groups = page.getByRole('combobox', { name: 'Group' });
+    expect(await groups.inputValue()).toBe('');
+    await groups.locator('option', { hasText: 'Was deleted' }).waitFor({ state: 'attached' });
+    // The browser requires a choice.
+    await page.getByRole('button', { name: 'Check' }).click();
+    expect(await preparedOf(id)).toMatchObject({ subscriptionGroupId });
+    await groups.selectOption({ index: 1 });
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByRole('button', { name: 'Send the campaign' }).waitFor();
+    expect(await groups.locator('option', { hasText: 'Was deleted' }).count()).toBe(0);
+    await context.close();
+  });
+
   it('keeps the selected template while others are searched', async () => {
     const id = await campaign('Selected');
     for (let number = 0; number < 51; number++)

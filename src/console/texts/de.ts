@@ -960,6 +960,7 @@ export const texts: Catalog = {
   'campaigns.noGroup.hint': 'Legen Sie eine Gruppe an und importieren Sie Mitglieder mit ihrer Einwilligung.',
   'campaigns.noTemplate.hint': 'Eine Kampagne sendet eine Vorlage. Legen Sie eine für Marketing-Mail an.',
   'campaigns.group': 'Gruppe',
+  'campaigns.deletedChoice': 'Wurde gelöscht: bitte neu wählen',
   'campaigns.groupMembers': '{name} ({count} aktive Mitglieder)',
   'campaigns.template': 'Vorlage',
   'campaigns.searchGroups': 'Gruppen nach Namen suchen',

@@ -939,6 +939,7 @@ export const en = {
   'campaigns.noGroup.hint': 'Create a group and import its members, with their consent.',
   'campaigns.noTemplate.hint': 'A campaign sends a template. Create one for marketing mail.',
   'campaigns.group': 'Group',
+  'campaigns.deletedChoice': 'Was deleted: choose another',
   'campaigns.groupMembers': '{name} ({count} active members)',
   'campaigns.template': 'Template',
   'campaigns.searchGroups': 'Search groups by name',

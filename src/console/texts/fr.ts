@@ -967,6 +967,7 @@ export const texts: Catalog = {
   'campaigns.noGroup.hint': 'Créez un groupe et importez ses membres, avec leur consentement.',
   'campaigns.noTemplate.hint': 'Une campagne envoie un modèle. Créez-en un pour les messages marketing.',
   'campaigns.group': 'Groupe',
+  'campaigns.deletedChoice': 'A été supprimé : choisissez autre chose',
   'campaigns.groupMembers': '{name} ({count} membres actifs)',
   'campaigns.template': 'Modèle',
   'campaigns.searchGroups': 'Rechercher des groupes par nom',

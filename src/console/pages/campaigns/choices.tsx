@@ -20,6 +20,8 @@ export interface Selectable {
   options: { id: string; label: string }[];
   /** The chosen option, which need not be among the options; null: none. */
   chosen: { id: string; label: string } | null;
+  /** Whether what was chosen does not exist any more: nothing is selected instead. */
+  isDeleted: boolean;
   /** The text that is searched in the names of options. */
   search: string;
   onSearch(text: string): void;
@@ -165,10 +167,12 @@ interface SearchedSelectProps {
 
 /** A choice, with a search if there are more options than are listed. */
 function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
-  const { options, chosen, search, onSearch, hasMore } = of;
+  const { t } = useTexts();
+  const { options, chosen, isDeleted, search, onSearch, hasMore } = of;
+  const first = isDeleted ? null : (options[0] ?? null);
   // What is selected remains while a search or new options change the list.
-  const [selected, setSelected] = useState(chosen ?? options[0] ?? null);
-  const current = selected ?? options[0] ?? null;
+  const [selected, setSelected] = useState(chosen ?? first);
+  const current = selected ?? first;
   const listed =
     current === null || options.some(({ id }) => id === current.id) ? options : [current, ...options];
   return (
@@ -189,11 +193,12 @@ function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
         <select
           name={name}
           required
-          value={current?.id}
+          value={current?.id ?? ''}
           onChange={({ currentTarget: { value } }) =>
             setSelected(listed.find(({ id }) => id === value) ?? null)
           }
         >
+          {current === null && <option value="">{t('campaigns.deletedChoice')}</option>}
           {listed.map((each) => (
             <option value={each.id} key={each.id}>
               {each.label}
