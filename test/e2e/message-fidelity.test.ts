@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CreatedDomain, SendData, VerifiedDomain } from '../support/api-client.ts';
 import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { verifyDkim } from '../support/dkimpy.ts';
+import { startGroup } from '../support/group.ts';
 import { type Knot, startKnot } from '../support/knot.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
@@ -49,19 +50,21 @@ describe.skipIf(required.missing)(`message fidelity${required.reason}`, () => {
     ]);
     await knot.serve('xn--mller-kva.example', [toPostfix('xn--mller-kva.example')]);
 
-    const created = await daemon.api.put<CreatedDomain>('/web-setup/domains', {
-      domain: 'kunde.example',
-      useCaseId: 'tx-local',
-    });
+    await knot.serveLines(HOSTNAME, (await daemon.cli('zone')).split('\n'));
+    await verify('kunde.example', 'tx-local');
+    await verify('kunde-news.example', 'mk-local');
+  });
+
+  async function verify(domain: string, useCaseId: string): Promise<void> {
+    const created = await daemon.api.put<CreatedDomain>('/web-setup/domains', { domain, useCaseId });
     const { dnsRecords, domainId } = created.data;
     await knot.serve(
-      'kunde.example',
+      domain,
       dnsRecords.filter(({ value }) => value !== 'Creation in progress'),
     );
-    await knot.serveLines(HOSTNAME, (await daemon.cli('zone')).split('\n'));
     const verified = await daemon.api.post<VerifiedDomain>(`/web-setup/domains/${domainId}/verify`);
     expect(verified.data.status).toBe('SUCCESS');
-  });
+  }
   afterAll(async () => {
     await daemon?.stop();
     await knot?.stop();
@@ -116,6 +119,52 @@ describe.skipIf(required.missing)(`message fidelity${required.reason}`, () => {
     const { mail, raw } = await deliver({ html: html + COMPLIANCE });
     expect(mail.html).toContain(html);
     expect(Math.max(...raw.split('\n').map((line) => line.length))).toBeLessThanOrEqual(998);
+  });
+
+  it('delivers html of 1 MB, and the text that is derived from it', async () => {
+    const rows = Array.from(
+      { length: 20_000 },
+      (_, n) => `<tr><td>Artikel ${n}, größer</td><td>${n},90 €</td></tr>`,
+    );
+    const html = `<table>\n${rows.join('\n')}\n</table>`;
+    expect(html.length).toBeGreaterThan(MIB - 100_000);
+    const { mail } = await deliver({ html: html + COMPLIANCE });
+    expect(mail.html).toContain(html);
+    const text = mail.text ?? '';
+    expect([0, 9_999, 19_999].every((n) => text.includes(`Artikel ${n}, größer ${n},90 €`))).toBe(true);
+  });
+
+  it('delivers the copies of a campaign, each with the values of its recipient and a valid signature', async () => {
+    const members = [
+      { email: ADA, firstName: 'Ada' },
+      { email: IDN, firstName: 'Jörg <b>' },
+    ];
+    const { subscriptionGroupId, campaignId } = await startGroup(daemon.api, members);
+    const rows = Array.from({ length: 1500 }, (_, n) => `<p>Angebot ${n} für {{firstName}}</p>`).join('\n');
+    const before = await Promise.all(members.map(({ email }) => postfix.mail(email)));
+    const sent = await daemon.api.post(`/web-setup/campaigns/${campaignId}/send`, {
+      from: 'news@kunde-news.example',
+      subject: 'Neues für {{firstName}}',
+      html: rows + COMPLIANCE,
+      subscriptionGroupId,
+    });
+    expect(sent.status, sent.text).toBe(202);
+    accepted += members.length;
+    for (const [index, { email, firstName }] of members.entries()) {
+      const older = before[index] ?? [];
+      const stored = (await postfix.waitForMail(email, older.length + 1)).filter(
+        (one) => !older.some((other) => other.equals(one)),
+      );
+      expect(stored).toHaveLength(1);
+      delivered++;
+      const raw = stored[0] ?? Buffer.alloc(0);
+      expect(verifyDkim(raw, knot)).toMatchObject([{ domain: 'kunde-news.example', valid: true }]);
+      const mail = await simpleParser(raw);
+      const shown = firstName.replace('<', '&lt;').replace('>', '&gt;');
+      expect(mail.subject).toBe(`Neues für ${firstName}`);
+      expect(mail.html).toContain(rows.replaceAll('{{firstName}}', shown));
+      expect(mail.text).toContain(`Angebot 1499 für ${firstName}`);
+    }
   });
 
   it.each<[what: string, subject: string]>([
