@@ -14,8 +14,11 @@ export interface Turns {
    * charged to the account.
    */
   next(accountId: string): Promise<void>;
-  /** Runs the work to completion: in the current iteration while time is left, then in turns of the account. */
-  run<Result>(work: Work<Result>, accountId: string): Promise<Result>;
+  /**
+   * Runs the work to completion: in the current iteration while time is left, then in turns of the account. Works of one
+   * account alternate; with `finishFirst`, one that has begun precedes everything of its account that waits.
+   */
+  run<Result>(work: Work<Result>, accountId: string, options?: { finishFirst?: boolean }): Promise<Result>;
   /**
    * Reports a new connection. Node accepts one connection per listener in each iteration of the event loop. While
    * connections arrive, iterations without turns follow each pass, for up to 10 ms.
@@ -141,7 +144,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     return first;
   }
 
-  function next(accountId: string): Promise<void> {
+  function next(accountId: string, isFirst = false): Promise<void> {
     return new Promise((resolve) => {
       if (!scheduled) {
         // Idle time reduces earlier charges.
@@ -156,7 +159,8 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
       }
       if (flow.waiting.length === 0 && running?.flow !== flow)
         flow.start = Math.min(Math.max(flow.start, virtual), virtual + MAX_DEBT_MS);
-      flow.waiting.push(resolve);
+      if (isFirst) flow.waiting.unshift(resolve);
+      else flow.waiting.push(resolve);
       waiting++;
       if (!scheduled) schedule();
     });
@@ -167,9 +171,15 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     return running !== null && now() - running.since > PASS_MS;
   }
 
-  async function run<Result>(work: Work<Result>, accountId: string): Promise<Result> {
+  async function run<Result>(
+    work: Work<Result>,
+    accountId: string,
+    { finishFirst = false }: { finishFirst?: boolean } = {},
+  ): Promise<Result> {
+    let hasBegun = false;
     for (;;) {
-      if (leftMs <= 0 || hasUsedItsTurn()) await next(accountId);
+      if (leftMs <= 0 || hasUsedItsTurn()) await next(accountId, finishFirst && hasBegun);
+      hasBegun = true;
       const began = now();
       try {
         do {
@@ -185,7 +195,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   }
 
   return {
-    next,
+    next: (accountId) => next(accountId),
     run,
     connected: () => {
       isConnecting = true;

@@ -115,6 +115,17 @@ describe('turns', () => {
     await Promise.all(others);
   });
 
+  it.each([
+    [false, 'aabcabcbc'],
+    [true, 'aaabbbccc'],
+  ])('alternate between works of one account, or finish one first (%s)', async (finishFirst, expected) => {
+    const { turns, order, steps } = start();
+    // Each step takes a whole turn.
+    const works = ['a', 'b', 'c'].map((name) => turns.run(steps(3, 10, name), 'one', { finishFirst }));
+    await Promise.all(works);
+    expect(order.join('')).toBe(expected);
+  });
+
   it('run several slices in one iteration of the event loop', async () => {
     const { turns, steps } = start();
     let iterations = 0;

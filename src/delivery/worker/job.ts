@@ -52,23 +52,28 @@ export async function runJob(
 
 /**
  * Decodes and composes the message, once for all hosts. Throws when it cannot be sent. Sliced by the sender's domain: a
- * large message of one domain delays those of others by one step at a time.
+ * large message of one domain delays those of others by one step at a time. Of one domain, a message is finished before the
+ * next one is decoded, because decoded contents that wait would fill the heap.
  */
-function composeJob(
-  { envelope, content, shared, copy }: DeliveryJob,
-  of: SharedContents,
-): Promise<ComposedMessage> {
+function composeJob(job: DeliveryJob, of: SharedContents): Promise<ComposedMessage> {
+  const { envelope, signers } = job;
   checkPath(envelope.from);
   checkPath(envelope.to);
+  return inSlices(decodingAndComposing(job, of), signers[0]?.domain ?? domainOf(envelope.from), {
+    finishFirst: true,
+  });
+}
+
+function* decodingAndComposing(
+  { content, shared, copy }: DeliveryJob,
+  of: SharedContents,
+): Work<ComposedMessage> {
   const stored: unknown = JSON.parse(unpackContent(content));
   // The main thread validated the content and wrote it to the database.
-  if (shared === undefined) {
-    const own = checkFields(stored, MESSAGE_FIELDS) as MessageContent;
-    return inSlices(composing(own, copy), domainOf(own.from.address));
-  }
+  if (shared === undefined)
+    return yield* composing(checkFields(stored, MESSAGE_FIELDS) as MessageContent, copy);
   const own = checkFields(stored, OWN_FIELDS) as OwnContent;
-  const cached = of(shared);
-  return inSlices(composingShared(cached, own, shared.identity, copy), domainOf(cached.content.from.address));
+  return yield* composingShared(of(shared), own, shared.identity, copy);
 }
 
 /** Composes a copy of a campaign. The first one prepares the parts that the copies share. */

@@ -44,11 +44,13 @@ describe('a job', () => {
   it('of one domain does not wait for a large message of another domain to be composed', async () => {
     const to = await sink();
     const by = client();
-    const run = (slot: string, changes: Partial<MessageContent>) =>
-      runJob(job(to, { slot, content: content(changes) }), by, createSharedContents());
-    const large = run('a', { html: '<p><a href=x>text</a>'.repeat(50_000), text: null });
-    const from = { name: '', address: 'shop@example.net' };
-    const small = run('b', { from, subject: 'Small' });
+    const run = (slot: string, from: string, changes: Partial<MessageContent>) => {
+      const envelope = { from, to: 'ann@example.test' };
+      return runJob(job(to, { slot, envelope, content: content(changes) }), by, createSharedContents());
+    };
+    const html = '<p><a href=x>text</a>'.repeat(50_000);
+    const large = run('a', 'return@example.org', { html, text: null });
+    const small = run('b', 'return@example.net', { subject: 'Small' });
     await Promise.all([large, small]);
     // The first connection is that of the small message.
     expect(to.messages[0]?.raw).toContain('\r\nSubject: Small\r\n');
