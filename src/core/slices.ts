@@ -5,7 +5,7 @@ import { createTurns } from './turns.ts';
  * `inSlices` runs it a few milliseconds at a time and lets timers, sockets and other work run in between. Accounts
  * share that time fairly (see `Turns`).
  */
-export type { Work } from './turns.ts';
+export type { Order, Work } from './turns.ts';
 export { withoutPause } from './turns.ts';
 
 /** The turns on the event loop of this process. */

@@ -2,7 +2,7 @@ import type { AccountLimits } from '../accounts/limits.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { inSlices } from '../core/slices.ts';
+import { inSlices, type Order } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
@@ -92,6 +92,13 @@ export interface AcceptanceDeps {
 /** 200 for transactional mail, 202 for marketing mail. */
 const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 
+/**
+ * Sizes of messages, in characters as rendered, that continue before their account's other requests begin: while their texts
+ * wait, they survive the collections of the young generation, and fill the old one. Smaller ones alternate with other
+ * requests, because more of them then share a commit; larger ones, because others would wait too long.
+ */
+const CONTINUED = { min: 48 * 1024, max: 256 * 1024 };
+
 /** A send that can be stored. */
 interface RenderedSend {
   draft: Draft;
@@ -127,8 +134,9 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     // Marketing copies have separate contents.
     const contents = sender.useCase === 'mk' ? send.recipients.length : 1;
     const size = renderedSize(send, content, contents);
+    const order = size >= CONTINUED.min && size <= CONTINUED.max ? 'continue' : 'alternate';
     return renderQueue.run(sender.account.account_id, size, () =>
-      renderAndStore(request, send, content, reservation),
+      renderAndStore(request, send, content, order, reservation),
     );
   }
 
@@ -136,9 +144,10 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     request: AcceptRequest,
     send: ParsedSend,
     content: TemplateContent,
+    order: Order,
     reservation: Reservation | null,
   ): Promise<StoredSend | Refusal> {
-    const rendered = await render(request, send, content);
+    const rendered = await render(request, send, content, order);
     return isRefusal(rendered) ? rendered : storeRendered(rendered, reservation);
   }
 
@@ -147,12 +156,13 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     request: AcceptRequest,
     send: ParsedSend,
     content: TemplateContent,
+    order: Order,
   ): Promise<RenderedSend | Refusal> {
     const { sender } = request;
     const { account_id: accountId } = sender.account;
     const { simulatorDomain, oneClick } = deps;
     const checkDeps = { htmlReader, appendFooter: request.appendFooter === true, simulatorDomain };
-    const checked = await inSlices(checkingSend(tables, sender, send, content, checkDeps), accountId);
+    const checked = await inSlices(checkingSend(tables, sender, send, content, checkDeps), accountId, order);
     if (isRefusal(checked)) {
       await recordRefusal(sender, send, content, checked);
       return checked;
@@ -165,7 +175,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const unavailable = sender.useCase === 'mk' ? oneClick.warnings(accountId) : [];
     const warnings = [...send.warnings, ...clipping, ...unavailable];
     const body = request.envelope(draft.data, warnings);
-    const encoded = await encodeContents(contents, accountId);
+    const encoded = await encodeContents(contents, accountId, order);
     return isRefusal(encoded) ? encoded : { draft, contents: encoded, warnings, body };
   }
 

@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { inSlices, type Work } from '../core/slices.ts';
+import { inSlices, type Order, type Work } from '../core/slices.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
   contentWriter,
@@ -19,8 +19,9 @@ const SHORT_CHARACTERS = 112 * 1024;
 export async function encodeContents(
   contents: readonly MessageContent[],
   accountId: string,
+  order: Order,
 ): Promise<PackedContent[] | Refusal> {
-  const packed = await inSlices(encodingContents(contents), accountId);
+  const packed = await inSlices(encodingContents(contents), accountId, order);
   if (isRefusal(packed)) return packed;
   const all: PackedContent[] = [];
   for (const content of packed) all.push(await packLongContent(content));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTurns, type Work } from '../../src/core/turns.ts';
+import { createTurns, type Order, type Work } from '../../src/core/turns.ts';
 
 /** Turns with a clock that only the work moves: each piece of work takes a given time. */
 function start() {
@@ -115,15 +115,31 @@ describe('turns', () => {
     await Promise.all(others);
   });
 
-  it.each([
-    [false, 'aabcabcbc'],
-    [true, 'aaabbbccc'],
-  ])('alternate between works of one account, or finish one first (%s)', async (finishFirst, expected) => {
+  it.each<[Order, string]>([
+    ['alternate', 'aabcabcbc'],
+    ['finish', 'aaabbbccc'],
+    ['continue', 'aabcabcbc'],
+  ])('give works of one account their order: %s', async (by, expected) => {
     const { turns, order, steps } = start();
     // Each step takes a whole turn.
-    const works = ['a', 'b', 'c'].map((name) => turns.run(steps(3, 10, name), 'one', { finishFirst }));
-    await Promise.all(works);
+    await Promise.all(['a', 'b', 'c'].map((name) => turns.run(steps(3, 10, name), 'one', by)));
     expect(order.join('')).toBe(expected);
+  });
+
+  it('continue what has begun before the account begins something else, which does not wait for ever', async () => {
+    const { turns, order, work, steps } = start();
+    const other = work('one', 10);
+    const ending = new AbortController();
+    const endless = async () => {
+      while (!ending.signal.aborted) await turns.run(steps(1, 10, 'begun'), 'one', 'continue');
+    };
+    const begun = [endless(), endless()];
+    await other;
+    ending.abort();
+    await Promise.all(begun);
+    const at = order.indexOf('one');
+    expect(at).toBeGreaterThan(32);
+    expect(at).toBeLessThan(96);
   });
 
   it('run several slices in one iteration of the event loop', async () => {

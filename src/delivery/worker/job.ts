@@ -52,16 +52,16 @@ export async function runJob(
 
 /**
  * Decodes and composes the message, once for all hosts. Throws when it cannot be sent. Sliced by the sender's domain: a
- * large message of one domain delays those of others by one step at a time. Of one domain, a message is finished before the
- * next one is decoded, because decoded contents that wait would fill the heap.
+ * large message of one domain delays those of others by one step at a time. Of one domain, a message that is not large is
+ * finished before the next one is decoded, because decoded contents that wait would fill the heap.
  */
 function composeJob(job: DeliveryJob, of: SharedContents): Promise<ComposedMessage> {
-  const { envelope, signers } = job;
+  const { envelope, content, signers } = job;
   checkPath(envelope.from);
   checkPath(envelope.to);
-  return inSlices(decodingAndComposing(job, of), signers[0]?.domain ?? domainOf(envelope.from), {
-    finishFirst: true,
-  });
+  const sender = signers[0]?.domain ?? domainOf(envelope.from);
+  const order = content.size <= MAX_FINISHED_BYTES ? 'finish' : 'alternate';
+  return inSlices(decodingAndComposing(job, of), sender, order);
 }
 
 function* decodingAndComposing(
@@ -115,6 +115,9 @@ function sign(job: DeliveryJob, composed: ComposedMessage, now: number): Outgoin
     utf8: composed.needsSmtpUtf8 || needsSmtpUtf8(from) || needsSmtpUtf8(to),
   };
 }
+
+/** Bytes of the JSON of a content up to which its message is finished first. Others of its domain would wait too long. */
+const MAX_FINISHED_BYTES = 256 * 1024;
 
 /** The last check before SMTP: a line break in an address would start another command. */
 function checkPath(path: string): void {
