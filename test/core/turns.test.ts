@@ -126,7 +126,7 @@ describe('turns', () => {
     expect(order.join('')).toBe(expected);
   });
 
-  it('continue what has begun before the account begins something else, which does not wait for ever', async () => {
+  it('continue what has begun before the account begins something else, which waits for a limited time', async () => {
     const { turns, order, work, steps } = start();
     const other = work('one', 10);
     const ending = new AbortController();
