@@ -1,6 +1,6 @@
 /**
  * Turns on the event loop, shared fairly between accounts. Work that a request does synchronously (parsing,
- * validation, rendering) waits for its account's turn. Each account has a queue; the next turn goes to the account that
+ * validation, rendering) waits for its account's turn. Each account has its queues; the next turn goes to the account that
  * has used the least time, measured around the work itself (start-time fair queuing). An account that keeps the event
  * loop busy therefore delays its own requests, and one that seldom calls waits at most for the current turn and one of
  * each busy account. When no account waits, work starts in the same pass of the event loop.
@@ -29,7 +29,7 @@ export type Work<Result> = Generator<void, Result, void>;
  * The order of an account's works. `alternate` (the default): they take turns, so that a short one does not wait for a
  * long one. `finish`: once it has begun, it precedes those that have not, so that what it has in memory is freed
  * before they add to it. `continue`: it precedes them from the start, as the continuation of something that has begun.
- * Those that have not begun get at least one of `MAX_IN_A_ROW` turns.
+ * One of those that have not begun follows after at most `MAX_IN_A_ROW` turns of the others.
  */
 export type Order = 'alternate' | 'finish' | 'continue';
 
@@ -127,7 +127,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
 
   function takeFirst(flow: Flow): (() => void) | undefined {
     const { begun, waiting: others } = flow;
-    const isBegunNext = begun.length > 0 && (others.length === 0 || flow.inARow < MAX_IN_A_ROW - 1);
+    const isBegunNext = begun.length > 0 && (others.length === 0 || flow.inARow < MAX_IN_A_ROW);
     flow.inARow = isBegunNext && others.length > 0 ? flow.inARow + 1 : 0;
     return (isBegunNext ? begun : others).shift();
   }

@@ -298,14 +298,14 @@ describe('Campaigns', () => {
     await open.visit(window, `campaigns/${id}`, client);
     const groups = page.getByRole('combobox', { name: 'Group' });
     expect(await groups.inputValue()).toBe('');
-    await groups.locator('option', { hasText: 'Was deleted' }).waitFor({ state: 'attached' });
+    await groups.locator('option', { hasText: 'Deleted: choose another' }).waitFor({ state: 'attached' });
     // The browser requires a choice.
     await page.getByRole('button', { name: 'Check' }).click();
     expect(await preparedOf(id)).toMatchObject({ subscriptionGroupId });
     await groups.selectOption({ index: 1 });
     await page.getByRole('button', { name: 'Check' }).click();
     await page.getByRole('button', { name: 'Send the campaign' }).waitFor();
-    expect(await groups.locator('option', { hasText: 'Was deleted' }).count()).toBe(0);
+    expect(await groups.locator('option', { hasText: 'Deleted: choose another' }).count()).toBe(0);
     await context.close();
   });
 

@@ -20,7 +20,9 @@ export interface Selectable {
   options: { id: string; label: string }[];
   /** The chosen option, which need not be among the options; null: none. */
   chosen: { id: string; label: string } | null;
-  /** Whether what was chosen does not exist any more: nothing is selected instead. */
+  /** Whether one is stored with the campaign; if it could not be read, nothing is selected instead of the first option. */
+  isStored: boolean;
+  /** Whether the stored one does not exist any more. */
   isDeleted: boolean;
   /** The text that is searched in the names of options. */
   search: string;
@@ -168,10 +170,10 @@ interface SearchedSelectProps {
 /** A choice, with a search if there are more options than are listed. */
 function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
   const { t } = useTexts();
-  const { options, chosen, isDeleted, search, onSearch, hasMore } = of;
-  const first = isDeleted ? null : (options[0] ?? null);
+  const { options, chosen, isStored, isDeleted, search, onSearch, hasMore } = of;
+  const first = isStored ? chosen : (options[0] ?? null);
   // What is selected remains while a search or new options change the list.
-  const [selected, setSelected] = useState(chosen ?? first);
+  const [selected, setSelected] = useState(first);
   const current = selected ?? first;
   const listed =
     current === null || options.some(({ id }) => id === current.id) ? options : [current, ...options];
@@ -198,7 +200,9 @@ function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
             setSelected(listed.find(({ id }) => id === value) ?? null)
           }
         >
-          {current === null && <option value="">{t('campaigns.deletedChoice')}</option>}
+          {current === null && (
+            <option value="">{t(isDeleted ? 'campaigns.deletedChoice' : 'campaigns.noChoice')}</option>
+          )}
           {listed.map((each) => (
             <option value={each.id} key={each.id}>
               {each.label}

@@ -96,6 +96,7 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                         groups={{
                           options: listedGroups.groups.map(groupOption),
                           chosen: group.value === null ? null : groupOption(group.value.group),
+                          isStored: subscriptionGroupId !== undefined,
                           isDeleted: group.error?.status === 404,
                           search: groupSearch,
                           onSearch: setGroupSearch,
@@ -104,6 +105,7 @@ export function Composition({ campaign, path, reload }: CompositionProps) {
                         templates={{
                           options: usable.map(templateOption),
                           chosen: template.value === null ? null : templateOption(template.value.template),
+                          isStored: templateId !== undefined,
                           isDeleted: template.error?.status === 404,
                           search: templateSearch,
                           onSearch: setTemplateSearch,
