@@ -1,6 +1,6 @@
 /**
  * Turns on the event loop, shared fairly between accounts. Work that a request does synchronously (parsing,
- * validation, rendering) waits for its account's turn. Each account has its queues; the next turn goes to the account that
+ * validation, rendering) waits for its account's turn. Each account has two queues; the next turn goes to the account that
  * has used the least time, measured around the work itself (start-time fair queuing). An account that keeps the event
  * loop busy therefore delays its own requests, and one that seldom calls waits at most for the current turn and one of
  * each busy account. When no account waits, work starts in the same pass of the event loop.

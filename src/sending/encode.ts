@@ -19,7 +19,7 @@ const SHORT_CHARACTERS = 112 * 1024;
 export async function encodeContents(
   contents: readonly MessageContent[],
   accountId: string,
-  order: Order,
+  order: Order = 'alternate',
 ): Promise<PackedContent[] | Refusal> {
   const packed = await inSlices(encodingContents(contents), accountId, order);
   if (isRefusal(packed)) return packed;

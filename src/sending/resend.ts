@@ -103,7 +103,7 @@ export function createResend(deps: ResendDeps): Resend {
     const now = clock.now();
     const newId = ids.make('msg');
     const content = { ...found.content, messageId: `${newId}@${fromDomain}`, date: now };
-    const packed = await encodeContents([content], sender.account.account_id, 'alternate');
+    const packed = await encodeContents([content], sender.account.account_id);
     if (isRefusal(packed)) return packed;
     const [only] = packed;
     if (only === undefined) throw new Error('one content was encoded to none');

@@ -35,7 +35,7 @@ describe.each([[10 * KB], [100 * KB], [1024 * KB]])('a message with %i bytes of 
   it('is written to one buffer when it is accepted', async () => {
     const json = Buffer.byteLength(JSON.stringify(content));
     const bytes = await copied(async () => {
-      const packed = await encodeContents([content], 'account', 'alternate');
+      const packed = await encodeContents([content], 'account');
       if (isRefusal(packed)) throw new Error(packed.message);
       expect(packed[0]?.size).toBe(json);
     });

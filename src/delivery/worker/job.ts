@@ -51,6 +51,12 @@ export async function runJob(
 }
 
 /**
+ * Bytes of the JSON of a content up to which its message is finished first. For a longer one, others of its domain would wait
+ * too long.
+ */
+const MAX_FINISHED_BYTES = 256 * 1024;
+
+/**
  * Decodes and composes the message, once for all hosts. Throws when it cannot be sent. Sliced by the sender's domain: a
  * large message of one domain delays those of others by one step at a time. Of one domain, a message that is not large is
  * finished before the next one is decoded, because decoded contents that wait would fill the heap.
@@ -115,9 +121,6 @@ function sign(job: DeliveryJob, composed: ComposedMessage, now: number): Outgoin
     utf8: composed.needsSmtpUtf8 || needsSmtpUtf8(from) || needsSmtpUtf8(to),
   };
 }
-
-/** Bytes of the JSON of a content up to which its message is finished first. Others of its domain would wait too long. */
-const MAX_FINISHED_BYTES = 256 * 1024;
 
 /** The last check before SMTP: a line break in an address would start another command. */
 function checkPath(path: string): void {
