@@ -8,6 +8,7 @@ import {
   sign,
 } from 'node:crypto';
 import { promisify } from 'node:util';
+import { type Work, withoutPause } from '../core/slices.ts';
 
 /**
  * Generates DKIM keys and signs messages (RFC 6376): rsa-sha256 and ed25519-sha256 (RFC 8463), relaxed/relaxed, no `l=`.
@@ -101,10 +102,17 @@ export interface SignableMessage {
  * fields of the message. `now` is epoch ms.
  */
 export function signDkim(message: SignableMessage, signers: readonly DkimSigner[], now: number): string[] {
+  return withoutPause(signingDkim(message, signers, now));
+}
+
+/** `signDkim` in steps: hashing a body of 25 MB takes a tenth of a second. */
+export function* signingDkim(
+  message: SignableMessage,
+  signers: readonly DkimSigner[],
+  now: number,
+): Work<string[]> {
   if (signers.length === 0) return [];
-  const bodyDigest = createHash('sha256');
-  for (const lines of relaxedBody(message.body)) bodyDigest.update(lines);
-  const bodyHash = bodyDigest.digest('base64');
+  const bodyHash = yield* hashingBody(message.body);
   const { names, canonical } = signedHeader(message.header);
   const seconds = Math.floor(now / 1000);
   return signers.map(({ domain, selector, key }) => {
@@ -115,6 +123,19 @@ export function signDkim(message: SignableMessage, signers: readonly DkimSigner[
     const signature = signatureOf(Buffer.from(canonical + relaxedField(field)), key).toString('base64');
     return field + (signature.match(/.{1,70}/g) ?? []).join('\r\n ');
   });
+}
+
+/** The value of `bh=`. */
+function* hashingBody(body: Buffer): Work<string> {
+  const digest = createHash('sha256');
+  let isFirst = true;
+  for (const lines of relaxedBody(body)) {
+    digest.update(lines);
+    // A short body is one step with what follows. The lines are hashed before other bodies use their memory.
+    if (!isFirst) yield;
+    isFirst = false;
+  }
+  return digest.digest('base64');
 }
 
 /** RFC 8463 §3: Ed25519 signs the SHA-256 hash of the data. */

@@ -11,6 +11,7 @@ import {
   relaxedBody,
   type SignableMessage,
   signDkim,
+  signingDkim,
 } from '../../src/mail/dkim.ts';
 
 /** Generated for this test only: the expected bytes of the signature depend on it. */
@@ -299,6 +300,24 @@ describe('relaxedBody', () => {
       }),
       { numRuns: 150 },
     );
+  });
+
+  it('signs in steps that take turns with those of other messages, which use the same memory', () => {
+    const bodies = ['one  line \r\n', 'another   line\t\r\n'].map((line) =>
+      message(['From: ann@example.com'], line.repeat(60_000)),
+    );
+    const works = bodies.map((body) => signingDkim(body, [signer], now));
+    const signatures: string[][] = [];
+    let steps = 0;
+    while (works.length > 0) {
+      const work = works.shift() ?? expect.fail('no work is left');
+      const { done, value } = work.next();
+      steps++;
+      if (done === true) signatures.push(value);
+      else works.push(work);
+    }
+    expect(steps).toBeGreaterThan(bodies.length);
+    expect(signatures).toEqual(bodies.map((body) => signDkim(body, [signer], now)));
   });
 
   /** RFC 6376 §3.4.4, line by line. */

@@ -33,6 +33,7 @@ export interface Backlog {
   /** Messages that are leased. */
   leased(): number;
   isEmpty(): boolean;
+  hasTransactional(): boolean;
   /**
    * Removes and returns the next message that `admits` accepts, transactional and leased ones first. Accounts take turns:
    * one message of an account does not wait for those that another account had before.
@@ -59,6 +60,7 @@ export function createBacklog(): Backlog {
     size: (priority) => unleased[priority].size(),
     has: (priority, accountId) => unleased[priority].has(accountId),
     leased: () => leased[0].size() + leased[1].size(),
+    hasTransactional: () => leased[0].size() + unleased[0].size() > 0,
     isEmpty: () => ready.every((list) => list.size() === 0),
     take: (admits) => {
       for (const list of ready) {

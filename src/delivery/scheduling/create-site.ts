@@ -40,6 +40,12 @@ export interface SiteOptions {
  * site reads no more messages ahead than it sent in a second.
  */
 const LOOKAHEAD_PER_CONNECTION = 20;
+/**
+ * The share of a site's connections that marketing mail leaves free, at least one: a sign-in code must not wait until a
+ * message of a campaign has been sent. Of few connections none is kept free.
+ */
+const RESERVED_SHARE = 0.1;
+const MIN_CONNECTIONS_TO_RESERVE = 4;
 /** Messages in memory beyond one for each connection in use. */
 const MIN_LOOKAHEAD = 2;
 /** Messages for each connection before the first answer: the messages of many sites that never answer would fill the memory. */
@@ -135,7 +141,14 @@ export function createSite(options: SiteOptions): Site {
   const isHalted = () => suspension.isSuspended() || limiter.limitedMs() > 0 || isPaused();
 
   /** After the number of connections was lowered, sessions in progress may use slots above it. */
-  const hasFreeSlot = () => slots.hasFree(limiter.connections());
+  const hasFreeSlot = (priority: QueuePriority) => slots.hasFree(connectionsOf(priority));
+
+  /** How many connections may be in use after a message of this priority has taken one. */
+  function connectionsOf(priority: QueuePriority): number {
+    const allowed = limiter.connections();
+    if (priority === 0 || allowed < MIN_CONNECTIONS_TO_RESERVE) return allowed;
+    return allowed - Math.ceil(allowed * RESERVED_SHARE);
+  }
 
   const mayStart = () =>
     !suspension.isSuspended() && !isPaused() && suspension.mayConnect() && limiter.waitMs() === 0;
@@ -147,9 +160,9 @@ export function createSite(options: SiteOptions): Site {
   }
 
   /** How many messages may hold a lease and wait for a slot: as many as are free, and those that are leased ahead. */
-  function placesForNew(): number {
-    const allowed = Math.min(limiter.connections(), suspension.allowed());
-    const free = hasFreeSlot() ? Math.max(0, allowed - slots.used()) : 0;
+  function placesForNew(priority: QueuePriority): number {
+    const allowed = Math.min(connectionsOf(priority), suspension.allowed());
+    const free = hasFreeSlot(priority) ? Math.max(0, allowed - slots.used()) : 0;
     if (isFast()) return free + allowed;
     return perSecond > 0 ? Math.min(free, 1) : free;
   }
@@ -194,9 +207,16 @@ export function createSite(options: SiteOptions): Site {
     },
     forgetWaiting: waiting.clear,
     reserve: (admits) => {
-      if (!hasFreeSlot() || !mayStart()) return 'full';
-      const next = backlog.take(admitsAccount(admits));
-      if (next === null) return backlog.isEmpty() ? 'none' : 'refused';
+      if (!hasFreeSlot(0) || !mayStart()) return 'full';
+      const admitted = admitsAccount(admits);
+      const mayTakeMarketing = hasFreeSlot(1);
+      const next = backlog.take(
+        (assignment) => (mayTakeMarketing || assignment.message.priority === 0) && admitted(assignment),
+      );
+      if (next === null) {
+        if (backlog.isEmpty()) return 'none';
+        return mayTakeMarketing || backlog.hasTransactional() ? 'refused' : 'full';
+      }
       const { account_id: accountId } = next.assignment.message;
       const slot = slots.take();
       inFlight.set(accountId, (inFlight.get(accountId) ?? 0) + 1);
@@ -230,7 +250,12 @@ export function createSite(options: SiteOptions): Site {
       const { priority, account_id: accountId } = assignment.message;
       if (waiting.count() > 0 || isHalted() || accounts.isLimited(accountId)) return null;
       const queued = backlog.size(0) + backlog.size(1) + storing;
-      if (queued === 0 && mayStart() && leasing + backlog.leased() < placesForNew() && admits(assignment)) {
+      if (
+        queued === 0 &&
+        mayStart() &&
+        leasing + backlog.leased() < placesForNew(priority) &&
+        admits(assignment)
+      ) {
         leasing++;
         return 'lease';
       }

@@ -190,7 +190,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     const { message } = assignment;
     if (running && deps.isPaused?.(message) !== true) {
       site.addLeased(assignment);
-      if (site.hasFreeSlot()) advance(site);
+      if (site.hasFreeSlot(message.priority)) advance(site);
       return;
     }
     site.leaseEnded();
@@ -206,7 +206,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       return;
     }
     site.addNew(assignment);
-    if (site.hasFreeSlot()) advance(site);
+    if (site.hasFreeSlot(message.priority)) advance(site);
   }
 
   function release({ unleased, leased }: DroppedMessages): void {

@@ -53,12 +53,13 @@ export interface Site {
   forgetWaiting(): void;
 
   /**
-   * Reserves a slot for the first message that `admits` accepts, transactional before marketing. `full`: the site has
-   * no slot now, or its rate allows no message; `none`: no message waits; `refused`: `admits` or the limits of their
-   * accounts accepted none of those that wait.
+   * Reserves a slot for the first message that `admits` accepts, transactional before marketing, which leaves a tenth of
+   * the connections free. `full`: the site has no slot now for what waits, or its rate allows no message; `none`: no
+   * message waits; `refused`: `admits` or the limits of their accounts accepted none of those that wait.
    */
   reserve(admits: (assignment: Assignment) => boolean): ReservedMessage | 'full' | 'none' | 'refused';
-  hasFreeSlot(): boolean;
+  /** Whether a message of this priority could take a slot. */
+  hasFreeSlot(priority: QueuePriority): boolean;
   /** Frees the slot. Call exactly once for each reservation. */
   release(reservation: SlotReservation): void;
 

@@ -4,7 +4,7 @@ import { inSlices, type Work } from '../../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, composing, headerBytes } from '../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../mail/content.ts';
-import { signDkim } from '../../mail/dkim.ts';
+import { signingDkim } from '../../mail/dkim.ts';
 import {
   type CopyIdentity,
   mergeContent,
@@ -27,23 +27,11 @@ export async function runJob(
   client: Client,
   sharedContents: SharedContents,
 ): Promise<AttemptReport | null> {
-  const { id, slot } = job;
-  let composed: ComposedMessage;
-  try {
-    composed = await composeJob(job, sharedContents);
-  } catch (error) {
-    // RFC 3463 §3.7: 5.6.0, other or undefined media error.
-    const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };
-    return { id, slot, conclusion: 'not-composed', phase: 'connect', reply, sessions: [] };
-  }
-  let message: OutgoingMessage;
-  try {
-    message = sign(job, composed, client.clock.now());
-  } catch (error) {
-    // The key can be replaced, so the message is deferred. RFC 3463 §3.4: 4.3.0, other or undefined mail system status.
-    const reply = { code: 451, enhanced: '4.3.0', text: failureText('signed', error) };
-    return { id, slot, conclusion: 'refused-locally', phase: 'connect', reply, sessions: [] };
-  }
+  const { envelope, content, signers, id, slot } = job;
+  const sender = signers[0]?.domain ?? domainOf(envelope.from);
+  const order = content.size <= MAX_FINISHED_BYTES ? 'finish' : 'alternate';
+  const message = await inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
+  if ('conclusion' in message) return { id, slot, ...message, phase: 'connect', sessions: [] };
   // A session may take minutes and needs only the composed bytes: releases the content.
   job.content = NO_CONTENT;
   delete job.shared;
@@ -56,18 +44,36 @@ export async function runJob(
  */
 const MAX_FINISHED_BYTES = 256 * 1024;
 
+/** What the report states about a message that cannot be offered to any host. */
+type LocalRefusal = Pick<AttemptReport, 'conclusion' | 'reply'>;
+
 /**
- * Decodes and composes the message, once for all hosts. Throws when it cannot be sent. Sliced by the sender's domain: a
- * large message of one domain delays those of others by one step at a time. Of one domain, a message that is not large is
- * finished before the next one is decoded, because decoded contents that wait would fill the heap.
+ * Decodes, composes and signs the message, once for all hosts. Sliced by the sender's domain: a large message of one domain
+ * delays those of others by one step at a time. Of one domain, a message that is not large is finished before the next one
+ * is decoded, because decoded contents that wait would fill the heap.
  */
-function composeJob(job: DeliveryJob, of: SharedContents): Promise<ComposedMessage> {
-  const { envelope, content, signers } = job;
-  checkPath(envelope.from);
-  checkPath(envelope.to);
-  const sender = signers[0]?.domain ?? domainOf(envelope.from);
-  const order = content.size <= MAX_FINISHED_BYTES ? 'finish' : 'alternate';
-  return inSlices(decodingAndComposing(job, of), sender, order);
+function* preparing(
+  job: DeliveryJob,
+  now: () => number,
+  of: SharedContents,
+): Work<OutgoingMessage | LocalRefusal> {
+  let composed: ComposedMessage;
+  try {
+    checkPath(job.envelope.from);
+    checkPath(job.envelope.to);
+    composed = yield* decodingAndComposing(job, of);
+  } catch (error) {
+    // RFC 3463 §3.7: 5.6.0, other or undefined media error.
+    const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };
+    return { conclusion: 'not-composed', reply };
+  }
+  try {
+    return yield* signing(job, composed, now());
+  } catch (error) {
+    // The key can be replaced, so the message is deferred. RFC 3463 §3.4: 4.3.0, other or undefined mail system status.
+    const reply = { code: 451, enhanced: '4.3.0', text: failureText('signed', error) };
+    return { conclusion: 'refused-locally', reply };
+  }
 }
 
 function* decodingAndComposing(
@@ -111,12 +117,12 @@ function checkFields(stored: unknown, fields: readonly string[]): object {
   return stored;
 }
 
-function sign(job: DeliveryJob, composed: ComposedMessage, now: number): OutgoingMessage {
+function* signing(job: DeliveryJob, composed: ComposedMessage, now: number): Work<OutgoingMessage> {
   const { from, to } = job.envelope;
   return {
     from,
     to,
-    header: headerBytes(composed, signDkim(composed, job.signers, now)),
+    header: headerBytes(composed, yield* signingDkim(composed, job.signers, now)),
     body: composed.body,
     utf8: composed.needsSmtpUtf8 || needsSmtpUtf8(from) || needsSmtpUtf8(to),
   };

@@ -68,7 +68,7 @@ describe('the open connections of all sites', () => {
     release(reserve(one));
     const ofTwo = reserve(two);
     expect(ofTwo).toHaveLength(2);
-    expect(two.hasFreeSlot()).toBe(false);
+    expect(two.hasFreeSlot(0)).toBe(false);
     expect(two.connections()).toEqual({ used: 2, allowed: 2 });
     expect(reserve(one)).toHaveLength(10);
     release(ofTwo);

@@ -270,11 +270,47 @@ describe('a reservation', () => {
   it('is not given without a free slot, and not without a message', () => {
     const { site, reserveAll } = createTestSite({ messages: 11 });
     reserveAll();
-    expect(site.hasFreeSlot()).toBe(false);
+    expect(site.hasFreeSlot(0)).toBe(false);
     expect(site.reserve(() => true)).toBe('full');
     const { unleased } = site.drop();
     expect(unleased).toHaveLength(1);
     expect(createTestSite({ messages: 0 }).site.reserve(() => true)).toBe('none');
+  });
+
+  it.each([
+    [1, 1],
+    [3, 3],
+    [4, 3],
+    [10, 9],
+    [11, 9],
+  ])('of %i slots, %i are for marketing mail', (connections, forMarketing) => {
+    const { site, assignment, reserveAll } = createTestSite({ connections, messages: 0 });
+    for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq, { priority: 1 }));
+    expect(reserveAll()).toHaveLength(forMarketing);
+    expect(site.reserve(() => true)).toBe('full');
+    expect(site.hasFreeSlot(1)).toBe(false);
+    for (let seq = 21; seq <= 40; seq++) site.add(assignment(seq));
+    expect(reserveAll()).toHaveLength(connections - forMarketing);
+  });
+
+  it('is left by a transactional message to the next one before marketing mail gets another', () => {
+    const { site, assignment, reserve, reserveAll } = createTestSite({ messages: 0 });
+    for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq, { priority: 1 }));
+    const [first] = reserveAll();
+    site.add(assignment(21));
+    const { reservation } = reserve();
+    site.release(first ?? expect.fail('no session'));
+    expect(site.reserve(() => true)).toBe('full');
+    site.release(reservation);
+    expect(reserve().assignment.message.priority).toBe(1);
+  });
+
+  it('is refused to transactional mail by a budget although marketing mail could not use it', () => {
+    const { site, assignment, reserveAll } = createTestSite({ messages: 0 });
+    for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq, { priority: 1 }));
+    reserveAll();
+    site.add(assignment(21));
+    expect(site.reserve(() => false)).toBe('refused');
   });
 });
 
