@@ -4,7 +4,7 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
-import { HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
+import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
 /* Contacts, in Chromium over a daemon in this process. */
 let daemon: InProcess;
@@ -53,6 +53,36 @@ async function group(name: string): Promise<string> {
     { name },
   );
   return data.group.subscriptionGroupId;
+}
+
+/** A new account with contacts many0@example.net and so on. */
+async function accountWith(name: string, count: number): Promise<ApiClient> {
+  const account = await daemon.account(name);
+  const rows = Array.from({ length: count }, (_, n) => `many${n}@example.net`);
+  const imported = await account.call('POST', '/web-setup/contacts/import', {
+    rawBody: `email\n${rows.join('\n')}\n`,
+    headers: { 'Content-Type': 'text/csv' },
+  });
+  expect(imported.status, imported.text).toBe(200);
+  return account;
+}
+
+/** A new group of an account. */
+async function emptyGroup(account: ApiClient) {
+  const { data } = await account.post<{ group: { subscriptionGroupId: string } }>(
+    '/web-setup/contacts/subscription-groups',
+    { name: 'News' },
+  );
+  const groupId = data.group.subscriptionGroupId;
+  const path = `/web-setup/contacts/subscription-groups/${groupId}`;
+  return {
+    groupId,
+    /** The number of its members. */
+    count: async () => {
+      const group = await account.get<{ group: { activeSubscribers: number } }>(path);
+      return group.data.group.activeSubscribers;
+    },
+  };
 }
 
 describe('Contacts', () => {
@@ -302,6 +332,147 @@ describe('Contacts', () => {
     // The application handles the response before the next task of the page.
     await page.evaluate('new Promise((resolve) => setTimeout(resolve, 100))');
     expect(await stored()).toBe(0);
+    await context.close();
+  });
+
+  it('adds all contacts of a search to a group, through all pages, after it has counted them', async () => {
+    const account = await accountWith('Whole search', 230);
+    const { count } = await emptyGroup(account);
+    await account.post('/web-setup/contacts', { email: 'other@example.com' });
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'contacts?search=many', account);
+    const offer = page.getByRole('button', { name: 'Choose all contacts of this search' });
+    expect(await offer.count()).toBe(0);
+    await page.getByRole('button', { name: 'Choose all on this page' }).press('Enter');
+    await page.getByText('Chosen: 50').waitFor();
+    await offer.press('Enter');
+    await page.getByText('Chosen: 230, on all pages').waitFor();
+    expect(await findings(window)).toEqual([]);
+    // A contact that was not counted is not changed.
+    await account.post('/web-setup/contacts', { email: 'many-later@example.net' });
+    let sent = 0;
+    let isStopped = false;
+    await page.route('**/subscriptions', async (route) => {
+      // The request of the second page gets no response until the task was stopped.
+      if (++sent === 203 && !isStopped) await page.getByRole('button', { name: 'Stop' }).click();
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Add to the group' }).press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Add to the group' });
+    await dialog.getByText('Add 230 contacts to News?').waitFor();
+    expect(await count()).toBe(0);
+    await dialog.getByRole('button', { name: 'Add to the group' }).press('Enter');
+    await page.getByText('203 of 230 done, 27 left').waitFor();
+    isStopped = true;
+    await page.reload();
+    await page.getByText('203 of 230 done, 27 left').waitFor();
+    expect(await count()).toBe(203);
+    await page.getByRole('button', { name: 'Continue' }).press('Enter');
+    await page.getByText('230 of 230, refused: 0').waitFor();
+    expect(await count()).toBe(230);
+    const later = await account.get<{ memberships: unknown[] }>(
+      `/web-setup/contacts/${emailIdentifier('many-later@example.net')}`,
+    );
+    expect(later.data.memberships).toEqual([]);
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('removes all contacts of the account from a group, and lists what was refused up to a limit', async () => {
+    const account = await accountWith('Removed', 60);
+    const { groupId, count } = await emptyGroup(account);
+    const path = `/web-setup/contacts/subscription-groups/${groupId}/subscriptions`;
+    for (const name of [0, 1, 2]) await account.post(path, { email: `many${name}@example.net` });
+    expect(await count()).toBe(3);
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    const removeAll = async () => {
+      await page.getByRole('button', { name: 'Choose all on this page' }).click();
+      await page.getByRole('button', { name: 'Choose all contacts of the account' }).click();
+      await page.getByText('Chosen: 60, on all pages').waitFor();
+      await page.getByRole('button', { name: 'Remove from the group' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Remove from the group' });
+      await dialog.getByText('Remove 60 contacts from News?').waitFor();
+      await dialog.getByRole('button', { name: 'Remove from the group' }).click();
+    };
+    await open.visit(window, 'contacts', account);
+    await page.route('**/subscriptions/*', async (route) => {
+      const error = { code: 'INVALID_STATE', message: 'Refused by the test' };
+      await route.fulfill({ status: 409, json: { success: false, error, requestId: 'req_1' } });
+    });
+    await removeAll();
+    await page.getByText('60 of 60, refused: 60').waitFor();
+    expect(await page.getByText(/many\d+@example\.net: Refused by the test/).count()).toBe(50);
+    await page.getByText('and 10 more').waitFor();
+    await page.unroute('**/subscriptions/*');
+
+    // Those that are not in the group are no failures.
+    await removeAll();
+    await page.getByText('60 of 60, refused: 0').waitFor();
+    expect(await count()).toBe(0);
+
+    // Without the group, nothing else can succeed.
+    await account.call('DELETE', `/web-setup/contacts/subscription-groups/${groupId}`);
+    await removeAll();
+    await page.getByText(`There is no subscription group ${groupId}`).waitFor();
+    await page.getByText('0 of 60 done, 60 left').waitFor();
+    await page.getByRole('button', { name: 'Discard the rest' }).click();
+    await context.close();
+  });
+
+  it('unsubscribes all contacts with a status, which leave the list', async () => {
+    const account = await accountWith('Unsubscribed', 70);
+    await account.call('PATCH', `/web-setup/contacts/${emailIdentifier('many3@example.net')}`, {
+      body: { globalStatus: 'unsubscribed' },
+    });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'contacts', account);
+    const filter = page.getByRole('combobox', { name: 'Status' });
+    await filter.selectOption('unsubscribed');
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    await page.getByRole('link', { name: 'many69@example.net' }).waitFor({ state: 'detached' });
+    expect(page.url()).toContain('status=unsubscribed');
+    expect(await page.getByRole('rowheader').allTextContents()).toEqual(['many3@example.net']);
+    await filter.selectOption('active');
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    await page.getByRole('link', { name: 'many69@example.net' }).waitFor();
+    expect(await page.getByRole('link', { name: 'many3@example.net' }).count()).toBe(0);
+
+    const counting = page.getByRole('button', { name: 'Choose all contacts of this search' });
+    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await counting.click();
+    await page.getByText('Chosen: 69, on all pages').waitFor();
+    // A change of one box takes the choice of the other pages back.
+    await page.getByRole('checkbox', { name: 'Choose many69@example.net' }).press('Space');
+    await page.getByText('Chosen: 49').waitFor();
+    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await counting.click();
+    await page.getByRole('button', { name: 'Unsubscribe' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Unsubscribe' });
+    await dialog.getByText('Unsubscribe 69 contacts from all marketing mail?').waitFor();
+    await dialog.getByRole('button', { name: 'Unsubscribe' }).click();
+    await page.getByText('69 of 69, refused: 0').waitFor();
+    await page.getByText('No contact matches').waitFor();
+    const { data } = await account.get<{ contacts: ListedContact[] }>('/web-setup/contacts?limit=200');
+    expect(new Set(data.contacts.map(({ globalStatus }) => globalStatus))).toEqual(new Set(['unsubscribed']));
+    await context.close();
+  });
+
+  it('erases all contacts of the account after the person confirmed the count and the session', async () => {
+    const account = await accountWith('Erased', 55);
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'contacts', account);
+    await page.getByRole('button', { name: 'Choose all on this page' }).click();
+    await page.getByRole('button', { name: 'Choose all contacts of the account' }).click();
+    await page.getByRole('button', { name: 'Erase' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Erase' });
+    await dialog.getByText('Erase 55 contacts?').waitFor();
+    await dialog.getByRole('button', { name: 'Erase' }).click();
+    await page.getByText('55 of 55, refused: 0').waitFor();
+    await page.getByText('No contacts yet').waitFor();
     await context.close();
   });
 

@@ -33,8 +33,10 @@ interface TaskState<Work> {
   total: number | null;
   /** How many of those that are done were not changed. */
   skipped: number;
-  /** The items that were refused, with the reason. */
+  /** The items that were refused, with the reason: the first `MAX_LISTED`. */
   refused: string[];
+  /** How many were refused after those. */
+  unlisted: number;
 }
 
 /** What one request did. */
@@ -49,6 +51,13 @@ interface Portion<Work> {
 const PREFIX = 'postrider-task ';
 /** Pause when the limit on requests is reached. */
 const PAUSE_MS = 1000;
+/** Refused items that are listed and stored; the storage of a tab is limited. */
+const MAX_LISTED = 50;
+
+/** Waits before a request that exceeded the limit on requests is repeated. */
+export function limitPause(): Promise<void> {
+  return new Promise((resolve) => window.setTimeout(resolve, PAUSE_MS));
+}
 
 /** The tasks that send requests. */
 const running = new Set<AbortController>();
@@ -103,7 +112,7 @@ export function useLongTask<Work>(
           work: rest ?? current.work,
           done: current.done + done,
           skipped: current.skipped + skipped,
-          refused: [...current.refused, ...refused],
+          ...withRefused(current, refused),
         };
         if (rest === null) {
           sessionStorage.removeItem(key);
@@ -111,7 +120,7 @@ export function useLongTask<Work>(
           return end('finished');
         }
       } else if (result.status === 429) {
-        await new Promise((resolve) => window.setTimeout(resolve, PAUSE_MS));
+        await limitPause();
       } else {
         setError(result);
         return end('stopped');
@@ -125,7 +134,7 @@ export function useLongTask<Work>(
     state,
     status,
     error,
-    start: (first) => void run({ ...first, done: 0, skipped: 0, refused: [] }),
+    start: (first) => void run({ ...first, done: 0, skipped: 0, refused: [], unlisted: 0 }),
     continue: () => {
       if (state !== null) void run(state);
     },
@@ -135,6 +144,14 @@ export function useLongTask<Work>(
       setState(null);
     },
   };
+}
+
+function withRefused<Work>(
+  { refused, unlisted }: TaskState<Work>,
+  added: string[],
+): Pick<TaskState<Work>, 'refused' | 'unlisted'> {
+  const all = [...refused, ...added];
+  return { refused: all.slice(0, MAX_LISTED), unlisted: unlisted + Math.max(all.length - MAX_LISTED, 0) };
 }
 
 function stored<Work>(key: string): TaskState<Work> | null {
@@ -161,19 +178,24 @@ interface TaskProgressProps {
 
 /** The progress of a task, with its controls. */
 export function TaskProgress({ task, share, result }: TaskProgressProps) {
-  const { t } = useTexts();
+  const { t, number } = useTexts();
   const { state, status, error } = task;
   if (state === null) return null;
-  const { title, done, total, skipped, refused } = state;
+  const { title, done, total, skipped, refused, unlisted } = state;
   const numbers =
     total === null
-      ? t('task.done', { done })
-      : t('task.progress', { done, total: Math.max(done, total), refused: skipped });
+      ? t('task.done', { done: number(done) })
+      : t('task.progress', {
+          done: number(done),
+          total: number(Math.max(done, total)),
+          refused: number(skipped),
+        });
   const notes = refused.length > 0 && (
     <ul>
       {refused.map((line) => (
         <li key={line}>{line}</li>
       ))}
+      {unlisted > 0 && <li>{t('task.unlisted', { count: number(unlisted) })}</li>}
     </ul>
   );
   if (status === 'stopped')
@@ -181,7 +203,13 @@ export function TaskProgress({ task, share, result }: TaskProgressProps) {
       <section class="notice" aria-label={title}>
         <strong>{t('task.stopped', { title })}</strong>
         <p role="status">
-          {total === null ? numbers : t('task.left', { done, total, left: Math.max(total - done, 0) })}
+          {total === null
+            ? numbers
+            : t('task.left', {
+                done: number(done),
+                total: number(total),
+                left: number(Math.max(total - done, 0)),
+              })}
         </p>
         {error !== null && <p>{error.code === 'NETWORK' ? t('app.error.network') : error.message}</p>}
         {notes}

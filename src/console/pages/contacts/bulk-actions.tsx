@@ -1,4 +1,4 @@
-import { useRef } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { useData } from '../../data.ts';
 import type { LongTask } from '../../parts/long-task.tsx';
 import { Confirmed } from '../../parts.tsx';
@@ -6,62 +6,102 @@ import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import type { BulkWork } from './bulk-task.ts';
 import { type ListedContact, nameOf } from './contact-list.tsx';
+import type { SearchChoice } from './search-choice.tsx';
 
 interface BulkActionsProps {
   chosen: ListedContact[];
+  /** The contacts of all pages, if they are chosen. */
+  search: SearchChoice;
   task: LongTask<BulkWork>;
   onAll: (all: boolean) => void;
 }
 
 /** Actions on the chosen contacts. */
-export function BulkActions({ chosen, task, onAll }: BulkActionsProps) {
-  const { t } = useTexts();
+export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
+  const { t, number } = useTexts();
   const { may } = useMember();
   const groups = useData<{ groups: { subscriptionGroupId: string; name: string }[] }>(
     '/web-setup/contacts/subscription-groups?limit=200',
   );
-  const group = useRef<HTMLSelectElement>(null);
+  const [chosenGroup, setChosenGroup] = useState('');
+  const listed = groups.value?.groups ?? [];
+  const group = listed.find((each) => each.subscriptionGroupId === chosenGroup) ?? listed[0];
+  const { whole } = search;
   const start = (action: BulkWork['action'], title: string) => {
     const contacts = chosen.map((each) => ({ identifier: each.contactIdentifier, name: nameOf(each) }));
     task.start({
       title,
-      work: { action, groupId: group.current?.value ?? '', contacts },
-      total: contacts.length,
+      work: {
+        action,
+        groupId: group?.subscriptionGroupId ?? '',
+        ...(whole === null ? { contacts } : { contacts: whole.first, next: whole.next }),
+      },
+      total: whole?.total ?? contacts.length,
     });
     onAll(false);
   };
-  const count = chosen.length;
+  const count = number(whole?.total ?? chosen.length);
+  const groupAction = (action: 'add' | 'remove') => {
+    const label = t(action === 'add' ? 'contacts.addToGroup' : 'contacts.removeFromGroup');
+    const begin = () => start(action, label);
+    if (whole === null)
+      return (
+        <button type="button" onClick={begin}>
+          {label}
+        </button>
+      );
+    return (
+      <Confirmed
+        label={label}
+        question={t(action === 'add' ? 'contacts.addToGroup.confirm' : 'contacts.removeFromGroup.confirm', {
+          count,
+          group: group?.name ?? '',
+        })}
+        action={async () => begin()}
+      />
+    );
+  };
+  const hasChoice = whole !== null ? whole.total > 0 : chosen.length > 0 && search.counted === null;
   return (
     <section aria-label={t('contacts.bulk')}>
       <div class="actions">
         <button type="button" onClick={() => onAll(true)}>
           {t('contacts.chooseAll')}
         </button>
-        <button type="button" disabled={count === 0} onClick={() => onAll(false)}>
+        <button
+          type="button"
+          disabled={chosen.length === 0 && whole === null && search.counted === null}
+          onClick={() => onAll(false)}
+        >
           {t('contacts.chooseNone')}
         </button>
-        <span>{t('contacts.chosen', { count })}</span>
+        <span role="status">
+          {search.counted !== null
+            ? t('contacts.counting', { count: number(search.counted) })
+            : t(whole === null ? 'contacts.chosen' : 'contacts.chosenSearch', { count })}
+        </span>
+        {search.offer}
       </div>
-      {count > 0 && (task.state === null || task.status === 'finished') && (
+      {search.outcome}
+      {hasChoice && (task.state === null || task.status === 'finished') && (
         <div class="actions">
-          {groups.value !== null && groups.value.groups.length > 0 && (
+          {group !== undefined && (
             <>
               <label>
                 {t('contacts.group')}
-                <select ref={group}>
-                  {groups.value.groups.map(({ subscriptionGroupId, name }) => (
+                <select
+                  value={group.subscriptionGroupId}
+                  onChange={({ currentTarget }) => setChosenGroup(currentTarget.value)}
+                >
+                  {listed.map(({ subscriptionGroupId, name }) => (
                     <option value={subscriptionGroupId} key={subscriptionGroupId}>
                       {name}
                     </option>
                   ))}
                 </select>
               </label>
-              <button type="button" onClick={() => start('add', t('contacts.addToGroup'))}>
-                {t('contacts.addToGroup')}
-              </button>
-              <button type="button" onClick={() => start('remove', t('contacts.removeFromGroup'))}>
-                {t('contacts.removeFromGroup')}
-              </button>
+              {groupAction('add')}
+              {groupAction('remove')}
             </>
           )}
           <Confirmed

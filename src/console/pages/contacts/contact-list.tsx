@@ -15,6 +15,7 @@ import { Addition } from './addition.tsx';
 import { BulkActions } from './bulk-actions.tsx';
 import { type BulkWork, useBulkTask } from './bulk-task.ts';
 import { Export } from './export.tsx';
+import { useSearchChoice } from './search-choice.tsx';
 
 export type ListedContact = z.output<typeof contact>;
 
@@ -53,7 +54,13 @@ export function ContactListPage() {
         {({ contacts, nextKey }) => (
           <>
             {contacts.length > 0 ? (
-              <Contacts key={path} contacts={contacts} task={task} />
+              <Contacts
+                key={path}
+                contacts={contacts}
+                filters={filters}
+                isPart={nextKey !== undefined || location.query['lastKey'] !== undefined}
+                task={task}
+              />
             ) : (
               <NoContacts
                 isSearch={Object.values(filters).some((value) => value !== undefined)}
@@ -73,28 +80,42 @@ export function nameOf({ email, phone, contactIdentifier }: ListedContact): stri
   return email ?? phone ?? contactIdentifier;
 }
 
+interface ContactsProps {
+  contacts: ListedContact[];
+  filters: Readonly<Record<string, string | undefined>>;
+  /** Whether the search has other pages. */
+  isPart: boolean;
+  task: LongTask<BulkWork>;
+}
+
 /** The table, with a choice of several contacts for those who may change them. */
-function Contacts({ contacts, task }: { contacts: ListedContact[]; task: LongTask<BulkWork> }) {
+function Contacts({ contacts, filters, isPart, task }: ContactsProps) {
   const { t, time } = useTexts();
   const { href } = useNavigation();
   const { may } = useMember();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const mayChoose = may('updateContact');
-  const choose = (identifier: string, isChosen: boolean) =>
+  const chosenHere = contacts.filter(({ contactIdentifier }) => chosen.has(contactIdentifier));
+  const search = useSearchChoice({ filters, isOffered: isPart && chosenHere.length === contacts.length });
+  const choose = (identifier: string, isChosen: boolean) => {
+    search.clear();
     setChosen((last) => {
       const next = new Set(last);
       if (isChosen) next.add(identifier);
       else next.delete(identifier);
       return next;
     });
+  };
   return (
     <>
       {mayChoose && (
         <BulkActions
-          chosen={contacts.filter(({ contactIdentifier }) => chosen.has(contactIdentifier))}
-          onAll={(all) =>
-            setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []))
-          }
+          chosen={chosenHere}
+          search={search}
+          onAll={(all) => {
+            search.clear();
+            setChosen(new Set(all ? contacts.map(({ contactIdentifier }) => contactIdentifier) : []));
+          }}
           task={task}
         />
       )}
