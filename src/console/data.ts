@@ -70,12 +70,30 @@ function useReading<T>(
     : { value: null, error: null, reload };
 }
 
-/** Reads again at an interval: for what changes without an event of the account. Null: does not. */
-export function useRefresh(reload: () => void, intervalMs: number | null): void {
+/** How often a page reads again what changes without an event of the account. */
+const REFRESH_MS = 10_000;
+
+/**
+ * Reads again at an interval while the page is visible, and when it becomes visible after a missed turn: for what changes
+ * without an event of the account. Null: does not.
+ */
+export function useRefresh(reload: () => void, intervalMs: number | null = REFRESH_MS): void {
   useEffect(() => {
     if (intervalMs === null) return undefined;
-    const timer = window.setInterval(reload, intervalMs);
-    return () => window.clearInterval(timer);
+    let isMissed = false;
+    const refresh = () => {
+      isMissed = document.hidden;
+      if (!isMissed) reload();
+    };
+    const show = () => {
+      if (isMissed) refresh();
+    };
+    const timer = window.setInterval(refresh, intervalMs);
+    document.addEventListener('visibilitychange', show);
+    return () => {
+      window.clearInterval(timer);
+      document.removeEventListener('visibilitychange', show);
+    };
   }, [reload, intervalMs]);
 }
 

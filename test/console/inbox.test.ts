@@ -31,21 +31,8 @@ const RAW = [
 beforeAll(async () => {
   daemon = await startInProcess({ 'console.listen': '127.0.0.1:0' });
   client = await daemon.account('Shop');
-  for (const [box, raw] of [
-    ['postmaster', 'Subject: A question\r\n\r\nHello'],
-    ['abuse', RAW],
-  ] as const)
-    daemon.tables.keptMail.insert({
-      box,
-      kind: 'unknown',
-      recipient: `${box}@mx.example.com`,
-      sender: HOSTILE,
-      remote_address: '192.0.2.1',
-      network: '192.0.2.0/24',
-      message_seq: null,
-      received_at: Date.now(),
-      raw: Buffer.from(raw),
-    });
+  receive('postmaster', 'Subject: A question\r\n\r\nHello');
+  receive('abuse', RAW);
   browser = await startBrowser(['localhost']);
   open = openConsole(daemon, browser);
 });
@@ -54,7 +41,37 @@ afterAll(async () => {
   await daemon?.stop();
 });
 
+/** Stores a received mail. */
+function receive(box: 'postmaster' | 'abuse', raw: string): void {
+  daemon.tables.keptMail.insert({
+    box,
+    kind: 'unknown',
+    recipient: `${box}@mx.example.com`,
+    sender: HOSTILE,
+    remote_address: '192.0.2.1',
+    network: '192.0.2.0/24',
+    message_seq: null,
+    received_at: Date.now(),
+    raw: Buffer.from(raw),
+  });
+}
+
 describe('Inbox', () => {
+  it('shows a mail that arrives while the page is open, and keeps the filter that is being chosen', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await page.clock.install();
+    await open.visit(window, 'inbox', client);
+    await page.getByRole('combobox', { name: /^Box/ }).selectOption('abuse');
+    await page.getByLabel('Only unread mail').check();
+    receive('postmaster', 'Subject: Just arrived\r\n\r\nHello');
+    await page.clock.fastForward(10_000);
+    await page.getByRole('link', { name: 'Just arrived' }).waitFor();
+    expect(await page.getByRole('combobox', { name: /^Box/ }).inputValue()).toBe('abuse');
+    expect(await page.getByLabel('Only unread mail').isChecked()).toBe(true);
+    await context.close();
+  });
+
   it('shows a mail as text by keyboard, marks it as read, and saves its source', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { totpCode, totpStep } from '../../src/people/totp.ts';
 import type { ApiClient } from '../support/api-client.ts';
-import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { findings, HOSTILE, type OpenConsole, openConsole } from './open-console.ts';
 
@@ -120,6 +120,184 @@ describe('People', () => {
     await window.page.getByText('is already a member of the account').waitFor();
     await window.context.close();
   });
+
+  it('creates a new link after the person confirmed who they are, which replaces the sessions of the other', async () => {
+    const other = await open.member(client, 'viewer', PHONE);
+    await other.page.getByRole('button', { name: 'Menu' }).click();
+    const email = (await other.page.getByRole('link', { name: /^viewer\d+@/ }).textContent()) ?? '';
+    const { window, ownEmail } = await operatorWithPasskey();
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, 'people', client);
+    const row = page.getByRole('row', { name: email });
+    requireConfirmation(ownEmail);
+    await row.getByRole('button', { name: 'New link' }).press('Enter');
+    await page.getByRole('dialog', { name: 'New link' }).getByText(email).waitFor();
+    await page.keyboard.press('Enter');
+    const confirmation = page.getByRole('dialog', { name: 'Confirm that it is you' });
+    await confirmation.getByRole('button', { name: 'Go back' }).press('Enter');
+    await page.locator('.outcome.bad', { hasText: 'Confirm with your passkey or password' }).waitFor();
+    expect(await page.locator('.notice pre').count()).toBe(0);
+    // Without the confirmation, the other person remains signed in.
+    await other.page.reload();
+    await other.page.getByRole('heading', { name: 'Overview' }).waitFor();
+
+    await row.getByRole('button', { name: 'New link' }).press('Enter');
+    await page.keyboard.press('Enter');
+    await confirmation.getByRole('button', { name: 'Confirm with a passkey' }).press('Enter');
+    await page.getByText(`Sign-in link for ${email}`).waitFor();
+    expect(await findings(window)).toEqual([]);
+    const link = (await page.locator('.notice pre').textContent()) ?? '';
+    await other.page.reload();
+    await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
+    const opened = await browser.open(DESKTOP);
+    await opened.page.goto(link);
+    await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await opened.page.getByRole('link', { name: email }).waitFor();
+    // The two refused requests.
+    expect(consoleErrors.filter((text) => !text.includes('403'))).toEqual([]);
+    await opened.context.close();
+    await other.context.close();
+    await context.close();
+  });
+
+  it('deletes a person of the installation after the person confirmed who they are', async () => {
+    const other = await open.member(client, 'viewer', PHONE);
+    await other.page.getByRole('button', { name: 'Menu' }).click();
+    const email = (await other.page.getByRole('link', { name: /^viewer\d+@/ }).textContent()) ?? '';
+    const { window, ownEmail } = await operatorWithPasskey();
+    const { page, context } = window;
+    await open.visit(window, 'people?scope=all', client);
+    const row = page.getByRole('row', { name: email });
+    await row.getByText('Member of accounts').waitFor();
+    requireConfirmation(ownEmail);
+    const remove = async () => {
+      await row.getByRole('button', { name: 'Remove' }).press('Enter');
+      const question = page.getByRole('dialog', { name: 'Remove' });
+      await question.getByText(`Delete ${email} with all sessions and memberships?`).waitFor();
+      await page.keyboard.press('Enter');
+    };
+    const isStored = () => daemon.people.list().some((each) => each.email === email);
+    const confirmation = page.getByRole('dialog', { name: 'Confirm that it is you' });
+    await remove();
+    await confirmation.getByRole('button', { name: 'Confirm with a passkey' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('.outcome.bad', { hasText: 'Confirm with your passkey or password' }).waitFor();
+    expect(isStored()).toBe(true);
+    await remove();
+    await confirmation.getByRole('button', { name: 'Confirm with a passkey' }).press('Enter');
+    await row.waitFor({ state: 'detached' });
+    expect(isStored()).toBe(false);
+    await other.page.reload();
+    await other.page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor();
+    await other.context.close();
+    await context.close();
+  });
+});
+
+describe('two open windows', () => {
+  it('show the same after some seconds, also the audit log, accounts and sessions', async () => {
+    const pages = [
+      ['people', '**/console/people'],
+      ['people?scope=all', '**/console/people'],
+      ['audit?scope=all', '**/console/audit?*'],
+      ['me', '**/console/me/sessions'],
+      ['system/accounts', '**/web-setup/accounts'],
+      [`system/accounts/${client.accountId}`, '**/web-setup/accounts/*'],
+    ] as const;
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await page.clock.install();
+    for (const [path, request] of pages) {
+      await open.visit(window, path, client);
+      const read = page.waitForRequest(request);
+      await page.clock.fastForward(10_000);
+      await read;
+    }
+    await context.close();
+  });
+
+  it('keep a form that is being filled, its focus and its selection', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await page.clock.install();
+    await open.visit(window, 'people', client);
+    const email = page.getByLabel('Email address');
+    const invitedRole = page.locator('select[aria-describedby=role-hint]');
+    await invitedRole.selectOption('author');
+    await email.fill('half-typed');
+    await email.press('Shift+ArrowLeft');
+    const selection = () => page.evaluate('getSelection().toString()');
+    expect(await selection()).toBe('d');
+    const elsewhere = await daemon.people.invite(
+      client.accountId,
+      { email: 'elsewhere@example.com', role: 'viewer' },
+      'operator',
+    );
+    if (!('person' in elsewhere)) throw new Error(elsewhere.message);
+    await page.clock.fastForward(10_000);
+    await page.getByRole('rowheader', { name: 'elsewhere@example.com' }).waitFor();
+    expect(await email.inputValue()).toBe('half-typed');
+    expect(await invitedRole.inputValue()).toBe('author');
+    expect(await page.evaluate('document.activeElement.name')).toBe('email');
+    expect(await selection()).toBe('d');
+
+    // A choice that is not saved remains, unless the role was changed elsewhere.
+    const role = page.getByLabel('Role of elsewhere@example.com');
+    await role.selectOption('developer');
+    const read = page.waitForResponse('**/console/people');
+    await page.clock.fastForward(10_000);
+    await (await read).finished();
+    expect(await role.inputValue()).toBe('developer');
+    await daemon.people.setRole(client.accountId, elsewhere.person.id, 'sender');
+    await page.clock.fastForward(10_000);
+    await expect.poll(() => role.inputValue()).toBe('sender');
+    await context.close();
+  });
+
+  it('keep the choice of a person in the audit log, and the limits of an account that are being changed', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await page.clock.install();
+    await open.visit(window, 'audit', client);
+    const person = page.getByLabel('Person');
+    const [, second = ''] = await person.getByRole('option').allTextContents();
+    await person.selectOption(second);
+    const chosen = await person.inputValue();
+    const readLog = page.waitForResponse('**/console/audit?*');
+    await page.clock.fastForward(10_000);
+    await (await readLog).finished();
+    expect(await person.inputValue()).toBe(chosen);
+
+    await open.visit(window, `system/accounts/${client.accountId}`, client);
+    await page.getByLabel('Rule for Domains').selectOption('own');
+    await page.getByLabel('Maximum for Domains').fill('7');
+    const readAccount = page.waitForResponse('**/web-setup/accounts/*');
+    await page.clock.fastForward(10_000);
+    await (await readAccount).finished();
+    expect(await page.getByLabel('Maximum for Domains').inputValue()).toBe('7');
+    await context.close();
+  });
+
+  it('read nothing while hidden, and again when they are shown', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await page.clock.install();
+    await open.visit(window, 'people', client);
+    let reads = 0;
+    page.on('request', (sent) => {
+      if (sent.url().endsWith('/console/people')) reads++;
+    });
+    const show = (isVisible: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${!isVisible}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));`);
+    await show(false);
+    await page.clock.fastForward(30_000);
+    await page.evaluate('Promise.resolve()');
+    expect(reads).toBe(0);
+    await show(true);
+    await expect.poll(() => reads).toBe(1);
+    await context.close();
+  });
 });
 
 describe('the audit log', () => {
@@ -149,18 +327,9 @@ describe('the audit log', () => {
 
 describe('the profile', () => {
   it('adds a passkey, which signs in and confirms a session', async () => {
-    const { page, context } = await open.operator(DESKTOP);
-    const devtools = await context.newCDPSession(page);
-    await devtools.send('WebAuthn.enable');
-    await devtools.send('WebAuthn.addVirtualAuthenticator', {
-      options: {
-        protocol: 'ctap2',
-        transport: 'internal',
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-      },
-    });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await addAuthenticator(window);
     const profile = page.getByRole('link', { name: /^operator\d+@example\.com$/ });
     const email = (await profile.textContent()) ?? '';
     await profile.click();
@@ -240,6 +409,35 @@ describe('the profile', () => {
 it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
   await open.examine({ people: 'people', audit: 'audit?scope=all', profile: 'me' }, client);
 });
+
+/** A window of a new operator who has a passkey. */
+async function operatorWithPasskey(): Promise<{ window: Window; ownEmail: string }> {
+  const window = await open.operator(DESKTOP);
+  const { page } = window;
+  await addAuthenticator(window);
+  const profile = page.getByRole('link', { name: /^operator\d+@example\.com$/ });
+  const ownEmail = (await profile.textContent()) ?? '';
+  await profile.click();
+  await page.getByLabel('Name of the passkey').fill('Laptop');
+  await page.getByRole('button', { name: 'Add a passkey' }).click();
+  await page.getByRole('rowheader', { name: 'Laptop' }).waitFor();
+  return { window, ownEmail };
+}
+
+/** Gives the browser an authenticator with which the person is always verified. */
+async function addAuthenticator({ page, context }: Window): Promise<void> {
+  const devtools = await context.newCDPSession(page);
+  await devtools.send('WebAuthn.enable');
+  await devtools.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+    },
+  });
+}
 
 /** Lets the last sign-in of a person be long ago. */
 function requireConfirmation(email: string): void {

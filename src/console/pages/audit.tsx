@@ -1,7 +1,7 @@
 import type { PresentedRecord } from '../../http/console/audit-routes.ts';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { withQuery } from '../api.ts';
-import { useConsoleData } from '../data.ts';
+import { useConsoleData, useRefresh } from '../data.ts';
 import { Badge } from '../parts/badge.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { Denied, Empty, Loaded, Page, Table } from '../parts.tsx';
@@ -37,6 +37,7 @@ function AuditLog() {
     withQuery('/console/audit', { limit: '50', personId, before }),
     account,
   );
+  useRefresh(list.reload);
   const exported = (format: 'csv' | 'ndjson') => (
     <a
       class="button"

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
-import { useConsoleData } from '../data.ts';
+import { useConsoleData, useRefresh } from '../data.ts';
 import { Badge } from '../parts/badge.tsx';
 import { ScopeChoice, useScope } from '../parts/scope.tsx';
 import { Confirmed, Copy, Denied, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
@@ -49,6 +49,7 @@ interface PeopleProps {
 function People({ isInstallation, account }: PeopleProps) {
   const { t } = useTexts();
   const data = useConsoleData<{ people: PresentedPerson[] }>('/console/people', account);
+  useRefresh(data.reload);
   const [link, setLink] = useState<NewLink | null>(null);
   const { outcome, run } = useAction();
   const change: Change = (method, path, body) =>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { PresentedPerson } from '../../http/console/session-routes.ts';
 import { request } from '../api.ts';
-import { useConsoleData } from '../data.ts';
+import { useConsoleData, useRefresh } from '../data.ts';
 import { Confirmed, Copy, Empty, Loaded, Outcome, Page, Table, useAction } from '../parts.tsx';
 import { createPasskey } from '../passkeys.ts';
 import type { ConsoleSession } from '../session.ts';
@@ -34,6 +34,7 @@ interface TotpSetup {
 export function ProfilePage() {
   const { t } = useTexts();
   const me = useConsoleData<PresentedPerson>('/console/me');
+  useRefresh(me.reload);
   return (
     <Page title={t('page.me')} question={t('me.question')}>
       <Loaded data={me}>
@@ -90,6 +91,7 @@ function Passkeys({ reload }: { reload: () => void }) {
   const { t, time } = useTexts();
   const session = useConsoleData<ConsoleSession>('/console/session');
   const data = useConsoleData<{ passkeys: Passkey[] }>('/console/me/passkeys');
+  useRefresh(data.reload);
   const { outcome, run } = useAction();
   const changed = (text: string) => {
     data.reload();
@@ -290,6 +292,7 @@ function Totp({ person, reload }: PersonProps) {
 function SessionList() {
   const { t } = useTexts();
   const data = useConsoleData<{ sessions: ListedSession[] }>('/console/me/sessions');
+  useRefresh(data.reload);
   const { outcome, run } = useAction();
   const revoke = (path: string) =>
     run(async () => {

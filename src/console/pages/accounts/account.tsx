@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import type { detailSchema } from '../../../http/api/accounts/accounts.ts';
 import { request } from '../../api.ts';
-import { useConsoleData } from '../../data.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
 import { Confirmed, Loaded, Outcome, Page, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -26,6 +26,7 @@ function Account({ accountId }: { accountId: string }) {
   const { href } = useNavigation();
   const path = `/web-setup/accounts/${encodeURIComponent(accountId)}`;
   const data = useConsoleData<Detail>(`/console/api${path}`);
+  useRefresh(data.reload);
   return (
     <Page title={data.value?.name || t('system.accounts')} question={t('accounts.question')} curl={path}>
       <p>

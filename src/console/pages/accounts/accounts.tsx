@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { listedSchema } from '../../../http/api/accounts/accounts.ts';
 import { request, withQuery } from '../../api.ts';
-import { useConsoleData } from '../../data.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
@@ -36,6 +36,7 @@ function Accounts() {
   const { search, lastKey } = location.query;
   const path = withQuery('/web-setup/accounts', { search, lastKey });
   const list = useConsoleData<{ accounts: ListedAccount[]; nextKey?: string }>(`/console/api${path}`);
+  useRefresh(list.reload);
   return (
     <Page title={t('system.accounts')} question={t('accounts.question')} curl={path}>
       <p>

@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import type { inboxEntrySchema } from '../../../http/api/inbox.ts';
 import { withQuery } from '../../api.ts';
-import { useData } from '../../data.ts';
+import { useData, useRefresh } from '../../data.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { filledFields } from '../../parts/filled-fields.ts';
 import { OperatorsOnly } from '../../parts/operators-only.tsx';
@@ -39,6 +39,8 @@ function Inbox() {
   const filters = { box: location.query['box'], unread: location.query['unread'] };
   const path = withQuery('/web-setup/installation/inbox', { ...filters, lastKey: location.query['lastKey'] });
   const list = useData<{ mails: ListedMail[]; nextKey?: string }>(path);
+  // A received mail is no event of an account.
+  useRefresh(list.reload);
   return (
     <Page title={t('page.inbox')} question={t('inbox.question')} curl={path}>
       <Filter key={JSON.stringify(filters)} values={filters} />

@@ -1,13 +1,12 @@
 import type * as z from 'zod';
 import type { queueAccountsSchema } from '../../../http/api/queue/queue.ts';
-import { useConsoleData } from '../../data.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
 import { Loaded } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
-import { useQueueRefresh } from './refresh.ts';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type QueueAccounts = z.output<typeof queueAccountsSchema>;
@@ -19,7 +18,7 @@ export function AccountQueue({ accountId }: { accountId: string }) {
   const data = useConsoleData<QueueAccounts>(
     `/console/api/web-setup/queue/accounts?accountId=${encodeURIComponent(accountId)}`,
   );
-  useQueueRefresh(data.reload);
+  useRefresh(data.reload);
   const retries = useRetries(data.reload);
   return (
     <>

@@ -4,7 +4,7 @@ import type {
   messageExplanationSchema,
 } from '../../../http/api/queue/queue-schemas.ts';
 import { callApi, request } from '../../api.ts';
-import { useConsoleData } from '../../data.ts';
+import { useConsoleData, useRefresh } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
 import { Confirmed, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -12,7 +12,6 @@ import { useTexts } from '../../texts.ts';
 import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
-import { useQueueRefresh } from './refresh.ts';
 import { RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Destination = z.output<typeof destinationExplanationSchema>;
@@ -24,7 +23,7 @@ export function DestinationExplanation({ destination }: { destination: string })
   const data = useConsoleData<Destination>(
     `/console/api/web-setup/queue/destinations/${encodeURIComponent(destination)}`,
   );
-  useQueueRefresh(data.reload);
+  useRefresh(data.reload);
   const { outcome, run } = useAction();
   const retries = useRetries(data.reload);
   const resume = () =>
@@ -77,12 +76,12 @@ export function DestinationExplanation({ destination }: { destination: string })
 
 /** Why a message waits, and an action that retries it now. */
 export function MessageExplanation({ messageId }: { messageId: string }) {
-  const { t, time } = useTexts();
+  const { t, time, number } = useTexts();
   const { href } = useNavigation();
   const data = useConsoleData<Message>(
     `/console/api/web-setup/queue/messages/${encodeURIComponent(messageId)}`,
   );
-  useQueueRefresh(data.reload);
+  useRefresh(data.reload);
   const { outcome, run } = useAction();
   const retry = (account: string) =>
     run(async () => {
@@ -108,7 +107,7 @@ export function MessageExplanation({ messageId }: { messageId: string }) {
                 [t('messages.attempts'), String(message.attempts)],
                 [t('messages.next'), time(message.nextAttemptAt)],
                 [t('queue.expires'), time(message.expiresAt)],
-                [t('queue.ahead'), String(message.ahead)],
+                [t('queue.ahead'), number(message.ahead)],
               ]}
             />
             <p class="actions">

@@ -2,7 +2,7 @@ import { useCallback } from 'preact/hooks';
 import type * as z from 'zod';
 import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
 import { request } from '../../api.ts';
-import { type Data, useConsoleData } from '../../data.ts';
+import { type Data, useConsoleData, useRefresh } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
 import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
@@ -14,7 +14,6 @@ import { DestinationExplanation, MessageExplanation } from './explanation.tsx';
 import type { QueueNumbers } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
-import { useQueueRefresh } from './refresh.ts';
 import { type Retries, RetryButton, RetryProgress, useRetries } from './retry.tsx';
 
 type Queue = z.output<typeof queueSchema>;
@@ -65,7 +64,7 @@ function Overview({ isByAccount }: { isByAccount: boolean }) {
     data.reload();
     accounts.reload();
   }, [data.reload, accounts.reload]);
-  useQueueRefresh(reload);
+  useRefresh(reload);
   const retries = useRetries(reload);
   return (
     <>
@@ -187,7 +186,7 @@ interface NumberedProps {
 
 /** Waiting mail by destination or account, with a retry of the deferred messages. */
 function Numbered({ label, head, retries, rows }: NumberedProps) {
-  const { t, time } = useTexts();
+  const { t, time, number } = useTexts();
   const { href } = useNavigation();
   return (
     <Table
@@ -207,10 +206,10 @@ function Numbered({ label, head, retries, rows }: NumberedProps) {
           <th scope="row">
             <a href={href(path)}>{name}</a>
           </th>
-          <td>{messages}</td>
-          <td>{sending}</td>
-          <td>{deferred}</td>
-          <td>{held}</td>
+          <td>{number(messages)}</td>
+          <td>{number(sending)}</td>
+          <td>{number(deferred)}</td>
+          <td>{number(held)}</td>
           <td>{time(nextAttemptAt)}</td>
           <td>{deferred > 0 && <RetryButton retries={retries} target={name} filter={filter} />}</td>
         </tr>

@@ -19,7 +19,6 @@ type Finding = Report['findings'][number];
 
 const KINDS = { failure: 'bad', warning: 'bad', unknown: 'open', ok: 'good' } as const;
 const ORDER = ['failure', 'warning', 'unknown', 'ok'] as const satisfies Finding['status'][];
-const REFRESH_MS = 10_000;
 const SHOWN_DESTINATIONS = 10;
 const SHOWN_CHARACTERS = 120;
 
@@ -124,7 +123,7 @@ function Fix({ text }: { text: string }) {
 function QueueTotals() {
   const { t, time } = useTexts();
   const data = useConsoleData<Queue>('/console/api/web-setup/queue');
-  useRefresh(data.reload, REFRESH_MS);
+  useRefresh(data.reload);
   return (
     <Section id="queue" title={t('system.queue')}>
       <Loaded data={data}>
