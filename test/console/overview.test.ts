@@ -109,6 +109,9 @@ describe('Overview', () => {
     expect(await certificate.getAttribute('href')).toContain('section=certificates');
     await page.getByRole('link', { name: 'Every call of webhook Shop has failed since' }).press('Enter');
     await page.getByText('https://shop.test/hook').first().waitFor();
+    expect(page.url()).toContain('status=failed');
+    await page.getByText('Calls that failed and will be repeated are pending.').waitFor();
+    await page.getByRole('link', { name: 'failed', exact: true }).waitFor();
     await context.close();
 
     const other = await open.member(client, 'viewer', DESKTOP);

@@ -713,6 +713,7 @@ export const texts: Catalog = {
   'webhooks.status.succeeded': 'zugestellt',
   'webhooks.status.failed': 'fehlgeschlagen',
   'webhooks.noDeliveries': 'Keine Zustellungen',
+  'webhooks.noDeliveries.failed': 'Fehlgeschlagene Aufrufe, die wiederholt werden, stehen unter den ausstehenden.',
   'webhooks.noDeliveries.hint':
     'Sie erscheinen, wenn ein Ereignis dieses Webhooks eintritt. Prüfen Sie den Endpunkt mit einem Testereignis.',
   'webhooks.retry': 'Jetzt wiederholen',

@@ -694,6 +694,7 @@ export const en = {
   'webhooks.status.succeeded': 'delivered',
   'webhooks.status.failed': 'failed',
   'webhooks.noDeliveries': 'No deliveries',
+  'webhooks.noDeliveries.failed': 'Calls that failed and will be repeated are pending.',
   'webhooks.noDeliveries.hint':
     'They appear when an event of this webhook happens. Send a test event to try the endpoint.',
   'webhooks.retry': 'Retry now',

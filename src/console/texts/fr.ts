@@ -719,6 +719,7 @@ export const texts: Catalog = {
   'webhooks.status.succeeded': 'livré',
   'webhooks.status.failed': 'échoué',
   'webhooks.noDeliveries': 'Aucune livraison',
+  'webhooks.noDeliveries.failed': 'Les appels échoués qui seront répétés figurent parmi ceux en attente.',
   'webhooks.noDeliveries.hint':
     'Elles apparaissent quand un événement de ce webhook se produit. Essayez avec un événement de test.',
   'webhooks.retry': 'Réessayer maintenant',

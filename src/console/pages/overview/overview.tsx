@@ -131,7 +131,7 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
           name: name || url,
           time: time(failingSince),
         }),
-        address: href(`webhooks/${encodeURIComponent(webhookId)}`),
+        address: href(`webhooks/${encodeURIComponent(webhookId)}`, isActive ? { status: 'failed' } : {}),
       })),
   ];
   const hasSimulated = PROBLEMS.some((status) =>

@@ -52,7 +52,9 @@ export function Deliveries({ path, webhookId }: { path: string; webhookId: strin
           <>
             {deliveries.length === 0 ? (
               <Empty title={t(nextKey === undefined ? 'webhooks.noDeliveries' : 'messages.partial')}>
-                <p>{t('webhooks.noDeliveries.hint')}</p>
+                <p>
+                  {t(status === 'failed' ? 'webhooks.noDeliveries.failed' : 'webhooks.noDeliveries.hint')}
+                </p>
               </Empty>
             ) : (
               <Table
