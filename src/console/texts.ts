@@ -1,5 +1,6 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import { type Numbers, numbersIn } from './parts/numbers.ts';
 import { type Catalog, en, type TextKey } from './texts/en.ts';
 
 export type { TextKey };
@@ -8,15 +9,14 @@ export type { TextKey };
 export const LANGUAGES = { en: 'English', de: 'Deutsch', fr: 'Français' } as const;
 export type Language = keyof typeof LANGUAGES;
 
-export interface Texts {
+export interface Texts extends Numbers {
   language: Language;
-  /** The text of a key, with `{name}` replaced by values. */
+  /** The text of a key, with `{name}` replaced by values; numbers in the language. */
   t(key: TextKey, values?: Readonly<Record<string, string | number>>): string;
   /** The text of a key that may not exist, such as that of a new status; otherwise `name`. */
   named(prefix: string, name: string): string;
   /** A time in the time zone of the browser. */
   time(iso: string | null | undefined): string;
-  number(value: number): string;
   /** The language, with the region of the browser if that has the same language: for `Intl`. */
   locale: string;
   /** A sentence of the API with its times in the time zone of the browser. */
@@ -54,18 +54,19 @@ const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g;
 function createTexts(language: Language, catalog: Catalog): Texts {
   const locale = navigator.languages.find((tag) => tag.startsWith(language)) ?? language;
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
-  const numbers = new Intl.NumberFormat(locale);
+  const numbers = numbersIn(locale);
+  const shown = (value: string | number) => (typeof value === 'number' ? numbers.number(value) : value);
   const isKey = (key: string): key is TextKey => Object.hasOwn(catalog, key);
   return {
     language,
     t: (key, values = {}) =>
-      catalog[key].replace(/\{(\w+)\}/g, (placeholder, name: string) => String(values[name] ?? placeholder)),
+      catalog[key].replace(/\{(\w+)\}/g, (placeholder, name: string) => shown(values[name] ?? placeholder)),
     named: (prefix, name) => {
       const key = `${prefix}.${name}`;
       return isKey(key) ? catalog[key] : name;
     },
     locale,
-    number: (value) => numbers.format(value),
+    ...numbers,
     time: (iso) => (iso === null || iso === undefined ? '' : format.format(new Date(iso))),
     localTimes: (sentence) => sentence.replace(ISO_TIME, (iso) => format.format(new Date(iso))),
   };

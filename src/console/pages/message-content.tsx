@@ -24,7 +24,7 @@ export function MessageContent({ messageId }: { messageId: string }) {
 }
 
 function Parts({ messageId }: { messageId: string }) {
-  const { t } = useTexts();
+  const { t, size } = useTexts();
   const { accountId } = useMember();
   const path = `/web-setup/messages/${encodeURIComponent(messageId)}`;
   const data = useData<Content>(`${path}/content`);
@@ -70,7 +70,7 @@ function Parts({ messageId }: { messageId: string }) {
               <ul>
                 {attachments.map(({ name, contentType, size: length }, index) => (
                   <li key={`${name} ${index}`}>
-                    {name} ({contentType}, {kilobytes(length)} KB)
+                    {name} ({contentType}, {size(length)})
                   </li>
                 ))}
               </ul>
@@ -78,7 +78,7 @@ function Parts({ messageId }: { messageId: string }) {
           )}
           <p>
             <button type="button" onClick={() => void download()}>
-              {t('messages.content.download', { size: kilobytes(bytes) })}
+              {t('messages.content.download', { size: size(bytes) })}
             </button>
           </p>
           <Outcome of={outcome} />
@@ -86,9 +86,4 @@ function Parts({ messageId }: { messageId: string }) {
       )}
     </Loaded>
   );
-}
-
-/** At least 1. */
-function kilobytes(bytes: number): string {
-  return String(Math.max(1, Math.round(bytes / 1000)));
 }

@@ -178,24 +178,20 @@ interface TaskProgressProps {
 
 /** The progress of a task, with its controls. */
 export function TaskProgress({ task, share, result }: TaskProgressProps) {
-  const { t, number } = useTexts();
+  const { t } = useTexts();
   const { state, status, error } = task;
   if (state === null) return null;
   const { title, done, total, skipped, refused, unlisted } = state;
   const numbers =
     total === null
-      ? t('task.done', { done: number(done) })
-      : t('task.progress', {
-          done: number(done),
-          total: number(Math.max(done, total)),
-          refused: number(skipped),
-        });
+      ? t('task.done', { done })
+      : t('task.progress', { done, total: Math.max(done, total), refused: skipped });
   const notes = refused.length > 0 && (
     <ul>
       {refused.map((line) => (
         <li key={line}>{line}</li>
       ))}
-      {unlisted > 0 && <li>{t('task.unlisted', { count: number(unlisted) })}</li>}
+      {unlisted > 0 && <li>{t('task.unlisted', { count: unlisted })}</li>}
     </ul>
   );
   if (status === 'stopped')
@@ -203,13 +199,7 @@ export function TaskProgress({ task, share, result }: TaskProgressProps) {
       <section class="notice" aria-label={title}>
         <strong>{t('task.stopped', { title })}</strong>
         <p role="status">
-          {total === null
-            ? numbers
-            : t('task.left', {
-                done: number(done),
-                total: number(total),
-                left: number(Math.max(total - done, 0)),
-              })}
+          {total === null ? numbers : t('task.left', { done, total, left: Math.max(total - done, 0) })}
         </p>
         {error !== null && <p>{error.code === 'NETWORK' ? t('app.error.network') : error.message}</p>}
         {notes}

@@ -34,7 +34,9 @@ interface PreviewProps {
 
 const VIEWS = ['desktop', 'phone', 'text'] as const;
 const DELAY_MS = 400;
-/** Above it, Gmail hides the end of the message. */
+/** Gmail hides the end of messages above it. */
+const GMAIL_BYTES = 102_000;
+/** Above it, the person is warned. */
 const CLIPPED_BYTES = 100_000;
 
 /**
@@ -42,7 +44,7 @@ const CLIPPED_BYTES = 100_000;
  * are in the address: `page`, with the query parameters in `keep`.
  */
 export function Preview({ content, page, keep = {} }: PreviewProps) {
-  const { t } = useTexts();
+  const { t, size } = useTexts();
   const { location, href, go } = useNavigation();
   const { accountId } = useMember();
   const { view: chosenView, dark, contact: contactId } = location.query;
@@ -143,8 +145,10 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
               src={frameAddress(preview.id)}
             />
           )}
-          <p class="small">{t('preview.size', { size: Math.ceil(preview.bytes / 1000) })}</p>
-          {preview.bytes > CLIPPED_BYTES && <p class="notice bad">{t('preview.clipped')}</p>}
+          <p class="small">{t('preview.size', { size: size(preview.bytes) })}</p>
+          {preview.bytes > CLIPPED_BYTES && (
+            <p class="notice bad">{t('preview.clipped', { limit: size(GMAIL_BYTES) })}</p>
+          )}
         </>
       )}
     </section>

@@ -89,13 +89,13 @@ interface LimitRowProps {
 }
 
 function LimitRow({ name, reading: { value, used }, choice, choose }: LimitRowProps) {
-  const { t } = useTexts();
+  const { t, number } = useTexts();
   const limit = t(`accounts.limit.${name}`);
   return (
     <tr>
       <th scope="row">{limit}</th>
-      <td>{used ?? t('accounts.notCounted')}</td>
-      <td>{value ?? t('accounts.unlimited')}</td>
+      <td>{used === null ? t('accounts.notCounted') : number(used)}</td>
+      <td>{value === null ? t('accounts.unlimited') : number(value)}</td>
       <td>
         <div class="actions">
           <select

@@ -60,16 +60,16 @@ interface ProgressProps {
 }
 
 function Progress({ campaign, progress }: ProgressProps) {
-  const { t, time } = useTexts();
+  const { t, time, number } = useTexts();
   const { href } = useNavigation();
   const { members, queued, skipped, perHour, pausedReason } = progress;
   const without = skipped.withoutEmail + skipped.notEligible + skipped.notRenderable;
   const facts: [string, string][] = [
-    [t('campaigns.members'), members === null ? '' : String(members)],
-    [t('campaigns.withoutEmail'), skipped.withoutEmail === 0 ? '' : String(skipped.withoutEmail)],
-    [t('campaigns.notEligible'), skipped.notEligible === 0 ? '' : String(skipped.notEligible)],
-    [t('campaigns.notRenderable'), skipped.notRenderable === 0 ? '' : String(skipped.notRenderable)],
-    [t('campaigns.perHour'), perHour === null ? '' : String(perHour)],
+    [t('campaigns.members'), members === null ? '' : number(members)],
+    [t('campaigns.withoutEmail'), skipped.withoutEmail === 0 ? '' : number(skipped.withoutEmail)],
+    [t('campaigns.notEligible'), skipped.notEligible === 0 ? '' : number(skipped.notEligible)],
+    [t('campaigns.notRenderable'), skipped.notRenderable === 0 ? '' : number(skipped.notRenderable)],
+    [t('campaigns.perHour'), perHour === null ? '' : number(perHour)],
     [t('campaigns.scheduledAt'), time(progress.scheduledAt)],
     [t('campaigns.startedAt'), time(progress.startedAt)],
     [t('campaigns.finishedAt'), time(progress.finishedAt)],

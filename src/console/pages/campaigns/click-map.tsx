@@ -5,7 +5,6 @@ import { useData } from '../../data.ts';
 import { StoredFrame } from '../../parts/stored-frame.tsx';
 import { Loaded } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
-import { share } from './share.ts';
 
 type Links = z.output<typeof analyticsSchema>['links'];
 type Content = z.output<typeof campaignContent>;
@@ -50,8 +49,11 @@ function Map({ path, links, clicks }: ClickMapProps) {
 }
 
 function MarkedMail({ html, links, clicks }: Omit<ClickMapProps, 'path'> & { html: string }) {
-  const { t } = useTexts();
-  const marked = useMemo(() => markedHtml(html, links, clicks), [html, links, clicks]);
+  const { t, number, percent } = useTexts();
+  const marked = useMemo(
+    () => markedHtml(html, links, (count) => `${number(count)} (${percent(count, clicks)})`),
+    [html, links, clicks, number, percent],
+  );
   return <StoredFrame title={t('campaigns.clickMap')} html={marked} />;
 }
 
@@ -62,7 +64,7 @@ const BADGE =
  * The HTML with the clicks next to each link, which leads nowhere. It is parsed without a window: nothing runs or is loaded.
  * Links to the same address have the clicks of all of them, and links with variables have none.
  */
-function markedHtml(html: string, links: Links, clicks: number): string {
+function markedHtml(html: string, links: Links, labelOf: (clicks: number) => string): string {
   const parsed = new DOMParser().parseFromString(html, 'text/html');
   const clicksOf = new globalThis.Map(links.map((link) => [link.url, link.clicks]));
   for (const link of parsed.querySelectorAll('a[href]')) {
@@ -72,7 +74,7 @@ function markedHtml(html: string, links: Links, clicks: number): string {
     const count = clicksOf.get(href) ?? clicksOf.get(normalized(href)) ?? 0;
     const badge = parsed.createElement('span');
     badge.setAttribute('style', BADGE);
-    badge.textContent = `${count} (${share(count, clicks)})`;
+    badge.textContent = labelOf(count);
     link.append(badge);
   }
   return `<!doctype html>${parsed.documentElement.outerHTML}`;

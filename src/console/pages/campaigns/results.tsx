@@ -5,7 +5,6 @@ import { Empty, Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
 import { ClickMap } from './click-map.tsx';
-import { share } from './share.ts';
 
 type Analytics = z.output<typeof analyticsSchema>;
 
@@ -38,7 +37,7 @@ const BY_PROVIDER = [
 
 /** The results of a campaign: totals, clicks by link, and counts by time. */
 export function Results({ campaignId, path }: { campaignId: string; path: string }) {
-  const { t } = useTexts();
+  const { t, number, percent } = useTexts();
   const { location, href } = useNavigation();
   const interval = location.query['interval'] === 'hour' ? 'hour' : 'day';
   const data = useData<Analytics>(`${path}/analytics?interval=${interval}`);
@@ -57,9 +56,12 @@ export function Results({ campaignId, path }: { campaignId: string; path: string
               {COUNTS.map((name) => (
                 <tr key={name}>
                   <th scope="row">{t(`campaigns.count.${name}`)}</th>
-                  <td>{totals[name]}</td>
+                  <td>{number(totals[name])}</td>
                   <td>
-                    {share(totals[name], name === 'queued' || name === 'sent' ? totals.queued : totals.sent)}
+                    {percent(
+                      totals[name],
+                      name === 'queued' || name === 'sent' ? totals.queued : totals.sent,
+                    )}
                   </td>
                 </tr>
               ))}
@@ -73,8 +75,8 @@ export function Results({ campaignId, path }: { campaignId: string; path: string
                   {links.map(({ url, clicks }) => (
                     <tr key={url}>
                       <td class="value">{url}</td>
-                      <td>{clicks}</td>
-                      <td>{share(clicks, totals.clicked)}</td>
+                      <td>{number(clicks)}</td>
+                      <td>{percent(clicks, totals.clicked)}</td>
                     </tr>
                   ))}
                 </Table>
@@ -104,7 +106,7 @@ export function Results({ campaignId, path }: { campaignId: string; path: string
 }
 
 function Series({ series }: { series: Analytics['series'] }) {
-  const { t, time } = useTexts();
+  const { t, time, number } = useTexts();
   if (series.length === 0) return <Empty title={t('campaigns.byTime.empty')} />;
   return (
     <Table
@@ -117,7 +119,7 @@ function Series({ series }: { series: Analytics['series'] }) {
             <time dateTime={counts.timestamp}>{time(counts.timestamp)}</time>
           </th>
           {BY_TIME.map((name) => (
-            <td key={name}>{counts[name]}</td>
+            <td key={name}>{number(counts[name])}</td>
           ))}
         </tr>
       ))}
@@ -127,7 +129,7 @@ function Series({ series }: { series: Analytics['series'] }) {
 
 /** Outcomes by mailbox provider. Opens by programs are in columns of their own: they show nothing about readers. */
 function Providers({ providers }: { providers: Analytics['providers'] }) {
-  const { t } = useTexts();
+  const { t, number, percent } = useTexts();
   if (providers.length === 0) return null;
   return (
     <>
@@ -144,8 +146,8 @@ function Providers({ providers }: { providers: Analytics['providers'] }) {
             </th>
             {BY_PROVIDER.map((name) => (
               <td key={name}>
-                {counts[name]}
-                {name !== 'delivered' && <p class="small">{share(counts[name], counts.delivered)}</p>}
+                {number(counts[name])}
+                {name !== 'delivered' && <p class="small">{percent(counts[name], counts.delivered)}</p>}
               </td>
             ))}
           </tr>

@@ -18,7 +18,7 @@ interface BulkActionsProps {
 
 /** Actions on the chosen contacts. */
 export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
-  const { t, number } = useTexts();
+  const { t } = useTexts();
   const { may } = useMember();
   const groups = useData<{ groups: { subscriptionGroupId: string; name: string }[] }>(
     '/web-setup/contacts/subscription-groups?limit=200',
@@ -40,7 +40,7 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
     });
     onAll(false);
   };
-  const count = number(whole?.total ?? chosen.length);
+  const count = whole?.total ?? chosen.length;
   const groupAction = (action: 'add' | 'remove') => {
     const label = t(action === 'add' ? 'contacts.addToGroup' : 'contacts.removeFromGroup');
     const begin = () => start(action, label);
@@ -77,7 +77,7 @@ export function BulkActions({ chosen, search, task, onAll }: BulkActionsProps) {
         </button>
         <span role="status">
           {search.counted !== null
-            ? t('contacts.counting', { count: number(search.counted) })
+            ? t('contacts.counting', { count: search.counted })
             : t(whole === null ? 'contacts.chosen' : 'contacts.chosenSearch', { count })}
         </span>
         {search.offer}

@@ -5,7 +5,7 @@ import { Badge } from '../../parts/badge.tsx';
 import { Loaded, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
-import { percent, type ShownReports } from '../reports/report-data.ts';
+import type { ShownReports } from '../reports/report-data.ts';
 import { CopiedName, CopiedValue } from './records.tsx';
 
 type Path = z.output<typeof dmarcPathSchema>;
@@ -92,14 +92,14 @@ function Step({ path: { domain, policy: current }, next }: { path: Path; next: N
 
 /** What receivers reported in the last 30 days: sources of mail that did not pass come first. */
 function Evidence({ dmarc, domainId }: { dmarc: ShownReports['dmarc']; domainId: string }) {
-  const { t } = useTexts();
+  const { t, number, percent } = useTexts();
   const { href } = useNavigation();
   const { messages, passed, sources } = dmarc;
   const failing = sources.filter((source) => source.passed < source.messages);
   if (messages === 0) return <p>{t('reports.dmarc.empty.hint')}</p>;
   return (
     <>
-      <p>{t('reports.dmarc.total', { messages, passed, share: percent(passed, messages) })}</p>
+      <p>{t('reports.dmarc.total', { messages, passed, share: percent(passed, messages, 'down') })}</p>
       {failing.length > 0 && <p>{t('domains.dmarc.failing')}</p>}
       {failing.length > 0 && (
         <Table
@@ -115,10 +115,10 @@ function Evidence({ dmarc, domainId }: { dmarc: ShownReports['dmarc']; domainId:
           {failing.slice(0, SHOWN_SOURCES).map((source) => (
             <tr key={source.sourceIp}>
               <th scope="row">{source.sourceIp}</th>
-              <td>{source.messages}</td>
-              <td>{percent(source.passed, source.messages)}</td>
-              <td>{percent(source.dkimPassed, source.messages)}</td>
-              <td>{percent(source.spfPassed, source.messages)}</td>
+              <td>{number(source.messages)}</td>
+              <td>{percent(source.passed, source.messages, 'down')}</td>
+              <td>{percent(source.dkimPassed, source.messages, 'down')}</td>
+              <td>{percent(source.spfPassed, source.messages, 'down')}</td>
             </tr>
           ))}
         </Table>

@@ -16,7 +16,7 @@ const REFRESH_MS = 30_000;
 
 /** For operators: problems of the disk, certificates, backups and the way to receivers; nothing if there are none. */
 export function InstallationProblems() {
-  const { t, time } = useTexts();
+  const { t, time, size } = useTexts();
   const { href } = useNavigation();
   const facts = useConsoleData<Installation>('/console/api/web-setup/installation');
   const queue = useConsoleData<z.output<typeof queueSchema>>('/console/api/web-setup/queue');
@@ -36,7 +36,7 @@ export function InstallationProblems() {
     const { storage, certificates, backups, egress } = facts.value;
     // As the check of the disk: a warning in time.
     if (storage.freeBytes < 2 * storage.minFreeBytes) {
-      const values = { free: gigabytes(storage.freeBytes), limit: gigabytes(storage.minFreeBytes) };
+      const values = { free: size(storage.freeBytes), limit: size(storage.minFreeBytes) };
       add(t('overview.installation.disk', values), 'storage');
     }
     for (const { host, failures, lastError, expiresAt } of certificates) {
@@ -75,8 +75,4 @@ export function InstallationProblems() {
       </ul>
     </>
   );
-}
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / 1e9).toFixed(1)} GB`;
 }

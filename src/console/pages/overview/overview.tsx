@@ -81,7 +81,7 @@ function Start() {
 }
 
 function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
-  const { t, named, time } = useTexts();
+  const { t, named, time, percent } = useTexts();
   const { href } = useNavigation();
   // Whole hours: the address of the link remains while the page is open.
   const from = new Date(Math.floor((Date.now() - DAY_MS) / 3_600_000) * 3_600_000).toISOString();
@@ -110,7 +110,7 @@ function Problems(props: { domains: z.output<typeof domainSchema>[] }) {
         const accepted = points.reduce((sum, point) => sum + point.accepted, 0);
         const share = points.reduce((sum, point) => sum + point[outcome], 0) / Math.max(accepted, 1);
         if (accepted < MIN_ACCEPTED || share <= limit) return [];
-        const values = { domain, share: (100 * share).toFixed(1), limit: 100 * limit };
+        const values = { domain, share: percent(share, 1), limit: percent(limit, 1) };
         const address = href('messages', { domainId, status: outcome, from });
         return [{ text: t(`overview.rate.${outcome}`, values), address }];
       }),

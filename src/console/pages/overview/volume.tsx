@@ -154,11 +154,11 @@ const BAR_PARTS = LINES.filter(({ outcome }) => outcome === 'delivered' || outco
 
 /** A count, and its share of the accepted messages. */
 function Share({ of, accepted }: { of: number; accepted: number }) {
-  const { number } = useTexts();
+  const { number, percent } = useTexts();
   return (
     <>
       {number(of)}
-      {accepted > 0 && of > 0 && <p class="small">{((100 * of) / accepted).toFixed(1)} %</p>}
+      {accepted > 0 && of > 0 && <p class="small">{percent(of, accepted)}</p>}
     </>
   );
 }

@@ -12,14 +12,14 @@ interface QueueFactsProps {
 
 /** The waiting messages of a destination or an account. */
 export function QueueFacts({ of: { messages, sending, deferred, held, nextAttemptAt } }: QueueFactsProps) {
-  const { t, time } = useTexts();
+  const { t, time, number } = useTexts();
   return (
     <FactList
       facts={[
-        [t('system.waiting'), String(messages)],
-        [t('system.sending'), String(sending)],
-        [t('system.deferred'), String(deferred)],
-        [t('system.held'), String(held)],
+        [t('system.waiting'), number(messages)],
+        [t('system.sending'), number(sending)],
+        [t('system.deferred'), number(deferred)],
+        [t('system.held'), number(held)],
         [t('messages.next'), time(nextAttemptAt)],
       ]}
     />

@@ -3,7 +3,7 @@ import { Badge } from '../../parts/badge.tsx';
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
-import { percent, type ShownReports } from './report-data.ts';
+import type { ShownReports } from './report-data.ts';
 
 type Dmarc = ShownReports['dmarc'];
 
@@ -15,7 +15,7 @@ interface DmarcReportsProps {
 
 /** Who sends mail with the domain in From, as receivers report it. */
 export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
-  const { t } = useTexts();
+  const { t, percent } = useTexts();
   const { messages, passed, sources, days, reports } = dmarc;
   const counted = useMemo(
     () => days.map((day) => ({ date: day.date, good: day.passed, bad: day.messages - day.passed })),
@@ -31,7 +31,7 @@ export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
   return (
     <>
       <p>
-        {t('reports.dmarc.total', { messages, passed, share: percent(passed, messages) })}{' '}
+        {t('reports.dmarc.total', { messages, passed, share: percent(passed, messages, 'down') })}{' '}
         {messages > passed && t('reports.dmarc.failing')}
       </p>
       <h2>{t('reports.sources')}</h2>
@@ -47,7 +47,7 @@ export function DmarcReports({ dmarc, isProven }: DmarcReportsProps) {
 }
 
 function Sources({ sources }: { sources: Dmarc['sources'] }) {
-  const { t } = useTexts();
+  const { t, number, percent } = useTexts();
   return (
     <Table
       label={t('reports.sources')}
@@ -75,11 +75,11 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
               )}
             </Badge>
           </td>
-          <td>{source.messages}</td>
-          <td>{percent(source.dkimPassed, source.messages)}</td>
-          <td>{percent(source.spfPassed, source.messages)}</td>
-          <td>{source.quarantined}</td>
-          <td>{source.rejected}</td>
+          <td>{number(source.messages)}</td>
+          <td>{percent(source.dkimPassed, source.messages, 'down')}</td>
+          <td>{percent(source.spfPassed, source.messages, 'down')}</td>
+          <td>{number(source.quarantined)}</td>
+          <td>{number(source.rejected)}</td>
         </tr>
       ))}
     </Table>
@@ -87,7 +87,7 @@ function Sources({ sources }: { sources: Dmarc['sources'] }) {
 }
 
 function Days({ days }: { days: Dmarc['days'] }) {
-  const { t } = useTexts();
+  const { t, number, percent } = useTexts();
   return (
     <Table
       label={t('reports.byDay')}
@@ -102,13 +102,13 @@ function Days({ days }: { days: Dmarc['days'] }) {
       {days.map((day) => (
         <tr key={day.date}>
           <th scope="row">{day.date}</th>
-          <td>{day.messages}</td>
+          <td>{number(day.messages)}</td>
           <td>
             <meter aria-hidden="true" min={0} max={day.messages} value={day.passed} />{' '}
-            {percent(day.passed, day.messages)}
+            {percent(day.passed, day.messages, 'down')}
           </td>
-          <td>{percent(day.dkimPassed, day.messages)}</td>
-          <td>{percent(day.spfPassed, day.messages)}</td>
+          <td>{percent(day.dkimPassed, day.messages, 'down')}</td>
+          <td>{percent(day.spfPassed, day.messages, 'down')}</td>
         </tr>
       ))}
     </Table>

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks';
 import { Empty, Table } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 import { DayChart } from './day-chart.tsx';
-import { percent, type ShownReports } from './report-data.ts';
+import type { ShownReports } from './report-data.ts';
 
 type Tls = ShownReports['tls'];
 
@@ -14,7 +14,7 @@ interface TlsReportsProps {
 
 /** Whether sessions to the domain's return path were encrypted, as senders report it (RFC 8460). */
 export function TlsReports({ tls, isProven }: TlsReportsProps) {
-  const { t, time } = useTexts();
+  const { t, time, number, percent } = useTexts();
   const { successful, failed, failures, days, reports } = tls;
   const counted = useMemo(
     () => days.map((day) => ({ date: day.date, good: day.successful, bad: day.failed })),
@@ -33,7 +33,7 @@ export function TlsReports({ tls, isProven }: TlsReportsProps) {
         {t('reports.tls.total', {
           sessions: successful + failed,
           successful,
-          share: percent(successful, successful + failed),
+          share: percent(successful, successful + failed, 'down'),
         })}
       </p>
       <h2>{t('reports.failures')}</h2>
@@ -63,10 +63,10 @@ export function TlsReports({ tls, isProven }: TlsReportsProps) {
         {days.map((day) => (
           <tr key={day.date}>
             <th scope="row">{day.date}</th>
-            <td>{day.successful + day.failed}</td>
+            <td>{number(day.successful + day.failed)}</td>
             <td>
               <meter aria-hidden="true" min={0} max={day.successful + day.failed} value={day.successful} />{' '}
-              {percent(day.successful, day.successful + day.failed)}
+              {percent(day.successful, day.successful + day.failed, 'down')}
             </td>
           </tr>
         ))}
@@ -90,8 +90,8 @@ export function TlsReports({ tls, isProven }: TlsReportsProps) {
               {time(report.begin)} – {time(report.end)}
             </td>
             <td>{report.policyType}</td>
-            <td>{report.successful}</td>
-            <td>{report.failed}</td>
+            <td>{number(report.successful)}</td>
+            <td>{number(report.failed)}</td>
             <td class="value">{report.reportId}</td>
           </tr>
         ))}

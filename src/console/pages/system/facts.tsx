@@ -29,15 +29,15 @@ export function Facts() {
 }
 
 function Versions({ of: { version, nodeVersion, hostname, startedAt, storage } }: { of: Installation }) {
-  const { t, time } = useTexts();
+  const { t, time, size } = useTexts();
   const facts: [string, string][] = [
     ['Postrider', version],
     ['Node.js', nodeVersion],
     [t('system.hostname'), hostname],
     [t('system.startedAt'), time(startedAt)],
-    [t('system.database'), megabytes(storage.databaseBytes)],
-    [t('system.log'), megabytes(storage.logBytes)],
-    [t('system.free'), megabytes(storage.freeBytes)],
+    [t('system.database'), size(storage.databaseBytes)],
+    [t('system.log'), size(storage.logBytes)],
+    [t('system.free'), size(storage.freeBytes)],
   ];
   return (
     <Section id="storage" title={t('system.storage')}>
@@ -51,11 +51,6 @@ function Versions({ of: { version, nodeVersion, hostname, startedAt, storage } }
       </dl>
     </Section>
   );
-}
-
-function megabytes(bytes: number): string {
-  const gigabytes = bytes / 1e9;
-  return gigabytes >= 10 ? `${gigabytes.toFixed(0)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 function Backups({ of: backups }: { of: Installation['backups'] }) {
@@ -114,7 +109,7 @@ function Certificates({ of: certificates }: { of: Installation['certificates'] }
 }
 
 function EgressAddresses({ of: { egress, warmup } }: { of: Installation }) {
-  const { t, time } = useTexts();
+  const { t, time, number } = useTexts();
   return (
     <Section id="egress" title={t('system.egress')}>
       {egress.length === 0 ? (
@@ -168,7 +163,7 @@ function EgressAddresses({ of: { egress, warmup } }: { of: Installation }) {
                 <th scope="row">{entry}</th>
                 <td>{provider === '*' ? t('overview.volume.others') : provider}</td>
                 <td>{day}</td>
-                <td>{cap === null ? `${used}` : t('campaigns.of', { count: used, members: cap })}</td>
+                <td>{cap === null ? number(used) : t('campaigns.of', { count: used, members: cap })}</td>
                 <td>{reason ?? ''}</td>
               </tr>
             ))}
