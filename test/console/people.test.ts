@@ -311,6 +311,11 @@ describe('the audit log', () => {
     await page.getByRole('link', { name: 'Audit log' }).click();
     const row = page.getByRole('row', { name: 'console.invitePerson' }).first();
     await row.getByText('done').waitFor();
+    await row.getByText('Invite a person', { exact: true }).waitFor();
+    await row.getByText('console.invitePerson', { exact: true }).waitFor();
+    await page.getByLabel('Language').selectOption('de');
+    await row.getByText('Person einladen', { exact: true }).waitFor();
+    await page.getByLabel('Sprache').selectOption('en');
     expect(await page.getByRole('link', { name: 'Whole installation' }).count()).toBe(0);
     await page.getByLabel('Person').selectOption('audited@example.com');
     await page.getByRole('button', { name: 'Search' }).press('Enter');

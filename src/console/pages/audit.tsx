@@ -101,7 +101,10 @@ function Records({ records }: { records: PresentedRecord[] }) {
             <time dateTime={at}>{time(at)}</time>
           </td>
           <td>{email || t('audit.nobody')}</td>
-          <td class="value">{operation}</td>
+          <td>
+            <span>{named('operation', operation)}</span>
+            <p class="small value">{operation}</p>
+          </td>
           <td class="value">
             {Object.entries(target)
               .map(([name, value]) => `${name}: ${value}`)

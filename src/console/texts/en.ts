@@ -1,5 +1,8 @@
+import { operations } from './operations/en.ts';
+
 /** English texts; those of the other languages have the same keys. `{name}` is a value. */
 export const en = {
+  ...operations,
   'app.skip': 'Skip to the content',
   'app.menu': 'Menu',
   'app.pages': 'Pages',

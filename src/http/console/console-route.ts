@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import type { Access } from './access.ts';
+import type { ConsoleOperation } from './permissions.ts';
 
 /** An operation of the console itself: sign-in, people, audit log. It is not part of the public API. */
 export interface ConsoleRoute {
@@ -20,8 +21,9 @@ export interface ConsoleRouteDescription<
   Body extends z.ZodType,
 > extends Pick<
     RouteDescription<Params, Query, Body>,
-    'method' | 'path' | 'operationId' | 'params' | 'query' | 'body' | 'handle'
+    'method' | 'path' | 'params' | 'query' | 'body' | 'handle'
   > {
+  operationId: ConsoleOperation;
   access: Access;
   confirmed?: boolean;
   accountOptional?: boolean;

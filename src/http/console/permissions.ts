@@ -4,7 +4,7 @@ import type { Permission } from '../../people/roles.ts';
  * The permission that each operation of the API requires in the console. An operation that is not listed requires
  * `operator`; test/http/console/matrix.test.ts checks that all are listed.
  */
-export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
+export const OPERATION_PERMISSIONS = {
   // The account.
   getAccount: 'read',
   updateAccount: 'account',
@@ -140,7 +140,46 @@ export const OPERATION_PERMISSIONS: Readonly<Record<string, Permission>> = {
   purgeQueue: 'operator',
   rerouteQueue: 'operator',
   retryQueue: 'operator',
-};
+} as const satisfies Readonly<Record<string, Permission>>;
+
+/** Operations of the console itself, as the audit log names them without `console.`. */
+export type ConsoleOperation =
+  | 'signIn'
+  | 'signOut'
+  | 'signInWithLink'
+  | 'signInWithPassword'
+  | 'signInWithPasskey'
+  | 'confirmSession'
+  | 'confirmSessionWithPasskey'
+  | 'beginPasskey'
+  | 'setPassword'
+  | 'removePassword'
+  | 'beginTotp'
+  | 'setTotp'
+  | 'listMyPasskeys'
+  | 'beginMyPasskey'
+  | 'addMyPasskey'
+  | 'removeMyPasskey'
+  | 'getSession'
+  | 'getMe'
+  | 'updateMe'
+  | 'listMySessions'
+  | 'revokeMySession'
+  | 'revokeMyOtherSessions'
+  | 'listPeople'
+  | 'invitePerson'
+  | 'updatePerson'
+  | 'removePerson'
+  | 'recoverPerson'
+  | 'createPreview'
+  | 'getPreview'
+  | 'listAuditRecords'
+  | 'exportAuditRecords'
+  | 'exportContacts'
+  | 'stream';
+
+/** An operation as the audit log names it. */
+export type OperationId = keyof typeof OPERATION_PERMISSIONS | `console.${ConsoleOperation}`;
 
 /** Operations of the API that require a person who was confirmed recently. */
 export const REAUTHENTICATED: ReadonlySet<string> = new Set([
@@ -165,7 +204,6 @@ export const READS_WITH_BODY: ReadonlySet<string> = new Set(['previewTemplate'])
 
 /** The permission of an operation. */
 export function permissionOf(operationId: string): Permission {
-  return Object.hasOwn(OPERATION_PERMISSIONS, operationId)
-    ? (OPERATION_PERMISSIONS[operationId] ?? 'operator')
-    : 'operator';
+  const permissions: Readonly<Record<string, Permission>> = OPERATION_PERMISSIONS;
+  return Object.hasOwn(permissions, operationId) ? (permissions[operationId] ?? 'operator') : 'operator';
 }

@@ -14,7 +14,7 @@ import type { ConsoleAccess } from './access.ts';
 import type { Auditing } from './auditing.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { SessionCookie } from './cookies.ts';
-import { OPERATION_PERMISSIONS } from './permissions.ts';
+import { OPERATION_PERMISSIONS, type OperationId } from './permissions.ts';
 
 /** The person of the session, for the application: the response of `GET /console/session` and of each sign-in. */
 export interface ConsoleSession {
@@ -82,7 +82,7 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
     personId: person?.id ?? null,
     email: person?.email ?? email,
     accountId: null,
-    operation: 'console.signIn',
+    operation: 'console.signIn' satisfies OperationId,
     target: { method },
     address,
   });

@@ -14,7 +14,7 @@ import { exportedRecords } from './audit-routes.ts';
 import type { Auditing } from './auditing.ts';
 import { contactExportQuery, exportedContacts } from './contact-export.ts';
 import type { EventStreams } from './event-stream.ts';
-import { AUDITED_READS } from './permissions.ts';
+import { AUDITED_READS, type ConsoleOperation } from './permissions.ts';
 
 /**
  * Operations whose responses are streamed: the event stream and the exports. The browser sends their requests without
@@ -30,7 +30,7 @@ export interface StreamedDeps {
 }
 
 interface StreamedOperation {
-  operation: string;
+  operation: `console.${ConsoleOperation}`;
   rule: AccessRule;
   /** Starts the response, or refuses. `isAllowed`: whether the request would be permitted now. */
   handle(ctx: Context, identity: Identity & { session: Session }, isAllowed: () => boolean): Refusal | null;
