@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ApiError } from './api.ts';
+import { ApiError } from './api.ts';
 import type { Data } from './data.ts';
 import { curlArguments, quoted } from './parts/curl.ts';
 import { fieldText } from './parts/field-text.ts';
@@ -68,7 +68,7 @@ export function Loaded<T>(props: { data: Data<T>; children: (value: T) => Compon
 
 /** An error: what happened, and what to do. Another attempt is offered only if it may succeed. */
 export function Failure(props: { error: ApiError; retry?: () => void }) {
-  const { t } = useTexts();
+  const { t, errorText } = useTexts();
   const { location, href } = useNavigation();
   const { error, retry } = props;
   if (error.permission !== '') return <Denied permission={error.permission} />;
@@ -77,7 +77,7 @@ export function Failure(props: { error: ApiError; retry?: () => void }) {
   return (
     <div class="notice bad" role="alert">
       <strong>{t(HEADINGS[kind])}</strong>
-      <p>{error.code === 'NETWORK' ? t('app.error.network') : error.message}</p>
+      <p>{error.code === 'NETWORK' ? t('app.error.network') : errorText(error)}</p>
       {kind === 'missing' && <p>{t('app.error.missing.hint')}</p>}
       {error.requestId !== '' && <p class="small">{t('app.error.request', { id: error.requestId })}</p>}
       {kind === 'temporary' && retry !== undefined && (
@@ -258,6 +258,7 @@ export function useAction(first: ActionOutcome = null): {
   outcome: ActionOutcome;
   run: (action: () => Promise<string>) => Promise<void>;
 } {
+  const { errorText } = useTexts();
   const [outcome, setOutcome] = useState<ActionOutcome>(first);
   return {
     outcome,
@@ -266,7 +267,9 @@ export function useAction(first: ActionOutcome = null): {
       try {
         setOutcome({ text: await action(), running: false, failed: false });
       } catch (error) {
-        setOutcome({ text: error instanceof Error ? error.message : '', running: false, failed: true });
+        const text =
+          error instanceof ApiError ? errorText(error) : error instanceof Error ? error.message : '';
+        setOutcome({ text, running: false, failed: true });
       }
     },
   };

@@ -1,7 +1,9 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import type { ApiError } from './api.ts';
 import { type Numbers, numbersIn } from './parts/numbers.ts';
 import { type Catalog, en, type TextKey } from './texts/en.ts';
+import type { ErrorTexts } from './texts/errors/de.ts';
 
 export type { TextKey };
 
@@ -19,6 +21,8 @@ export interface Texts extends Numbers {
   time(iso: string | null | undefined): string;
   /** The language, with the region of the browser if that has the same language: for `Intl`. */
   locale: string;
+  /** What the server refused and why; '' if it did not respond. Without a text for it, the sentence of the server. */
+  errorText(error: ApiError): string;
   /** A sentence of the API with its times in the time zone of the browser. */
   localTimes(sentence: string): string;
 }
@@ -33,8 +37,14 @@ export function useTexts(): Texts {
 
 /** Loads the texts of a language; those of English are part of the application. */
 export async function loadTexts(language: Language): Promise<Texts> {
-  if (language === 'de') return createTexts(language, (await import('./texts/de.ts')).texts);
-  if (language === 'fr') return createTexts(language, (await import('./texts/fr.ts')).texts);
+  if (language === 'de') {
+    const { texts, errors } = await import('./texts/de.ts');
+    return createTexts(language, texts, errors);
+  }
+  if (language === 'fr') {
+    const { texts, errors } = await import('./texts/fr.ts');
+    return createTexts(language, texts, errors);
+  }
   return createTexts(language, en);
 }
 
@@ -51,12 +61,14 @@ export function browserLanguage(): Language {
 /** As the API writes times. */
 const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g;
 
-function createTexts(language: Language, catalog: Catalog): Texts {
+/** `errors`: of other languages than English, which the sentences of the server have. */
+function createTexts(language: Language, catalog: Catalog, errors: Partial<ErrorTexts> = {}): Texts {
   const locale = navigator.languages.find((tag) => tag.startsWith(language)) ?? language;
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
   const numbers = numbersIn(locale);
   const shown = (value: string | number) => (typeof value === 'number' ? numbers.number(value) : value);
   const isKey = (key: string): key is TextKey => Object.hasOwn(catalog, key);
+  const isError = (key: string): key is keyof ErrorTexts => Object.hasOwn(errors, key);
   return {
     language,
     t: (key, values = {}) =>
@@ -64,6 +76,10 @@ function createTexts(language: Language, catalog: Catalog): Texts {
     named: (prefix, name) => {
       const key = `${prefix}.${name}`;
       return isKey(key) ? catalog[key] : name;
+    },
+    errorText: ({ reason, code, message }) => {
+      const text = [reason, code].filter(isError).map((key) => errors[key])[0];
+      return text === undefined ? message : text.replace('{message}', () => message);
     },
     locale,
     ...numbers,

@@ -476,6 +476,32 @@ describe('Contacts', () => {
     await context.close();
   });
 
+  it('names errors in the language of the person, with the name of an invalid field', async () => {
+    const account = await accountWith('Errors', 1);
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `contacts/${emailIdentifier('nobody@example.net')}`, account);
+    await page.getByText(`There is no contact ${emailIdentifier('nobody@example.net')}`).waitFor();
+    await page.getByLabel('Language').selectOption('de');
+    await page.getByText('Diesen Kontakt gibt es nicht.').waitFor();
+    await open.visit(window, 'contacts', account);
+    await page.getByText('Kontakt hinzufügen').first().click();
+    const add = async (address: string) => {
+      await page.getByRole('textbox', { name: 'E-Mail-Adresse' }).fill(address);
+      await page.keyboard.press('Enter');
+    };
+    await add('broken');
+    await page.getByText('Eine Angabe ist ungültig. email: has no "@"').waitFor();
+    await add('many0@example.net');
+    await page.getByText('Einen Kontakt mit dieser Adresse oder Nummer gibt es schon.').waitFor();
+    await page.getByLabel('Sprache').selectOption('fr');
+    await page.getByRole('heading', { level: 1, name: 'Contacts' }).waitFor();
+    await page.getByRole('textbox', { name: 'Adresse' }).press('Enter');
+    await page.getByText('Un contact avec cette adresse ou ce numéro existe déjà.').waitFor();
+    await page.getByLabel('Langue').selectOption('en');
+    await context.close();
+  });
+
   it('is found with its address and its identifier', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context } = window;

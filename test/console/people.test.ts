@@ -118,6 +118,13 @@ describe('People', () => {
       if (turn === 0) await window.page.getByRole('rowheader', { name: 'twice@example.com' }).waitFor();
     }
     await window.page.getByText('is already a member of the account').waitFor();
+    await window.page.getByLabel('Language').selectOption('de');
+    await window.page.getByLabel('E-Mail-Adresse').fill('twice@example.com');
+    await window.page.getByRole('button', { name: 'Einladen' }).click();
+    await window.page
+      .getByText('Das ist im jetzigen Zustand nicht möglich. twice@example.com is already a member')
+      .waitFor();
+    await window.page.getByLabel('Sprache').selectOption('en');
     await window.context.close();
   });
 

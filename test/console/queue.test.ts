@@ -202,13 +202,26 @@ it('explains in the language of the person, with local times', async () => {
   const id = waiting('ada@german.test');
   const { seq } = daemon.tables.messages.byId(id) ?? {};
   daemon.tables.messages.setState(seq ?? 0, 'deferred', Date.now(), null, null);
+  daemon.tables.messages.insertAttempt({
+    message_seq: seq ?? 0,
+    attempt: 1,
+    at: Date.now(),
+    lane: 'primary',
+    report: {
+      classification: 'greylisted',
+      reply: { code: 451, enhanced: '4.7.1', text: HOSTILE },
+      sessions: [],
+    },
+  });
   const window = await open.operator(DESKTOP);
   const { page, context } = window;
   await open.visit(window, `queue/messages/${id}`, client);
   await page.getByText('The last attempt was deferred; the next one is at').waitFor();
+  await page.getByText('The destination greylists unknown senders.').waitFor();
   expect(await page.getByText(/\d{4}-\d\d-\d\dT/).count()).toBe(0);
   await page.getByLabel('Language').selectOption('de');
   await page.getByText('Der letzte Versuch wurde aufgeschoben').waitFor();
+  await page.getByText('Der Empfänger vertröstet unbekannte Absender.').waitFor();
   await page.getByRole('button', { name: 'Jetzt erneut versuchen' }).click();
   await page.getByText('Die Nachricht ist jetzt fällig').waitFor();
   await page.getByLabel('Sprache').selectOption('en');

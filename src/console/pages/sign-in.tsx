@@ -17,7 +17,7 @@ interface SignInProps {
 
 /** Signs in with a link: that of the address, or one that is pasted. Alternatively with a password, or elsewhere. */
 export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
-  const { t } = useTexts();
+  const { t, errorText } = useTexts();
   const [error, setError] = useState('');
   const [isRunning, setRunning] = useState(false);
   const [needsCode, setNeedsCode] = useState(false);
@@ -39,18 +39,19 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
     const token = LINK.exec(address.trim())?.[1];
     if (token === undefined) setError(t('signIn.invalid'));
     else
-      void signIn('link', { token }, ({ status, message }) =>
-        status === 401 ? t('signIn.failed') : message,
+      void signIn('link', { token }, (failure) =>
+        failure.status === 401 ? t('signIn.failed') : errorText(failure),
       );
   };
   const byPasskey = async () => {
     setError('');
     try {
       const response = await signWithPasskey();
-      await signIn('passkey/verify', { response }, ({ message }) => message);
+      await signIn('passkey/verify', { response }, errorText);
     } catch (failure) {
       // The browser's reason, such as a closed dialog, or why the server created no challenge.
-      const message = failure instanceof Error ? failure.message : '';
+      const message =
+        failure instanceof ApiError ? errorText(failure) : failure instanceof Error ? failure.message : '';
       const isNetwork = failure instanceof ApiError && failure.code === 'NETWORK';
       setError(isNetwork ? t('app.error.network') : t('signIn.passwordFailed', { message }));
     }

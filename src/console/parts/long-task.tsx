@@ -178,7 +178,7 @@ interface TaskProgressProps {
 
 /** The progress of a task, with its controls. */
 export function TaskProgress({ task, share, result }: TaskProgressProps) {
-  const { t } = useTexts();
+  const { t, errorText } = useTexts();
   const { state, status, error } = task;
   if (state === null) return null;
   const { title, done, total, skipped, refused, unlisted } = state;
@@ -201,7 +201,7 @@ export function TaskProgress({ task, share, result }: TaskProgressProps) {
         <p role="status">
           {total === null ? numbers : t('task.left', { done, total, left: Math.max(total - done, 0) })}
         </p>
-        {error !== null && <p>{error.code === 'NETWORK' ? t('app.error.network') : error.message}</p>}
+        {error !== null && <p>{error.code === 'NETWORK' ? t('app.error.network') : errorText(error)}</p>}
         {notes}
         <div class="actions">
           <button type="button" class="primary" onClick={task.continue}>

@@ -1,6 +1,8 @@
 import type { Catalog } from './en.ts';
 import { operations } from './operations/de.ts';
 
+export { errors } from './errors/de.ts';
+
 export const texts: Catalog = {
   ...operations,
   'app.skip': 'Zum Inhalt springen',

@@ -1,6 +1,8 @@
 import type { Catalog } from './en.ts';
 import { operations } from './operations/fr.ts';
 
+export { errors } from './errors/fr.ts';
+
 export const texts: Catalog = {
   ...operations,
   'app.skip': 'Aller au contenu',

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../accounts/authenticate.ts';
 import { callerBlock } from '../../accounts/caller-addresses.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { People } from '../../people/people.ts';
 import { type Permission, permissionsOf, rolesWith, type Standing } from '../../people/roles.ts';
 import type { Session, Sessions } from '../../people/sessions.ts';
@@ -23,6 +23,22 @@ export interface Identity {
 
 /** What an operation requires. `anyone`: no session; `person`: a session; else a permission. */
 export type Access = 'anyone' | 'person' | Permission;
+
+/** The `reason` in the details of refusals of the console: the application acts on it, and has texts for it. */
+export type ConsoleReason =
+  /** The role lacks the permission in `name`. */
+  | 'PERMISSION'
+  /** The application lets the person confirm the session, and repeats the request. */
+  | 'REAUTHENTICATION'
+  | 'TOTP'
+  | 'TOTP_NOT_SET_UP'
+  | 'WRONG_CREDENTIALS'
+  | 'INVALID_LINK'
+  | 'UNKNOWN_PASSKEY'
+  | 'PROVIDER_REFUSED';
+
+/** What the application has texts of errors for. */
+export type ErrorKey = RefusalCode | ConsoleReason;
 
 export interface AccessRule {
   access: Access;
@@ -140,17 +156,31 @@ function noPermission(standing: Standing, permission: Permission): Refusal {
   return refuse(
     'INSUFFICIENT_SCOPE',
     `Your role in this account is ${standing}; this needs ${needed} (permission "${permission}")`,
-    { details: [{ field: 'X-Id', name: permission, reason: 'PERMISSION', message: `requires ${needed}` }] },
+    {
+      details: [
+        {
+          field: 'X-Id',
+          name: permission,
+          reason: 'PERMISSION' satisfies ConsoleReason,
+          message: `requires ${needed}`,
+        },
+      ],
+    },
   );
 }
-
-/** The reason in the details of the refusal, for the application: it shows the dialog and repeats the request. */
-export const REAUTHENTICATION = 'REAUTHENTICATION';
 
 function notConfirmed(): Refusal {
   return refuse(
     'INSUFFICIENT_SCOPE',
     'Confirm with your passkey or password that it is you; without either, sign in again with a new link',
-    { details: [{ field: 'session', reason: REAUTHENTICATION, message: 'must be confirmed' }] },
+    {
+      details: [
+        {
+          field: 'session',
+          reason: 'REAUTHENTICATION' satisfies ConsoleReason,
+          message: 'must be confirmed',
+        },
+      ],
+    },
   );
 }

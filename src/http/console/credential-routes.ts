@@ -6,7 +6,7 @@ import type { PasswordCredentials, Verified } from '../../people/credentials.ts'
 import { MAX_PASSWORD } from '../../people/passwords.ts';
 import type { Session, Sessions } from '../../people/sessions.ts';
 import type { ApiResponse } from '../route.ts';
-import type { ConsoleAccess } from './access.ts';
+import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { AnyCall, SignIn } from './session-routes.ts';
 
@@ -133,4 +133,7 @@ const MESSAGES = {
   incomplete:
     'A password signs in only together with an authenticator application: sign in with a link and set it up',
 };
-const REASONS = { totp: 'TOTP', incomplete: 'TOTP_NOT_SET_UP' };
+const REASONS = { totp: 'TOTP', incomplete: 'TOTP_NOT_SET_UP' } as const satisfies Record<
+  string,
+  ConsoleReason
+>;

@@ -10,7 +10,7 @@ import type { Browser, OpenedSession, Session, Sessions } from '../../people/ses
 import type { MemberRole } from '../../store/people/people.ts';
 import type { SessionRow } from '../../store/people/sessions.ts';
 import type { ApiResponse, Call } from '../route.ts';
-import type { ConsoleAccess } from './access.ts';
+import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import type { Auditing } from './auditing.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
 import type { SessionCookie } from './cookies.ts';
@@ -70,6 +70,14 @@ export interface SessionRouteDeps {
   apiUrl: string;
 }
 
+/** Why a sign-in failed, by its method. */
+const FAILED = {
+  link: 'INVALID_LINK',
+  password: 'WRONG_CREDENTIALS',
+  passkey: 'UNKNOWN_PASSKEY',
+  oidc: 'PROVIDER_REFUSED',
+} as const satisfies Record<SessionRow['method'], ConsoleReason>;
+
 /** Opens sessions after successful sign-ins, and counts failed ones. */
 export function createSignIn(deps: SessionRouteDeps): SignIn {
   const { auditing, failures, sessions, cookie } = deps;
@@ -112,7 +120,9 @@ export function createSignIn(deps: SessionRouteDeps): SignIn {
         outcome: 'denied',
         detail: 'UNAUTHENTICATED',
       });
-      return refuse('UNAUTHENTICATED', message);
+      return refuse('UNAUTHENTICATED', message, {
+        details: [{ field: method, reason: FAILED[method], message }],
+      });
     },
   };
 }

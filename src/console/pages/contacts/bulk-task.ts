@@ -1,6 +1,7 @@
 import { ApiError, callApi } from '../../api.ts';
 import { isRefused, type LongTask, useLongTask } from '../../parts/long-task.tsx';
 import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
 import { type BulkContact, readPart } from './whole-search.ts';
 
 /** What is done with each of several contacts. */
@@ -22,6 +23,7 @@ const DONE_CODES: Partial<Record<BulkWork['action'], string>> = {
 /** Changes contacts one by one; `onEnd` is called when the task ends or stops. */
 export function useBulkTask(onEnd: () => void): LongTask<BulkWork> {
   const { accountId } = useMember();
+  const { errorText } = useTexts();
   const send = (path: string, method: 'POST' | 'PATCH' | 'DELETE', body?: object) =>
     callApi(path, { method, account: accountId, ...(body === undefined ? {} : { body }) });
   const change = (action: BulkWork['action'], groupId: string, identifier: string) => {
@@ -51,7 +53,7 @@ export function useBulkTask(onEnd: () => void): LongTask<BulkWork> {
         if (code !== '' && code === DONE_CODES[action]) return { rest, done: 1 };
         // Without the group, no other request can succeed.
         if (!isRefused(error) || code === 'SUBSCRIPTION_GROUP_NOT_FOUND') throw error;
-        return { rest, done: 1, skipped: 1, refused: [`${first.name}: ${error.message}`] };
+        return { rest, done: 1, skipped: 1, refused: [`${first.name}: ${errorText(error)}`] };
       }
     },
     onEnd,

@@ -167,7 +167,7 @@ function Reasons({ reasons }: { reasons: Message['reasons'] }) {
 }
 
 function Replies({ replies }: { replies: Message['lastAttempts'] }) {
-  const { t, time } = useTexts();
+  const { t, time, language, named } = useTexts();
   if (replies.length === 0) return null;
   return (
     <>
@@ -176,7 +176,7 @@ function Replies({ replies }: { replies: Message['lastAttempts'] }) {
         label={t('queue.replies')}
         heads={[t('audit.time'), t('queue.host'), t('queue.reply'), t('domains.hint')]}
       >
-        {replies.map(({ at, host, address, reply, remedy, messages }, index) => (
+        {replies.map(({ at, host, address, reply, classification, remedy, messages }, index) => (
           <tr key={`${at} ${index}`}>
             <td>
               {time(at)}
@@ -189,7 +189,11 @@ function Replies({ replies }: { replies: Message['lastAttempts'] }) {
             <td class="value">
               {reply === null ? t('queue.noReply') : `${reply.code} ${reply.enhanced ?? ''} ${reply.text}`}
             </td>
-            <td>{remedy ?? ''}</td>
+            <td>
+              {language === 'en' || classification === null || remedy === null
+                ? remedy
+                : named('remedy', classification)}
+            </td>
           </tr>
         ))}
       </Table>
