@@ -1,4 +1,4 @@
-import { MessagesPage } from './pages/messages.tsx';
+import { MessagesPage } from './pages/messages/messages.tsx';
 import { OverviewPage } from './pages/overview/overview.tsx';
 import { lazyPage } from './parts/lazy.tsx';
 import { Page } from './parts.tsx';

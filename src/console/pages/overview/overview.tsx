@@ -6,11 +6,11 @@ import type { webhook } from '../../../http/api/webhook-schemas.ts';
 import { withQuery } from '../../api.ts';
 import { useData } from '../../data.ts';
 import { lazyPage } from '../../parts/lazy.tsx';
+import { MessageTable } from '../../parts/message-table.tsx';
 import { Empty, Loaded, Page } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
-import { MessageTable } from '../message-table.tsx';
 
 interface MessageList {
   messages: z.output<typeof messageSchema>[];

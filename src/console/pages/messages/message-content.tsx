@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import type * as z from 'zod';
-import type { messageContentSchema } from '../../http/api/sending/message-content.ts';
-import { callApi } from '../api.ts';
-import { useData } from '../data.ts';
-import { saveFile } from '../parts/save-file.ts';
-import { Loaded, Outcome, useAction } from '../parts.tsx';
-import { useMember } from '../session.ts';
-import { useTexts } from '../texts.ts';
+import type { messageContentSchema } from '../../../http/api/sending/message-content.ts';
+import { callApi } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { saveFile } from '../../parts/save-file.ts';
+import { Loaded, Outcome, useAction } from '../../parts.tsx';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
 import './message-content.css';
 
 type Content = z.output<typeof messageContentSchema>;

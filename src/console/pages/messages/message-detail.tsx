@@ -1,13 +1,13 @@
 import { useRef } from 'preact/hooks';
 import type * as z from 'zod';
-import type { messageSchema } from '../../http/api/sending/messages.ts';
-import { callApi, newIdempotencyKey } from '../api.ts';
-import { useData } from '../data.ts';
-import { FactList } from '../parts/fact-list.tsx';
-import { Confirmed, Loaded, Outcome, Status, useAction } from '../parts.tsx';
-import { useNavigation } from '../routing.ts';
-import { useMember } from '../session.ts';
-import { useTexts } from '../texts.ts';
+import type { messageSchema } from '../../../http/api/sending/messages.ts';
+import { callApi, newIdempotencyKey } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { FactList } from '../../parts/fact-list.tsx';
+import { Confirmed, Loaded, Outcome, Status, useAction } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useMember } from '../../session.ts';
+import { useTexts } from '../../texts.ts';
 import { MessageContent } from './message-content.tsx';
 
 type Message = z.output<typeof messageSchema>;

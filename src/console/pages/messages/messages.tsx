@@ -1,17 +1,17 @@
 import type * as z from 'zod';
-import type { campaignSchema } from '../../http/api/campaign-schemas.ts';
-import type { domainSchema } from '../../http/api/domains/domain-schemas.ts';
-import type { messageSchema } from '../../http/api/sending/messages.ts';
-import { withQuery } from '../api.ts';
-import { useData } from '../data.ts';
-import { filledFields } from '../parts/filled-fields.ts';
-import { localTime } from '../parts/local-time.ts';
-import { Pager } from '../parts/pager.tsx';
-import { Empty, Loaded, Page } from '../parts.tsx';
-import { useNavigation } from '../routing.ts';
-import { useTexts } from '../texts.ts';
+import type { campaignSchema } from '../../../http/api/campaign-schemas.ts';
+import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
+import type { messageSchema } from '../../../http/api/sending/messages.ts';
+import { withQuery } from '../../api.ts';
+import { useData } from '../../data.ts';
+import { filledFields } from '../../parts/filled-fields.ts';
+import { localTime } from '../../parts/local-time.ts';
+import { MessageTable } from '../../parts/message-table.tsx';
+import { Pager } from '../../parts/pager.tsx';
+import { Empty, Loaded, Page } from '../../parts.tsx';
+import { useNavigation } from '../../routing.ts';
+import { useTexts } from '../../texts.ts';
 import { MessageDetail } from './message-detail.tsx';
-import { MessageTable } from './message-table.tsx';
 
 type Message = z.output<typeof messageSchema>;
 interface MessageList {
