@@ -47,6 +47,9 @@ export function OperationForm({ operation }: { operation: ApiOperation }) {
 
   return (
     <section aria-label={operation.summary}>
+      <p>
+        <a href={href('reference', { filter: location.query['filter'] })}>{t('app.back')}</a>
+      </p>
       <h2>{operation.summary}</h2>
       <p class="value">
         <code>

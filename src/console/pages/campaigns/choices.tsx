@@ -196,7 +196,8 @@ function SearchedSelect({ name, label, searchLabel, of }: SearchedSelectProps) {
           name={name}
           required
           value={current?.id ?? ''}
-          onChange={({ currentTarget: { value } }) =>
+          // Before the form handles the event: it is rendered again before a change event, with what is selected here.
+          onInput={({ currentTarget: { value } }) =>
             setSelected(listed.find(({ id }) => id === value) ?? null)
           }
         >
