@@ -24,12 +24,21 @@ export interface RoutedRequest {
 /** Null: the client has disconnected. */
 export type Handler = (incoming: RoutedRequest) => Promise<HttpResponse | null>;
 
-export interface Operation {
+export interface NamedOperation {
   method: string;
   /** `/web-setup/domains/{domainId}`. */
   path: string;
   operationId: string;
+}
+
+export interface Operation extends NamedOperation {
   handler: Handler;
+}
+
+/** Operations that do not use the router: they redirect, or stream their responses. */
+export interface OperationGroup {
+  operations: readonly NamedOperation[];
+  middleware: Middleware;
 }
 
 /** State of a request in progress. */

@@ -80,8 +80,8 @@ export interface People {
   setStatus(personId: string, status: PersonRow['status']): Promise<ConsolePerson | Refusal>;
   /** A sign-in link for a person. `recovery` removes all other credentials and ends all sessions. */
   issueLink(personId: string, purpose: 'sign-in' | 'recovery'): Promise<Invited | Refusal>;
-  /** A recovery link for a member who belongs to this account only; others are recovered by operators. */
-  recoverMember(accountId: string, personId: string): Promise<Invited | Refusal>;
+  /** A recovery link for a member. Owners recover only those without other roles: the link would sign in with these. */
+  recoverMember(accountId: string, personId: string, by: RequestedBy): Promise<Invited | Refusal>;
   /** Deletes a person with sessions and credentials. Refuses the last active operator and the last owner of an account. */
   remove(personId: string): Promise<Refusal | null>;
 }
@@ -217,11 +217,11 @@ export function createPeople(deps: PeopleDeps): People {
       }),
     issueLink: (personId, purpose) =>
       writer.run((all): Invited | Refusal => linkFor(deps, all, personId, purpose)),
-    recoverMember: (accountId, personId) =>
+    recoverMember: (accountId, personId, by) =>
       writer.run((all): Invited | Refusal => {
         if (all.memberships.get(personId, accountId) === null) return noMember();
         const isOperator = all.people.get(personId)?.operator === 1;
-        if (isOperator || all.memberships.ofPerson(personId, 2).length > 1)
+        if (by === 'owner' && (isOperator || all.memberships.ofPerson(personId, 2).length > 1))
           return refuse('INVALID_STATE', 'This person has other roles: ask an operator for the link');
         return linkFor(deps, all, personId, 'recovery');
       }),

@@ -33,7 +33,13 @@ import { openHandler } from '../open-handler.ts';
 import { oneAtATime } from '../pipelining.ts';
 import { refusalResponse } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
-import { createRouter, type Operation, type RequestState } from '../router.ts';
+import {
+  createRouter,
+  type NamedOperation,
+  type Operation,
+  type OperationGroup,
+  type RequestState,
+} from '../router.ts';
 import { readOnlyCheck } from '../validation/read-only.ts';
 import { type ConsoleAccess, createConsoleAccess } from './access.ts';
 import { auditRoutes } from './audit-routes.ts';
@@ -64,6 +70,8 @@ export interface Console {
   address(): { host: string; port: number } | null;
   /** `console.url`, with port 0 resolved. */
   url(): string;
+  /** What answers requests, without the files of the application. */
+  operations: readonly NamedOperation[];
   close(graceMs: number): Promise<void>;
 }
 
@@ -127,7 +135,7 @@ export function createConsole(deps: ConsoleDeps): Console {
   const cookie = sessionCookie(settings.url);
   const isHostAllowed = createHostCheck({ hostname: new URL(settings.url).hostname, hosts: [] });
 
-  const { operations, external, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
+  const { operations, oidc, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
   const app = new Koa();
   app.on('error', (error) => log.debug({ err: error }, 'connection to the console failed'));
   app.use(
@@ -145,9 +153,9 @@ export function createConsole(deps: ConsoleDeps): Console {
   );
   app.use(pageHeaders());
   app.use(staticFiles(deps.directory));
-  app.use(external);
+  app.use(oidc.middleware);
   app.use(requestOrigin(url));
-  app.use(streamed);
+  app.use(streamed.middleware);
   app.use(createRouter(operations, respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
@@ -172,6 +180,7 @@ export function createConsole(deps: ConsoleDeps): Console {
     listen: listener.listen,
     address: listener.address,
     url,
+    operations: [...oidc.operations, ...streamed.operations, ...operations],
     close: async (graceMs) => {
       stopping = true;
       signals.stop();
@@ -192,7 +201,7 @@ interface Parts {
 function assemble(
   deps: ConsoleDeps,
   parts: Parts,
-): { operations: Operation[]; external: Middleware; streamed: Middleware; streams: EventStreams } {
+): { operations: Operation[]; oidc: OperationGroup; streamed: OperationGroup; streams: EventStreams } {
   const { clock, log, tables, routes, config, writer } = deps;
   const cookie = () => parts.cookie;
   const people = createPeople(deps);
@@ -267,7 +276,7 @@ function assemble(
         .map((each) => contentOperation(each, guard, access, auditing)),
       documentOperation(deps.document, access),
     ],
-    external: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
+    oidc: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
     streamed: streamedOperations({ access, auditing, audit, reader: deps.reader, streams, log }),
     streams,
   };

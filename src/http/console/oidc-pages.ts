@@ -8,7 +8,7 @@ import { OIDC_STATE_MS, type Oidc } from '../../people/oidc.ts';
 import type { Sessions } from '../../people/sessions.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
-import type { RequestState } from '../router.ts';
+import type { OperationGroup, RequestState } from '../router.ts';
 import type { AnyCall, SignIn } from './session-routes.ts';
 
 /**
@@ -39,7 +39,7 @@ const MAX_STATE = 4000;
 const RATE = { burst: 60, perSecond: 1 };
 const MAX_CLIENTS = 10_000;
 
-export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPagesDeps): Middleware {
+export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPagesDeps): OperationGroup {
   const requests = createTokenBuckets(clock, RATE, MAX_CLIENTS);
   const attributes = () =>
     `Path=/console/oidc; HttpOnly; SameSite=Lax${url().startsWith('https:') ? '; Secure' : ''}`;
@@ -79,7 +79,7 @@ export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPages
     redirect(ctx, '/console/');
   }
 
-  return async (ctx: Context, next) => {
+  const middleware: Middleware = async (ctx: Context, next) => {
     const isStart = ctx.path === START;
     if (ctx.method !== 'GET' || oidc.name === null || (!isStart && ctx.path !== OIDC_CALLBACK)) return next();
     const state: RequestState = ctx.state;
@@ -93,6 +93,13 @@ export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPages
     }
     ctx.res.setHeader('Cache-Control', 'no-store');
     return isStart ? start(ctx) : finish(ctx, { headers: ctx.headers, address });
+  };
+  return {
+    operations: [
+      { method: 'GET', path: START, operationId: 'console.beginOidc' },
+      { method: 'GET', path: OIDC_CALLBACK, operationId: 'console.signInWithOidc' },
+    ],
+    middleware,
   };
 }
 

@@ -5,7 +5,7 @@ import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts'
 import { type IssuedLink, linkAddress } from '../../people/links.ts';
 import type { People } from '../../people/people.ts';
 import type { ConsolePerson } from '../../people/person.ts';
-import { ROLES } from '../../people/roles.ts';
+import { ROLES, type Standing } from '../../people/roles.ts';
 import type { ApiResponse } from '../route.ts';
 import type { ConsoleAccess } from './access.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
@@ -30,6 +30,7 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
   const ownId = (call: { caller: Caller }) => access.sessionOf(call.caller).person.id;
   const presentLink = (link: IssuedLink | null): object =>
     link === null ? {} : { link: linkAddress(url(), link), expiresAt: iso(link.expiresAt) };
+  const requestedBy = (standing: Standing | null) => (standing === 'operator' ? 'operator' : 'owner');
   const invited = (result: { person: ConsolePerson; link: IssuedLink | null } | Refusal) =>
     isRefusal(result)
       ? result
@@ -66,8 +67,9 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
         const { role: invitedRole, ...input } = call.body;
         if (accountId === null) return invited(await people.createOperator(input));
         if (invitedRole === undefined) return invalid('role', 'is required');
-        const by = standing === 'operator' ? 'operator' : 'owner';
-        return invited(await people.invite(accountId, { ...input, role: invitedRole }, by));
+        return invited(
+          await people.invite(accountId, { ...input, role: invitedRole }, requestedBy(standing)),
+        );
       },
     }),
     consoleRoute({
@@ -125,9 +127,8 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
       handle: async (call) => {
         const { accountId, standing } = scopeOf(call);
         const { personId } = call.params;
-        if (accountId !== null && standing !== 'operator')
-          return invited(await people.recoverMember(accountId, personId));
-        return invited(await people.issueLink(personId, 'recovery'));
+        if (accountId === null) return invited(await people.issueLink(personId, 'recovery'));
+        return invited(await people.recoverMember(accountId, personId, requestedBy(standing)));
       },
     }),
   ];

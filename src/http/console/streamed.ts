@@ -8,7 +8,7 @@ import type { Session } from '../../people/sessions.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
-import type { RequestState, RoutedRequest } from '../router.ts';
+import type { OperationGroup, RequestState, RoutedRequest } from '../router.ts';
 import type { AccessRule, ConsoleAccess, Identity } from './access.ts';
 import { exportedRecords } from './audit-routes.ts';
 import type { Auditing } from './auditing.ts';
@@ -40,14 +40,14 @@ interface StreamedOperation {
 const MAX_EXPORTS = 16;
 const MAX_EXPORTS_OF_PERSON = 2;
 
-export function streamedOperations(deps: StreamedDeps): Middleware {
+export function streamedOperations(deps: StreamedDeps): OperationGroup {
   const download = createDownloads(deps.log);
   const operations = new Map<string, StreamedOperation>([
     ['/console/stream', streamOperation(deps)],
     ['/console/audit/export', auditExport(deps, download)],
     ['/console/exports/contacts', contactExport(deps, download)],
   ]);
-  return async (ctx: Context, next) => {
+  const middleware: Middleware = async (ctx: Context, next) => {
     const operation = ctx.method === 'GET' ? operations.get(ctx.path) : undefined;
     if (operation === undefined) return next();
     const state: RequestState = ctx.state;
@@ -78,6 +78,14 @@ export function streamedOperations(deps: StreamedDeps): Middleware {
       });
     if (result !== null) respond(ctx, refusalResponse(result, state.requestId));
     return undefined;
+  };
+  return {
+    operations: [...operations].map(([path, { operation }]) => ({
+      method: 'GET',
+      path,
+      operationId: operation,
+    })),
+    middleware,
   };
 }
 

@@ -16,7 +16,7 @@ import { buildingDocument, openApiRoute } from '../../../src/http/openapi/openap
 import { type Route, route } from '../../../src/http/route.ts';
 import { createPeople, type Invited } from '../../../src/people/people.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
-import { createLocalReader } from '../../../src/store/readers/reads.ts';
+import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
 import { createTables } from '../../../src/store/tables.ts';
 import { createWriter } from '../../../src/store/writer.ts';
 import { openNewDatabase } from '../../support/store.ts';
@@ -24,7 +24,8 @@ import { openNewDatabase } from '../../support/store.ts';
 /** The console on a free port, with a database, two accounts and routes of the API that do nothing. */
 export interface TestConsoleOptions {
   env?: Record<string, string>;
-  routes?: Route[];
+  /** Routes of the API. Default: SAMPLE_ROUTES. */
+  routes?: (reader: Reader) => Route[];
   /** Id of the account "Shop"; default: generated. */
   id?: string;
   /** Default: none. */
@@ -105,6 +106,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   const writer = createWriter(db, tables);
   const ids = createIds(clock, systemRandom);
   const deps = { tables, writer, clock, ids };
+  const reader = createLocalReader(tables);
   const accounts = createAccounts(deps);
   const people = createPeople(deps);
   const account = await accountNamed('Shop', options.id);
@@ -118,13 +120,13 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   });
   const console = createConsole({
     ...deps,
-    reader: createLocalReader(tables),
+    reader,
     random: systemRandom,
     seal: createSeal(Buffer.alloc(32, 7), systemRandom),
     passwordLogCost: 4,
     config,
     log,
-    routes: options.routes ?? SAMPLE_ROUTES,
+    routes: options.routes?.(reader) ?? SAMPLE_ROUTES,
     document: openApiRoute(async () =>
       withoutPause(buildingDocument({ routes: SAMPLE_ROUTES, openRoutes: [], version: '1.2.3' })),
     ),
