@@ -7,6 +7,7 @@ import { freePort } from '../support/free-port.ts';
 import { measurePages, type PageResult } from './console/measure.ts';
 import { findPages } from './console/pages.ts';
 import { signInOperator } from './console/sign-in.ts';
+import { addConsoleData } from './large/console-data.ts';
 import { buildHistory } from './large/history.ts';
 import { prepareInstallation, startInstallation } from './large/installation.ts';
 import { thisMachine } from './machine.ts';
@@ -53,11 +54,13 @@ async function bench(): Promise<boolean> {
     // An interrupted build starts again.
     const partial = `${history}.partial`;
     rmSync(partial, { recursive: true, force: true });
+    const now = Date.now();
     buildHistory(prepared, partial, installation, {
       messages: values.messages,
       people: values.contacts,
-      now: Date.now(),
+      now,
     });
+    addConsoleData(partial, { now });
     renameSync(partial, history);
   }
   rmSync(used, { recursive: true, force: true });
@@ -65,7 +68,11 @@ async function bench(): Promise<boolean> {
   else cpSync(history, used, { recursive: true });
 
   const receiver = await resources.start(() => startReceiver());
-  const settings = { 'console.listen': `127.0.0.1:${await freePort()}` };
+  const settings = {
+    'console.listen': `127.0.0.1:${await freePort()}`,
+    // Otherwise the daemon would delete most of the hourly counts.
+    'limits.eventDays': 400,
+  };
   const running = await resources.start(() => startInstallation(used, receiver.port, settings));
   const { daemon, accounts } = running;
   while ((await daemon.metric('postrider_background_steps_pending')) > 0) await sleep(500);
@@ -78,7 +85,7 @@ async function bench(): Promise<boolean> {
   });
   const { page, consoleUrl, cookie } = await signInOperator(daemon, browser);
   const pages = await findPages({ page, consoleUrl, accountId });
-  const results = await measurePages({ consoleUrl, cookie, accountId }, pages, REPEATS);
+  const results = await measurePages({ consoleUrl, cookie }, pages, REPEATS);
   if (values.json) console.log(JSON.stringify({ goalMs: GOAL_MS, pages: results }, null, 1));
   else {
     console.log(`${cores} × ${cpu}, ${memoryGiB} GiB, Node ${process.version}, load before ${load}`);

@@ -5,6 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { measurePages } from '../bench/console/measure.ts';
 import { findPages } from '../bench/console/pages.ts';
 import { signInOperator } from '../bench/console/sign-in.ts';
+import { addConsoleData } from '../bench/large/console-data.ts';
 import { buildHistory } from '../bench/large/history.ts';
 import { prepareInstallation, startInstallation } from '../bench/large/installation.ts';
 import { startBrowser } from '../support/browser.ts';
@@ -22,7 +23,9 @@ it.skipIf(required.missing)(
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));
     const [prepared, data] = [join(root, 'prepared'), join(root, 'data')];
     const installation = await prepareInstallation(prepared);
-    buildHistory(prepared, data, installation, { messages: 5000, people: 1000, now: Date.now() });
+    const now = Date.now();
+    buildHistory(prepared, data, installation, { messages: 5000, people: 1000, now });
+    addConsoleData(data, { now, share: 0.02 });
     const listen = `127.0.0.1:${await freePort()}`;
     const running = await startInstallation(data, await freePort(), { 'console.listen': listen });
     onTestFinished(() => running.stop());
@@ -31,7 +34,7 @@ it.skipIf(required.missing)(
     const { page, consoleUrl, cookie } = await signInOperator(running.daemon, browser);
     const { accountId } = running.accounts[0] ?? expect.unreachable();
     const pages = await findPages({ page, consoleUrl, accountId });
-    const results = await measurePages({ consoleUrl, cookie, accountId }, pages, 1);
+    const results = await measurePages({ consoleUrl, cookie }, pages, 1);
 
     const links: string[] = await page
       .locator('nav[aria-label="Pages"] a')

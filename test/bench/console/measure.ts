@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from '../result.ts';
-import type { PageRequests } from './pages.ts';
+import type { PageRequest, PageRequests } from './pages.ts';
 
 /** The slowest request of a page, which decides when its data is complete. Times in ms. */
 export interface PageResult {
@@ -20,7 +20,6 @@ export interface PageResult {
 export interface Session {
   consoleUrl: string;
   cookie: string;
-  accountId: string;
 }
 
 /** The console limits the requests of a person to 50 per second. */
@@ -41,39 +40,43 @@ export async function measurePages(
 ): Promise<PageResult[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const measured = new Map<string, RequestResult>();
-  for (const path of new Set(pages.flatMap(({ paths }) => paths)))
-    measured.set(path, await measure(agent, session, path, repeats));
+  for (const each of pages.flatMap(({ requests }) => requests)) {
+    const key = JSON.stringify(each);
+    if (!measured.has(key)) measured.set(key, await measure(agent, session, each, repeats));
+  }
   agent.destroy();
-  return pages.map(({ page, paths }) => resultOf(page, paths, measured));
+  return pages.map((page) => resultOf(page, measured));
 }
 
 function resultOf(
-  page: string,
-  paths: readonly string[],
+  { page, requests }: PageRequests,
   measured: ReadonlyMap<string, RequestResult>,
 ): PageResult {
-  const none = { first: 0, p50: 0, p95: 0 };
-  const results = paths.map((path) => ({ path, ...none, failed: {}, ...measured.get(path) }));
+  const none: RequestResult = { first: 0, p50: 0, p95: 0, failed: {} };
+  const results = requests.map((each) => ({
+    path: `${each.body === null ? '' : 'POST '}${each.path}`,
+    ...(measured.get(JSON.stringify(each)) ?? none),
+  }));
   const slowest = results.toSorted((a, b) => b.p95 - a.p95)[0];
   const failed: Record<string, number> = {};
   for (const result of results)
     for (const [status, count] of Object.entries(result.failed))
       failed[status] = (failed[status] ?? 0) + count;
   const { path = '', first = 0, p50 = 0, p95 = 0 } = slowest ?? {};
-  return { page, requests: paths.length, slowest: path, first, p50, p95, failed };
+  return { page, requests: requests.length, slowest: path, first, p50, p95, failed };
 }
 
 async function measure(
   agent: Agent,
   session: Session,
-  path: string,
+  measuredRequest: PageRequest,
   repeats: number,
 ): Promise<RequestResult> {
   const failed: Record<string, number> = {};
   const times: number[] = [];
   while (times.length <= repeats) {
     const began = performance.now();
-    const status = await call(agent, session, path);
+    const status = await call(agent, session, measuredRequest);
     times.push(performance.now() - began);
     if (status !== 200) failed[status] = (failed[status] ?? 0) + 1;
     await sleep(PAUSE_MS);
@@ -83,20 +86,26 @@ async function measure(
   return { first, p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95), failed };
 }
 
-function call(agent: Agent, { consoleUrl, cookie, accountId }: Session, path: string): Promise<number> {
+function call(
+  agent: Agent,
+  { consoleUrl, cookie }: Session,
+  { path, account, body }: PageRequest,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = {
       Cookie: cookie,
-      'X-Id': accountId,
       'X-Postrider-Console': '1',
       'Sec-Fetch-Site': 'same-origin',
+      ...(account === null ? {} : { 'X-Id': account }),
+      ...(body === null ? {} : { Origin: consoleUrl, 'Content-Type': 'application/json' }),
     };
-    const req = request(`${consoleUrl}${path}`, { agent, headers }, (res) => {
+    const method = body === null ? 'GET' : 'POST';
+    const req = request(`${consoleUrl}${path}`, { agent, headers, method }, (res) => {
       res.resume();
       res.once('end', () => resolve(res.statusCode ?? 0));
       res.once('error', reject);
     });
     req.once('error', reject);
-    req.end();
+    req.end(body ?? undefined);
   });
 }

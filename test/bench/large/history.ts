@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSy
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { searchKeys } from '../../../src/audience/search-key.ts';
+import type { MessageContent } from '../../../src/mail/content.ts';
 import { contactSearchIndex } from '../../../src/store/contacts/contact-search.ts';
 import { DATABASE_FILE } from '../../../src/store/database.ts';
 import { htmlOf, SUBJECT } from '../message.ts';
@@ -44,7 +45,7 @@ const COPIED = [
 
 export const DAYS = 90;
 export const DAY_MS = 86_400_000;
-const HOUR_MS = DAY_MS / 24;
+export const HOUR_MS = DAY_MS / 24;
 const BODY_DAYS = 7;
 const BODY_BYTES = 10_240;
 const PEOPLE_SHARE = 0.2;
@@ -266,7 +267,7 @@ function fillChunk(
 ): void {
   const begin = now - DAYS * DAY_MS;
   const span = DAYS * DAY_MS;
-  const content = Buffer.from(JSON.stringify({ subject: SUBJECT, html: htmlOf(BODY_BYTES) })).toString();
+  const content = JSON.stringify(contentAt(now));
   // better-sqlite3 binds numbers as floating-point values, for which SQLite's division does not round.
   const at = {
     first: BigInt(first),
@@ -318,6 +319,23 @@ function fillChunk(
     last,
     now - BODY_DAYS * DAY_MS,
   );
+}
+
+/** All messages of the history have the same content. */
+function contentAt(date: number): MessageContent {
+  return {
+    from: { name: 'Shop', address: 'orders@shop.example' },
+    to: [{ name: '', address: personAddress(0) }],
+    cc: [],
+    replyTo: null,
+    subject: SUBJECT,
+    html: htmlOf(BODY_BYTES),
+    text: null,
+    headers: [],
+    attachments: [],
+    messageId: 'history@shop.example',
+    date,
+  };
 }
 
 const REPLY = '{"code":250,"enhanced":"2.0.0","text":"Ok: queued as %08X"}';
