@@ -100,14 +100,18 @@ export function dmarcReportTable(db: Database) {
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
     GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT +@limit`);
-  // A report may end at the first moment of the day after the one that it is about.
+  // A report may end at the first moment of the day after the one that it is about. The sums by `end_at` are in the order of
+  // the index: only those are sorted.
   const days = db.prepare<ReportPeriod & { domain: string }, DmarcDaySum>(`
-    SELECT date((r.end_at - 1) / 1000, 'unixepoch') AS day, sum(messages) AS messages,
-      sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
-      sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
-      sum(iif(spf = 'pass', messages, 0)) AS spf_passed
-    FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
-    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
+    SELECT date((end_at - 1) / 1000, 'unixepoch') AS day, sum(messages) AS messages, sum(passed) AS passed,
+      sum(dkim_passed) AS dkim_passed, sum(spf_passed) AS spf_passed
+    FROM (
+      SELECT r.end_at, sum(messages) AS messages,
+        sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
+        sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
+        sum(iif(spf = 'pass', messages, 0)) AS spf_passed
+      FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
+      WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to GROUP BY r.end_at)
     GROUP BY day ORDER BY day DESC LIMIT +@limit`);
   const total = db.prepare<ReportPeriod & { domain: string }, { messages: number; passed: number }>(`
     SELECT coalesce(sum(messages), 0) AS messages,
