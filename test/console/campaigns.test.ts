@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 import { insertDomain } from '../support/store.ts';
@@ -322,6 +323,37 @@ describe('Campaigns', () => {
     await templates.locator('option', { hasText: 'Spring offer' }).waitFor({ state: 'attached' });
     await templates.locator('option', { hasText: /^More 1$/ }).waitFor({ state: 'detached' });
     expect(await templates.inputValue()).toBe(selected);
+    await context.close();
+  });
+
+  it('deletes a draft with fields that were not checked, and a campaign that was sent, after a confirmation', async () => {
+    const id = await campaign('Unwanted');
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    const asked = answerQuestions(window, () => false);
+    await open.visit(window, `campaigns/${id}`, client);
+    await page.getByLabel('Subject').fill('Not checked');
+    const remove = page.getByRole('button', { name: 'Delete the campaign' });
+    await remove.click();
+    await page.keyboard.press('Escape');
+    expect(await statusOf(id)).toBe('draft');
+    await remove.click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete the campaign' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Campaigns' }).waitFor();
+    await page.getByRole('link', { name: 'Unwanted' }).waitFor({ state: 'detached' });
+    expect((await client.get(`/web-setup/campaigns/${id}`)).status).toBe(404);
+    expect(asked).toEqual([]);
+
+    const sent = await campaign('Sent and deleted');
+    const body = { subject: 'Hello', html: FOOTER, subscriptionGroupId: group, from: 'a@news.test' };
+    expect((await client.post(`/web-setup/campaigns/${sent}/send`, body)).status).toBe(202);
+    await eventually('the end of the campaign', async () => (await statusOf(sent)) === 'sent');
+    await open.visit(window, `campaigns/${sent}`, client);
+    await remove.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Campaigns' }).waitFor();
+    expect((await client.get(`/web-setup/campaigns/${sent}`)).status).toBe(404);
     await context.close();
   });
 

@@ -142,7 +142,7 @@ function Actions({ campaign: { name, status, progress }, path, reload }: Actions
             action={() =>
               run(async () => {
                 await callApi(path, { method: 'DELETE', account: accountId });
-                go(href('campaigns'));
+                go(href('campaigns'), { discard: true });
                 return '';
               })
             }
