@@ -120,7 +120,12 @@ describe('the palette', () => {
     const at = Date.now();
     const event_id = `evt_${at}_000000000001`;
     const event = { event_id, account_id: client.accountId, kind: 'domain_verified', at } as const;
-    daemon.tables.events.insert({ ...event, message_seq: null, domain_id: 'domain_1', data: '{}' });
+    const eventSeq = daemon.tables.events.insert({
+      ...event,
+      message_seq: null,
+      domain_id: 'domain_1',
+      data: '{}',
+    });
     const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;
     await open.visit(window, '', client);
@@ -140,6 +145,21 @@ describe('the palette', () => {
     await expect.poll(() => page.url()).toContain('jobId=job_1_2');
     await find('waiting.test', 'Queue for waiting.test');
     await page.getByRole('heading', { level: 1, name: 'waiting.test' }).waitFor();
+    // A webhook that was turned off has deliveries, too.
+    const body = { isActive: false };
+    expect((await client.call('PATCH', `/web-setup/webhooks/${webhookId}`, { body })).status).toBe(200);
+    const { number = 0 } = daemon.tables.webhooks.get(client.accountId, webhookId) ?? {};
+    const deliveryId = `whd_${at}_000000000001`;
+    daemon.tables.webhookDeliveries.insert({ webhook: number, eventSeq, deliveryId, at });
+    await find(deliveryId, `Webhook of delivery ${deliveryId}`);
+    await expect.poll(() => page.url()).toContain(`/webhooks/${webhookId}`);
+    const key = await client.post<{ key: { keyId: string } }>('/web-setup/keys', {
+      name: 'Till',
+      scopes: ['setup'],
+    });
+    const { keyId } = key.data.key;
+    await find(keyId, `API key ${keyId}`);
+    await page.getByRole('row', { name: 'Till' }).waitFor();
     await find(event_id, `Event ${event_id}`);
     await expect.poll(() => page.url()).toContain('/domains/domain_1');
     expect(consoleErrors).toEqual([]);

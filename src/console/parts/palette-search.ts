@@ -110,9 +110,11 @@ async function eventOf(read: Read, id: string): Promise<FoundResource[]> {
   return [];
 }
 
-/** The webhook of a delivery. */
+/** The webhook of a delivery; one that was turned off has deliveries, too. */
 async function deliveryOf(read: Read, id: string): Promise<FoundResource[]> {
-  const { webhooks } = await read<{ webhooks: { webhookId: string }[] }>('/web-setup/webhooks');
+  const { webhooks } = await read<{ webhooks: { webhookId: string }[] }>(
+    '/web-setup/webhooks?includeInactive=true',
+  );
   for (const { webhookId } of webhooks) {
     const path = `/web-setup/webhooks/${encodeURIComponent(webhookId)}/deliveries/${encodeURIComponent(id)}`;
     const isFound = await read(path).then(
