@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
@@ -98,6 +99,48 @@ describe('Templates', () => {
     expect(requests.filter((url) => !url.startsWith(daemon.consoleUrl) && !url.startsWith('data:'))).toEqual(
       [],
     );
+    await context.close();
+  });
+
+  it('shows a template as on a dark screen, and warns when Gmail would hide its end', async () => {
+    const html = (length: number) =>
+      `<style>@media (prefers-color-scheme: dark) { p { color: rgb(1, 2, 3) } }</style><p>Hello</p>${FOOTER}${' '.repeat(length)}`;
+    const create = async (name: string, length: number) => {
+      const created = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
+        name,
+        html: html(length),
+      });
+      return created.data.template.templateId;
+    };
+    const [short, long] = [await create('Short', 0), await create('Long', 103_000)];
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    // The tests of this browser choose a scheme for all frames otherwise.
+    await page.emulateMedia({ colorScheme: null });
+    await open.visit(window, `templates/${short}`, client);
+    const frame = page.locator('.preview iframe');
+    const shown = page.frameLocator('.preview iframe').getByText('Hello');
+    const color = () =>
+      page
+        .frames()
+        .find((each) => each.url().includes('/console/previews/'))
+        ?.evaluate("getComputedStyle(document.querySelector('p')).color");
+    await shown.waitFor();
+    expect(await color()).not.toBe('rgb(1, 2, 3)');
+    const light = await frame.screenshot();
+    await page.getByText('Size of the HTML: 1 KB').waitFor();
+    await page.getByRole('checkbox', { name: 'Dark' }).check();
+    await expect.poll(() => page.url()).toContain('dark=1');
+    await expect.poll(color).toBe('rgb(1, 2, 3)');
+    const dark = await frame.screenshot();
+    expect([await brightness(page, light), await brightness(page, dark)]).toEqual([
+      255,
+      expect.toSatisfy((value: number) => value < 60),
+    ]);
+    expect(await page.getByText('Gmail hides the end').count()).toBe(0);
+    await open.visit(window, `templates/${long}`, client);
+    await page.getByText('Size of the HTML: 104 KB').waitFor();
+    await page.getByText('Gmail hides the end of messages above 102 KB').waitFor();
     await context.close();
   });
 
@@ -216,3 +259,18 @@ describe('Templates', () => {
 it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
   await open.examine({ templates: 'templates', template: `templates/${templateId}` }, client);
 });
+
+/** The brightness of the last pixel of a picture, from 0 to 255. */
+function brightness(page: Page, picture: Buffer): Promise<number> {
+  return page.evaluate(`new Promise((resolve) => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement('canvas');
+      canvas.width = canvas.height = 1;
+      const context = canvas.getContext('2d');
+      context.drawImage(image, 10 - image.width, 10 - image.height);
+      resolve(context.getImageData(0, 0, 1, 1).data[0]);
+    };
+    image.src = 'data:image/png;base64,${picture.toString('base64')}';
+  })`);
+}

@@ -38,6 +38,11 @@ const DELAY_MS = 400;
 const GMAIL_BYTES = 102_000;
 /** Above it, the person is warned. */
 const CLIPPED_BYTES = 100_000;
+/**
+ * Lets content that does not declare a color scheme follow that of the frame; its own declaration comes first. Browsers
+ * display it on white otherwise. They accept it behind the end of the document.
+ */
+const FOLLOWS_FRAME = '<meta name="color-scheme" content="light dark">';
 
 /**
  * Content as a contact would see it, in a frame that runs no scripts and loads nothing from elsewhere. View and contact
@@ -49,6 +54,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
   const { accountId } = useMember();
   const { view: chosenView, dark, contact: contactId } = location.query;
   const view = VIEWS.find((name) => name === chosenView) ?? 'desktop';
+  const isDark = dark !== undefined;
   const found = useData<{ contact: Contact }>(
     contactId === undefined ? null : `/web-setup/contacts/${encodeURIComponent(contactId)}`,
   );
@@ -69,7 +75,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
   useEffect(() => {
     const abort = new AbortController();
     const timer = window.setTimeout(() => {
-      createPreview(body, accountId, abort.signal).then(
+      createPreview(body, isDark, accountId, abort.signal).then(
         (created) => {
           setPreview(created);
           setError(null);
@@ -89,7 +95,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
       window.clearTimeout(timer);
       abort.abort();
     };
-  }, [body, accountId]);
+  }, [body, isDark, accountId]);
 
   const change = (query: Record<string, string | undefined>) =>
     go(href(page, { ...keep, view: chosenView, dark, contact: contactId, ...query }), { replace: true });
@@ -112,7 +118,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
         <label class="check">
           <input
             type="checkbox"
-            checked={dark !== undefined}
+            checked={isDark}
             onChange={({ currentTarget: { checked } }) => change({ dark: checked ? '1' : undefined })}
           />
           {t('preview.dark')}
@@ -140,7 +146,7 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
               // A new element: another address of the same one would be an entry in the history of the browser.
               key={preview.id}
               title={t('preview.frame')}
-              class={`${view} ${dark === undefined ? '' : 'dark'}`}
+              class={`${view} ${isDark ? 'dark' : ''}`}
               sandbox=""
               src={frameAddress(preview.id)}
             />
@@ -156,7 +162,12 @@ export function Preview({ content, page, keep = {} }: PreviewProps) {
 }
 
 /** Renders the content, then stores its HTML as a separate document, which has another policy than this page. */
-async function createPreview(body: string, account: string, signal: AbortSignal): Promise<TemplatePreview> {
+async function createPreview(
+  body: string,
+  isDark: boolean,
+  account: string,
+  signal: AbortSignal,
+): Promise<TemplatePreview> {
   const rendered = await callApi<RenderedPreview>('/web-setup/templates/preview', {
     method: 'POST',
     account,
@@ -164,7 +175,8 @@ async function createPreview(body: string, account: string, signal: AbortSignal)
     body: JSON.parse(body) as unknown,
     signal,
   });
-  const id = await storeHtml(rendered.html, account, signal);
+  const { html } = rendered;
+  const id = await storeHtml(isDark ? html + FOLLOWS_FRAME : html, account, signal);
   return { ...rendered, id };
 }
 
