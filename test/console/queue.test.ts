@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
+import { DAY, MINUTE } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
@@ -106,6 +106,130 @@ it('pauses an account', async () => {
   await form.getByRole('button', { name: 'Apply' }).click();
   await page.getByRole('cell', { name: 'Under review' }).waitFor();
   expect(await controls()).toEqual([expect.objectContaining({ scope: 'account', target: client.accountId })]);
+  await page.getByRole('link', { name: 'By account' }).click();
+  await page.getByRole('link', { name: 'Shop' }).click();
+  await page.getByRole('heading', { level: 1, name: client.accountId }).waitFor();
+  await page.getByText('Under review').waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
+  await page.getByText(`${client.accountId} was resumed`).waitFor();
+  expect(await controls()).toEqual([]);
+  const again = page.getByRole('form', { name: 'Pause or reject mail' });
+  await again.getByLabel('Reason').fill('Still under review');
+  await again.getByRole('button', { name: 'Apply' }).click();
+  await page.locator('.notice', { hasText: 'Still under review' }).getByText('until it is resumed').waitFor();
+  await context.close();
+});
+
+it('pauses a site until a time and an egress pool, and rejects the mail to a destination', async () => {
+  waiting('ada@rejected.test');
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, 'queue', client);
+  const form = page.getByRole('form', { name: 'Pause or reject mail' });
+  const apply = async (fields: Readonly<Record<string, string>>) => {
+    for (const [name, value] of Object.entries(fields))
+      await (name === 'Kind' || name === 'Action'
+        ? form.getByLabel(name).selectOption(value)
+        : form.getByLabel(name).fill(value));
+    await form.getByRole('button', { name: 'Apply' }).click();
+  };
+  const until = Math.ceil((Date.now() + DAY) / MINUTE) * MINUTE;
+  await apply({ Kind: 'site', Target: 'mx.slow.test', Reason: 'Maintenance', Until: localTime(until) });
+  await page.getByText('The rule for mx.slow.test applies now').waitFor();
+  // The name of a pool that the configuration does not have.
+  await apply({ Kind: 'pool', Target: 'none', Reason: 'Blocked' });
+  await page.locator('.outcome.bad', { hasText: 'the pools are default' }).waitFor();
+  await apply({ Target: 'default' });
+  await page.getByText('The rule for default applies now').waitFor();
+  await apply({
+    Target: 'rejected.test',
+    Action: 'bounce',
+    Reason: 'No longer exists',
+    Until: localTime(until - 2 * DAY),
+  });
+  await page.locator('.outcome.bad', { hasText: 'until' }).waitFor();
+  await apply({ Until: '' });
+  await page.getByText('The rule for rejected.test applies now').waitFor();
+  const created = (await controls()).filter(({ scope }) => scope !== 'account');
+  expect(created).toHaveLength(3);
+  const base = { action: 'pause', until: null };
+  expect(created).toEqual(
+    expect.arrayContaining(
+      [
+        { ...base, scope: 'site', target: 'mx.slow.test', until: new Date(until).toISOString() },
+        { ...base, scope: 'pool', target: 'default' },
+        { ...base, scope: 'destination', target: 'rejected.test', action: 'bounce' },
+      ].map((each) => expect.objectContaining(each)),
+    ),
+  );
+  const rules = page.getByRole('region', { name: 'Pauses and rejections' });
+  await rules
+    .getByRole('row', {
+      name: /^rejected\.test Recipient domain Rejected No longer exists until it is resumed/,
+    })
+    .waitFor();
+  await rules.getByRole('row', { name: /^default Egress pool Paused Blocked/ }).waitFor();
+  await rules.getByRole('row', { name: /^mx\.slow\.test Site Paused Maintenance .*20\d\d/ }).waitFor();
+  await page.getByRole('link', { name: 'rejected.test' }).click();
+  await page
+    .locator('.notice', { hasText: 'No longer exists' })
+    .getByText('Rejected', { exact: true })
+    .waitFor();
+  await open.visit(window, 'queue', client);
+  for (const { target } of created) {
+    const row = rules.getByRole('row').filter({ has: page.getByRole('rowheader', { name: target }) });
+    await row.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
+    await row.waitFor({ state: 'detached' });
+  }
+  expect((await controls()).filter(({ scope }) => scope !== 'account')).toEqual([]);
+  await context.close();
+});
+
+it('cancels the waiting messages of one account, also those to one destination only', async () => {
+  const other = await daemon.account('Other shop');
+  const [group] = daemon.tables.domainGroups.list(other.accountId);
+  const row = {
+    account_id: other.accountId,
+    group_id: group?.group_id ?? '',
+    next_check_at: Date.now() + DAY,
+  };
+  insertDomain(daemon.tables, { ...row, domain_id: 'domain_other', name: 'other.test' }, Date.now());
+  const own = waiting('ada@common.test');
+  const enqueueOther = (recipient: string) =>
+    enqueue(daemon.tables, Date.now(), {
+      account_id: other.accountId,
+      domain_id: 'domain_other',
+      recipient,
+      dueAt: Date.now() + DAY,
+    }).message_id;
+  const [first, second, third] = ['a@common.test', 'b@elsewhere.test', 'c@elsewhere.test'].map(enqueueOther);
+  const window = await open.operator(DESKTOP);
+  const { page, context } = window;
+  await open.visit(window, 'queue', client);
+  const form = page.getByRole('form', { name: 'Cancel waiting messages' });
+  await form.getByLabel('Reason').fill('Fraud');
+  // Everything that waits is not canceled by mistake.
+  await form.getByRole('button', { name: 'Count' }).click();
+  await page.locator('.outcome.bad').waitFor();
+  await form.getByLabel('Recipient domain').or(form.getByLabel('Destination')).fill('common.test');
+  await form.getByLabel('Account').selectOption({ label: 'Other shop' });
+  await form.getByRole('button', { name: 'Count' }).click();
+  await page.getByRole('button', { name: 'Cancel these messages: 1' }).click();
+  await page.getByText('Canceled messages: 1').waitFor();
+  expect((await other.message(first ?? '')).status).toBe('cancelled');
+  expect((await client.message(own)).status).toBe('queued');
+
+  await open.visit(window, 'queue?by=account', client);
+  await page.getByRole('link', { name: 'Other shop' }).click();
+  await page.getByRole('heading', { level: 1, name: other.accountId }).waitFor();
+  await page.getByRole('form', { name: 'Cancel waiting messages' }).getByLabel('Reason').fill('Fraud');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Cancel these messages: 2' }).press('Enter');
+  await page.getByText('Canceled messages: 2').waitFor();
+  for (const id of [second, third]) expect((await other.message(id ?? '')).status).toBe('cancelled');
+  expect((await client.message(own)).status).toBe('queued');
   await context.close();
 });
 
@@ -250,6 +374,11 @@ it('has no finding of axe-core on a phone and a desktop, light and dark', async 
     client,
   );
 });
+
+/** The value of a field for a time in the time zone of this process, which is that of the browser. */
+function localTime(time: number): string {
+  return new Date(time - new Date(time).getTimezoneOffset() * MINUTE).toISOString().slice(0, 16);
+}
 
 async function controls(): Promise<{ scope: string; target: string }[]> {
   const { data } = await client.get<{ controls: { scope: string; target: string }[] }>(

@@ -1,9 +1,11 @@
+import { useCallback } from 'preact/hooks';
 import type * as z from 'zod';
-import type { queueAccountsSchema } from '../../../http/api/queue/queue.ts';
+import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
-import { Loaded } from '../../parts.tsx';
+import { Failure, Loaded } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
+import { ControlNotice } from './control-notice.tsx';
 import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
@@ -18,8 +20,18 @@ export function AccountQueue({ accountId }: { accountId: string }) {
   const data = useConsoleData<QueueAccounts>(
     `/console/api/web-setup/queue/accounts?accountId=${encodeURIComponent(accountId)}`,
   );
-  useRefresh(data.reload);
-  const retries = useRetries(data.reload);
+  const controls = useConsoleData<Pick<z.output<typeof queueSchema>, 'controls'>>(
+    '/console/api/web-setup/queue/controls',
+  );
+  const reload = useCallback(() => {
+    data.reload();
+    controls.reload();
+  }, [data.reload, controls.reload]);
+  useRefresh(reload);
+  const retries = useRetries(reload);
+  const control = controls.value?.controls.find(
+    ({ scope, target }) => scope === 'account' && target === accountId,
+  );
   return (
     <>
       <Loaded data={data}>
@@ -40,11 +52,13 @@ export function AccountQueue({ accountId }: { accountId: string }) {
           );
         }}
       </Loaded>
+      {controls.error !== null && <Failure error={controls.error} retry={controls.reload} />}
+      <ControlNotice control={control ?? null} scope="account" onChange={reload} />
       <RetryProgress retries={retries} />
       <h2>{t('queue.pause')}</h2>
-      <Pausing account={accountId} onChange={data.reload} />
+      <Pausing account={accountId} onChange={reload} />
       <h2>{t('queue.purge')}</h2>
-      <Purge account={accountId} onChange={data.reload} />
+      <Purge account={accountId} onChange={reload} />
     </>
   );
 }

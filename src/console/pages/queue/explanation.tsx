@@ -3,12 +3,13 @@ import type {
   destinationExplanationSchema,
   messageExplanationSchema,
 } from '../../../http/api/queue/queue-schemas.ts';
-import { callApi, request } from '../../api.ts';
+import { callApi } from '../../api.ts';
 import { useConsoleData, useRefresh } from '../../data.ts';
 import { FactList } from '../../parts/fact-list.tsx';
-import { Confirmed, Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
+import { Empty, Loaded, Outcome, Status, Table, useAction } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useTexts } from '../../texts.ts';
+import { ControlNotice } from './control-notice.tsx';
 import { QueueFacts } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
 import { Purge } from './purge.tsx';
@@ -24,15 +25,7 @@ export function DestinationExplanation({ destination }: { destination: string })
     `/console/api/web-setup/queue/destinations/${encodeURIComponent(destination)}`,
   );
   useRefresh(data.reload);
-  const { outcome, run } = useAction();
   const retries = useRetries(data.reload);
-  const resume = () =>
-    run(async () => {
-      const path = `/console/api/web-setup/queue/controls/destination/${encodeURIComponent(destination)}`;
-      await request(path, { method: 'DELETE' });
-      data.reload();
-      return t('queue.resumed', { target: destination });
-    });
   return (
     <>
       <Loaded data={data}>
@@ -45,26 +38,13 @@ export function DestinationExplanation({ destination }: { destination: string })
               </p>
             )}
             <Reasons reasons={reasons} />
-            {control !== null && (
-              <div class="notice">
-                <strong>{t(`queue.action.${control.action}`)}</strong>
-                <p>{control.reason}</p>
-                {control.scope === 'destination' && (
-                  <Confirmed
-                    label={t('queue.resume')}
-                    question={t('queue.resume.confirm', { target: destination })}
-                    action={resume}
-                  />
-                )}
-              </div>
-            )}
+            <ControlNotice control={control} scope="destination" onChange={data.reload} />
             <Replies replies={replies} />
             <Routes routes={routes} />
             <Unknown texts={unknown} />
           </>
         )}
       </Loaded>
-      <Outcome of={outcome} />
       <RetryProgress retries={retries} />
       <h2>{t('queue.pause')}</h2>
       <Pausing destination={destination} onChange={data.reload} />

@@ -1,0 +1,49 @@
+import type * as z from 'zod';
+import type { queueSchema } from '../../../http/api/queue/queue.ts';
+import { request } from '../../api.ts';
+import { Confirmed, Outcome, useAction } from '../../parts.tsx';
+import { useTexts } from '../../texts.ts';
+
+type Control = z.output<typeof queueSchema>['controls'][number];
+
+interface ControlNoticeProps {
+  /** Null: none applies. */
+  control: Pick<Control, 'action' | 'scope' | 'target' | 'reason' | 'until'> | null;
+  /** Of the page: a pause of something else is not resumed here. */
+  scope: Control['scope'];
+  onChange: () => void;
+}
+
+/** The pause or rejection of a destination or an account, with its end. */
+export function ControlNotice({ control, scope, onChange }: ControlNoticeProps) {
+  const { t, time } = useTexts();
+  const { outcome, run } = useAction();
+  const resume = (target: string) =>
+    run(async () => {
+      const path = `/console/api/web-setup/queue/controls/${scope}/${encodeURIComponent(target)}`;
+      await request(path, { method: 'DELETE' });
+      onChange();
+      return t('queue.resumed', { target });
+    });
+  return (
+    <>
+      {control !== null && (
+        <div class="notice">
+          <strong>{t(`queue.action.${control.action}`)}</strong>
+          <p>{control.reason}</p>
+          <p class="small">
+            {t('queue.until')}: {control.until === null ? t('queue.until.never') : time(control.until)}
+          </p>
+          {control.scope === scope && (
+            <Confirmed
+              label={t('queue.resume')}
+              question={t('queue.resume.confirm', { target: control.target })}
+              action={() => resume(control.target)}
+            />
+          )}
+        </div>
+      )}
+      <Outcome of={outcome} />
+    </>
+  );
+}
