@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY } from '../../src/core/clock.ts';
+import { DAY, MINUTE } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -328,6 +328,106 @@ describe('Messages', () => {
     await context.close();
   });
 
+  it('finds messages by domain, campaign, job and time, with the search in the address', async () => {
+    const shop = await daemon.account('Searched');
+    const [group] = daemon.tables.domainGroups.list(shop.accountId);
+    const of = {
+      account_id: shop.accountId,
+      group_id: group?.group_id ?? '',
+      next_check_at: Date.now() + DAY,
+    };
+    for (const [domain_id, name] of [
+      ['domain_3', 'news.test'],
+      ['domain_4', 'orders.test'],
+    ] as const)
+      insertDomain(daemon.tables, { ...of, domain_id, name }, Date.now());
+    const created = await shop.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+      name: 'Spring',
+    });
+    const { campaignId } = created.data.campaign;
+    const at = Math.floor((Date.now() - 2 * DAY) / MINUTE) * MINUTE;
+    const row = { account_id: shop.accountId, dueAt: Date.now() + DAY };
+    enqueue(daemon.tables, at, {
+      ...row,
+      domain_id: 'domain_3',
+      subject: 'Of the campaign',
+      campaign_id: campaignId,
+      job_id: 'job_1_spring',
+      priority: 1,
+    });
+    enqueue(daemon.tables, Date.now(), { ...row, domain_id: 'domain_4', subject: 'Your order' });
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    const search = page.getByRole('search');
+    const rows = () => page.locator('tbody tr').count();
+    const time = (ms: number) => encodeURIComponent(new Date(ms).toISOString());
+    const searches = [
+      { field: 'Domain', value: 'domain_3', query: 'domainId=domain_3' },
+      { field: 'Campaign', value: campaignId, query: `campaignId=${campaignId}` },
+      { field: 'Job id', value: ' job_1_spring ', query: 'jobId=job_1_spring' },
+      { field: 'Until (time)', value: localTime(at + MINUTE), query: `to=${time(at + MINUTE)}` },
+    ];
+    for (const { field, value, query } of searches) {
+      await open.visit(window, 'messages', shop);
+      await expect.poll(rows).toBe(2);
+      await page.getByText('More filters').press('Enter');
+      const input = search.getByLabel(field);
+      await (field === 'Domain' || field === 'Campaign' ? input.selectOption(value) : input.fill(value));
+      await search.getByRole('button', { name: 'Search' }).click();
+      await expect.poll(rows, { message: field }).toBe(1);
+      expect(page.url()).toContain(query);
+      // The fields of the search are open, as long as one of them applies.
+      await page.reload();
+      await expect.poll(rows).toBe(1);
+      await expect.poll(() => input.inputValue()).toBe(value.trim());
+      expect(await input.isVisible()).toBe(true);
+      await page.getByRole('link', { name: 'Of the campaign' }).click();
+      await page.getByRole('heading', { level: 2, name: 'Of the campaign' }).waitFor();
+      expect(page.url()).toContain(query);
+      await page.getByRole('link', { name: 'Back to the list' }).click();
+      await page.locator('.detail').waitFor({ state: 'detached' });
+      expect(page.url()).toContain(query);
+    }
+    await search.getByLabel('Until (time)').fill('');
+    await search.getByLabel('From (time)').fill(localTime(at + MINUTE));
+    await search.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('link', { name: 'Your order' }).waitFor();
+    expect(await rows()).toBe(1);
+    await search.getByLabel('Domain').selectOption('domain_3');
+    await search.getByRole('button', { name: 'Search' }).click();
+    await page.getByText('No message matches').waitFor();
+    expect(page.url()).toMatch(/domainId=domain_3&from=/);
+    // A domain that was deleted, and whose messages are stored, remains the filter.
+    await open.visit(window, 'messages?domainId=domain_deleted', shop);
+    await search.getByLabel('Status').selectOption('queued');
+    await search.getByRole('button', { name: 'Search' }).click();
+    await expect.poll(() => page.url()).toContain('status=queued&domainId=domain_deleted');
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
+  it('retries a deferred message now', async () => {
+    const dueAt = Date.now() + DAY;
+    const { seq, message_id: id } = enqueue(daemon.tables, Date.now(), {
+      account_id: client.accountId,
+      domain_id: 'domain_1',
+      recipient: 'ada@late.test',
+      dueAt,
+    });
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `messages/${id}`, client);
+    await page.getByRole('button', { name: 'Cancel the message' }).waitFor();
+    // It waits for its first attempt.
+    expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
+    daemon.tables.messages.setState(seq, 'deferred', Date.now(), null, null);
+    await page.reload();
+    await page.getByRole('button', { name: 'Retry now' }).press('Enter');
+    await page.getByText('The message is due now').waitFor();
+    expect(daemon.tables.queue.get(seq)?.due_at).not.toBe(dueAt);
+    await context.close();
+  });
+
   it('cancels a waiting message after a confirmation, by keyboard', async () => {
     const now = Date.now();
     const { message_id: id } = enqueue(daemon.tables, now, {
@@ -401,3 +501,8 @@ it('has no finding of axe-core on a phone and a desktop, light and dark', async 
     client,
   );
 });
+
+/** The value of a field for a time in the time zone of this process, which is that of the browser. */
+function localTime(time: number): string {
+  return new Date(time - new Date(time).getTimezoneOffset() * MINUTE).toISOString().slice(0, 16);
+}

@@ -115,13 +115,14 @@ function Search({ values, onSearch }: SearchProps) {
   const { href } = useNavigation();
   const domains = useData<{ domains: z.output<typeof domainSchema>[] }>('/web-setup/domains');
   const campaigns = useData<{ campaigns: Campaign[] }>(`/web-setup/campaigns?limit=${LISTED_CAMPAIGNS}`);
-  const { campaignId: chosen } = values;
-  const listed: readonly Campaign[] = campaigns.value?.campaigns ?? [];
-  // An older one, or one that was deleted, remains the filter.
-  const choices =
-    chosen === undefined || listed.some(({ campaignId }) => campaignId === chosen)
-      ? listed
-      : [{ campaignId: chosen, name: '' }, ...listed];
+  const listedDomains = (domains.value?.domains ?? []).map(({ domainId, domain }) => ({
+    id: domainId,
+    name: domain,
+  }));
+  const listedCampaigns = (campaigns.value?.campaigns ?? []).map(({ campaignId, name }) => ({
+    id: campaignId,
+    name,
+  }));
   const timeField = (name: 'from' | 'to') => (
     <label>
       {t(`messages.${name}`)}
@@ -168,25 +169,11 @@ function Search({ values, onSearch }: SearchProps) {
           ))}
           <label>
             {t('messages.domain')}
-            <select name="domainId">
-              <option value="">{t('messages.any')}</option>
-              {(domains.value?.domains ?? []).map(({ domainId, domain }) => (
-                <option value={domainId} key={domainId} selected={values['domainId'] === domainId}>
-                  {domain}
-                </option>
-              ))}
-            </select>
+            <Choice name="domainId" listed={listedDomains} chosen={values['domainId']} />
           </label>
           <label>
             {t('messages.campaign')}
-            <select name="campaignId">
-              <option value="">{t('messages.any')}</option>
-              {choices.map(({ campaignId, name }) => (
-                <option value={campaignId} key={campaignId} selected={values['campaignId'] === campaignId}>
-                  {name || campaignId}
-                </option>
-              ))}
-            </select>
+            <Choice name="campaignId" listed={listedCampaigns} chosen={values['campaignId']} />
           </label>
           <label>
             {t('messages.job')}
@@ -205,5 +192,28 @@ function Search({ values, onSearch }: SearchProps) {
         </a>
       </div>
     </form>
+  );
+}
+
+interface ChoiceProps {
+  /** Of the field. */
+  name: string;
+  listed: readonly { id: string; name: string }[];
+  chosen: string | undefined;
+}
+
+/** A filter by one of the listed resources. One that was deleted, or is behind the end of the list, remains the filter. */
+function Choice({ name: field, listed, chosen }: ChoiceProps) {
+  const { t } = useTexts();
+  const isListed = chosen === undefined || listed.some(({ id }) => id === chosen);
+  return (
+    <select name={field}>
+      <option value="">{t('messages.any')}</option>
+      {(isListed ? listed : [{ id: chosen, name: '' }, ...listed]).map(({ id, name }) => (
+        <option value={id} key={id} selected={id === chosen}>
+          {name || id}
+        </option>
+      ))}
+    </select>
   );
 }
