@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import type { ApiClient } from '../support/api-client.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser } from '../support/browser.ts';
@@ -185,6 +188,45 @@ describe('Groups', () => {
       expect.objectContaining({ email: 'joan@example.net', consentMethod: 'double_opt_in' }),
     );
     await context.close();
+  });
+
+  it('gives a code that another site can use: its form queues the confirmation mail', async () => {
+    const [group] = await groups();
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, `groups/${group?.subscriptionGroupId}?tab=form&names=1`, client);
+    const code = (await page.locator('main pre').first().textContent()) ?? '';
+    await context.close();
+    const site = createServer((_request, response) => {
+      response.setHeader('Content-Type', 'text/html; charset=utf-8');
+      response.end(`<!doctype html><title>Shop</title>${code}`);
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void site.close());
+    await once(site, 'listening');
+    const visitor = await browser.open(PHONE);
+    await visitor.page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+    // Programs fill it in, people do not see it.
+    expect(await visitor.page.locator('input[name="website"]').isVisible()).toBe(false);
+    await visitor.page.getByLabel('Email address').fill('katherine@example.net');
+    await visitor.page.getByLabel('First name').fill('Katherine');
+    await visitor.page.getByLabel('Last name').fill('Müller & Söhne');
+    await visitor.page.getByRole('button', { name: 'Subscribe' }).click();
+    await visitor.page.getByRole('heading', { name: 'Please confirm your address' }).waitFor();
+    expect(visitor.consoleErrors).toEqual([]);
+    const [message] = await client.allMessages({ recipient: 'katherine@example.net' });
+    expect(message).toMatchObject({ from: 'news@shop.test', useCase: 'tx' });
+    expect(await members(group?.subscriptionGroupId ?? '')).not.toContainEqual(
+      expect.objectContaining({ email: 'katherine@example.net' }),
+    );
+    const content = await client.get<{ text: string }>(`/web-setup/messages/${message?.messageId}/content`);
+    await visitor.page.goto(/http:\S+\/k\/[\w-]+/.exec(content.data.text)?.[0] ?? '');
+    await visitor.page.getByRole('button', { name: 'Yes, subscribe' }).click();
+    await visitor.page.getByRole('heading', { name: 'You are subscribed' }).waitFor();
+    const { data } = await client.get<{ contacts: object[] }>('/web-setup/contacts?search=katherine');
+    expect(data.contacts).toEqual([
+      expect.objectContaining({ firstName: 'Katherine', lastName: 'Müller & Söhne' }),
+    ]);
+    await visitor.context.close();
   });
 
   it('offers a viewer no changes', async () => {

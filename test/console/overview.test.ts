@@ -66,6 +66,25 @@ beforeAll(async () => {
       failures: 2,
       last_error: HOSTILE,
     });
+    all.certificates.put({
+      host: 'old.shop.test',
+      private_key: Buffer.alloc(1),
+      chain: 'pem',
+      not_after: hour,
+      due_at: Date.now() + DAY,
+      tried_at: hour,
+      failures: 0,
+      last_error: null,
+    });
+    all.egressHealth.put({
+      entry: 'main',
+      provider: 'Yahoo',
+      since: hour,
+      probe_at: Date.now() + DAY,
+      failures: 3,
+      passed: 0,
+      reply: HOSTILE,
+    });
     const [webhook] = all.webhooks.list(client.accountId);
     if (webhook !== undefined) all.webhooks.setFailingSince(webhook.number, hour);
     count('domain_1', 'gmail', { accepted: 1000, delivered: 900, bounced: 75, complained: 4 });
@@ -140,6 +159,63 @@ describe('Overview', () => {
     await page.getByRole('region', { name: 'Certificates' }).getByText('second').waitFor();
     // Other parts are folded on a phone.
     expect(await page.getByText('No backups are scheduled').isVisible()).toBe(false);
+    await context.close();
+  });
+
+  it('leads from each problem of the installation to what shows it', async () => {
+    const window = await open.operator(PHONE);
+    const { page, context } = window;
+    const change = (path: string, changed: (data: Record<string, unknown>) => object) =>
+      page.route(`**/console/api${path}`, async (sent) => {
+        const response = await sent.fetch();
+        const body = await response.json();
+        await sent.fulfill({ response, json: { ...body, data: { ...body.data, ...changed(body.data) } } });
+      });
+    const until = new Date(Date.now() + HOUR).toISOString();
+    const site = {
+      pool: 'default',
+      connections: { used: 0, allowed: 1 },
+      suspendedUntil: null,
+      limitedUntil: null,
+    };
+    // States of other servers, the disk of backups and the queue.
+    await change('/web-setup/queue', () => ({ stopped: HOSTILE }));
+    await change('/web-setup/queue/sites', () => ({
+      sites: [
+        { ...site, site: 'mx1.blocked.test,mx2.blocked.test', suspendedUntil: until },
+        { ...site, site: 'mx.limited.test', limitedUntil: until },
+        { ...site, site: 'mx.fine.test' },
+      ],
+    }));
+    const backups = { lastSuccessAt: null, nextAt: until, isRunning: false, error: 'ENOSPC' };
+    await change('/web-setup/installation', () => ({ backups }));
+    const problems = [
+      [`No mail is sent: ${HOSTILE}`, null, ''],
+      [
+        'No mail is sent to mx1.blocked.test, mx2.blocked.test until',
+        'Egress to receivers',
+        'mx1.blocked.test, mx2.blocked.test',
+      ],
+      ['mx.limited.test asked for less mail until', 'Egress to receivers', 'mx.limited.test'],
+      [`Yahoo refuses mail from 192.0.2.25: ${HOSTILE}`, 'Source addresses', HOSTILE],
+      ['The certificate of old.shop.test has expired', 'Certificates', 'old.shop.test'],
+      ['The last backup failed: ENOSPC', 'Backups', 'The last backup failed: ENOSPC'],
+    ] as const;
+    await open.visit(window, '', client);
+    for (const [text, section, shown] of problems) {
+      const problem = page.getByRole('link', { name: text });
+      await problem.waitFor();
+      expect(await page.getByRole('link', { name: 'mx.fine.test' }).count()).toBe(0);
+      await problem.press('Enter');
+      await page.getByRole('heading', { level: 1, name: section === null ? 'Queue' : 'System' }).waitFor();
+      if (section === null) await page.getByText(text).waitFor();
+      else
+        await page
+          .locator('details[open]', { has: page.getByRole('heading', { name: section }) })
+          .getByText(shown)
+          .waitFor();
+      await page.goBack();
+    }
     await context.close();
   });
 

@@ -76,6 +76,37 @@ describe('System', () => {
     await context.close();
   });
 
+  it('shows versions and storage, the next backup and one that runs', async () => {
+    const { data } = await client.get<{
+      version: string;
+      nodeVersion: string;
+      hostname: string;
+      backups: { nextAt: string };
+    }>(FACTS);
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await open.visit(window, 'system', client);
+    const fact = (name: string) =>
+      page.locator('dl > div', { has: page.getByText(name, { exact: true }) }).locator('dd');
+    expect(await fact('Postrider').textContent()).toBe(data.version);
+    expect(await fact('Node.js').textContent()).toBe(data.nodeVersion);
+    expect(await fact('Host name').textContent()).toBe(data.hostname);
+    expect(await fact('Started').textContent()).toContain(`${new Date().getFullYear()}`);
+    for (const name of ['Database', 'Write-ahead log', 'Free space'])
+      expect(await fact(name).textContent(), name).toMatch(/^\d+(\.\d)? [MG]B$/);
+    const next = new Date(data.backups.nextAt).getFullYear();
+    expect(await fact('Next backup').textContent()).toContain(`${next}`);
+    await page.route(`**/console/api${FACTS}`, async (sent) => {
+      const response = await sent.fetch();
+      const body = await response.json();
+      body.data.backups.isRunning = true;
+      await sent.fulfill({ response, json: body });
+    });
+    await page.reload();
+    await page.getByText('running now').waitFor();
+    await context.close();
+  });
+
   it('shows why the last backup failed, on a phone', async () => {
     const window = await open.operator(PHONE);
     const { page, context } = window;

@@ -167,6 +167,48 @@ it('shows the bounce behind a suppression, and removes it', async () => {
   await context.close();
 });
 
+it('blocks an address for one kind of mail, and finds it with filters that are in the address', async () => {
+  const window = await open.operator(PHONE);
+  const { page, context, consoleErrors } = window;
+  await open.visit(window, 'suppressions', client);
+  const form = page.getByRole('form', { name: 'Block an address' });
+  await form.getByLabel('Email address').fill('not an address');
+  await form.getByRole('button', { name: 'Block' }).click();
+  await page.locator('.outcome.bad').waitFor();
+  await form.getByLabel('Email address').fill(' Grace@Example.net ');
+  await form.getByLabel('Blocked mail').selectOption('mk');
+  await form.getByLabel('Email address').press('Enter');
+  await page.getByText('Grace@Example.net is blocked').waitFor();
+  await page.getByRole('row', { name: /grace@example\.net Added by hand Marketing/i }).waitFor();
+  expect(await form.getByLabel('Email address').inputValue()).toBe('');
+  const { data } = await client.get<{ suppressions: object[] }>('/web-setup/suppressions?reason=manual');
+  expect(data.suppressions).toEqual([expect.objectContaining({ reason: 'manual', stream: 'mk' })]);
+
+  const search = page.getByRole('search');
+  const listed = () =>
+    page.getByRole('region', { name: 'Suppressions' }).getByRole('rowheader').allTextContents();
+  await search.getByLabel('Reason').selectOption('hard_bounce');
+  await search.getByRole('button', { name: 'Search' }).click();
+  await expect.poll(listed).toEqual(['ada@example.net']);
+  await search.getByLabel('Reason').selectOption('');
+  await search.getByLabel('Blocked mail').selectOption('mk');
+  await search.getByRole('button', { name: 'Search' }).click();
+  await expect.poll(() => page.url()).toMatch(/stream=mk/);
+  await expect
+    .poll(async () => (await listed()).map((each) => each.toLowerCase()))
+    .toEqual(['grace@example.net']);
+  await page.reload();
+  await expect.poll(async () => (await listed()).length).toBe(1);
+  expect(await search.getByLabel('Blocked mail').inputValue()).toBe('mk');
+  await search.getByLabel('Reason').selectOption('complaint');
+  await search.getByRole('button', { name: 'Search' }).click();
+  await page.getByText('No suppression matches').waitFor();
+  await page.getByRole('link', { name: 'Reset' }).click();
+  await expect.poll(async () => (await listed()).length).toBe(2);
+  expect(consoleErrors.filter((text) => !text.includes('400'))).toEqual([]);
+  await context.close();
+});
+
 it('offers a viewer neither secrets nor actions', async () => {
   const window = await open.member(client, 'viewer', DESKTOP);
   const { page, context } = window;
