@@ -101,4 +101,8 @@ describe('the page of the API', () => {
     expect(await page.getByRole('link', { name: 'API', exact: true }).count()).toBe(0);
     await context.close();
   });
+
+  it('has no finding of axe-core on a phone and a desktop, light and dark', async () => {
+    await open.examine({ api: 'reference', 'api-operation': 'reference/updateTemplate' }, client);
+  });
 });

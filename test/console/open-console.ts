@@ -22,9 +22,9 @@ export interface OpenConsole {
   visit(window: Window, path: string, client: ApiClient): Promise<void>;
   /**
    * Expects of each page, on a phone and a desktop, light and dark: no finding of axe-core, no scrolling sideways. Stores
-   * screenshots.
+   * screenshots. `client`: null for a person who has not signed in.
    */
-  examine(pages: Readonly<Record<string, string>>, client: ApiClient): Promise<void>;
+  examine(pages: Readonly<Record<string, string>>, client: ApiClient | null): Promise<void>;
 }
 
 let people = 0;
@@ -38,13 +38,14 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
     await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
     return window;
   };
-  const visit: OpenConsole['visit'] = async ({ page }, path, client) => {
-    const separator = path.includes('?') ? '&' : '?';
-    await page.goto(`${daemon.consoleUrl}/console/${path}${separator}account=${client.accountId}`);
+  const show = async ({ page }: Window, path: string): Promise<void> => {
+    await page.goto(`${daemon.consoleUrl}/console/${path}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     // The checks of the installation take longer than everything else.
     await expect.poll(() => page.locator('.loading').count(), { timeout: 120_000 }).toBe(0);
   };
+  const visit: OpenConsole['visit'] = (window, path, { accountId }) =>
+    show(window, `${path}${path.includes('?') ? '&' : '?'}account=${accountId}`);
   const operator: OpenConsole['operator'] = async (...options) => {
     const created = await daemon.people.createOperator({ email: `operator${++people}@example.com` });
     if (isRefusal(created)) throw new Error(created.message);
@@ -64,10 +65,10 @@ export function openConsole(daemon: InProcess, browser: TestBrowser): OpenConsol
         ['phone', PHONE],
         ['desktop', DESKTOP],
       ] as const) {
-        const window = await operator(size);
+        const window = await (client === null ? browser.open(size) : operator(size));
         const { page } = window;
         for (const [name, path] of Object.entries(pages)) {
-          await visit(window, path, client);
+          await (client === null ? show(window, path) : visit(window, path, client));
           // As on a device that changes to dark at night, the page follows without being loaded again.
           for (const colorScheme of ['light', 'dark'] as const) {
             await page.emulateMedia({ colorScheme });

@@ -51,6 +51,8 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/inbox.test.ts': PAGES,
   'console/api.test.ts': PAGES,
   'console/keys.test.ts': PAGES,
+  'console/main-tasks.test.ts':
+    'does the main task of every page of the console with four combinations of input and window',
   'console/overview.test.ts': PAGES,
   'console/pages.test.ts': 'opens every page of the console',
   'console/people.test.ts': PAGES,

@@ -1,0 +1,382 @@
+import { readFileSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
+import type { InProcess } from '../support/in-process-daemon.ts';
+import { PLATFORM } from '../support/in-process-daemon.ts';
+import type { Input } from './input.ts';
+
+/** What a person does in one window. */
+export interface Session {
+  daemon: InProcess;
+  page: Page;
+  input: Input;
+  /** The account that the window shows. */
+  client: ApiClient;
+  /** The operator who is signed in. */
+  email: string;
+  /** Part of names that no other session uses. */
+  name: string;
+}
+
+/** The only reason for which most people open a page, with an effect that the API or the page shows. */
+interface MainTask {
+  /** The title of the page in the navigation from which the task starts; null: what is shown. */
+  page: string | null;
+  does: string;
+  run(session: Session): Promise<void>;
+}
+
+/** In a message. */
+const FOOTER = '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>';
+const MEMBER = `delivered@simulator.${PLATFORM}`;
+
+/** By the file or folder of the page in src/console/pages. */
+export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
+  'sign-in': {
+    page: null,
+    does: 'signs in with a link',
+    run: async ({ daemon, page, input, email }) => {
+      const person = daemon.people.list().find((each) => each.email === email);
+      const created = await daemon.people.issueLink(person?.id ?? '', 'sign-in');
+      if (!('link' in created)) throw new Error(created.message);
+      await showNavigation(page, input);
+      await input.press(page.getByRole('button', { name: 'Sign out' }));
+      const link = `${daemon.consoleUrl}/console/#/link/${created.link.token}`;
+      await input.enter(page.getByLabel('Sign-in link'), link);
+      await input.press(page.getByRole('button', { name: 'Sign in', exact: true }));
+      await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+      expect(daemon.people.list().find((each) => each.email === email)?.signedInAt).toBeGreaterThan(0);
+    },
+  },
+  overview: {
+    page: 'Overview',
+    does: 'shows a problem and opens what has it',
+    run: async ({ page, input, name }) => {
+      await input.press(page.getByRole('link', { name: `pending-${name}.test: not verified yet` }));
+      await page.getByRole('heading', { level: 1, name: `pending-${name}.test` }).waitFor();
+    },
+  },
+  messages: {
+    page: 'Messages',
+    does: 'finds a message and shows what happened to it',
+    run: async ({ page, input }) => {
+      await page.getByRole('link', { name: 'Your invoice' }).waitFor();
+      await input.enter(page.getByLabel('Recipient or message id'), MEMBER);
+      await input.press(page.getByRole('button', { name: 'Search' }));
+      await page.getByRole('link', { name: 'Your invoice' }).waitFor({ state: 'detached' });
+      await input.press(page.getByRole('link', { name: 'Your order' }));
+      await page.getByText('Accepted by the server of the recipient').waitFor();
+    },
+  },
+  domains: {
+    page: 'Domains',
+    does: 'registers a domain and verifies it',
+    run: async ({ daemon, page, input, client, name }) => {
+      const domain = `new-${name}.test`;
+      await input.press(page.getByRole('link', { name: 'Add a domain' }));
+      await shown(page, 'Add a domain');
+      await input.enter(page.getByLabel('Domain name'), domain);
+      await input.press(page.getByRole('radio', { name: /^Marketing/ }));
+      await input.press(page.getByRole('button', { name: 'Register' }));
+      await shown(page, domain);
+      const listed = await client.get<{ domains: { domain: string; domainId: string }[] }>(
+        '/web-setup/domains',
+      );
+      const id = listed.data.domains.find((each) => each.domain === domain)?.domainId;
+      const { dnsRecords } = (await client.get<CreatedDomain>(`/web-setup/domains/${id}/dns-records`)).data;
+      daemon.dns.publish(dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
+      await daemon.publishPlatform();
+      await input.press(page.getByRole('link', { name: 'Next: Check the records' }));
+      await input.press(page.getByRole('button', { name: 'Check now' }));
+      await page.locator('.notice', { hasText: `Mail may be sent from ${domain}.` }).waitFor();
+      const { data } = await client.get<{ status: string; useCase: string }>(`/web-setup/domains/${id}`);
+      expect(data).toMatchObject({ status: 'SUCCESS', useCase: 'mk' });
+    },
+  },
+  queue: {
+    page: 'Queue',
+    does: 'pauses a destination and resumes it',
+    run: async ({ page, input, client, name }) => {
+      const target = `paused-${name}.test`;
+      const controls = async () => {
+        const path = '/web-setup/queue/controls';
+        return (await client.get<{ controls: { target: string }[] }>(path)).data.controls;
+      };
+      const form = page.getByRole('form', { name: 'Pause or reject mail' });
+      await input.enter(form.getByLabel('Target'), target);
+      await input.enter(form.getByLabel('Reason'), 'Under review');
+      await input.press(form.getByRole('button', { name: 'Apply' }));
+      const row = page.getByRole('row', { name: target });
+      await row.waitFor();
+      expect(await controls()).toMatchObject([{ target }]);
+      await input.press(row.getByRole('button', { name: 'Resume' }));
+      await input.press(page.getByRole('dialog').getByRole('button', { name: 'Resume' }));
+      await row.waitFor({ state: 'detached' });
+      expect(await controls()).toEqual([]);
+    },
+  },
+  contacts: {
+    page: 'Contacts',
+    does: 'adds a contact with consent',
+    run: async ({ page, input, client }) => {
+      const email = 'ada@example.net';
+      await input.press(page.getByText('Add a contact').and(page.locator('summary')));
+      const form = page.getByRole('form', { name: 'Add a contact' });
+      await input.enter(form.getByLabel('Email address'), email);
+      await input.choose(form.getByRole('combobox', { name: 'Consent' }), 'Web form');
+      await input.press(form.getByRole('button', { name: 'Add' }));
+      await page.getByRole('link', { name: email }).waitFor();
+      const { data } = await client.get<{ contacts: object[] }>(`/web-setup/contacts?search=${email}`);
+      expect(data.contacts).toMatchObject([{ email, consentMethod: 'web_form' }]);
+    },
+  },
+  groups: {
+    page: 'Groups',
+    does: 'creates a group and adds a member',
+    run: async ({ page, input, client }) => {
+      const email = 'grace@example.net';
+      await input.enter(page.getByLabel('Name'), 'Offers');
+      await input.press(page.getByRole('button', { name: 'Create' }));
+      await shown(page, 'Offers');
+      const form = page.getByRole('form', { name: 'Add a member' });
+      await input.enter(form.getByLabel('Email address'), email);
+      await input.choose(form.getByRole('combobox', { name: 'Consent' }), 'Web form');
+      await input.press(form.getByRole('button', { name: 'Add' }));
+      await page.getByRole('row', { name: email }).waitFor();
+      const groups = '/web-setup/contacts/subscription-groups';
+      const listed = await client.get<{ groups: { subscriptionGroupId: string; name: string }[] }>(groups);
+      const id = listed.data.groups.find((each) => each.name === 'Offers')?.subscriptionGroupId;
+      const members = await client.get<{ subscribers: object[] }>(`${groups}/${id}/subscriptions`);
+      expect(members.data.subscribers).toMatchObject([{ email, consentMethod: 'web_form' }]);
+    },
+  },
+  campaigns: {
+    page: 'Campaigns',
+    does: 'composes a campaign and sends it',
+    run: async ({ page, input, client, name }) => {
+      await input.enter(page.getByLabel('Name'), 'Spring offer');
+      await input.press(page.getByRole('button', { name: 'Create' }));
+      await shown(page, 'Spring offer');
+      await input.choose(page.getByRole('combobox', { name: 'Group' }), 'News');
+      await input.choose(page.getByRole('combobox', { name: 'Template' }), 'Newsletter');
+      await input.enter(page.getByLabel('Sender'), `news@news-${name}.test`);
+      await input.press(page.getByRole('button', { name: 'Check' }));
+      await page.frameLocator('iframe').getByText('1 Main St').waitFor();
+      await input.press(page.getByRole('button', { name: 'Send the campaign' }));
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText('to News: 1 active members?').waitFor();
+      await input.press(dialog.getByRole('button', { name: 'Send the campaign' }));
+      await page.getByText('1 of 1 members are processed').waitFor();
+      const { data } = await client.get<{ campaigns: object[] }>('/web-setup/campaigns');
+      expect(data.campaigns).toContainEqual(
+        expect.objectContaining({
+          name: 'Spring offer',
+          status: expect.stringMatching(/^(?:sending|sent)$/),
+        }),
+      );
+    },
+  },
+  templates: {
+    page: 'Templates',
+    does: 'creates a template',
+    run: async ({ page, input, client }) => {
+      const html = `<h1>Welcome</h1>${FOOTER}`;
+      await input.press(page.getByRole('link', { name: 'New template' }));
+      await shown(page, 'New template');
+      await input.enter(page.getByLabel('Name'), 'Welcome');
+      await input.enter(page.getByLabel('Subject'), 'Welcome to the shop');
+      await input.enter(page.getByRole('textbox', { name: 'HTML' }), html);
+      await page.frameLocator('iframe').getByRole('heading', { name: 'Welcome' }).waitFor();
+      await input.press(page.getByRole('button', { name: 'Save' }));
+      await shown(page, 'Welcome');
+      const { data } = await client.get<{ templates: object[] }>('/web-setup/templates?search=welcome');
+      expect(data.templates).toMatchObject([{ name: 'Welcome', subject: 'Welcome to the shop', html }]);
+    },
+  },
+  suppressions: {
+    page: 'Suppressions',
+    does: 'removes the suppression of an address with a reason',
+    run: async ({ page, input, client }) => {
+      await input.press(page.getByRole('link', { name: 'blocked@example.net' }));
+      await shown(page, 'blocked@example.net');
+      await input.press(page.getByRole('button', { name: 'Remove' }));
+      const dialog = page.getByRole('dialog');
+      await input.enter(dialog.getByLabel('Reason, for the history'), 'The mailbox exists again');
+      await input.press(dialog.getByRole('button', { name: 'Remove' }));
+      await page.getByText('This address is not blocked').waitFor();
+      const { data } = await client.get<{ suppressions: object[] }>('/web-setup/suppressions');
+      expect(data.suppressions).toEqual([]);
+    },
+  },
+  webhooks: {
+    page: 'Webhooks',
+    does: 'creates a webhook for chosen events',
+    run: async ({ page, input, client }) => {
+      const url = 'https://hooks.example.net/in';
+      await input.enter(page.getByLabel('Address of the endpoint'), url);
+      await input.enter(page.getByLabel('Name'), 'Shop');
+      await input.press(page.getByRole('checkbox', { name: 'Rejected permanently' }));
+      await input.press(page.getByRole('button', { name: 'Add' }));
+      await shown(page, 'Shop');
+      const { data } = await client.get<{ webhooks: object[] }>('/web-setup/webhooks');
+      expect(data.webhooks).toMatchObject([{ name: 'Shop', url, events: ['email_bounced'] }]);
+    },
+  },
+  reports: {
+    page: 'Reports',
+    does: 'shows the failures of encryption in another period',
+    run: async ({ page, input, name }) => {
+      await input.choose(page.getByLabel('Domain'), `${name}.test`);
+      await input.choose(page.getByLabel('Period'), 'The last 90 days');
+      await expect.poll(() => page.url()).toContain('days=90');
+      await input.press(page.getByRole('link', { name: 'Encryption (TLS)' }));
+      await page.getByText('Reported sessions: 10; encrypted as required: 9 (90 %).').waitFor();
+      await page.getByRole('region', { name: 'Failures' }).getByText('certificate-expired').waitFor();
+    },
+  },
+  inbox: {
+    page: 'Inbox',
+    does: 'reads a mail to postmaster',
+    run: async ({ page, input, client, name }) => {
+      const readAt = async () => {
+        const { data } = await client.get<{ mails: { subject: string; readAt: string | null }[] }>(
+          '/web-setup/installation/inbox',
+        );
+        return data.mails.find(({ subject }) => subject === `Question ${name}`)?.readAt;
+      };
+      expect(await readAt()).toBeNull();
+      await input.press(page.getByRole('link', { name: `Question ${name}` }));
+      await page.getByText('Why was it rejected?').waitFor();
+      await expect.poll(readAt).toMatch(/^\d{4}-/);
+    },
+  },
+  keys: {
+    page: 'Keys',
+    does: 'creates a key, which works',
+    run: async ({ daemon, page, input, client }) => {
+      const form = page.getByRole('form', { name: 'Create a key' });
+      await input.enter(form.getByRole('textbox', { name: /^Name/ }), 'Shop');
+      await input.press(form.getByRole('checkbox', { name: /^transactional/ }));
+      await input.press(form.getByRole('checkbox', { name: /^setup/ }));
+      await input.press(form.getByRole('button', { name: 'Create the key' }));
+      const secret = await page.getByRole('region', { name: 'The new key' }).locator('pre').textContent();
+      expect(await statusWith(daemon, client.accountId, secret)).toBe(200);
+    },
+  },
+  api: {
+    page: 'API',
+    does: 'finds an operation, calls it and returns to the list',
+    run: async ({ page, input, client }) => {
+      await input.enter(page.getByLabel('Filter'), 'create subscription group');
+      await input.press(page.getByRole('link', { name: /^Create a subscription group/ }));
+      await shown(page, 'API');
+      await input.enter(page.getByRole('textbox', { name: 'Body' }), '{"name": "Called"}');
+      await input.press(page.getByRole('button', { name: 'Send the request' }));
+      const response = page.getByRole('region', { name: 'Response' });
+      await response.getByText(/^20[01]$/).waitFor();
+      const { data } = await client.get<{ groups: object[] }>('/web-setup/contacts/subscription-groups');
+      expect(data.groups).toContainEqual(expect.objectContaining({ name: 'Called' }));
+      await input.press(page.getByRole('link', { name: 'Back to the list' }));
+      await page.getByRole('link', { name: /^Create a subscription group/ }).waitFor();
+    },
+  },
+  people: {
+    page: 'People',
+    does: 'invites a person with a role',
+    run: async ({ daemon, page, input, client, name }) => {
+      const email = `invited-${name}@example.com`;
+      await input.enter(page.getByLabel('Email address'), email);
+      await input.choose(page.getByLabel(/^Role/).first(), 'Author');
+      await input.press(page.getByRole('button', { name: 'Invite' }));
+      expect(await page.locator('.notice pre').textContent()).toContain('/console/#/link/');
+      await page.getByRole('rowheader', { name: email }).waitFor();
+      const person = daemon.people.list().find((each) => each.email === email);
+      expect(person && daemon.people.standing(person, client.accountId)).toBe('author');
+    },
+  },
+  audit: {
+    page: 'Audit log',
+    does: 'shows what a person did, and exports it',
+    run: async ({ page, input, email }) => {
+      await input.press(page.getByRole('link', { name: 'Whole installation' }));
+      await input.choose(page.getByLabel('Person'), email);
+      await input.press(page.getByRole('button', { name: 'Search' }));
+      await expect.poll(() => page.url()).toContain('personId=person_');
+      await page.getByRole('row', { name: email }).first().waitFor();
+      const people = await page.locator('tbody td:nth-child(2)').allTextContents();
+      expect(new Set(people)).toEqual(new Set([email]));
+      const download = page.waitForEvent('download');
+      await input.press(page.getByRole('link', { name: 'Export as CSV' }));
+      expect(readFileSync(await (await download).path(), 'utf8')).toContain(`"${email}"`);
+    },
+  },
+  system: {
+    page: 'System',
+    does: 'shows the checks that did not pass, then all',
+    run: async ({ page, input }) => {
+      const checks = page.getByRole('region', { name: 'Checks' });
+      const rows = checks.getByRole('row');
+      // The checks take longer than everything else. The first row has the names of the columns.
+      await rows.nth(1).waitFor({ timeout: 180_000 });
+      const passed = checks.getByText('passes', { exact: true });
+      expect(await passed.count()).toBe(0);
+      const count = await rows.count();
+      await input.press(page.getByRole('link', { name: 'Show all checks' }));
+      await passed.first().waitFor();
+      expect(await rows.count()).toBeGreaterThan(count);
+    },
+  },
+  accounts: {
+    page: 'System',
+    does: 'creates an account, whose key works',
+    run: async ({ daemon, page, input, name }) => {
+      const link = page.getByRole('link', { name: 'Manage the accounts' });
+      // Parts of the page are folded on a phone.
+      const summary = page
+        .locator('summary')
+        .filter({ has: page.getByRole('heading', { name: 'Accounts' }) });
+      await summary.waitFor();
+      if (!(await link.isVisible())) await input.press(summary);
+      await input.press(link);
+      await shown(page, 'Accounts');
+      const form = page.getByRole('form', { name: 'Create an account' });
+      await input.enter(form.getByLabel('Name', { exact: true }), 'New Shop');
+      await input.enter(form.getByLabel('Account id'), `acct_new_${name}`);
+      await input.press(form.getByRole('button', { name: 'Create the account' }));
+      await page.getByText(`The account acct_new_${name} was created`).waitFor();
+      const secret = await page.locator('section.notice code').first().textContent();
+      expect(await statusWith(daemon, `acct_new_${name}`, secret)).toBe(200);
+    },
+  },
+  profile: {
+    page: 'Your profile',
+    does: 'adds a passkey',
+    run: async ({ daemon, page, input, email }) => {
+      await input.enter(page.getByLabel('Name of the passkey'), 'Laptop');
+      await input.press(page.getByRole('button', { name: 'Add a passkey' }));
+      await page.getByRole('rowheader', { name: 'Laptop' }).waitFor();
+      expect(daemon.people.list().find((each) => each.email === email)?.passkeys).toBe(1);
+    },
+  },
+};
+
+/** Waits until a page is shown, and its heading has the focus, so that screen readers read it. */
+export async function shown(page: Page, title: string): Promise<void> {
+  const heading = page.getByRole('heading', { level: 1, name: title, exact: true });
+  await expect
+    .poll(() => heading.evaluate((element) => element.ownerDocument.activeElement === element))
+    .toBe(true);
+}
+
+/** On a phone, opens the navigation. */
+export async function showNavigation(page: Page, input: Input): Promise<void> {
+  const menu = page.getByRole('button', { name: 'Menu', exact: true, expanded: false });
+  if (await menu.isVisible()) await input.press(menu);
+}
+
+/** The status of a request with a key. */
+async function statusWith({ url }: InProcess, accountId: string, secret: string | null): Promise<number> {
+  const headers = { 'X-Api-Key': secret ?? '', 'X-Id': accountId };
+  return (await fetch(`${url}/web-setup/account`, { headers })).status;
+}
