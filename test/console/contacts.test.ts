@@ -460,7 +460,7 @@ describe('Contacts', () => {
     await context.close();
   });
 
-  it('erases all contacts of the account after the person confirmed the count and the session', async () => {
+  it('erases all contacts of the account after the person confirmed their number', async () => {
     const account = await accountWith('Erased', 55);
     const window = await open.operator(DESKTOP);
     const { page, context } = window;
