@@ -231,7 +231,7 @@ export const MAIN_TASKS: Readonly<Record<string, MainTask>> = {
       await input.choose(page.getByLabel('Period'), 'The last 90 days');
       await expect.poll(() => page.url()).toContain('days=90');
       await input.press(page.getByRole('link', { name: 'Encryption (TLS)' }));
-      await page.getByText('Reported sessions: 10; encrypted as required: 9 (90 %).').waitFor();
+      await page.getByText('Reported sessions: 10; encrypted as required: 9 (90%).').waitFor();
       await page.getByRole('region', { name: 'Failures' }).getByText('certificate-expired').waitFor();
     },
   },
