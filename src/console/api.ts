@@ -126,12 +126,20 @@ export function uploadFile<T>(
   });
 }
 
+/** A page that was not used for this long reads its data without extending the session. */
+const UNATTENDED_MS = 15 * 60 * 1000;
+/** When the page was last used: loaded, clicked, scrolled, or typed into. */
+let usedAt = Date.now();
+for (const name of ['pointerdown', 'wheel', 'keydown'])
+  addEventListener(name, () => (usedAt = Date.now()), { capture: true, passive: true });
+
 /** The header fields of every request; the first one shows that no form of another site sent it. */
 function headersFor(account: string | undefined): Record<string, string> {
   return {
     'X-Postrider-Console': '1',
     Accept: 'application/json',
     ...(account === undefined ? {} : { 'X-Id': account }),
+    ...(Date.now() - usedAt < UNATTENDED_MS ? {} : { 'X-Unattended': '1' }),
   };
 }
 

@@ -72,6 +72,23 @@ describe('Inbox', () => {
     await context.close();
   });
 
+  it('does not extend the session while nobody uses the page', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context } = window;
+    await page.clock.install();
+    await open.visit(window, 'inbox', client);
+    const isUnattended = async (ms: number) => {
+      const next = page.waitForRequest(/\/installation\/inbox/);
+      await page.clock.fastForward(ms);
+      return (await (await next).allHeaders())['x-unattended'] === '1';
+    };
+    expect(await isUnattended(10_000)).toBe(false);
+    expect(await isUnattended(15 * 60_000)).toBe(true);
+    await page.keyboard.press('Tab');
+    expect(await isUnattended(10_000)).toBe(false);
+    await context.close();
+  });
+
   it('shows a mail as text by keyboard, marks it as read, and saves its source', async () => {
     const window = await open.operator(DESKTOP);
     const { page, context, consoleErrors } = window;

@@ -89,6 +89,16 @@ describe('a session', () => {
     expect((await browser.get('/console/me')).status).toBe(401);
   });
 
+  it('is not extended by the requests of a page that nobody uses', async () => {
+    const browser = await test.operator();
+    test.clock.time += 11 * HOUR;
+    const unattended = { headers: { 'X-Unattended': '1' } };
+    expect((await browser.send('GET', '/console/me', unattended)).status).toBe(200);
+    await test.writer.settled();
+    test.clock.time += HOUR;
+    expect((await browser.get('/console/me')).status).toBe(401);
+  });
+
   it('ends with the sign-out, which deletes the cookie', async () => {
     const browser = await test.operator();
     const { cookie } = browser;
