@@ -34,7 +34,7 @@ export async function keyboard({ page, context }: Window): Promise<Input> {
         // What is loaded may move the target.
         if (hidden.length > 0)
           await expect
-            .poll(async () => (await nextStep()).hidden, { message: `${target.toString()}` })
+            .poll(async () => (await nextStep()).hidden, { message: target.toString() })
             .toEqual([]);
         return kind;
       }
