@@ -40,7 +40,6 @@ describe.each([
   { with: 'with a keyboard on a desktop', name: 'keys', size: DESKTOP, inputOf: keyboard },
   { with: 'with a finger on a phone', name: 'finger', size: PHONE, inputOf: pointer },
   { with: 'with a mouse on a desktop', name: 'mouse', size: DESKTOP, inputOf: pointer },
-  { with: 'with a keyboard on a phone', name: 'phone', size: PHONE, inputOf: keyboard },
 ])('$with', ({ name, size, inputOf }) => {
   let window: Window;
   let session: Session;
