@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { SignInError } from '../../http/console/oidc-pages.ts';
 import { ApiError, request } from '../api.ts';
 import { Page } from '../parts.tsx';
 import { signWithPasskey } from '../passkeys.ts';
@@ -8,6 +9,15 @@ import { useTexts } from '../texts.ts';
 
 /** A link ends with `#/link/` and the token. */
 const LINK = /#\/link\/([A-Za-z0-9_-]{20,100})$/;
+
+/** The address after a sign-in with OpenID Connect that failed has the reason. */
+const ERROR = 'signInError';
+const ERRORS = {
+  'provider-failed': 'signIn.oidc.provider-failed',
+  'provider-denied': 'signIn.oidc.provider-denied',
+  'no-access': 'signIn.oidc.no-access',
+  expired: 'signIn.oidc.expired',
+} as const satisfies Record<SignInError, string>;
 
 interface SignInProps {
   methods: ConsoleSession['methods'];
@@ -56,6 +66,14 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
       setError(isNetwork ? t('app.error.network') : t('signIn.passwordFailed', { message }));
     }
   };
+  useEffect(() => {
+    const { pathname, search } = window.location;
+    const reason = new URLSearchParams(search).get(ERROR);
+    if (reason === null) return;
+    // A reload shows the reason of another sign-in no more.
+    window.history.replaceState(null, '', pathname);
+    if (isSignInError(reason)) setError(t(ERRORS[reason]));
+  }, []);
   useEffect(() => {
     const use = () => {
       const { hash, pathname } = window.location;
@@ -150,4 +168,8 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
       </Page>
     </main>
   );
+}
+
+function isSignInError(reason: string): reason is SignInError {
+  return Object.hasOwn(ERRORS, reason);
 }

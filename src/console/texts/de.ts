@@ -75,6 +75,13 @@ export const texts: Catalog = {
   'signIn.byPassword': 'Mit Passwort anmelden',
   'signIn.passwordFailed': 'Die Anmeldung ist fehlgeschlagen: {message}',
   'signIn.oidc': 'Mit {name} anmelden',
+  'signIn.oidc.provider-failed':
+    'Der Identitätsdienst ist nicht erreichbar. Versuchen Sie es später, oder melden Sie sich mit einem Link an.',
+  'signIn.oidc.provider-denied':
+    'Der Identitätsdienst hat die Anmeldung nicht bestätigt. Schlägt sie wieder fehl, steht der Grund im Protokoll des Servers.',
+  'signIn.oidc.no-access':
+    'Sie sind in keiner Gruppe mit Zugang zu dieser Konsole: Fragen Sie einen Betreiber.',
+  'signIn.oidc.expired': 'Die Anmeldung hat zu lange gedauert: Versuchen Sie es noch einmal.',
   'overview.question': 'Was stimmt gerade nicht?',
   'overview.problems': 'Probleme',
   'overview.none': 'Keine Probleme gefunden',

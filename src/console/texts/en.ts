@@ -70,6 +70,12 @@ export const en = {
   'signIn.byPassword': 'Sign in with a password',
   'signIn.passwordFailed': 'The sign-in failed: {message}',
   'signIn.oidc': 'Sign in with {name}',
+  'signIn.oidc.provider-failed':
+    'The identity provider cannot be reached. Try again later, or sign in with a link.',
+  'signIn.oidc.provider-denied':
+    'The identity provider did not confirm the sign-in. If it fails again, an operator finds the reason in the log.',
+  'signIn.oidc.no-access': 'You are in no group that has access to this console: ask an operator.',
+  'signIn.oidc.expired': 'The sign-in took too long: try again.',
   'overview.question': 'What is wrong now?',
   'overview.problems': 'Problems',
   'overview.none': 'No problems were found',

@@ -76,6 +76,13 @@ export const texts: Catalog = {
   'signIn.byPassword': 'Se connecter avec un mot de passe',
   'signIn.passwordFailed': 'La connexion a échoué : {message}',
   'signIn.oidc': 'Se connecter avec {name}',
+  'signIn.oidc.provider-failed':
+    'Le fournisseur d’identité est injoignable. Réessayez plus tard, ou connectez-vous avec un lien.',
+  'signIn.oidc.provider-denied':
+    'Le fournisseur d’identité n’a pas confirmé la connexion. Si elle échoue encore, le journal du serveur en donne la raison.',
+  'signIn.oidc.no-access':
+    'Vous n’êtes dans aucun groupe ayant accès à cette console : demandez à un opérateur.',
+  'signIn.oidc.expired': 'La connexion a pris trop de temps : réessayez.',
   'overview.question': 'Qu’est-ce qui ne va pas en ce moment ?',
   'overview.problems': 'Problèmes',
   'overview.none': 'Aucun problème trouvé',

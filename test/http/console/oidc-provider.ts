@@ -101,6 +101,13 @@ export async function startOidcProvider(now: () => number): Promise<OidcProvider
   }
 
   const server = createServer((req, res) => {
+    if (req.url?.startsWith('/authorize?') === true) {
+      // The page on which a person would sign in.
+      void provider.authorize(provider.issuer + req.url).then((location) => {
+        res.writeHead(302, { Location: location }).end();
+      });
+      return;
+    }
     void respond(req).then(([status, body]) => {
       res.writeHead(status, { 'Content-Type': 'application/json' });
       res.end(JSON.stringify(body));
