@@ -61,8 +61,9 @@ const BADGE =
   'display:inline-block;margin:0 4px;padding:1px 6px;border-radius:8px;background:#1f2937;color:#fff;font:bold 12px sans-serif;text-decoration:none';
 
 /**
- * The HTML with the clicks next to each link, which leads nowhere. It is parsed without a window: nothing runs or is loaded.
- * Links to the same address have the clicks of all of them, and links with variables have none.
+ * The HTML with the clicks next to each link, which leads nowhere. It is parsed without a window: nothing runs or is loaded,
+ * although the browser reports handlers and styles that the policy of the page forbids. Links to the same address have the
+ * clicks of all of them, and links with variables have none.
  */
 function markedHtml(html: string, links: Links, labelOf: (clicks: number) => string): string {
   const parsed = new DOMParser().parseFromString(html, 'text/html');
