@@ -67,6 +67,11 @@ export async function startHostileAccount(): Promise<HostileAccount> {
   });
   daemon.dns.set('recipient.test', 'MX', ['10 mx.recipient.test']);
   daemon.dns.set('mx.recipient.test', 'A', [sink.host]);
+  // A label of a name can have any characters (RFC 2181 §11).
+  const mailHost = '<img/src=x>.marked.test';
+  fields.set('mail host', mailHost);
+  daemon.dns.set('marked.test', 'MX', [`10 ${mailHost}`]);
+  daemon.dns.set(mailHost, 'A', [sink.host]);
   const client = await daemon.account(text('account'));
   const { tables } = daemon;
   const now = Date.now();
@@ -102,7 +107,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
   await messages();
   await contacts();
   await campaigns();
-  await reports();
+  reports();
   await installation();
 
   async function messages(): Promise<void> {
@@ -110,6 +115,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
       from: `"${quoted('sender')}" <orders@shop.test>`,
       html: `<p>Thank you <a href="${CODE_LINK}">link</a></p>${FOOTER}`,
     };
+    await done(client.send({ ...mail, to: 'refused@marked.test', subject: 'Mail host' }));
     for (const name of ['refused', 'later', 'accepted'])
       await done(client.send({ ...mail, to: `${name}@recipient.test`, subject: text(name) }));
     await done(
@@ -130,7 +136,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
     );
     await eventually('the first attempt of each message', async () => {
       const sent = await client.allMessages();
-      return sent.length === 4 && sent.every(({ status }) => status !== 'queued' && status !== 'sending');
+      return sent.length === 5 && sent.every(({ status }) => status !== 'queued' && status !== 'sending');
     });
     const accepted = (await client.allMessages()).find(({ recipient }) => recipient.startsWith('accepted'));
     const { seq = 0, domain_id = null } = tables.messages.byId(accepted?.messageId ?? '') ?? {};
@@ -288,6 +294,7 @@ export async function startHostileAccount(): Promise<HostileAccount> {
   }
 
   async function installation(): Promise<void> {
+    await done(client.put('/web-setup/account', { companyName: text('company') }));
     const attachment = short('received attachment');
     const received = [
       `Subject: ${text('received subject')}`,
@@ -325,6 +332,15 @@ export async function startHostileAccount(): Promise<HostileAccount> {
         reason: text('pause'),
       }),
     );
+    tables.egressHealth.put({
+      entry: 'main',
+      provider: text('refusing provider'),
+      since: now,
+      probe_at: now + DAY,
+      failures: 1,
+      passed: 0,
+      reply: text('refusal'),
+    });
     await done(client.post('/web-setup/keys', { name: text('key'), scopes: ['setup'] }));
     tables.certificates.put({
       host: 'track.shop.test',
