@@ -53,6 +53,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'console/keys.test.ts': PAGES,
   'console/main-tasks.test.ts':
     'does the main task of every page of the console with four combinations of input and window',
+  'console/oidc.test.ts': 'signs in at an identity provider in a browser',
   'console/overview.test.ts': PAGES,
   'console/pages.test.ts': 'opens every page of the console',
   'console/people.test.ts': PAGES,
