@@ -18,7 +18,7 @@ const ACTIONS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   templates: searchResources,
 };
 
-/** The text of the page with the values of its fields, and of its editor of HTML, which has a tree of its own. */
+/** The text of the page with the values of its fields, and of its editor of HTML, which is in a shadow tree. */
 const SHOWN_TEXT = `[document.body.textContent,
   ...[...document.querySelectorAll('input, textarea')].map((field) => field.value),
   ...[...document.querySelectorAll('div.code')].map(({ shadowRoot }) => shadowRoot?.textContent)].join(' ')`;
