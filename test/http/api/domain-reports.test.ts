@@ -48,6 +48,7 @@ async function start() {
   });
   return {
     clock,
+    tables,
     get: async (domainId: string, query = '') => {
       const response = await fetch(`${api.base}/web-setup/domains/${domainId}/reports${query}`, {
         headers: api.as('setup'),
@@ -63,10 +64,21 @@ interface Answered {
     from: string;
     to: string;
     message?: string;
-    dmarc: { messages: number; passed: number; sources: object[]; reports: object[] };
+    dmarc: { messages: number; passed: number; sources: object[]; days: object[]; reports: object[] };
     tls: { successful: number; failed: number; failures: object[]; reports: object[] };
   };
   error?: { code: string; details?: { field: string }[] };
+}
+
+function source(dkim: 'pass' | 'fail', messages: number) {
+  return {
+    source_ip: '192.0.2.25',
+    header_from: 'kunde.example',
+    disposition: 'none',
+    dkim,
+    spf: 'fail',
+    messages,
+  } as const;
 }
 
 describe('the reports on a domain', () => {
@@ -127,6 +139,32 @@ describe('the reports on a domain', () => {
   ])('are those that ended in the requested period: %s', async (_, query, messages) => {
     const { get } = await start();
     expect((await get('domain_proven', query)).data.dmarc.messages).toBe(messages);
+  });
+
+  it('are totaled over more days than are listed', async () => {
+    const { tables, get } = await start();
+    for (let day = 1; day <= 401; day++) {
+      const end_at = DAY_AFTER - day * DAY - 1;
+      tables.dmarcReports.insert(
+        {
+          domain: 'kunde.example',
+          policy_domain: 'kunde.example',
+          organization: 'Daily',
+          report_id: `day ${day}`,
+          begin_at: end_at - DAY,
+          end_at,
+          policy: '{"p":"none"}',
+          truncated: 0,
+          received_at: DAY_AFTER,
+          network: '192.0.2.0/24',
+          signer: '',
+        },
+        [source('pass', 2), source('fail', 1)],
+      );
+    }
+    const { data } = await get('domain_proven', '?from=2024-01-01T00:00:00Z');
+    expect(data.dmarc.days).toHaveLength(400);
+    expect(data.dmarc).toMatchObject({ messages: 30 + 401 * 3, passed: 20 + 401 * 2 });
   });
 
   it('are those of the last 30 days by default', async () => {
