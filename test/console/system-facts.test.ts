@@ -93,7 +93,7 @@ describe('System', () => {
     expect(await fact('Host name').textContent()).toBe(data.hostname);
     expect(await fact('Started').textContent()).toContain(`${new Date().getFullYear()}`);
     for (const name of ['Database', 'Write-ahead log', 'Free space'])
-      expect(await fact(name).textContent(), name).toMatch(/^\d+(\.\d)? [MG]B$/);
+      expect(await fact(name).textContent(), name).toMatch(/^\d+(\.\d)? [kMG]B$/);
     const next = new Date(data.backups.nextAt).getFullYear();
     expect(await fact('Next backup').textContent()).toContain(`${next}`);
     await page.route(`**/console/api${FACTS}`, async (sent) => {
