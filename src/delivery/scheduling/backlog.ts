@@ -32,13 +32,13 @@ export interface Backlog {
   has(priority: QueuePriority, accountId: string): boolean;
   /** Messages that are leased. */
   leased(): number;
-  isEmpty(): boolean;
-  hasTransactional(): boolean;
+  /** Whether no message waits, down to the priority `lowest`. */
+  isEmpty(lowest: QueuePriority): boolean;
   /**
-   * Removes and returns the next message that `admits` accepts, transactional and leased ones first. Accounts take turns:
-   * one message of an account does not wait for those that another account had before.
+   * Removes and returns the next message that `admits` accepts, transactional and leased ones first, down to the
+   * priority `lowest`. Accounts take turns: one message of an account does not wait for those that another account had before.
    */
-  take(admits: Admits): { assignment: Assignment; leased: boolean } | null;
+  take(admits: Admits, lowest: QueuePriority): { assignment: Assignment; leased: boolean } | null;
   /** Removes and returns the next message that is not leased. */
   takeUnleased(admits: Admits): Assignment | null;
   /** Removes the messages that `isOutdated` accepts. */
@@ -48,11 +48,12 @@ export interface Backlog {
 type Admits = (assignment: Assignment) => boolean;
 
 export function createBacklog(): Backlog {
-  /** By priority, like the next two. */
+  /** By priority, like the next one. */
   const unleased = [createTurns(), createTurns()] as const;
   const leased = [createTurns(), createTurns()] as const;
-  /** In the order in which slots take from them. */
-  const ready = [leased[0], unleased[0], leased[1], unleased[1]] as const;
+  const transactional = [leased[0], unleased[0]];
+  /** Down to each priority, in the order in which slots take from them. */
+  const downTo = [transactional, [...transactional, leased[1], unleased[1]]] as const;
 
   return {
     add: (assignment) => unleased[assignment.message.priority].add(assignment),
@@ -60,10 +61,9 @@ export function createBacklog(): Backlog {
     size: (priority) => unleased[priority].size(),
     has: (priority, accountId) => unleased[priority].has(accountId),
     leased: () => leased[0].size() + leased[1].size(),
-    hasTransactional: () => leased[0].size() + unleased[0].size() > 0,
-    isEmpty: () => ready.every((list) => list.size() === 0),
-    take: (admits) => {
-      for (const list of ready) {
+    isEmpty: (lowest) => downTo[lowest].every((list) => list.size() === 0),
+    take: (admits, lowest) => {
+      for (const list of downTo[lowest]) {
         const assignment = list.take(admits);
         if (assignment !== null) return { assignment, leased: list === leased[0] || list === leased[1] };
       }

@@ -208,15 +208,10 @@ export function createSite(options: SiteOptions): Site {
     forgetWaiting: waiting.clear,
     reserve: (admits) => {
       if (!hasFreeSlot(0) || !mayStart()) return 'full';
-      const admitted = admitsAccount(admits);
-      const mayTakeMarketing = hasFreeSlot(1);
-      const next = backlog.take(
-        (assignment) => (mayTakeMarketing || assignment.message.priority === 0) && admitted(assignment),
-      );
-      if (next === null) {
-        if (backlog.isEmpty()) return 'none';
-        return mayTakeMarketing || backlog.hasTransactional() ? 'refused' : 'full';
-      }
+      const lowest = hasFreeSlot(1) ? 1 : 0;
+      if (backlog.isEmpty(lowest)) return backlog.isEmpty(1) ? 'none' : 'full';
+      const next = backlog.take(admitsAccount(admits), lowest);
+      if (next === null) return 'refused';
       const { account_id: accountId } = next.assignment.message;
       const slot = slots.take();
       inFlight.set(accountId, (inFlight.get(accountId) ?? 0) + 1);
@@ -330,7 +325,7 @@ export function createSite(options: SiteOptions): Site {
       leasing === 0 &&
       storing === 0 &&
       waiting.count() === 0 &&
-      backlog.isEmpty() &&
+      backlog.isEmpty(1) &&
       // A site that the operator has paused is created again, and is paused again, when mail for it is read.
       !suspension.isSuspended() &&
       limiter.limitedMs() === 0 &&
