@@ -77,7 +77,7 @@ export function Failure(props: { error: ApiError; retry?: () => void }) {
   return (
     <div class="notice bad" role="alert">
       <strong>{t(HEADINGS[kind])}</strong>
-      <p>{error.code === 'NETWORK' ? t('app.error.network') : errorText(error)}</p>
+      <p>{errorText(error)}</p>
       {kind === 'missing' && <p>{t('app.error.missing.hint')}</p>}
       {error.requestId !== '' && <p class="small">{t('app.error.request', { id: error.requestId })}</p>}
       {kind === 'temporary' && retry !== undefined && (

@@ -21,7 +21,7 @@ export interface Texts extends Numbers {
   time(iso: string | null | undefined): string;
   /** The language, with the region of the browser if that has the same language: for `Intl`. */
   locale: string;
-  /** What the server refused and why; '' if it did not respond. Without a text for it, the sentence of the server. */
+  /** What the server refused and why, or that it did not respond. Without a text for it, the sentence of the server. */
   errorText(error: ApiError): string;
   /** A sentence of the API with its times in the time zone of the browser. */
   localTimes(sentence: string): string;
@@ -78,6 +78,7 @@ function createTexts(language: Language, catalog: Catalog, errors: Partial<Error
       return isKey(key) ? catalog[key] : name;
     },
     errorText: ({ reason, code, message }) => {
+      if (code === 'NETWORK') return catalog['app.error.network'];
       const text = [reason, code].filter(isError).map((key) => errors[key])[0];
       return text === undefined ? message : text.replace('{message}', () => message);
     },

@@ -70,7 +70,7 @@ export function SignInPage({ methods, onSignedIn, settings }: SignInProps) {
     const { pathname, search } = window.location;
     const reason = new URLSearchParams(search).get(ERROR);
     if (reason === null) return;
-    // A reload shows the reason of another sign-in no more.
+    // A reload must not show it again.
     window.history.replaceState(null, '', pathname);
     if (isSignInError(reason)) setError(t(ERRORS[reason]));
   }, []);

@@ -201,7 +201,7 @@ export function TaskProgress({ task, share, result }: TaskProgressProps) {
         <p role="status">
           {total === null ? numbers : t('task.left', { done, total, left: Math.max(total - done, 0) })}
         </p>
-        {error !== null && <p>{error.code === 'NETWORK' ? t('app.error.network') : errorText(error)}</p>}
+        {error !== null && <p>{errorText(error)}</p>}
         {notes}
         <div class="actions">
           <button type="button" class="primary" onClick={task.continue}>

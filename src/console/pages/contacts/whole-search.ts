@@ -57,25 +57,21 @@ interface Counting {
 /** Counts the contacts of a search by reading its pages; null: `signal` was aborted. */
 export async function countSearch(counting: Counting): Promise<WholeSearch | null> {
   const { accountId, filters, signal, onCount } = counting;
-  const found: WholeSearch = { total: 0, first: [], next: null };
+  let found: WholeSearch | null = null;
   let path: string | null = withQuery('/web-setup/contacts', { ...filters, limit: PAGE_SIZE });
-  for (let isFirst = true; path !== null; ) {
-    const part: SearchPart | ApiError = await readPart(path, accountId, signal).catch((error: unknown) => {
-      if (error instanceof ApiError) return error;
-      if (signal.aborted) return new ApiError(0, {});
-      throw error;
-    });
-    if (signal.aborted) return null;
-    if (part instanceof ApiError) {
-      if (part.status !== 429) throw part;
-      await limitPause();
-    } else {
-      found.total += part.contacts.length;
-      if (isFirst) Object.assign(found, { first: part.contacts, next: part.next });
-      isFirst = false;
+  while (path !== null) {
+    try {
+      const { contacts, next }: SearchPart = await readPart(path, accountId, signal);
+      found ??= { total: 0, first: contacts, next };
+      found.total += contacts.length;
+      path = next;
       onCount(found.total);
-      path = part.next;
+    } catch (error) {
+      if (signal.aborted) return null;
+      if (!(error instanceof ApiError) || error.status !== 429) throw error;
+      await limitPause();
     }
+    if (signal.aborted) return null;
   }
   return found;
 }

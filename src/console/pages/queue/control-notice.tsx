@@ -14,17 +14,24 @@ interface ControlNoticeProps {
   onChange: () => void;
 }
 
-/** The pause or rejection of a destination or an account, with its end. */
-export function ControlNotice({ control, scope, onChange }: ControlNoticeProps) {
-  const { t, time } = useTexts();
+/** Ends pauses and rejections; `onChange` is called after each. */
+export function useResume(onChange: () => void) {
+  const { t } = useTexts();
   const { outcome, run } = useAction();
-  const resume = (target: string) =>
+  const resume = (scope: Control['scope'], target: string) =>
     run(async () => {
       const path = `/console/api/web-setup/queue/controls/${scope}/${encodeURIComponent(target)}`;
       await request(path, { method: 'DELETE' });
       onChange();
       return t('queue.resumed', { target });
     });
+  return { outcome, resume };
+}
+
+/** The pause or rejection of a destination or an account, with its end. */
+export function ControlNotice({ control, scope, onChange }: ControlNoticeProps) {
+  const { t, time } = useTexts();
+  const { outcome, resume } = useResume(onChange);
   return (
     <>
       {control !== null && (
@@ -38,7 +45,7 @@ export function ControlNotice({ control, scope, onChange }: ControlNoticeProps) 
             <Confirmed
               label={t('queue.resume')}
               question={t('queue.resume.confirm', { target: control.target })}
-              action={() => resume(control.target)}
+              action={() => resume(scope, control.target)}
             />
           )}
         </div>

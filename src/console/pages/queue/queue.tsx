@@ -1,15 +1,15 @@
 import { useCallback } from 'preact/hooks';
 import type * as z from 'zod';
 import type { queueAccountsSchema, queueSchema } from '../../../http/api/queue/queue.ts';
-import { request } from '../../api.ts';
 import { type Data, useConsoleData, useRefresh } from '../../data.ts';
 import { fieldText } from '../../parts/field-text.ts';
-import { Confirmed, Empty, Loaded, Outcome, Page, Table, useAction } from '../../parts.tsx';
+import { Confirmed, Empty, Loaded, Outcome, Page, Table } from '../../parts.tsx';
 import { useNavigation } from '../../routing.ts';
 import { useMember } from '../../session.ts';
 import { useTexts } from '../../texts.ts';
 import { AccountQueue } from './account-queue.tsx';
 import type { QueueOrder } from './change-task.ts';
+import { useResume } from './control-notice.tsx';
 import { DestinationExplanation, MessageExplanation } from './explanation.tsx';
 import type { QueueNumbers } from './facts.tsx';
 import { Pausing } from './pausing.tsx';
@@ -220,14 +220,7 @@ function Numbered({ label, head, retries, rows }: NumberedProps) {
 
 function Controls({ controls, onChange }: { controls: Queue['controls']; onChange: () => void }) {
   const { t, time } = useTexts();
-  const { outcome, run } = useAction();
-  const resume = (scope: string, target: string) =>
-    run(async () => {
-      const path = `/console/api/web-setup/queue/controls/${scope}/${encodeURIComponent(target)}`;
-      await request(path, { method: 'DELETE' });
-      onChange();
-      return t('queue.resumed', { target });
-    });
+  const { outcome, resume } = useResume(onChange);
   return (
     <>
       {controls.length === 0 ? (
