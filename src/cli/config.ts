@@ -29,7 +29,8 @@ export function configCommand(context: CliContext, configFile: () => string | un
       `
 Reads the file and the POSTRIDER_ environment variables like "serve". Errors prevent the start: unknown keys, invalid
 values. Warnings concern valid settings that are probably mistakes: missing files, secrets that others can read, the API
-without TLS on a public address. Uses neither DNS nor the network; "postrider doctor" does.
+without TLS on a public address. A certificate file that is missing, or a master key that others can read, also prevents
+the start, although it is a warning: the file may be created later. Uses neither DNS nor the network; "postrider doctor" does.
 Exits 0 if the configuration is valid, even with warnings; 3 if it is not.
 
 Examples:
@@ -68,7 +69,7 @@ interface ShowOptions {
 }
 
 /** A line of the report. */
-interface Finding extends ConfigIssue {
+interface Finding extends Omit<ConfigIssue, 'line'> {
   level: 'error' | 'warning';
   /** Line in the file; null: unknown, or the finding does not concern the file. */
   line: number | null;
@@ -111,9 +112,9 @@ function examine(read: () => ConfigSources): { file: string | null; findings: Fi
   } catch (error) {
     if (!(error instanceof ConfigFault)) throw error;
     const lines = settingLines(sources?.text ?? '');
-    const findings = error.issues.map(({ key, message }): Finding => {
+    const findings = error.issues.map(({ key, message, line }): Finding => {
       const isVariable = key.startsWith('POSTRIDER_');
-      return { level: 'error', key, message, line: isVariable ? null : lineOf(key, lines) };
+      return { level: 'error', key, message, line: line ?? (isVariable ? null : lineOf(key, lines)) };
     });
     return { file: error.source, findings };
   }

@@ -72,8 +72,8 @@ export async function buildProgram(
     .showSuggestionAfterError()
     .exitOverride();
   const configFile = () => program.opts<{ config?: string }>().config;
-  // The first argument that is a command; later arguments may be names.
-  const called = args.find((arg) => Object.hasOwn(COMMANDS, arg));
+  // The first argument that is a command and not the value of --config; later arguments may be names.
+  const called = args.find((arg, at) => Object.hasOwn(COMMANDS, arg) && args[at - 1] !== '--config');
   const names = isVersion(args)
     ? []
     : called === undefined || args[0] === 'help'

@@ -33,7 +33,7 @@ export function applyEnvironment(tree: SettingsTree, env: Environment): Environm
       faults.push({
         key: name,
         message:
-          'there is no such setting. Unset the variable or correct its name; config/postrider.example.toml lists all keys',
+          'there is no such setting. Unset the variable or correct its name; "postrider config example" prints all keys',
       });
       continue;
     }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { parse as parseToml } from 'smol-toml';
+import { parse as parseToml, TomlError } from 'smol-toml';
 import type * as z from 'zod';
 import { closest } from '../core/closest.ts';
 import { errorText } from '../core/errors.ts';
@@ -16,6 +16,8 @@ export interface ConfigIssue {
   /** Path of the setting such as `delivery.routes[0].port`, or name of the variable; '': the file as a whole. */
   key: string;
   message: string;
+  /** Line in the file, if the fault is not that of a setting. */
+  line?: number;
 }
 
 /**
@@ -31,7 +33,10 @@ export class ConfigFault extends OperatorFault {
   readonly source: string | null;
 
   constructor(source: string | null, issues: readonly ConfigIssue[]) {
-    const faults = issues.map(({ key, message }) => (key === '' ? message : `${key}: ${message}`));
+    const faults = issues.map(({ key, message, line }) => {
+      const place = line === undefined ? key : `line ${line}`;
+      return place === '' ? message : `${place}: ${message}`;
+    });
     const [only] = faults;
     const prefix = source === null ? '' : `${source}:`;
     if (only !== undefined && faults.length === 1) super(`${prefix} ${only}`.trimStart());
@@ -271,8 +276,14 @@ function readToml(file: string): { text: string; tree: SettingsTree } {
   try {
     return { text, tree: parseToml(text) };
   } catch (error) {
-    throw new ConfigFault(file, [{ key: '', message: `is not TOML: ${errorText(error)}` }]);
+    if (!(error instanceof TomlError)) throw error;
+    throw new ConfigFault(file, [{ key: '', message: `not valid TOML: ${reasonOf(error)}`, line: error.line }]);
   }
+}
+
+/** The parser's message without its prefix and the lines of the file that follow it. */
+function reasonOf({ message }: TomlError): string {
+  return (message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '');
 }
 
 function issuesOf(issue: z.core.$ZodIssue): ConfigIssue[] {
@@ -283,7 +294,7 @@ function issuesOf(issue: z.core.$ZodIssue): ConfigIssue[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
       key: path === '' ? key : `${path}.${key}`,
-      message: `unknown key${suggestion(issue.path, key)}; see config/postrider.example.toml for all keys`,
+      message: `unknown key${suggestion(issue.path, key)}; "postrider config example" prints all keys`,
     }));
   }
   return [{ key: path === '' ? 'the file' : path, message: issue.message.replace(/^Invalid input: /, '') }];

@@ -56,7 +56,9 @@ export function formatListen({ host, port: at }: ListenAddress): string {
 }
 
 export const listen = z.string().refine((text) => parseListen(text) !== null, LISTEN_FORM);
-export const listenOrOff = z.union([z.literal('off'), listen], `${LISTEN_FORM}, or "off"`);
+export const listenOrOff = z
+  .string()
+  .refine((text) => text === 'off' || parseListen(text) !== null, `${LISTEN_FORM}, or "off"`);
 const HOST_NAME =
   /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
 export const TIME_SERVER = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*(:\d{1,5})?$/i;
@@ -81,19 +83,22 @@ const nextHopHost = z
     isNextHopHost,
     'must be a host name such as "relay.example.com", or an IP address without brackets',
   );
-export const port = z.int().min(1).max(65535);
-export const ms = z.int().min(1);
-export const count = z.int().min(1);
-export const quota = z.int().min(0);
+const wholeNumber = z.int('must be a whole number');
+const positive = wholeNumber.min(1, 'must be at least 1');
+export const port = positive.max(65535, 'must be at most 65535');
+export const ms = positive;
+export const count = positive;
+export const quota = wholeNumber.min(0, 'must not be negative');
 /** A DNS server. Accepts what `parseServer` in dns/transport.ts parses. */
 export const dnsServerAddress = z
   .string()
   .refine(isDnsServerAddress, 'must be "ip", "ip:port" or "[ip6]:port"');
-/** `90s`, `5m`, `4h`, `2d`, or a number of seconds; parsed to ms. */
+const DURATION_FORM = 'must be a number of seconds or a string such as "500ms", "30s", "5m", "4h", "2d"';
+/** `500ms`, `90s`, `5m`, `4h`, `2d`, or a number of seconds; parsed to ms. */
 export const duration = z
   .union(
-    [z.int().min(0), z.string().regex(/^\d+(ms|s|m|h|d)$/)],
-    'must be a number of seconds or a string such as "30s", "5m", "4h", "2d"',
+    [z.int(DURATION_FORM).min(0, DURATION_FORM), z.string().regex(/^\d+(ms|s|m|h|d)$/, DURATION_FORM)],
+    DURATION_FORM,
   )
   .transform((value) => (typeof value === 'number' ? value * 1000 : parseDuration(value)));
 
