@@ -120,7 +120,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
 function reportHost(config: Config, deps: { clock: Clock; random: Random; log: Log }): () => void {
   const { log } = deps;
   const warn = (warnings: HostWarning[]) => {
-    for (const { key, message } of warnings) log.warn({ key }, message);
+    for (const { key, message } of warnings) log.warn({ key }, `${key}: ${message}`);
   };
   warn(checkHostConfig(config));
   const cancel = new AbortController();

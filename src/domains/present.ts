@@ -121,14 +121,19 @@ const MESSAGES: Record<DomainStatus, (name: string, problem: string) => string> 
 
 /** The result of a verification in a sentence or two. */
 export function verificationMessage(domain: DomainRow, checks: readonly CheckReport[]): string {
-  const failing = failingRequired(checks).map(({ check }) => CHECKS[check].label);
+  const failed = failingRequired(checks);
+  const failing = failed.map(({ check }) => CHECKS[check].label);
+  if (failed.length > 0 && failed.every(({ result }) => result === 'unknown'))
+    return `${domain.name} could not be verified: DNS did not answer for ${listed(failing)}. The previous results are kept.`;
   const problem = `${listed(failing)} ${failing.length === 1 ? 'does' : 'do'} not pass`;
   return MESSAGES[domain.status](domain.name, problem);
 }
 
 /** The required checks that do not pass. */
-export function failingRequired(checks: readonly CheckReport[]): { check: RequiredCheck; hint: string }[] {
-  return checks.flatMap(({ check, passed, hint }) =>
-    !passed && isRequiredCheck(check) ? [{ check, hint }] : [],
+export function failingRequired(
+  checks: readonly CheckReport[],
+): (Pick<CheckReport, 'hint' | 'result'> & { check: RequiredCheck })[] {
+  return checks.flatMap(({ check, passed, hint, result }) =>
+    !passed && isRequiredCheck(check) ? [{ check, hint, result }] : [],
   );
 }

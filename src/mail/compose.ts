@@ -97,7 +97,7 @@ function recipientFields({ to, cc }: MessageContent): string[] {
   return fields.length > 0 ? fields : ['To: undisclosed-recipients:;'];
 }
 
-/** The service's fields and the caller's, which replace service fields of the same name. */
+/** The service's fields and the caller's, which replace the service's fields for unsubscribing. */
 function serviceFields(content: MessageContent, copy: CopyDetails): string[] {
   const callerField = (name: string) =>
     content.headers.find(([fieldName]) => fieldName.toLowerCase() === name)?.[1];
@@ -106,13 +106,15 @@ function serviceFields(content: MessageContent, copy: CopyDetails): string[] {
     textField('Feedback-ID', copy.feedbackId),
     wordsField('X-Postrider-Id', [copy.signedId]),
     ...unsubscribe,
-    ...(copy.kind === 'marketing' ? bulkFields(content, callerField) : []),
+    ...(copy.kind === 'marketing' ? bulkFields(content) : []),
   ];
   if (copy.feedbackAddress !== null) {
     fields.push(wordsField('CFBL-Address', [`${copy.feedbackAddress};`, 'report=arf']));
   }
   for (const [name, value] of content.headers) {
-    if (!allowsCallerPost && name.toLowerCase() === 'list-unsubscribe-post') continue;
+    const lower = name.toLowerCase();
+    if (!allowsCallerPost && lower === 'list-unsubscribe-post') continue;
+    if (copy.kind === 'marketing' && BULK_FIELDS.has(lower)) continue;
     fields.push(textField(name, value));
   }
   return fields;
@@ -147,12 +149,14 @@ function unsubscribeFields(
 /** RFC 2919 §2: at most 255 bytes. */
 const MAX_LIST_ID = 255;
 
-function bulkFields({ list, from }: MessageContent, callerField: CallerField): string[] {
+/** What the service alone states about marketing mail, in lower case. */
+export const BULK_FIELDS: ReadonlySet<string> = new Set(['list-id', 'precedence']);
+
+function bulkFields({ list, from }: MessageContent): string[] {
   const fields = [];
   const id = list === undefined ? '' : `${list.id}.${domainOf(from.address)}`;
-  if (list !== undefined && id.length <= MAX_LIST_ID && callerField('list-id') === undefined)
-    fields.push(listIdField(list.name, id));
-  if (callerField('precedence') === undefined) fields.push('Precedence: bulk');
+  if (list !== undefined && id.length <= MAX_LIST_ID) fields.push(listIdField(list.name, id));
+  fields.push('Precedence: bulk');
   return fields;
 }
 

@@ -28,6 +28,7 @@ import {
 import { encodeContents } from './encode.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
+import { replacedFieldWarnings } from './headers.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
 import { createRenderQueue, renderedSize } from './render-queue.ts';
@@ -172,8 +173,9 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
       ...send,
     });
-    const unavailable = sender.useCase === 'mk' ? oneClick.warnings(accountId) : [];
-    const warnings = [...send.warnings, ...clipping, ...unavailable];
+    const ofMarketing =
+      sender.useCase === 'mk' ? [...replacedFieldWarnings(send.headers), ...oneClick.warnings(accountId)] : [];
+    const warnings = [...send.warnings, ...clipping, ...ofMarketing];
     const body = request.envelope(draft.data, warnings);
     const encoded = await encodeContents(contents, accountId, order);
     return isRefusal(encoded) ? encoded : { draft, contents: encoded, warnings, body };

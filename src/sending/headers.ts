@@ -1,3 +1,4 @@
+import { BULK_FIELDS } from '../mail/compose.ts';
 import { textFault } from '../mail/text-fault.ts';
 import type { Fault } from './faults.ts';
 
@@ -26,6 +27,15 @@ const SERVICE_PREFIXES = ['received', 'dkim-', 'arc-', 'content-', 'x-postrider-
 /** Whether a caller cannot set the field. `name`: in lower case. */
 export function isServiceField(name: string): boolean {
   return SERVICE_FIELDS.has(name) || SERVICE_PREFIXES.some((prefix) => name.startsWith(prefix));
+}
+
+/** A warning for each field that the service replaces in marketing mail. */
+export function replacedFieldWarnings(headers: readonly [name: string, value: string][]): string[] {
+  return headers.flatMap(([name]) =>
+    BULK_FIELDS.has(name.toLowerCase())
+      ? [`headers.${name} has no effect: the service sets it in marketing mail`]
+      : [],
+  );
 }
 
 /** Returns the fields in order and reports each fault. */

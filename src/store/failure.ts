@@ -87,6 +87,8 @@ const SQLITE_KINDS: readonly (readonly [prefix: string, kind: StorageFailure['ki
   ['SQLITE_PROTOCOL', 'busy'],
   ['SQLITE_FULL', 'full'],
   ['SQLITE_IOERR_NOMEM', 'memory'],
+  // The shared memory of the write-ahead log cannot grow.
+  ['SQLITE_IOERR_SHMSIZE', 'full'],
   ['SQLITE_IOERR', 'io'],
   ['SQLITE_READONLY', 'read-only'],
   ['SQLITE_CORRUPT', 'corrupt'],

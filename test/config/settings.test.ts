@@ -106,7 +106,7 @@ describe('unknown keys', () => {
   });
 
   it('without a similar name have no suggestion', () => {
-    expect(() => configFrom(sourcesOf('zzzzzz = 1'))).toThrow('zzzzzz: unknown key; see');
+    expect(() => configFrom(sourcesOf('zzzzzz = 1'))).toThrow('zzzzzz: unknown key; "postrider config example" prints');
   });
 });
 

@@ -142,7 +142,7 @@ describe('startup', () => {
     writeConfig('', 'mail');
     const child = serve();
     await eventually('the warning about the host name', () =>
-      child.output.includes('hostname \\"mail\\" is not a fully qualified domain name'),
+      child.output.includes('hostname: \\"mail\\" is not a fully qualified domain name'),
     );
     expect(await child.kill('SIGTERM')).toMatchObject({ code: 0 });
     const env = environment({

@@ -15,8 +15,10 @@ interface OutboundFacts {
   port: number;
   /** Without hosts that could not be resolved. */
   attempts: { host: string; greeting: Greeting }[];
-  /** Hosts without an address of the family, or without an answer from DNS. */
+  /** Hosts without an address of the family. */
   unresolved: string[];
+  /** Hosts for which DNS did not answer. */
+  unanswered: string[];
 }
 
 const TIMEOUT_MS = 5 * SECOND;
@@ -54,8 +56,9 @@ async function connectAll(
   { view, signal }: DoctorContext,
 ): Promise<OutboundFacts> {
   const attempts = targets.map(async ({ host, port }) => {
-    const address = await addressOf(view, host, source);
-    if (address === null) return { host, greeting: null };
+    const found = await addressOf(view, host, source);
+    if (found.kind !== 'address') return { host, greeting: null, isUnknown: found.kind === 'unknown' };
+    const { address } = found;
     const localAddress = source ?? undefined;
     return {
       host,
@@ -67,25 +70,30 @@ async function connectAll(
     source,
     port: targets[0]?.port ?? 25,
     attempts: done.flatMap(({ host, greeting }) => (greeting === null ? [] : [{ host, greeting }])),
-    unresolved: done.flatMap(({ host, greeting }) => (greeting === null ? [host] : [])),
+    unresolved: done.flatMap(({ host, greeting, isUnknown = false }) =>
+      greeting === null && !isUnknown ? [host] : [],
+    ),
+    unanswered: done.flatMap(({ host, isUnknown = false }) => (isUnknown ? [host] : [])),
   };
 }
 
-/** An address of the family of `source`; without a source IPv4 is preferred. */
+/** An address of the family of `source`; without a source IPv4 is preferred. `unknown`: DNS did not answer. */
 async function addressOf(
   view: DoctorContext['view'],
   host: string,
   source: string | null,
-): Promise<string | null> {
+): Promise<{ kind: 'address'; address: string } | { kind: 'absent' | 'unknown' }> {
   const found =
     isIP(host) === 0 ? await addressesOf(view, host) : { kind: 'records' as const, records: [host] };
-  if (found.kind !== 'records') return null;
-  if (source === null) return found.records[0] ?? null;
-  return found.records.find((address) => isIPv6(address) === isIPv6(source)) ?? null;
+  if (found.kind !== 'records') return { kind: found.kind };
+  const address = found.records.find((one) => source === null || isIPv6(one) === isIPv6(source));
+  return address === undefined ? { kind: 'absent' } : { kind: 'address', address };
 }
 
-export function judgeOutbound({ source, port, attempts, unresolved }: OutboundFacts): Result {
+export function judgeOutbound({ source, port, attempts, unresolved, unanswered }: OutboundFacts): Result {
   const subject = source === null ? `port ${port}` : `port ${port} from ${source}`;
+  if (attempts.length === 0 && unanswered.length > 0)
+    return unknown(subject, `Not tested: DNS did not answer for ${unanswered.join(', ')}.`);
   if (attempts.length === 0) {
     const why =
       unresolved.length === 0
@@ -130,6 +138,8 @@ interface InterfaceFacts {
   own: string[];
   /** Source addresses as receivers see them. */
   known: string[];
+  /** Why DNS did not answer for the host name; null: it did, or its addresses are not needed. */
+  lookupFault: string | null;
 }
 
 /** Checks that the machine has the configured source addresses. */
@@ -137,15 +147,20 @@ export const sourcesCheck = check<InterfaceFacts>({
   id: 'source-addresses',
   title: 'Source addresses',
   group: 'Network',
-  gather: async ({ config, machine, sources }) => ({
-    configured: ownAddresses(config.delivery.egress),
-    own: machine.addresses(),
-    known: (await sources()).map(({ address }) => address),
-  }),
+  gather: async ({ config, machine, sources, view }) => {
+    const known = (await sources()).map(({ address }) => address);
+    const host = known.length === 0 ? await addressesOf(view, config.hostname) : null;
+    return {
+      configured: ownAddresses(config.delivery.egress),
+      own: machine.addresses(),
+      known,
+      lookupFault: host?.kind === 'unknown' ? host.reason : null,
+    };
+  },
   judge: judgeSources,
 });
 
-export function judgeSources({ configured, own, known }: InterfaceFacts): Result[] {
+export function judgeSources({ configured, own, known, lookupFault }: InterfaceFacts): Result[] {
   const missing = configured.filter((address) => !own.includes(address));
   const results = missing.map((address) =>
     failure(
@@ -154,7 +169,14 @@ export function judgeSources({ configured, own, known }: InterfaceFacts): Result
       `ip address add ${address}/${isIPv6(address) ? 64 : 32} dev eth0`,
     ),
   );
-  if (known.length === 0)
+  if (lookupFault !== null)
+    results.push(
+      unknown(
+        'delivery.egress',
+        `The source addresses could not be determined: DNS did not answer for the host name (${lookupFault}).`,
+      ),
+    );
+  else if (known.length === 0)
     results.push(
       failure(
         'delivery.egress',

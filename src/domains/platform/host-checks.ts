@@ -20,13 +20,13 @@ export function checkHostConfig(config: HostConfig): HostWarning[] {
     .filter(({ name }) => !isFullyQualified(name))
     .map(({ key, name }) => ({
       key,
-      message: `${key} "${name}" is not a fully qualified domain name: many servers refuse mail from such a host. Set it to a name that DNS resolves to this server, such as mail.example.com`,
+      message: `"${name}" is not a fully qualified domain name: many servers refuse mail from such a host. Set it to a name that DNS resolves to this server, such as mail.example.com`,
     }));
   const { url } = config.public;
   if (url.startsWith('http:') && !isLocalUrl(url)) {
     warnings.push({
       key: 'public.url',
-      message: `public.url is ${url}: one-click unsubscribe needs https (RFC 8058), so marketing mail has no List-Unsubscribe-Post, which large receivers require. Set public.url to an https address`,
+      message: `${url} is not https: one-click unsubscribe needs it (RFC 8058), so marketing mail has no List-Unsubscribe-Post, which large receivers require. Set public.url to an https address`,
     });
   }
   return warnings;
@@ -41,8 +41,10 @@ export async function checkHostDns(view: DnsView, config: HostConfig): Promise<H
   const unresolved = hosts.flatMap(({ key, name, found }) => {
     if (found.kind === 'records') return [];
     const problem =
-      found.kind === 'absent' ? 'has no address in DNS' : `could not be looked up: ${found.reason}`;
-    return [{ key, message: `${key} ${name} ${problem}. Publish its A and AAAA records` }];
+      found.kind === 'absent'
+        ? 'has no address in DNS. Publish its A and AAAA records'
+        : `could not be looked up: ${found.reason}. Check the resolvers (dns.resolvers) with "postrider doctor"`;
+    return [{ key, message: `${name} ${problem}` }];
   });
   const own = hosts.find(({ key }) => key === 'hostname')?.found;
   const addresses = own?.kind === 'records' ? own.records : [];

@@ -119,6 +119,16 @@ describe('a marketing send', () => {
     });
   });
 
+  it('states which header fields the service replaces', async () => {
+    const headers = { 'List-Id': '<mine.shop.test>', precedence: 'list', 'X-Campaign': 'spring' };
+    const { status, body } = await send({ subscriptionGroupId: groupId, headers });
+    expect(status).toBe(202);
+    expect(body.data.warnings.slice(0, 2)).toEqual([
+      'headers.List-Id has no effect: the service sets it in marketing mail',
+      'headers.precedence has no effect: the service sets it in marketing mail',
+    ]);
+  });
+
   it('addresses every copy to its recipient only', async () => {
     const { body } = await send({ to: 'member@reader.test, alone@reader.test' });
     const contents = body.data.recipients.map(({ messageId }: { messageId: string }) => {
