@@ -101,8 +101,8 @@ export function isNewConsent(
   since: number,
 ): boolean {
   if (input?.method === undefined || NOT_EXPRESS.includes(input.method)) return false;
-  const { consentedAt, ipAddress, userAgent } = input;
-  if (![consentedAt, ipAddress, userAgent].some((value) => value !== undefined && value !== null))
+  const { consentedAt, details, ipAddress, userAgent } = input;
+  if (![consentedAt, details, ipAddress, userAgent].some((value) => value !== undefined && value !== null))
     return false;
   if (typeof consentedAt === 'number' && consentedAt < since) return false;
   return contact === null || !repeats(contact, input.method, input);

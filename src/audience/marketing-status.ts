@@ -105,7 +105,7 @@ function endOptOut(
     );
   if (!isNewConsent(before, consent ?? null, standing.row.created_at))
     return refused(
-      `The contact opted out of marketing mail at ${since}: globalStatus can be set to "active" only together with new consent: an express consentMethod, and as evidence a consentTimestamp after the opt-out, a consentIpAddress or a consentUserAgent.`,
+      `The contact opted out of marketing mail at ${since}: globalStatus can be set to "active" only together with new consent: an express consentMethod, and as evidence a consentTimestamp after the opt-out, consentDetails, a consentIpAddress or a consentUserAgent, which differ from the recorded ones.`,
     );
   for (const row of optOutsOf(tables, accountId, identifier)) {
     tables.suppressions.remove(row.seq);

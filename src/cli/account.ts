@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command } from 'commander';
 import { type AccountPatch, accountInputSchema, accountPatchSchema } from '../accounts/account-form.ts';
 import { type Account, type Accounts, createAccounts } from '../accounts/accounts.ts';
@@ -13,6 +15,7 @@ import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { linkPrefix } from '../mail/tokens.ts';
+import { DATABASE_FILE } from '../store/connection.ts';
 import { addTransferCommands } from './account-transfer.ts';
 import type { CliContext } from './context.ts';
 
@@ -110,6 +113,9 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
     { name, companyName, companyAddress: address, accountId },
     'account',
   );
+  const { dir } = context.config().data;
+  if (!isRefusal(input) && !existsSync(join(dir, DATABASE_FILE)))
+    context.note(`Creating a new installation, because there is no database in ${dir}`);
   const created = isRefusal(input)
     ? input
     : await createAccounts(await context.open({ create: true })).create(input);

@@ -206,7 +206,7 @@ export function refuseMovedData({ data, file }: Config): void {
   if (file === null || earlier === data.dir || existsSync(join(data.dir, DATABASE_FILE))) return;
   if (!existsSync(join(earlier, DATABASE_FILE))) return;
   throw new StoreFault(
-    `There is no database in ${data.dir}, but there is one in ${earlier}. data.dir is relative to the directory of ${file}: set dir = "${earlier}" in [data] to keep using it, or start in another directory to create a new one`,
+    `There is no database in ${data.dir}, but there is one in ${earlier}. To use it, set dir = "${earlier}" in [data] of ${file}; to create a new one, start in another directory`,
   );
 }
 

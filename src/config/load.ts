@@ -277,7 +277,9 @@ function readToml(file: string): { text: string; tree: SettingsTree } {
     return { text, tree: parseToml(text) };
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
-    throw new ConfigFault(file, [{ key: '', message: `not valid TOML: ${reasonOf(error)}`, line: error.line }]);
+    throw new ConfigFault(file, [
+      { key: '', message: `not valid TOML: ${reasonOf(error)}`, line: error.line },
+    ]);
   }
 }
 

@@ -26,7 +26,7 @@ export function staticPage(
     forms ??= write().then(formsOf);
     const { plain, gzip } = await forms;
     const { body, etag, encoding } = acceptsCoding(request['accept-encoding'], 'gzip') ? gzip : plain;
-    const common = { ...headers, ETag: etag, Vary: 'Accept-Encoding', 'Cache-Control': 'no-cache' };
+    const common = { ...headers, ETag: etag, Vary: 'Accept-Encoding' };
     if (matchesTag(request['if-none-match'], etag)) {
       return { status: 304, contentType: '', body: '', headers: common };
     }

@@ -26,9 +26,9 @@ import {
   type TakenMessage,
 } from './draft.ts';
 import { encodeContents } from './encode.ts';
+import { replacedFieldWarnings } from './headers.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
-import { replacedFieldWarnings } from './headers.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
 import { createRenderQueue, renderedSize } from './render-queue.ts';
@@ -174,7 +174,9 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       ...send,
     });
     const ofMarketing =
-      sender.useCase === 'mk' ? [...replacedFieldWarnings(send.headers), ...oneClick.warnings(accountId)] : [];
+      sender.useCase === 'mk'
+        ? [...replacedFieldWarnings(send.headers), ...oneClick.warnings(accountId)]
+        : [];
     const warnings = [...send.warnings, ...clipping, ...ofMarketing];
     const body = request.envelope(draft.data, warnings);
     const encoded = await encodeContents(contents, accountId, order);

@@ -106,7 +106,9 @@ describe('unknown keys', () => {
   });
 
   it('without a similar name have no suggestion', () => {
-    expect(() => configFrom(sourcesOf('zzzzzz = 1'))).toThrow('zzzzzz: unknown key; "postrider config example" prints');
+    expect(() => configFrom(sourcesOf('zzzzzz = 1'))).toThrow(
+      'zzzzzz: unknown key; "postrider config example" prints',
+    );
   });
 });
 

@@ -61,12 +61,18 @@ export function domainZoneFile({ dnsRecords, recommendedDnsRecords }: RecordSets
 
 /** Records of a domain as text, with values on separate lines, so that they can be copied. */
 export function domainRecordTable({ dnsRecords, recommendedDnsRecords }: RecordSets): string {
+  const published = (record: DnsRecord) => (isPlaceholder(record) ? ['', notReady(record)] : block(record));
   return [
-    'Required records',
-    ...dnsRecords.flatMap((record) => (isPlaceholder(record) ? ['', notReady(record)] : block(record))),
+    'Records that are required for sending',
+    ...dnsRecords.filter((record) => !isOfFeature(record)).flatMap(published),
+    '',
+    'Records of features: tracked links, secondary lane',
+    ...dnsRecords.filter(isOfFeature).flatMap(published),
     '',
     'Recommended records',
-    ...recommendedDnsRecords.flatMap((record) => block(record)),
+    ...recommendedDnsRecords.flatMap((record) =>
+      needsDecision(record) ? [...block(record), `       ${UNDECIDED}`] : block(record),
+    ),
   ].join('\n');
 }
 
@@ -87,6 +93,13 @@ function isPlaceholder({ value }: DnsRecord): boolean {
 function notReady({ type, name }: DnsRecord): string {
   return `${type} ${name}: the value is being created; print the records again in a minute`;
 }
+
+/** Whether mail is sent without the record: its feature alone needs it. */
+function isOfFeature({ purpose }: DnsRecord): boolean {
+  return purpose === 'Tracking' || purpose === 'Secondary DKIM';
+}
+
+const UNDECIDED = 'Do not publish it as it is: first create the policy or the logo that it names.';
 
 /** Whether a record must not be published before a policy or logo exists. */
 function needsDecision({ purpose }: DnsRecord): boolean {

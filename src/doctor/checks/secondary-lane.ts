@@ -54,10 +54,7 @@ export function judgeLane({ secondary, pools, isConfigured, relayProblem }: Lane
     return [ok(subject, 'The relay of the secondary lane accepts the login.')];
   }
   const subject = `pool ${secondary.pool}`;
-  if (!isConfigured)
-    return [
-      ok(subject, 'No secondary lane is set up: mail that the primary lane cannot deliver is retried there.'),
-    ];
+  if (!isConfigured) return [ok(subject, 'No secondary lane is set up: all mail stays in the primary lane.')];
   const useless = pools.flatMap(({ obstacle }) => obstacle ?? []);
   return useless.length === 0
     ? [ok(subject, 'The secondary lane has its own source addresses.')]

@@ -43,9 +43,14 @@ export function replyTo(refusal: Refusal): SmtpRejection {
 /** The reply to AUTH, which has its own temporary code (RFC 4954 §6), and a text that fits SMTP credentials. */
 export function authReplyTo(refusal: Refusal): SmtpRejection {
   if (refusal.code === 'RATE_LIMITED') return reply(refusal, [454, '4.7.0']);
+  if (refusal.code === 'INSUFFICIENT_SCOPE') return replyTo(NO_SENDING_SCOPE);
   return refusal.code === 'UNAUTHENTICATED' ? replyTo(INVALID_CREDENTIALS) : replyTo(refusal);
 }
 
+const NO_SENDING_SCOPE = refuse(
+  'INSUFFICIENT_SCOPE',
+  'The key needs the scope "transactional" or "marketing"',
+);
 const INVALID_CREDENTIALS = refuse(
   'UNAUTHENTICATED',
   'The user name must be an account id, and the password a key of that account',

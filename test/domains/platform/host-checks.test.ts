@@ -71,7 +71,7 @@ describe('checkHostDns', () => {
     dns.set('failing.example.net', 'A', 'SERVFAIL');
     dns.set('failing.example.net', 'AAAA', 'SERVFAIL');
     const [missing] = await checkHostDns(view, settings(REACHABLE));
-    expect(missing?.message).toBe(`hostname ${HOST} has no address in DNS. Publish its A and AAAA records`);
+    expect(missing?.message).toBe(`${HOST} has no address in DNS. Publish its A and AAAA records`);
     const [failing] = await checkHostDns(view, settings({ ...REACHABLE, hostname: 'failing.example.net' }));
     expect(failing?.message).toMatch(/could not be looked up: the DNS server answered SERVFAIL/);
   });
