@@ -34,7 +34,7 @@ export default {
     {
       name: 'daemon-without-cli',
       severity: 'error',
-      from: { path: '^src/daemon\\.ts$' },
+      from: { path: '^src/daemon(\\.ts$|/)' },
       to: { path: '^src/(cli/|main\\.ts)' },
     },
     {

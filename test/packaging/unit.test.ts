@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { requirePrograms } from '../support/required-programs.ts';
 import { verifyUnit } from '../support/systemd-unit.ts';
@@ -37,9 +37,12 @@ describe('the timeouts of the unit', () => {
     Number(new RegExp(`^${name}=(\\d+)$`, 'm').exec(readFileSync(UNIT, 'utf8'))?.[1]);
 
   it('leaves each step of a stop its grace period', () => {
-    const daemon = readFileSync(new URL('../../src/daemon.ts', import.meta.url), 'utf8');
+    const folder = new URL('../../src/daemon/', import.meta.url);
+    const daemon = readdirSync(folder)
+      .map((name) => readFileSync(new URL(name, folder), 'utf8'))
+      .join('');
     const steps = daemon.match(/\.close\(GRACE_MS\)/g)?.length ?? 0;
-    const graceSeconds = Number(/^const GRACE_MS = (\d+) \* SECOND;$/m.exec(daemon)?.[1]);
+    const graceSeconds = Number(/^export const GRACE_MS = (\d+) \* SECOND;$/m.exec(daemon)?.[1]);
     // The deliveries end within the same time, and their last results within 2 s more.
     const longestStop = (steps + 1) * graceSeconds + 2;
     expect(steps).toBeGreaterThan(0);

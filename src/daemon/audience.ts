@@ -1,0 +1,29 @@
+import type { AccountLimits } from '../accounts/limits.ts';
+import { type Audience, createAudience } from '../audience/service.ts';
+import { HOUR, SECOND } from '../core/clock.ts';
+import type { Recorder } from '../events/record.ts';
+import type { DaemonBase } from './storage.ts';
+
+/** Creates contacts and subscription groups, and starts the erasures that wait. */
+export function startAudience(
+  base: DaemonBase,
+  { recorder, limits }: { recorder: Recorder; limits: AccountLimits },
+): Audience {
+  const { config, env, clock, log, ids, tables, reader, writer, onStop } = base;
+  const audience = createAudience({
+    tables,
+    reader,
+    writer,
+    clock,
+    ids,
+    log,
+    recorder,
+    mayAdd: limits.mayAdd.contacts,
+    responsesKeptMs: config.limits.idempotencyHours * HOUR,
+    erasureWaitMs: 5 * SECOND,
+    slackScript: env.slackScript ?? new URL('../store/maintenance/slack-thread.js', import.meta.url),
+  });
+  audience.background.start();
+  onStop(() => audience.background.stop());
+  return audience;
+}

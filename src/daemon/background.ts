@@ -1,0 +1,57 @@
+import type { Audience } from '../audience/service.ts';
+import type { Domains } from '../domains/service.ts';
+import { createRetention } from '../events/retention.ts';
+import { registerRetentionMetrics } from '../events/retention-metrics.ts';
+import type { DaemonBackups } from './backups.ts';
+import type { DaemonDelivery } from './delivery.ts';
+import type { DaemonEvents } from './events.ts';
+import type { DaemonSending } from './sending.ts';
+import type { DaemonBase } from './storage.ts';
+
+interface BackgroundParts
+  extends Pick<DaemonEvents, 'webhookSender'>,
+    DaemonDelivery,
+    Pick<DaemonSending, 'campaignSystem'> {
+  backups: DaemonBackups;
+  domains: Domains;
+  audience: Audience;
+}
+
+/**
+ * Starts retention, backups, the verification of domains, deliveries, campaigns and calls of webhooks. Those that were
+ * created earlier have their steps of the stop already: they stop after the listeners.
+ */
+export function startBackground(base: DaemonBase, parts: BackgroundParts): void {
+  const { config, clock, log, registry, tables, writer, onStop } = base;
+  const { backups, domains, audience } = parts;
+  const retention = createRetention({
+    clock,
+    log,
+    tables,
+    writer,
+    get bodyDays() {
+      return config.limits.bodyDays;
+    },
+    get eventDays() {
+      return config.limits.eventDays;
+    },
+    mayShrink: () => !audience.erasure.isClearingFile(),
+    onPortion: registerRetentionMetrics(registry, () => retention.progress(), tables.freeSpace.pages),
+  });
+  retention.start();
+  onStop(() => retention.stop());
+  backups.held.start();
+  onStop(() => backups.held.stop());
+  const { schedule } = backups;
+  if (schedule !== null) {
+    schedule.start();
+    onStop(() => schedule.stop());
+  }
+  domains.jobs.start();
+  onStop(() => domains.jobs.stop());
+  parts.tls.start();
+  parts.delivery.start();
+  parts.holds.start();
+  parts.campaignSystem.runner.start();
+  parts.webhookSender.start();
+}

@@ -1,0 +1,43 @@
+import { createHeldExpiry, type HeldExpiry } from '../backup/held.ts';
+import { type BackupSchedule, createBackupSchedule } from '../backup/schedule.ts';
+import { gaugesOf } from '../core/metrics.ts';
+import type { Recorder } from '../events/record.ts';
+import type { DaemonBase } from './storage.ts';
+
+/** `schedule`: null if no backups are scheduled. */
+export interface DaemonBackups {
+  held: HeldExpiry;
+  schedule: BackupSchedule | null;
+}
+
+/** Creates the schedule of backups and the expiry of what a restore holds, with its metrics. Starts neither. */
+export function createBackups(base: DaemonBase, recorder: Recorder): DaemonBackups {
+  const { config, env, clock, log, registry, tables, writer, instanceId } = base;
+  const held = createHeldExpiry({ clock, tables, writer, recorder, log });
+  const gauge = gaugesOf(registry);
+  gauge(
+    'postrider_restore_held_messages',
+    'Messages held since a restore, counted up to 100,000.',
+    () => held.counts().messages,
+  );
+  gauge(
+    'postrider_restore_held_webhook_deliveries',
+    'Webhook deliveries held since a restore, counted up to 100,000.',
+    () => held.counts().webhookDeliveries,
+  );
+  const schedule =
+    config.backup.schedule === undefined
+      ? null
+      : createBackupSchedule({
+          config,
+          schedule: config.backup.schedule,
+          clock,
+          log,
+          tables,
+          writer,
+          registry,
+          instanceId,
+          programs: env.copyPrograms,
+        });
+  return { held, schedule };
+}

@@ -1,0 +1,96 @@
+import { programVersion } from '../config/version.ts';
+import { createDelivery, type Delivery } from '../delivery/delivery.ts';
+import { createHolds, type Holds } from '../delivery/holds.ts';
+import { registerDeliveryCounters } from '../delivery/metrics.ts';
+import { createPrepare } from '../delivery/prepare.ts';
+import { createTlsSystem, type TlsSystem } from '../delivery/tls/system.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import type { Domains } from '../domains/service.ts';
+import type { Recorder } from '../events/record.ts';
+import { generateDkimKey } from '../mail/dkim.ts';
+import { sendingObstacle } from '../sending/obstacle.ts';
+import { NO_ACCOUNT } from '../store/readers/reads.ts';
+import type { DaemonBase } from './storage.ts';
+
+interface DeliveryParts {
+  resolver: Resolver;
+  recorder: Recorder;
+  domains: Pick<Domains, 'signingKeys'>;
+  /** `public.url` with its actual port. */
+  publicUrl: string;
+}
+
+/** Delivery from the queue to SMTP. */
+export interface DaemonDelivery {
+  tls: TlsSystem;
+  delivery: Delivery;
+  holds: Holds;
+  /** Number of messages delivered since the start. */
+  delivered(): number;
+  /** Number of outcomes that could not be recorded; 0 until delivery has stopped. */
+  unrecorded(): number;
+}
+
+/** Creates the delivery; it sends nothing before the parts are started in `startBackground`. */
+export function startDelivery(
+  base: DaemonBase,
+  { resolver, recorder, domains, publicUrl }: DeliveryParts,
+): DaemonDelivery {
+  const { config, env, clock, monotonic, random, log, registry } = base;
+  const { tables, reader, writer, generation, seal, tokens, onStop } = base;
+  const tls = createTlsSystem({
+    config,
+    clock,
+    monotonic,
+    random,
+    log,
+    resolver,
+    tables,
+    writer,
+    registry,
+    seal,
+    generateKey: env.generateKey ?? generateDkimKey,
+    userAgent: `Postrider/${programVersion()}`,
+  });
+  onStop(() => tls.stop());
+  let delivered = 0;
+  let unrecorded = 0;
+  const counters = registerDeliveryCounters(registry);
+  const delivery = createDelivery({
+    config,
+    clock,
+    monotonic,
+    random,
+    log,
+    tables,
+    writer,
+    recorder,
+    resolver,
+    prepare: createPrepare({ config, tokens, publicUrl }),
+    signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
+    sendingObstacle,
+    generation,
+    observe: (status) => {
+      counters.observe(status);
+      if (status === 'delivered') delivered++;
+    },
+    observeAttempt: counters.observeAttempt,
+    tls,
+    observeFailover: counters.observeFailover,
+    workerScript: env.workerScript ?? new URL('../delivery/worker/main.js', import.meta.url),
+  });
+  onStop(async () => {
+    unrecorded = await delivery.stop();
+  });
+
+  const holds = createHolds({
+    clock,
+    log,
+    tables,
+    writer,
+    countHeld: () => reader.table(NO_ACCOUNT, 'queue', 'countHeld'),
+    announce: delivery.announce,
+  });
+  onStop(() => holds.stop());
+  return { tls, delivery, holds, delivered: () => delivered, unrecorded: () => unrecorded };
+}

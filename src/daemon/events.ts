@@ -1,0 +1,51 @@
+import { Counter } from 'prom-client';
+import type { AccountLimits } from '../accounts/limits.ts';
+import { createStatusFollower } from '../audience/standing.ts';
+import { programVersion } from '../config/version.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import { createRecorder, type OnSuppressionChange, type Recorder } from '../events/record.ts';
+import type { WebhookSender } from '../webhooks/sender.ts';
+import type { Webhooks } from '../webhooks/service.ts';
+import { createWebhookSystem } from '../webhooks/system.ts';
+import type { DaemonBase } from './storage.ts';
+
+/** The recorder of events and the webhooks, which receive them. */
+export interface DaemonEvents {
+  webhooks: Webhooks;
+  webhookSender: WebhookSender;
+  recorder: Recorder;
+  onSuppressionChange: OnSuppressionChange;
+}
+
+/** Creates the webhooks and the recorder. The first calls of webhooks are made after `webhookSender.start`. */
+export function startEvents(
+  base: DaemonBase,
+  { resolver, limits }: { resolver: Resolver; limits: AccountLimits },
+): DaemonEvents {
+  const { config, clock, random, log, ids, registry, tables, reader, writer, seal, onStop } = base;
+  const webhookCalls = new Counter({
+    name: 'postrider_webhook_calls_total',
+    help: 'Webhook calls by outcome.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  const { webhooks, sender } = createWebhookSystem({
+    clock,
+    random,
+    ids,
+    log,
+    tables,
+    reader,
+    writer,
+    seal,
+    resolver,
+    allowPrivateNetworks: () => config.webhooks.allowPrivateNetworks,
+    userAgent: `Postrider/${programVersion()}`,
+    mayAdd: limits.mayAdd.webhooks,
+    observe: (outcome) => webhookCalls.inc({ outcome }),
+  });
+  onStop(() => sender.stop());
+  const onSuppressionChange = createStatusFollower(clock);
+  const recorder = createRecorder({ clock, ids, onSuppressionChange, onWebhookDue: sender.due });
+  return { webhooks, webhookSender: sender, recorder, onSuppressionChange };
+}

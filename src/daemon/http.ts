@@ -1,0 +1,243 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { collectDefaultMetrics } from 'prom-client';
+import type { Accounts } from '../accounts/accounts.ts';
+import type { AccountLimits } from '../accounts/limits.ts';
+import type { Audience } from '../audience/service.ts';
+import { formatListen, isAnyAddress, type ListenAddress } from '../config/setting-types.ts';
+import { programVersion } from '../config/version.ts';
+import { SECOND } from '../core/clock.ts';
+import { measureEventLoopDelay } from '../core/event-loop-delay.ts';
+import type { Log } from '../core/log.ts';
+import { isPortInUse } from '../core/operator-fault.ts';
+import { registerDeliveryGauges } from '../delivery/metrics.ts';
+import { createDescribeCopy } from '../delivery/prepare.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import { parseMetrics } from '../doctor/daemon-report.ts';
+import { thisMachine } from '../doctor/machine.ts';
+import { createDoctor } from '../doctor/service.ts';
+import type { Domains } from '../domains/service.ts';
+import { apiRoutes } from '../http/api/routes.ts';
+import { tlsCheckRoute } from '../http/api/tls-check.ts';
+import { createConsole, type Console as WebConsole } from '../http/console/console.ts';
+import {
+  createProbe,
+  instanceRoute,
+  type Probe,
+  type ReadinessCheck,
+  readiness,
+  readinessChecks,
+} from '../http/health.ts';
+import { createOperatorSocket, OPERATOR_SOCKET } from '../http/operator-socket.ts';
+import type { OpenRoute, Route } from '../http/route.ts';
+import { createHttpServer } from '../http/server.ts';
+import { registerListenerCertificates } from '../smtp/certificate-metrics.ts';
+import type { SmtpListener } from '../smtp/listener.ts';
+import type { DaemonBackups } from './backups.ts';
+import { GRACE_MS, logListener } from './context.ts';
+import type { DaemonDelivery } from './delivery.ts';
+import type { DaemonEvents } from './events.ts';
+import type { DaemonPublicPages } from './public-pages.ts';
+import type { DaemonAuthentication } from './receiving.ts';
+import type { DaemonSending } from './sending.ts';
+import type { DaemonBase } from './storage.ts';
+
+/** For requests of the console, which people can repeat. */
+const CONSOLE_GRACE_MS = 5 * SECOND;
+
+/** Registers the metrics of the process, the queue and the certificates. */
+export function startMetrics(base: DaemonBase, { delivery, holds }: DaemonDelivery): void {
+  const { config, registry, setOnSchedule, onStop } = base;
+  collectDefaultMetrics({ register: registry });
+  onStop(measureEventLoopDelay(registry));
+  registerDeliveryGauges(registry, delivery, holds);
+  setOnSchedule(delivery.waitingForWarmup);
+  registerListenerCertificates(registry, config);
+}
+
+/** The parts of the daemon that the API shows and changes. */
+interface HttpParts
+  extends DaemonEvents,
+    DaemonPublicPages,
+    DaemonDelivery,
+    DaemonSending,
+    DaemonAuthentication {
+  resolver: Resolver;
+  limits: AccountLimits;
+  backups: DaemonBackups;
+  accounts: Accounts;
+  domains: Domains;
+  audience: Audience;
+  mx: SmtpListener | null;
+  submission: SmtpListener | null;
+}
+
+/** The API and the console, which listen. */
+export interface DaemonHttp {
+  /** Base URL of the API. */
+  apiUrl: string;
+  /** Base URL of the console; null: it is off, or its port is in use. */
+  consoleUrl: string | null;
+  databaseProbe: Probe;
+  checks: readonly ReadinessCheck[];
+}
+
+/** Starts the API, the operator socket and the console. */
+export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<DaemonHttp> {
+  const { config, env, clock, monotonic, random, log, ids, registry } = base;
+  const { tables, reader, writer, generation, instanceId, tokens, onStop } = base;
+  const { delivery, publicPages, linkHosts, limits, backups } = parts;
+  const databaseProbe = createProbe({
+    name: 'database',
+    log,
+    run: () => writer.run((all) => all.settings.put('ready-check', String(clock.now()))),
+  });
+  await databaseProbe.start();
+  onStop(() => databaseProbe.stop());
+  const checks = readinessChecks({
+    database: databaseProbe,
+    pressure: parts.pressure,
+    delivery,
+    holds: parts.holds,
+    public: publicPages,
+    mx: parts.mx,
+    submission: parts.submission,
+    held: backups.held.counts,
+    backups: backups.schedule,
+  });
+  const doctor = createDoctor({
+    config,
+    clock,
+    monotonic,
+    random,
+    resolver: parts.resolver,
+    database: { kind: 'open', tables, reader },
+    daemon: async () => ({
+      kind: 'running',
+      pid: process.pid,
+      report: {
+        checks: await readiness(checks, true, log),
+        metrics: parseMetrics(await registry.metrics()),
+      },
+    }),
+    machine: thisMachine,
+    integrityScript: env.integrityScript,
+  });
+  const routes = apiRoutes({
+    config,
+    backups: backups.schedule,
+    log,
+    monotonic,
+    clock,
+    ids,
+    tables,
+    reader,
+    writer,
+    recorder: parts.recorder,
+    limits,
+    accounts: parts.accounts,
+    domains: parts.domains,
+    doctor,
+    audience: parts.audience,
+    backgroundImports: parts.backgroundImports,
+    webhooks: parts.webhooks,
+    acceptance: parts.acceptance,
+    resend: parts.resend,
+    oneClick: parts.oneClick,
+    publicUrl: publicPages.url(),
+    describeCopy: createDescribeCopy({ tokens, publicUrl: publicPages.url() }),
+    campaignSystem: parts.campaignSystem,
+    delivery,
+    onSuppressionChange: parts.onSuppressionChange,
+  });
+  const concurrencyOf = (accountId: string) => limits.of(accountId).concurrentRequests;
+  const http = createHttpServer({
+    config,
+    log,
+    ids,
+    authenticator: parts.authenticator,
+    rateLimits: parts.rateLimits,
+    concurrencyOf,
+    settled: writer.settled,
+    routes,
+    openRoutes: [tlsCheckRoute({ clock, linkHosts }), instanceRoute({ instanceId, generation })],
+    health: checks,
+    registry,
+    version: programVersion(),
+  });
+  await http.listen();
+  onStop(() => http.close(GRACE_MS));
+  const bound = http.address();
+  if (bound === null) throw new Error('the API listener has no address');
+  const socket = createOperatorSocket({
+    path: join(config.data.dir, OPERATOR_SOCKET),
+    log,
+    ids,
+    routes,
+    settled: writer.settled,
+  });
+  await socket.listen();
+  onStop(() => socket.close(SECOND));
+  const webConsole = await startConsole(base, { bound, routes, document: http.document, concurrencyOf });
+  // Added last, so that it runs before the listeners close, which would otherwise wait for a run of the checks.
+  onStop(() => doctor.stop());
+  logListener(log, 'api', http.address());
+  return {
+    apiUrl: `http://${formatListen(bound)}`,
+    consoleUrl: webConsole === null ? null : webConsole.url(),
+    databaseProbe,
+    checks,
+  };
+}
+
+interface ConsoleParts {
+  /** The address of the API. */
+  bound: ListenAddress;
+  routes: readonly Route[];
+  document: OpenRoute;
+  concurrencyOf(accountId: string): number | null;
+}
+
+/**
+ * Starts the console; null: it is off, or its port is in use. Mail does not wait for the console, which is on by default:
+ * after an upgrade another program may have its port.
+ */
+async function startConsole(
+  base: DaemonBase,
+  { bound, routes, document, concurrencyOf }: ConsoleParts,
+): Promise<WebConsole | null> {
+  const { config, env, clock, random, log, ids, tables, reader, writer, seal, onStop } = base;
+  if (config.console.listen === 'off') return null;
+  const webConsole = createConsole({
+    config,
+    log,
+    clock,
+    ids,
+    tables,
+    reader,
+    writer,
+    random,
+    seal,
+    routes,
+    document,
+    concurrencyOf,
+    directory: env.consoleDirectory ?? fileURLToPath(new URL('../console/', import.meta.url)),
+    version: programVersion(),
+    apiUrl: `http://${formatListen(isAnyAddress(bound) ? { ...bound, host: config.hostname } : bound)}`,
+  });
+  if (!(await isBound(webConsole, log))) return null;
+  onStop(() => webConsole.close(CONSOLE_GRACE_MS));
+  logListener(log, 'console', webConsole.address());
+  return webConsole;
+}
+
+async function isBound(webConsole: WebConsole, log: Log): Promise<boolean> {
+  try {
+    await webConsole.listen();
+    return true;
+  } catch (error) {
+    if (!isPortInUse(error)) throw error;
+    log.error({ err: error }, 'the console is not available');
+    return false;
+  }
+}

@@ -1,0 +1,97 @@
+import { Counter } from 'prom-client';
+import type { Audience } from '../audience/service.ts';
+import { createCertificates } from '../certificates/service.ts';
+import { programVersion } from '../config/version.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import { createLinkHosts, type LinkHosts } from '../domains/platform/link-hosts.ts';
+import type { OnSuppressionChange, Recorder } from '../events/record.ts';
+import { createPublicPages, type PublicPages } from '../http/public/public.ts';
+import type { Acceptance } from '../sending/accept.ts';
+import { createUnsubscribing, type Unsubscribing } from '../suppression/unsubscribe.ts';
+import { GRACE_MS, logListener } from './context.ts';
+import type { DaemonBase } from './storage.ts';
+
+interface PublicPagesParts {
+  resolver: Resolver;
+  recorder: Recorder;
+  onSuppressionChange: OnSuppressionChange;
+  audience: Audience;
+}
+
+/** The public pages and what other parts share with them. */
+export interface DaemonPublicPages {
+  publicPages: PublicPages;
+  linkHosts: LinkHosts;
+  unsubscribing: Unsubscribing;
+  /** Sets the send path, which is created later: until then, sign-up forms are not accepted. */
+  acceptSignUps(accept: Acceptance['accept']): void;
+}
+
+/** Starts the public pages and the certificates of their hosts. */
+export async function startPublicPages(
+  base: DaemonBase,
+  { resolver, recorder, onSuppressionChange, audience }: PublicPagesParts,
+): Promise<DaemonPublicPages> {
+  const { config, clock, log, registry, tables, writer, seal, tokens, onStop } = base;
+  const linkHosts = createLinkHosts({ config, tables, resolver, clock });
+  const orders = new Counter({
+    name: 'postrider_certificate_orders_total',
+    help: 'Certificate orders by outcome.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  const certificates =
+    config.public.tls.listen === 'off'
+      ? null
+      : createCertificates({
+          config: config.public.tls,
+          tables,
+          writer,
+          clock,
+          seal,
+          log,
+          resolver,
+          userAgent: `Postrider/${programVersion()}`,
+          ownHost: linkHosts.publicHost,
+          isOurs: (host) => linkHosts.standingOf(host) !== null,
+          leadsHere: (host, kind) => linkHosts.leadsHere(host, kind === 'renewal'),
+          observe: (outcome) => orders.inc({ outcome }),
+        });
+  onStop(async () => {
+    // The certificates would otherwise wait for DNS lookups of the link hosts.
+    linkHosts.close();
+    await certificates?.stop();
+  });
+
+  const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
+  let acceptConfirmation: Acceptance['accept'] | null = null;
+  const publicPages = createPublicPages({
+    audience,
+    accept: () => acceptConfirmation,
+    config,
+    clock,
+    log,
+    registry,
+    tables,
+    writer,
+    recorder,
+    tokens,
+    unsubscribing,
+    onSuppressionChange,
+    isCustomerHost: (host) => linkHosts.standingOf(host) === 'proven',
+    certificates,
+  });
+  await publicPages.listen();
+  onStop(() => publicPages.close(GRACE_MS));
+  logListener(log, 'public', publicPages.address());
+  logListener(log, 'public.tls', publicPages.secureAddress());
+  certificates?.start();
+  return {
+    publicPages,
+    linkHosts,
+    unsubscribing,
+    acceptSignUps: (accept) => {
+      acceptConfirmation = accept;
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import type { AccountLimits } from '../accounts/limits.ts';
+import { type BackgroundImports, createBackgroundImports } from '../audience/import/background.ts';
+import type { Audience } from '../audience/service.ts';
+import { type CampaignSystem, createCampaignSystem } from '../campaigns/system.ts';
+import { HOUR } from '../core/clock.ts';
+import type { Delivery } from '../delivery/delivery.ts';
+import { simulatorDomain } from '../delivery/simulator.ts';
+import type { Recorder } from '../events/record.ts';
+import { type Acceptance, createAcceptance } from '../sending/accept.ts';
+import { createIdempotencyKeys } from '../sending/idempotency.ts';
+import { createOneClickNotice, type OneClickNotice } from '../sending/one-click.ts';
+import { createPressure, type Pressure } from '../sending/pressure.ts';
+import { createResend, type Resend } from '../sending/resend.ts';
+import type { DaemonBase } from './storage.ts';
+
+interface SendingParts {
+  recorder: Recorder;
+  limits: AccountLimits;
+  audience: Audience;
+  delivery: Delivery;
+  /** `public.url` with its actual port. */
+  publicUrl: string;
+}
+
+/** All that puts messages into the queue, and the imports, which also stop when the disk is nearly full. */
+export interface DaemonSending {
+  pressure: Pressure;
+  backgroundImports: BackgroundImports;
+  oneClick: OneClickNotice;
+  acceptance: Acceptance;
+  resend: Resend;
+  campaignSystem: CampaignSystem;
+}
+
+/** Starts the checks of queue and disk and the background imports, and creates the send path and the campaigns. */
+export async function startSending(
+  base: DaemonBase,
+  { recorder, limits, audience, delivery, publicUrl }: SendingParts,
+): Promise<DaemonSending> {
+  const { config, clock, log, ids, tables, reader, writer, onStop } = base;
+  const pressure = createPressure({
+    tables,
+    log,
+    dir: config.data.dir,
+    unrecorded: delivery.unrecorded,
+    get queuedMessages() {
+      return config.limits.queuedMessages;
+    },
+    get freeDiskBytes() {
+      return config.limits.freeDiskBytes;
+    },
+  });
+  await pressure.start();
+  onStop(() => pressure.stop());
+  const backgroundImports = createBackgroundImports({
+    tables,
+    writer,
+    importer: audience.importer,
+    clock,
+    ids,
+    log,
+    dataDir: config.data.dir,
+    isDiskLow: pressure.isDiskLow,
+  });
+  backgroundImports.start();
+  onStop(() => backgroundImports.stop());
+  const intoQueue = {
+    clock,
+    ids,
+    tables,
+    writer,
+    recorder,
+    pressure,
+    limits,
+    simulatorDomain: simulatorDomain(config.hostname),
+    expire: {
+      get tx() {
+        return config.delivery.retry.expireTransactional;
+      },
+      get mk() {
+        return config.delivery.retry.expireMarketing;
+      },
+    },
+    announce: delivery.announce,
+  };
+  const oneClick = createOneClickNotice({ publicUrl, log });
+  const keys = createIdempotencyKeys({
+    tables,
+    now: clock.now,
+    lifetimeMs: config.limits.idempotencyHours * HOUR,
+  });
+  const acceptance = createAcceptance({ ...intoQueue, publicUrl, oneClick, take: delivery.takeNew, keys });
+  const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl });
+  onStop(() => campaignSystem.runner.stop());
+  return {
+    pressure,
+    backgroundImports,
+    oneClick,
+    acceptance,
+    resend: createResend({ ...intoQueue, reader, keys }),
+    campaignSystem,
+  };
+}

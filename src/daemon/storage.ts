@@ -1,0 +1,89 @@
+import { CONTACT_SEARCH_STEP } from '../audience/search-fill.ts';
+import { createStandby } from '../backup/standby.ts';
+import { LOG_KEY_PURPOSE } from '../core/log.ts';
+import type { Seal } from '../core/seal.ts';
+import { eventLoopTurns } from '../core/slices.ts';
+import { registerMessageCounters } from '../events/message-metrics.ts';
+import { migrateAtStart } from '../http/startup.ts';
+import { createTokens, type Tokens } from '../mail/tokens.ts';
+import { lockDaemon } from '../store/database.ts';
+import type { Superseded } from '../store/failure.ts';
+import { openSeal } from '../store/master-key.ts';
+import { createStorage, type Storage } from '../store/storage.ts';
+import { createTokenAccounts } from '../transfer/token-accounts.ts';
+import type { DaemonContext } from './context.ts';
+
+/** The open database and what its master key protects. */
+export interface DaemonStorage extends Omit<Storage, 'close'> {
+  seal: Seal;
+  tokens: Tokens;
+}
+
+/** The context together with the database: what most parts of the daemon use. */
+export type DaemonBase = DaemonContext & DaemonStorage;
+
+/**
+ * Locks the data directory, migrates and opens the database, and opens the master key. Rejects when another daemon has
+ * taken over the database; nothing was sent then.
+ */
+export async function startStorage(context: DaemonContext): Promise<DaemonStorage> {
+  const { config, env, clock, monotonic, random, log, ids, registry, onStop } = context;
+  const lock = lockDaemon(config.data.dir);
+  onStop(() => lock.release());
+  await migrateAtStart({
+    dataDir: config.data.dir,
+    listen: config.api.listen,
+    ids,
+    log,
+    monotonic,
+    script: env.migrationScript,
+    signal: env.startSignal,
+  });
+  const standby = createStandby({ peers: config.standby.peers, log });
+  onStop(() => standby.stop());
+  const onSuperseded =
+    env.onSuperseded ??
+    ((error: Superseded) => {
+      setImmediate(() => {
+        throw error;
+      });
+    });
+  const { close, ...storage } = await createStorage(
+    {
+      lock,
+      log,
+      registry,
+      clock,
+      onCounted: registerMessageCounters(registry),
+      turn: eventLoopTurns.next,
+      steps: [CONTACT_SEARCH_STEP],
+      onSuperseded,
+    },
+    {
+      minGeneration:
+        env.takeOver === true ? Math.max(clock.now(), (await standby.highestGeneration()) + 1) : 0,
+      dataDir: config.data.dir,
+      readerThreads: config.readers.threads,
+      get readBudgetMs() {
+        return config.readers.budget;
+      },
+      readerScript: env.storeReaderScript ?? new URL('../reader.js', import.meta.url),
+      logScript: env.flushScript,
+    },
+  );
+  onStop(close);
+  const { tables, writer, generation, instanceId } = storage;
+  // Before anything is sent.
+  await standby.check({ instanceId, generation });
+  standby.watch({ instanceId, generation }, onSuperseded);
+
+  const seal = await openSeal({
+    file: config.data.masterKeyFile,
+    random,
+    tables,
+    writer,
+    credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
+  });
+  env.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
+  return { ...storage, seal, tokens: createTokens(seal, createTokenAccounts({ tables, seal })) };
+}
