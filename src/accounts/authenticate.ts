@@ -49,7 +49,10 @@ export interface AuthenticatorDeps {
 
 export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps): Authenticator {
   const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
-  /** By the row of the key: the store returns the same one until it changes. Calls share them, so they are frozen. */
+  /**
+   * Callers by the row of the key: the store returns the same one until it changes. Calls share them, so they are
+   * frozen.
+   */
   const callers = new WeakMap<ApiKeyWithAccount, Caller>();
 
   function unauthenticated(from: CallerAddress): Refusal {

@@ -89,7 +89,7 @@ export interface KeyDeps {
 
 const MAX_NAME = 100;
 const MAX_ENTRIES = 100;
-/** Of one account, without revoked ones. */
+/** Keys of one account, without revoked ones. */
 const MAX_VALID_KEYS = 500;
 
 export function createKeys(deps: KeyDeps): Keys {

@@ -20,7 +20,7 @@ export interface RateLimits {
 
 const MAX_KEYS = 20_000;
 
-/** Of each key; `account`: of all keys of an account together. Null: unlimited. */
+/** Rates of each key; `account`: rates of all keys of an account together. Null: unlimited. */
 export interface RateLimitOptions {
   setup: Rate;
   send: Rate | null;

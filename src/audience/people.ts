@@ -39,7 +39,9 @@ export function addPerson(
   return taken ?? addUnknownPerson(tables, ids, profile, person);
 }
 
-/** As `addPerson`, for a caller that has found no contact with these identifiers in this unit of work. */
+/**
+ * Adds a person like `addPerson`, for a caller that has found no contact with these identifiers in this unit of work.
+ */
 export function addUnknownPerson(
   tables: Tables,
   ids: Ids,

@@ -14,7 +14,7 @@ export type Parsed<Value> = { value: Value } | { fault: string };
 
 /** Absent (or undefined) fields stay unchanged, null removes a value. */
 export interface ProfileChanges {
-  /** As `readEmail` and `readPhone` return them. */
+  /** Address and phone number as `readEmail` and `readPhone` return them. */
   email?: string | null | undefined;
   phone?: string | null | undefined;
   firstName?: string | null | undefined;

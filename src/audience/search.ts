@@ -45,7 +45,7 @@ export interface WalkPosition {
 
 export interface FoundContact {
   contact: KnownContact;
-  /** With a group filter; else null. */
+  /** Membership in the group of the filter; null without such a filter. */
   subscription: SubscriptionRow | null;
 }
 

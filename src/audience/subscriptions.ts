@@ -62,8 +62,8 @@ export interface MemberListFilter {
 }
 
 /**
- * As `readEmail` and `readPhone` return them; all present ones must identify the same contact. A phone that belongs to no
- * contact becomes that of a contact without one.
+ * Identifiers as `readEmail` and `readPhone` return them; all present ones must identify the same contact. A phone that
+ * belongs to no contact becomes that of a contact without one.
  */
 export interface AddMemberInput extends MembershipInput {
   email?: string | undefined;

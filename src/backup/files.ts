@@ -14,7 +14,7 @@ import { CONFIG_FOLDER, DATA_FOLDER } from './manifest.ts';
 export interface ExtraFile {
   /** Absolute. */
   source: string;
-  /** In the backup, with `/`. */
+  /** Path in the backup, with `/`. */
   path: string;
   bytes: number;
 }

@@ -94,7 +94,7 @@ export interface HeldCounts {
 export interface HeldExpiry {
   start: Loop['start'];
   stop: Loop['stop'];
-  /** As of the last run. Each is counted up to MAX_COUNTED. */
+  /** Counts of the last run, each up to MAX_COUNTED. */
   counts(): HeldCounts;
 }
 

@@ -36,11 +36,11 @@ export interface AnalyticsQuery {
 
 export interface CampaignAnalytics {
   totals: CampaignTotals;
-  /** In order, without spans of zeros. `start`: epoch ms. */
+  /** Counts by time, in order, without spans of zeros. `start`: epoch ms. */
   series: CountedSpan[];
-  /** Of the whole lifetime, the most clicked first. */
+  /** Links with their clicks in the whole lifetime, the most clicked first. */
   links: LinkClicks[];
-  /** Of the whole lifetime, those with the most messages first. */
+  /** Providers with their counts in the whole lifetime, those with the most messages first. */
   providers: ProviderTotals[];
 }
 

@@ -39,7 +39,7 @@ export interface CampaignContent {
 export interface SharedBody {
   rendering: SharedRendering;
   packed: PackedContent;
-  /** Of the packed body. */
+  /** SHA-256 of the packed body. */
   digest: Buffer;
 }
 
@@ -94,7 +94,7 @@ async function packShared(
   return { rendering, packed, digest: createHash('sha256').update(packed.body).digest() };
 }
 
-/** In steps: the texts may be megabytes long. */
+/** Encodes in steps: the texts may be megabytes long. */
 function* encodingShared(content: SharedContent): Work<PackedContent | LongContent> {
   const texts = [content.subject, content.html, content.text].flatMap((part) => part?.texts ?? []);
   const writer = contentWriter(texts.reduce((sum, text) => sum + text.length, 0));

@@ -9,7 +9,7 @@ import type { IssuedCertificate } from './authority.ts';
 export interface CertificateContexts {
   /** The certificate of a host while it is valid, even when its renewal is due; null: none. */
   current(host: string): SecureContext | null;
-  /** Like `current`, without reading the database. */
+  /** The certificate in memory, without a read of the database; null: none, or it has expired. */
   cached(host: string): SecureContext | null;
   /** Replaces the certificate of a host. `notAfter`: epoch ms. */
   use(host: string, issued: IssuedCertificate, notAfter: number): void;

@@ -155,7 +155,7 @@ export interface RawResponse {
   text: string;
   /** Whether the response is longer than the text. */
   isCut: boolean;
-  /** From the request to the end of the text, milliseconds. */
+  /** Time from the request to the end of the text, milliseconds. */
   ms: number;
 }
 

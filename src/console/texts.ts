@@ -58,7 +58,7 @@ export function browserLanguage(): Language {
   return navigator.languages.map((tag) => tag.slice(0, 2)).find(isLanguage) ?? 'en';
 }
 
-/** As the API writes times. */
+/** A time in the form of the API. */
 const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g;
 
 /** `errors`: of other languages than English, which the sentences of the server have. */

@@ -121,7 +121,7 @@ export interface Delivery {
 }
 
 export interface SuspendedSite {
-  /** Its MX hosts or shaping profile, and the egress pool. */
+  /** The site's MX hosts or shaping profile, and its egress pool. */
   site: string;
   /** Milliseconds until it is probed. */
   ms: number;

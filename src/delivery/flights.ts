@@ -103,7 +103,7 @@ interface Flight {
   ticket: EgressTicket | null;
   reservation: SlotReservation;
   session: BudgetShare;
-  /** Of size 0 if the site had answered before. */
+  /** Share of the budget of sites that have not answered; of size 0 if the site had answered before. */
   unanswered: BudgetShare;
   bytes: BudgetShare;
 }

@@ -31,9 +31,9 @@ export interface JobBuilder {
 
 /** Undefined: no authentication. */
 export interface RoutePasswords {
-  /** By position in `delivery.routes`. */
+  /** Passwords of the fixed routes, by position in `delivery.routes`. */
   routes: readonly (string | undefined)[];
-  /** Of the relay of the secondary lane. */
+  /** Password of the relay of the secondary lane. */
   relay: string | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface DnsView {
   a(name: string): Promise<LookupResult<string>>;
   aaaa(name: string): Promise<LookupResult<string>>;
   ptr(name: string): Promise<LookupResult<string>>;
-  /** The same answers for mailauth. */
+  /** Answers lookups of mailauth. */
   resolve: ReturnType<typeof forMailauth>;
 }
 

@@ -72,7 +72,10 @@ export function queryUdp<T>(
   });
 }
 
-/** Like `queryUdp`, with the two-byte length of RFC 1035 §4.2.2; an answer that is not accepted is an error. */
+/**
+ * Sends a query like `queryUdp`, with the two-byte length of RFC 1035 §4.2.2; an answer that is not accepted is an
+ * error.
+ */
 export function queryTcp<T>(
   server: ServerAddress,
   query: Buffer,

@@ -25,9 +25,9 @@ export interface DnsResponse {
   /** RFC 1035 §4.1.1, with the upper bits of EDNS (RFC 6891 §6.1.3). */
   rcode: number;
   truncated: boolean;
-  /** From an authoritative server. */
+  /** The AA bit: the server is authoritative for the name. */
   authoritative: boolean;
-  /** From a recursive server. */
+  /** The RA bit: the server offers recursion. */
   recursive: boolean;
   /** The AD bit: the resolver validated the answer (RFC 4035 §3.2.3). As trustworthy as the path to the resolver. */
   authenticated: boolean;

@@ -7,7 +7,7 @@ import { canonicalName } from './names.ts';
  * is one text without quotes, and that an MX record may have its preference in `priority`.
  */
 export interface ZoneRecord {
-  /** With or without trailing dot, any case. */
+  /** Name of the record, with or without trailing dot, any case. */
   name: string;
   type: ZoneRecordType;
   value: string;

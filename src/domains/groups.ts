@@ -85,7 +85,7 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
   };
 }
 
-/** The same refusal for an unknown group and for another account's. */
+/** Returns a group of the account. The refusal is equal for an unknown group and for one of another account. */
 export function findGroup(tables: Tables, accountId: string, groupId: string): CountedDomainGroup | Refusal {
   return (
     tables.domainGroups.get(accountId, groupId) ??

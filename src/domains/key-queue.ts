@@ -15,7 +15,7 @@ export interface KeyQueue {
 
 /** Keys of one account that are being generated or waiting. */
 export const MAX_KEYS_PER_ACCOUNT = 8;
-/** Of all accounts: about ten seconds on a slow machine, less than the timeout of clients. */
+/** Keys of all accounts: about ten seconds on a slow machine, less than the timeout of clients. */
 export const MAX_KEYS = 64;
 const RETRY_AFTER_SECONDS = 5;
 
@@ -32,7 +32,7 @@ interface Waiting {
 export type GenerateKey = () => Promise<KeyObject>;
 
 export function createKeyQueue(generateKey: GenerateKey): KeyQueue {
-  /** In the order of turns. */
+  /** Keys that wait, by owner, in the order of turns. */
   const waiting = new Map<Owner, Waiting[]>();
   /** Keys waiting or being generated, by account. */
   const counts = new Map<string, number>();

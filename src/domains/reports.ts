@@ -14,7 +14,7 @@ import { returnPathHost } from './names.ts';
 /** The reports on a domain in a period, with their totals. */
 export interface DomainReports {
   dmarc: {
-    /** Of all sources, including those beyond the limit. */
+    /** Totals of all sources, including those beyond the limit. */
     total: { messages: number; passed: number };
     /** Most mail first. */
     sources: DmarcSourceSum[];

@@ -35,7 +35,7 @@ const MAX_OPENED_KEYS = 5000;
 
 /** Reads the database at every call, so that a rotation or a deletion takes effect immediately. Caches opened keys only. */
 export function createSigningKeys({ tables, seal, platformSigner, ed25519 }: SigningKeysDeps): SigningKeys {
-  /** By context and public key: a selector of the platform's zone is reused for other keys. */
+  /** Opened keys by context and public key: a selector of the platform's zone is reused for other keys. */
   const opened = createLru<KeyObject>(MAX_OPENED_KEYS);
 
   function open(row: { private_key: Buffer; public_key: string }, context: string): KeyObject {

@@ -14,7 +14,7 @@ interface EventIdentity {
   eventId: string;
   timestamp: string;
   accountId: string;
-  /** The same as `messageId`; both only for events of messages. */
+  /** Equal to `messageId`; both only for events of messages. */
   emailId?: string;
   messageId?: string;
   domainId?: string;

@@ -29,7 +29,7 @@ export type SeriesPoint = { at: string } & Record<CountedOutcome, number>;
 export interface Series {
   /** An account id, domain id or provider; OTHERS for all that have no series of their own; absent without `by`. */
   name?: string;
-  /** In order of time, without intervals in which nothing was counted. */
+  /** Counts in order of time, without intervals in which nothing was counted. */
   points: SeriesPoint[];
 }
 
@@ -37,7 +37,7 @@ export interface MessageSeries {
   interval: SeriesInterval;
   from: string;
   to: string;
-  /** By volume, the largest first. */
+  /** Series in the order of their volume, the largest first. */
   series: Series[];
 }
 

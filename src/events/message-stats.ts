@@ -26,15 +26,15 @@ export interface StatsRow {
 
 export interface OutcomeCounts {
   outcomes: Record<CountedOutcome, number>;
-  /** Of bounces, deferrals and failures, those that occurred. */
+  /** Counts of the classes of bounces, deferrals and failures that occurred. */
   classes: Record<'bounced' | 'deferred' | 'failed', Record<string, number>>;
 }
 
 export interface OutcomeRates {
-  /** Of the messages with a final outcome (delivered, bounced, failed), from 0 to 1; null: there is none. */
+  /** Share of the messages with a final outcome (delivered, bounced, failed), from 0 to 1; null: there is none. */
   delivered: number | null;
   bounced: number | null;
-  /** Of the delivered messages; null: there is none. */
+  /** Share of the delivered messages; null: there is none. */
   complained: number | null;
   opened: number | null;
   clicked: number | null;

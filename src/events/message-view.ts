@@ -64,7 +64,7 @@ export function presentTimeline(history: MessageHistory): Record<string, unknown
     entry: { type: 'event', ...presentEvent(row) },
   }));
   const attempts = history.attempts.map((row) => ({ at: row.at, rank: 0, entry: presentAttempt(row) }));
-  // Of the same millisecond: the attempt precedes its events.
+  // In one millisecond the attempt precedes its events.
   return [...events, ...attempts].sort((a, b) => a.at - b.at || a.rank - b.rank).map(({ entry }) => entry);
 }
 

@@ -28,7 +28,7 @@ export interface Retention {
 }
 
 export type PurgedKind = DeclaredRetentionRule['kind'] | 'freePages';
-/** In the order of a pass. */
+/** Kinds in the order in which a pass deletes them. */
 export const PURGED_KINDS: readonly PurgedKind[] = [...RETENTION_RULES.map(({ kind }) => kind), 'freePages'];
 export type Purged = Record<PurgedKind, number>;
 

@@ -27,7 +27,7 @@ export interface OperatorSocket {
   close(graceMs: number): Promise<void>;
 }
 
-/** Its name in `data.dir`. */
+/** Name of the socket in `data.dir`. */
 export const OPERATOR_SOCKET = 'operator.sock';
 
 export interface OperatorSocketDeps {

@@ -133,7 +133,7 @@ export function rateHeaders(rateClass: RateClass, reading: RateReading): Record<
   };
 }
 
-/** The same fields for a limit that is reached. `retryAfter`: seconds until the next request is allowed. */
+/** Header fields about a rate limit that is reached. `retryAfter`: seconds until the next request is allowed. */
 export function reachedHeaders(
   { name, calls, seconds }: { name: string; calls: number; seconds: number },
   retryAfter: number,

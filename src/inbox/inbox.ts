@@ -21,7 +21,7 @@ export interface InboxEntry extends Omit<KeptMailHead, 'seq' | 'message_seq'> {
 }
 
 export interface InboxMail extends InboxEntry {
-  /** In order of first occurrence, decoded. */
+  /** Header fields in order of first occurrence, decoded. */
   headers: { name: string; value: string }[];
   /** The text parts, or the text of the HTML parts; '' for none. */
   text: string;
@@ -30,7 +30,7 @@ export interface InboxMail extends InboxEntry {
   isCut: boolean;
 }
 
-/** Of a mail that is shown: fewer parts and less text than of a report. */
+/** Limits of a mail that is shown: fewer parts and less text than of a report. */
 const LIMITS: IncomingLimits = { ...INCOMING_LIMITS, parts: 50, headerFields: 200, fieldChars: 4000 };
 const MAX_TEXT_BYTES = 256 * 1024;
 

@@ -36,7 +36,7 @@ export interface PublicKeyTags {
   p: string;
 }
 
-/** Of a private or public key. */
+/** The tags of the key record that belongs to a private or public key. */
 export function publicKeyTags(key: KeyObject): PublicKeyTags {
   const publicKey = key.type === 'private' ? createPublicKey(key) : key;
   const der = publicKey.export({ type: 'spki', format: 'der' });
@@ -207,7 +207,7 @@ const SPACE = 32;
 const SHARED_BYTES = 256 * 1024;
 let shared: Buffer | null = null;
 const LINE_END = Buffer.from('\r\n');
-/** As many empty lines as are hashed together. */
+/** The empty lines that are hashed together. */
 const EMPTY_LINES = Buffer.from('\r\n'.repeat(1024));
 /** Bytes that are read one by one from a line that is not canonical on: the next such line is often near. */
 const MIN_READ_BYTES = 512;
@@ -318,7 +318,7 @@ function endsLine(lines: Buffer, length: number): boolean {
   return lines[length - 1] === LF && lines[length - 2] === CR;
 }
 
-/** Of lines that end with CRLF. */
+/** Whether lines that end with CRLF end with an empty line. */
 function endsWithEmptyLine(lines: Buffer, length: number): boolean {
   return length === 2 || (lines[length - 3] === LF && lines[length - 4] === CR);
 }

@@ -39,8 +39,8 @@ const MIN_DEFLATED = 512;
 /** Characters that are deflated on the calling thread: at most 0.7 ms, whatever the content. */
 const MAX_DEFLATED_INLINE = 32 * 1024;
 /**
- * Of a newsletter of 11 KB: level 1 leaves 2.93 KB in 0.030 ms, level 3 2.89 KB in 0.031 ms, level 6 2.82 KB in 0.045 ms.
- * A lower level saves no time, as most of it is the cost of a call and of reading the input.
+ * Measured with a newsletter of 11 KB: level 1 leaves 2.93 KB in 0.030 ms, level 3 2.89 KB in 0.031 ms, level 6 2.82 KB
+ * in 0.045 ms. A lower level saves no time, as most of it is the cost of a call and of reading the input.
  */
 const LEVEL = 3;
 /** 96 KB of memory instead of 256 KB, which the allocator would map and unmap for every content. */

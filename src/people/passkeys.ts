@@ -59,7 +59,7 @@ export const registrationSchema = z.object({
   }),
 });
 
-/** The same of an assertion. */
+/** The JSON form of an assertion (WebAuthn §5.1.2); other fields are ignored. */
 export const authenticationSchema = z.object({
   id,
   rawId: id,

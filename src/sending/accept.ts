@@ -105,7 +105,7 @@ interface RenderedSend {
   draft: Draft;
   contents: PackedContent[];
   warnings: string[];
-  /** Of the response. */
+  /** Body of the response. */
   body: string;
 }
 

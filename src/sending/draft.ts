@@ -194,7 +194,7 @@ export interface NewMail {
   domainId: string;
   jobId: string | null;
   campaignId: string | null;
-  /** Of a campaign that is sent to a group; else null. */
+  /** Internal number of a campaign that is sent to a group; else null. */
   campaignSeq: number | null;
   groupId: string | null;
   from: string;

@@ -28,7 +28,7 @@ export async function encodeContents(
   return all;
 }
 
-/** In steps. */
+/** Encodes in steps. */
 function* encodingContents(
   contents: readonly MessageContent[],
 ): Work<(PackedContent | LongContent)[] | Refusal> {

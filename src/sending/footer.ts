@@ -19,7 +19,7 @@ export function* appendingFooter(
     required.filter((name) => missing.includes(name));
   if (content.html === '')
     return { ...content, text: withTextFooter(content.text ?? '', selectRequired(inText)) };
-  // As over HTTP, html with all variables suffices, whatever the text contains.
+  // Html with all variables suffices, whatever the text contains.
   if (selectRequired(inHtml).length === 0) return content;
   return {
     ...content,

@@ -14,7 +14,7 @@ export interface ReadHtml {
 }
 
 export interface HtmlReader {
-  /** In steps, because html can be megabytes of tags. */
+  /** Reads in steps, because html can be megabytes of tags. */
   reading(html: string): Work<ReadHtml>;
   /** Parses a text template. */
   readingText(text: string): Work<Template>;

@@ -40,7 +40,7 @@ export function createRenderQueue(): RenderQueue {
 
 /** A message larger than `total` runs when no other one does. */
 function createFairSemaphore(total: number): RenderQueue {
-  /** By account, in the order of their turns. */
+  /** Waiting messages by account; the accounts are in the order of their turns. */
   const waiting = new Map<string, Waiting[]>();
   let used = 0;
 

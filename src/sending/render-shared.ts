@@ -50,7 +50,7 @@ export function* sharingPrepared(
 /** The part of a shared rendering that differs for a recipient. */
 export interface CopyRendering {
   subject: string;
-  /** Of all parts, in their order. */
+  /** Values of the placeholders of all parts, in the order of the parts. */
   values: string[];
 }
 

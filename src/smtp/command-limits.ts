@@ -11,9 +11,9 @@ import { SmtpRejection } from './reply.ts';
  */
 export interface CommandRates {
   connection: Rate;
-  /** Of one IPv4 address or IPv6 /64. */
+  /** Rate of one IPv4 address or IPv6 /64. */
   block: Rate;
-  /** Of one IPv4 /24 or IPv6 /48. */
+  /** Rate of one IPv4 /24 or IPv6 /48. */
   network: Rate;
   /** Transactions without a completed message, of one block and one network. */
   blockTransactions: Rate;

@@ -11,7 +11,7 @@ import { SmtpRejection } from './reply.ts';
  */
 export interface SmtpConnectionLimits {
   connections: number;
-  /** Of one address; an IPv6 /64 counts as one. */
+  /** Connections of one address; an IPv6 /64 counts as one. */
   perAddress: number;
   messagesPerConnection: number;
   /** Maximum time from MAIL to the end of the mail, ms. */
@@ -63,7 +63,10 @@ interface Entry {
 
 /** Time after a completed message in which a connection keeps its slot, even when its network has too many. */
 const PATIENCE_MS = 5 * SECOND;
-/** The same when its network has no more than its fair share. */
+/**
+ * Time after a completed message in which a connection keeps its slot when its network has no more than its fair
+ * share.
+ */
 const FAIR_PATIENCE_MS = 30 * SECOND;
 /** Recipients that do not exist, in one connection. */
 const MAX_REJECTED_RECIPIENTS = 20;

@@ -16,7 +16,7 @@ export interface LogWindow {
 interface Entry {
   since: number;
   count: number;
-  /** Of the last occurrence. */
+  /** Fields of the last occurrence. */
   fields: Record<string, string>;
 }
 

@@ -182,7 +182,7 @@ export function tryLockDaemon(dir: string, timeoutMs = 0): DaemonLock | null {
   return tryLockFile(join(dir, LOCK_FILE), timeoutMs);
 }
 
-/** The same lock on another file, which is created. */
+/** Locks `file` like `tryLockDaemon`; creates it. */
 export function tryLockFile(file: string, timeoutMs = 0): DaemonLock | null {
   try {
     return lockFile(file, timeoutMs);

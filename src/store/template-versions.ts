@@ -4,7 +4,7 @@ import type { TemplateRow } from './templates.ts';
 /** A content that a template had before a change. */
 export interface TemplateVersionRow extends Pick<TemplateRow, 'name' | 'type' | 'subject' | 'html' | 'text'> {
   template_seq: number;
-  /** From 1, rising. */
+  /** Version number: from 1, rising. */
   version: number;
   /** When it became the content of the template. */
   saved_at: number;

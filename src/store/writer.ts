@@ -88,17 +88,18 @@ export interface WriterOptions {
 
 /** Times of one commit in ms: `transaction` blocks the event loop, `flush` does not. */
 export interface CommitTimes {
-  /** From the first unit of work to the end of COMMIT. */
+  /** Time from the first unit of work to the end of COMMIT. */
   transaction: number;
-  /** Until the commit was on disk. */
+  /** Time until the commit was on disk. */
   flush: number;
 }
 
 /** Units of work in one commit: bounds how long a unit waits for others. */
 const MAX_GROUP_UNITS = 64;
 /**
- * The same while several shares wait. Units of the delivery cost several times those that accept a message when the
- * database is large: in a smaller group, fewer of them run before the senders that wait for the commit can go on.
+ * Units of work in one commit while several shares wait. Units of the delivery cost several times those that accept a
+ * message when the database is large: in a smaller group, fewer of them run before the senders that wait for the commit
+ * can continue.
  */
 const MAX_SHARED_GROUP_UNITS = 36;
 /**
@@ -121,7 +122,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   const savepoint = db.prepare('SAVEPOINT unit');
   const release = db.prepare('RELEASE unit');
   const undo = db.prepare('ROLLBACK TO unit');
-  /** By share, in the order of their turns. */
+  /** Waiting units of work by share; the shares are in the order of their turns. */
   const waiting = new Map<string, Waiting[]>();
   const checkpointRequests: (() => void)[] = [];
   let working: Promise<void> | null = null;

@@ -17,7 +17,7 @@ export interface TemplatePreview {
   required: string[];
   /** Text in braces that is not a variable, which is often a mistake. */
   leftovers: string[];
-  /** Of the HTML. */
+  /** Size of the HTML. */
   bytes: number;
 }
 

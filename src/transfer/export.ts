@@ -64,7 +64,7 @@ export interface ExportOptions {
 export interface ExportResult {
   accountId: string;
   counts: Header['counts'];
-  /** Of the file. */
+  /** Size of the file. */
   bytes: number;
   /** Messages of the account in the queue of this installation. */
   queued: number;

@@ -38,12 +38,12 @@ const count = z.int().min(0).max(MAX_RECORDS);
 export const headerSchema = z.strictObject({
   format: z.literal(FORMAT),
   version: z.literal(VERSION),
-  /** Of the program, and of its database. */
+  /** Version of the program, and of its database schema. */
   program: z.string().max(100),
   schema: z.int().min(1),
   /** ISO 8601: the file contains what was committed before. */
   createdAt: z.iso.datetime(),
-  /** Of the installation that wrote the file. */
+  /** Host name and id of the installation that wrote the file. */
   hostname: z.string().max(255),
   instanceId: z.string().max(100).nullable(),
   accountId: accountIdSchema,
@@ -67,7 +67,7 @@ export type Header = z.output<typeof headerSchema>;
 export const endSchema = z.strictObject({
   end: z.literal(true),
   records: count,
-  /** Of all preceding lines with their line ends; hexadecimal. */
+  /** Hash of all preceding lines with their line ends; hexadecimal. */
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   mac: z.string().regex(/^[0-9a-f]{64}$/),
 });

@@ -21,7 +21,7 @@ export interface ImportDeps extends FileSealDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
-  /** Of this installation. */
+  /** Seals the secrets of this installation. */
   seal: Seal;
 }
 

@@ -16,7 +16,7 @@ const MAX_OPENED_KEYS = 2000;
  * import an account; it has at most one row for each account.
  */
 export function createTokenAccounts({ tables, seal }: TokenAccountsDeps): TokenAccounts {
-  /** By the sealed key. */
+  /** Opened keys by the sealed key. */
   const opened = new LRUCache<string, Buffer>({ max: MAX_OPENED_KEYS });
 
   return {

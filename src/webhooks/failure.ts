@@ -41,7 +41,7 @@ function reasonOf(error: unknown, hostname: string, allowPrivateNetworks: boolea
   return REASONS.find(([codes]) => codes.test(code))?.[1] ?? 'the call failed';
 }
 
-/** By error code of Node, OpenSSL or undici; the first match applies. */
+/** Reasons by error code of Node, OpenSSL or undici; the first match applies. */
 const REASONS: readonly [codes: RegExp, reason: string][] = [
   [/^ECONNREFUSED$/, 'the connection was refused'],
   [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'the connection timed out'],

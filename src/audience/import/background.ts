@@ -37,7 +37,7 @@ export interface UploadedImport {
   format: ImportFormat;
   /** Fields by the names of columns; see `RowOptions`. */
   columns: ReadonlyMap<string, string | null> | undefined;
-  /** As the caller names it. */
+  /** Name that the caller gives the file. */
   fileName: string | null;
   bytes: AsyncIterable<Buffer>;
 }

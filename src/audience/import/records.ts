@@ -13,7 +13,7 @@ export interface StreamPosition {
 }
 
 export interface ImportRecord {
-  /** From 1. */
+  /** Line number, from 1. */
   line: number;
   /** Without its line end; '' when there is a fault. */
   text: string;
@@ -194,7 +194,7 @@ export function csvFields(text: string, delimiter: string): string[] {
   }
 }
 
-/** Of comma, semicolon and tab the one that a header has most of. */
+/** Returns the one of comma, semicolon and tab that a header has most of. */
 export function delimiterOf(header: string): string {
   const bare = header.replaceAll(/"[^"]*"/g, '');
   const count = (delimiter: string) => bare.split(delimiter).length;

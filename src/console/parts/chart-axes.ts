@@ -1,7 +1,10 @@
 /** The labels of the axes of a chart. */
 export interface Axes {
   day(at: number): string;
-  /** Of the marks of the time axis, epoch seconds. Those of hours also have the day: the first one, and where it changes. */
+  /**
+   * Labels of the marks of the time axis, epoch seconds. Those of hours also have the day: the first one, and where
+   * it changes.
+   */
   times(marks: readonly number[]): string[];
   number(value: number): string;
   /** The zone in which days begin; undefined: that of the browser. */

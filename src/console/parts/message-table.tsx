@@ -7,7 +7,7 @@ import { useTexts } from '../texts.ts';
 interface MessageTableProps {
   messages: z.output<typeof messageSchema>[];
   label: string;
-  /** Of the list: they remain in the address of each message. */
+  /** Filters of the list: they remain in the address of each message. */
   filters: Readonly<Record<string, string | undefined>>;
 }
 

@@ -5,9 +5,9 @@ import type { CurrentMember } from '../session.ts';
 /** A resource that the server found for a text. */
 export interface FoundResource {
   kind: 'event' | 'delivery' | 'template' | 'contact';
-  /** Its name or id. */
+  /** Name or id of the resource. */
   name: string;
-  /** Of its page. */
+  /** Path of the resource's page. */
   path: string;
 }
 
@@ -18,7 +18,7 @@ interface ListedEvent {
 }
 
 const DELAY_MS = 250;
-/** Of each kind. */
+/** Maximum number of results of each kind. */
 const MAX_FOUND = '5';
 /** The shortest name that is searched, in characters. */
 const MIN_NAME = 3;

@@ -13,7 +13,7 @@ import './preview.css';
 
 type Contact = z.output<typeof contactSchema>;
 type RenderedPreview = z.output<typeof templatePreview>;
-/** With the id of its HTML: `/console/previews/{id}`. */
+/** A preview with the id of its HTML: `/console/previews/{id}`. */
 type TemplatePreview = RenderedPreview & { id: string };
 
 /** What is shown: a template, or the content of a campaign. */

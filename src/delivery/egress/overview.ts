@@ -15,7 +15,7 @@ export interface EgressOverview {
 
 export interface EntryOverview {
   entry: string;
-  /** As receivers see it. */
+  /** Source address that receivers see. */
   address: string;
   address6: string | null;
   hostname: string;

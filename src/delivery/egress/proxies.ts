@@ -22,7 +22,7 @@ export interface EgressProxies {
   refresh(entries: readonly EgressEntry[]): Promise<void>;
 }
 
-/** By name of the entry. */
+/** Passwords of the proxies, by name of the entry. */
 export type ProxyPasswords = ReadonlyMap<string, string>;
 
 export interface EgressProxiesDeps {

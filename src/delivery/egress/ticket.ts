@@ -4,7 +4,10 @@ import type { AttemptReport, TargetHost } from '../worker/protocol.ts';
 
 /** What the choice of the address depends on. */
 export interface EgressMail {
-  /** As `providerOfHosts` returns it; null: mail over a fixed route, for which addresses are neither limited nor judged. */
+  /**
+   * Provider that `providerOfHosts` returns; null: mail over a fixed route, for which addresses are neither limited
+   * nor judged.
+   */
   provider: string | null;
   priority: QueuePriority;
   hosts: readonly TargetHost[];
@@ -12,7 +15,7 @@ export interface EgressMail {
 
 export interface EgressTicket {
   entry: EgressEntry;
-  /** Of the message; null: over a fixed route. */
+  /** Provider of the recipient; null: mail over a fixed route. */
   provider: string | null;
   /** The provider to which the message counts. */
   countedAs: string;

@@ -21,7 +21,7 @@ export interface EgressUsage {
   countedAs(entry: EgressEntry, provider: string): string;
   /** `provider`: as `countedAs` returns it. */
   of(entry: string, provider: string): Usage;
-  /** Of an entry, by provider. */
+  /** Usage of an entry by provider. */
   all(entry: string): ReadonlyMap<string, Usage>;
   /** Transactional messages of the day before. */
   transactionalBefore(entry: string, provider: string): number;

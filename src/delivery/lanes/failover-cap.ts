@@ -26,9 +26,9 @@ export interface FailoverCapOptions {
 }
 
 export interface FailoverLimits {
-  /** Of an account's attempts, 0 to 1. */
+  /** Maximum share of an account's attempts that may change the lane, 0 to 1. */
   share: number;
-  /** Of all accounts. */
+  /** Maximum number of changes per hour of all accounts together. */
   perHour: number;
 }
 

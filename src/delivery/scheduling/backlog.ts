@@ -48,7 +48,7 @@ export interface Backlog {
 type Admits = (assignment: Assignment) => boolean;
 
 export function createBacklog(): Backlog {
-  /** By priority, like the next one. */
+  /** Messages by priority: without a lease, and with one. */
   const unleased = [createTurns(), createTurns()] as const;
   const leased = [createTurns(), createTurns()] as const;
   const transactional = [leased[0], unleased[0]];

@@ -37,7 +37,7 @@ export interface FreedShares {
 export const UNCOUNTED_BYTES = 64 * 1024;
 /** The multiple of the free budget that an account may use, by priority: alone it gets 4/5 and 2/3. */
 const ACCOUNT_FACTOR = [4, 2] as const;
-/** The same for a site, which alone gets 2/3 and 1/2. */
+/** The multiple of the free budget that a site may use, by priority: alone it gets 2/3 and 1/2. */
 const SITE_FACTOR = [2, 1] as const;
 /** The share of the budget that all marketing mail together may use. */
 const MARKETING_SHARE = 0.9;
@@ -80,7 +80,9 @@ export function createBudget(total: number): Budget {
 const DEFAULT_CONNECTIONS = 500;
 /** File descriptors that listeners and the database use. */
 const OTHER_FILES = 64;
-/** As many connections may be idle as are in use, and the listeners need as many again. */
+/**
+ * File descriptors per session: as many connections may be idle as are in use, and the listeners need as many again.
+ */
 const FILES_PER_CONNECTION = 4;
 
 /** The default of `delivery.connections` for a limit of open files; null: no limit. */

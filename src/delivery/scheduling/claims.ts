@@ -35,7 +35,7 @@ const FORGET_AFTER_MS = 2 * MAX_WAIT_MS;
 export function createClaims(clock: Clock): Claims {
   const claimed = new Set<number>();
   const counts = new Map<string, number>();
-  /** Of these, claims on messages that are skipped for a while. */
+  /** Those claims of `counts` whose messages are skipped for a while. */
   const skipped = new Map<string, number>();
   const heldOff = new Map<number, { key: string; until: number; waitMs: number; expired: boolean }>();
 

@@ -61,8 +61,8 @@ const FIRST_KEYS = 4;
 /** Messages in memory that no slot was free for in this time are read again later: their routes may have changed. */
 const MAX_AGE_MS = 10 * SECOND;
 /**
- * The same for messages that the limits of their account at the site or the budget for bytes may hold back: they must
- * not take the place of others.
+ * Age at which messages are read again that the limits of their account at the site or the budget for bytes may hold
+ * back: they must not take the place of others.
  */
 const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
 

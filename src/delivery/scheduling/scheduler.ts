@@ -82,7 +82,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
   const requested: [Map<string, QueueKey>, Map<string, QueueKey>] = [new Map(), new Map()];
   /** Sites whose mail the budgets do not admit now: those with transactional mail, and the others. */
   const blocked: [Set<Site>, Set<Site>] = [new Set(), new Set()];
-  /** The same where only the budget of sites that have not answered is exhausted. */
+  /** Blocked sites for which only the budget of sites that have not answered is exhausted. */
   const blockedUnanswered: [Set<Site>, Set<Site>] = [new Set(), new Set()];
   const allBlocked = [...blocked, ...blockedUnanswered];
   /** Sites that wait for their rate, with the functions that cancel the timers. */

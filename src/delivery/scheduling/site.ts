@@ -87,7 +87,7 @@ export interface Site {
    * `leased` to the queue.
    */
   drop(): DroppedMessages;
-  /** The same for messages that were read so long ago that other keys get a turn. */
+  /** Like `drop`, but removes only messages that were read so long ago that other keys get a turn. */
   dropOutdated(): DroppedMessages;
 
   /** A session ended with a reply that decides about the message; `accepted`: with 2xx. */
@@ -96,7 +96,9 @@ export interface Site {
   unreachable(reservation: SlotReservation): number;
   /** The site asked to send less, see `Limiter.throttled`. Returns for how many ms it gets no mail; 0: counted already. */
   throttled(reservation: SlotReservation, waitMs: number | null): number;
-  /** The same about the sender: limits the account of the message alone. */
+  /**
+   * The site asked the sender to send less: limits only the account of the message. Returns what `throttled` returns.
+   */
   senderThrottled(reservation: SlotReservation, waitMs: number | null): number;
 
   /** Whether the site replied in its last session; false before the first one. */

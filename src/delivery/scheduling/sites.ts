@@ -13,7 +13,7 @@ import { createWaitingIndex, type WaitingIndex } from './waiting-keys.ts';
 export interface Sites {
   /** The site of a destination's hosts in an egress pool; created when there is none. */
   of(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site;
-  /** The same site if it is in memory; null: it is not. Creates none. */
+  /** Like `of`, without creating a site; null: the site is not in memory. */
   find(destination: string, hosts: TargetHost[], route: DeliveryRoute | null, pool: string): Site | null;
   all(): Iterable<Site>;
   /** The keys that wait at the sites. */

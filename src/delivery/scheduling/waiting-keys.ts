@@ -13,7 +13,10 @@ export interface WaitingKeys {
   list(): QueueKey[];
   /** Removes and returns the keys of a priority whose turn it is, at most `count`. */
   take(priority: QueuePriority, count: number): QueueKey[];
-  /** The same for accounts that `wants` accepts, one key each. Examines a bounded number of accounts, others each time. */
+  /**
+   * Like `take`, for accounts that `wants` accepts, one key each. Examines a bounded number of accounts, others each
+   * time.
+   */
   takeOf(priority: QueuePriority, count: number, wants: (accountId: string) => boolean): QueueKey[];
   /** Removes all. */
   clear(): void;

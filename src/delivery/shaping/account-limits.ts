@@ -34,7 +34,7 @@ export interface AccountLimitsOptions {
 /** Accounts with reduced limits at one site; beyond it, the one that was slowed first is forgotten. */
 const MAX_ACCOUNTS = 1000;
 
-/** Of almost all sites. */
+/** Limits of the accounts at almost all sites: there are none. */
 const NONE: ReadonlyMap<string, LimiterMemory> = new Map();
 
 export function createAccountLimits({

@@ -60,7 +60,7 @@ export function registerSiteMetrics(registry: Registry, sites: () => LimitedSite
   );
 }
 
-/** Those that are slowed most, then the busiest. */
+/** The sites that are slowed most, then the busiest. */
 function topSites(sites: readonly LimitedSite[]): LimitedSite[] {
   return sites
     .filter(({ level, inFlight, accounts }) => level > 0 || inFlight > 0 || accounts > 0)

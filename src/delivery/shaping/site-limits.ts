@@ -25,7 +25,7 @@ export interface SiteMemory {
   suspension: SuspensionMemory | null;
   /** The wait after which the site accepted greylisted mail, ms; null: not known. */
   greylistMs: number | null;
-  /** By account. */
+  /** Limits of accounts at the site, by account id. */
   accounts: ReadonlyMap<string, LimiterMemory>;
 }
 

@@ -18,7 +18,7 @@ export interface ReportMailInput {
   report: OutgoingTlsReport;
   submitter: Submitter;
   to: string;
-  /** Of `submitter.domain`. */
+  /** Signs with a key of `submitter.domain`. */
   signer: DkimSigner;
   /** Epoch ms. */
   now: number;

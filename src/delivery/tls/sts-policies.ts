@@ -66,7 +66,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   const { refreshIntervalMs = REFRESH_INTERVAL_MS } = deps;
   const queue = new PQueue({ concurrency: MAX_FETCHES });
   const inProgress = new Map<string, Promise<StsLookup>>();
-  /** By domain and id. */
+  /** Failed fetches, by domain and id. */
   const failures = createLru<{ fault: PolicyFault; until: number }>(MAX_FAILURES);
   const loop = createLoop({
     name: 'mta-sts-refresh',

@@ -55,7 +55,7 @@ interface Progress {
   /** The most significant result so far. */
   result: SessionResult | null;
   fullSessions: number;
-  /** Of the last session. */
+  /** Connection of the last session. */
   connection: Connection | null;
 }
 

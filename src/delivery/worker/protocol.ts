@@ -154,7 +154,7 @@ export interface TlsRecord {
 export interface TlsResult {
   /** Null: a success. */
   failure: TlsFailureType | null;
-  /** Of a failure. */
+  /** Reason of a failure; empty for a success. */
   reason: string;
 }
 

@@ -30,7 +30,7 @@ export function trustAnchors(records: readonly TlsaAssociation[], chain: readonl
 export function chainOf(peer: DetailedPeerCertificate | undefined): Buffer[] {
   const chain: Buffer[] = [];
   const seen = new Set<DetailedPeerCertificate>();
-  // Of a session without a certificate the object is empty; a self-signed certificate is its own issuer.
+  // The object of a session without a certificate is empty; a self-signed certificate is its own issuer.
   for (let each = peer; each?.raw !== undefined && !seen.has(each); each = each.issuerCertificate) {
     seen.add(each);
     chain.push(each.raw);

@@ -94,7 +94,7 @@ export async function openWire(options: WireOptions, dueAt: number, deps: WireDe
   let onIdleClosed: (() => void) | null = null;
   let expiryText: TextOfPhase = () => '';
   let handshaking = false;
-  /** Of the socket's error. */
+  /** Code of the socket's error. */
   let errorCode = '';
   /** Received data is ignored. */
   let muted = false;

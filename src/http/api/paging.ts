@@ -10,7 +10,7 @@ export const paging = pagingBy(50);
 /** A filter of lists of resources with names. */
 export const nameSearch = z.string().max(200).default('').describe('Part of the name, in any ASCII case.');
 
-/** Of lists that clients usually read in one request. */
+/** Paging of lists that clients usually read in one request. */
 export const pagingWide = pagingBy(MAX_ROWS);
 
 function pagingBy(rows: number) {

@@ -61,7 +61,7 @@ const HEARTBEAT_MS = 15 * SECOND;
 export function createEventStreams(deps: EventStreamDeps): EventStreams {
   const { clock, log, intervalMs = INTERVAL_MS } = deps;
   const watched = new Map<string, Watched>();
-  /** By the id of the session and of the person. */
+  /** Number of open streams, by the id of the session and by that of the person. */
   const numbers = new Map<string, number>();
   let count = 0;
   let stopped = false;

@@ -81,9 +81,9 @@ export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleR
       confirmed: true,
       params,
       body: z.strictObject({
-        /** In an account. */
+        /** Role in the account of the request. */
         role: role.optional(),
-        /** Of the person, by operators. */
+        /** Status of the person, which only operators change. */
         status: z.enum(['active', 'disabled']).optional(),
       }),
       handle: async (call): Promise<ApiResponse | Refusal> => {

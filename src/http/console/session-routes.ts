@@ -36,7 +36,7 @@ export interface SessionPerson {
   hasPassword: boolean;
   hasTotp: boolean;
   passkeys: number;
-  /** Of an operator: the first 500 accounts, with the role `operator`. */
+  /** Accounts of the person. For an operator the first 500 accounts, with the role `operator`. */
   memberships: AccountMembership[];
   /** The permissions of each role. */
   roles: Record<string, readonly Permission[]>;

@@ -10,7 +10,7 @@ export interface OpenApiDocument {
     license: { name: string; identifier: string };
   };
   servers: { url: string }[];
-  /** Of all operations that do not set their own. */
+  /** Security requirements of all operations that do not set their own. */
   security: Record<string, string[]>[];
   tags: { name: string; description?: string }[];
   paths: Record<string, Record<string, OpenApiOperation>>;

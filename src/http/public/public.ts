@@ -22,7 +22,7 @@ export interface PublicPages {
   /** Binds `public.listen`; rejects when the address is not available. */
   listen(): Promise<void>;
   address(): { host: string; port: number } | null;
-  /** Of `public.tls.listen`; null when that is off. */
+  /** The bound address of `public.tls.listen`; null when that is off. */
   secureAddress(): { host: string; port: number } | null;
   /** `public.url`; the bound address if that has port 0. */
   url(): string;
@@ -44,7 +44,7 @@ export interface PublicPagesDeps {
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
-  /** Of `public.tls`; null: this daemon does not terminate TLS. */
+  /** Certificates of the listener of `public.tls`; null: this daemon does not terminate TLS. */
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 

@@ -22,7 +22,7 @@ export interface PublicServer {
   listen(): Promise<void>;
   /** The bound address, with port 0 resolved; null before `listen`. */
   address(): { host: string; port: number } | null;
-  /** The same of the HTTPS listener; null if there is none. */
+  /** The bound address of the HTTPS listener; null if there is none, or before `listen`. */
   secureAddress(): { host: string; port: number } | null;
   close(graceMs: number): Promise<void>;
 }

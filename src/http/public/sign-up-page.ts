@@ -32,7 +32,7 @@ function field(name: string, label: string, attributes: Html): Html {
   return html`<label class="field">${label} <input name="${name}"${attributes}></label>`;
 }
 
-/** The same for every address: it does not show who is a member. */
+/** The page after a valid form. It is equal for every address, so that it does not show who is a member. */
 export function sentPage(view: SignUpView): PublicResponse {
   return pageResponse(
     200,

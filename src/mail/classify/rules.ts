@@ -43,7 +43,7 @@ export type SuppressWhen = 'now' | 'second-time' | 'never';
 
 export interface Meaning {
   bounceClass: BounceClass;
-  /** Of a permanent failure; a temporary failure is at most soft. */
+  /** Type of a permanent failure; a temporary failure is at most soft. */
   bounceType: BounceType;
   scope: BounceScope;
   suppress: SuppressWhen;

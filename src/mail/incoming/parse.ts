@@ -31,9 +31,9 @@ export interface ParsedIncoming {
   originalEnvelopeId: string | null;
   /** `X-Postrider-Id` of the returned part; the caller verifies its signature. */
   postriderId: string | null;
-  /** Of kind `dmarc-report`; null when it was not opened or could not be read. */
+  /** The report of a mail of kind `dmarc-report`; null when it was not opened or could not be read. */
   aggregate: AggregateReport | null;
-  /** Of kind `tls-report`; null when it was not opened or could not be read. */
+  /** The report of a mail of kind `tls-report`; null when it was not opened or could not be read. */
   tls: TlsReport | null;
   /** Why an announced report was not read. */
   problem: ReportProblem | null;

@@ -126,7 +126,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     return { result: 'opted-out', message };
   }
 
-  /** The same for a message that its account sent before it came from another installation. */
+  /** Applies the mail to a message that its account sent before it came from another installation. */
   function forMovedMessage(
     all: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',

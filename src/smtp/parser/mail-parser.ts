@@ -37,7 +37,10 @@ interface Waiting {
 }
 
 const TIMEOUT_MS = 5 * SECOND;
-/** Of the first mail, which waits while the thread loads its modules: on a busy machine that takes more than 5 s. */
+/**
+ * Timeout of the first mail, which waits while the thread loads its modules: on a busy machine that takes more than 5
+ * s.
+ */
 const FIRST_TIMEOUT_MS = 60 * SECOND;
 /**
  * Limits of jobs posted to the thread ahead of time, so that it continues while a commit occupies the main thread. Only

@@ -150,7 +150,7 @@ export function campaignCountTable(db: Database) {
       if (sums === undefined) throw new Error('an aggregate query returned no row');
       return sums;
     },
-    /** By spans of `width` ms (whole hours), in order, without spans that have no counts. */
+    /** Counts by spans of `width` ms (whole hours), in order, without spans that have no counts. */
     series: (filter: CountFilter, width: number): CountedSpan[] => series.all({ ...filter, width }),
     addOfProvider: (campaignId: string, provider: string, name: ProviderCount): void => {
       const statements = ofProvider.get(name);

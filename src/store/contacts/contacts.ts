@@ -220,7 +220,7 @@ export function contactTable(db: Database) {
       set.run(status, at, accountId, identifier, status);
     },
     bySeq: (seq: number): KnownContact | null => bySeq.get(seq) ?? null,
-    /** By `email_<md5>` or `phone_<md5>`. */
+    /** `identifier`: `email_<md5>` or `phone_<md5>`. */
     byIdentifier: (accountId: string, identifier: string): KnownContact | null =>
       (identifier.startsWith('phone_') ? byPhone : byEmail).get(accountId, identifier) ?? null,
     /** Newest first. */

@@ -34,7 +34,7 @@ export interface ContactPermission {
   consent_n: number | null;
   /** Null: the group does not exist, or none was named. */
   group_is_active: 0 | 1 | null;
-  /** Of the membership in the group; null: there is none. */
+  /** Whether the membership in the group is active; null: there is none. */
   member_is_active: 0 | 1 | null;
 }
 

@@ -15,7 +15,7 @@ export interface SiteLimitRow {
   paused_until: number;
   since: number;
   stepped_at: number;
-  /** In a row, because no host could be reached. */
+  /** Suspensions in a row because no host could be reached. */
   suspensions: number;
   suspended_until: number;
   /** Wait after which greylisted mail was accepted, ms; null: not known. */

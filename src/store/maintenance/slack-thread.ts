@@ -7,7 +7,7 @@ export type SlackRequest = { kind: 'begin' } | { kind: 'clear'; fromPage: number
 export interface SlackThreadData {
   /** The database. */
   file: string;
-  /** The same file, open for reading and writing. */
+  /** File descriptor of the database, open for reading and writing. */
   fd: number;
 }
 

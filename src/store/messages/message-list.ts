@@ -194,7 +194,7 @@ export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
     return { afterSeq, beforeSeq };
   }
 
-  /** Of several indexes the first whose entries a page can examine completely. Null: no message matches. */
+  /** Chooses the first of several indexes whose entries a page can examine completely. Null: no message matches. */
   function scanOf(filter: MessageFilter): Scan | null {
     const values = stored(filter);
     const range = rangeOf(filter, values);

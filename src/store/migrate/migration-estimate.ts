@@ -218,9 +218,9 @@ function secondsOf(work: () => void): number {
 }
 
 interface Sizes {
-  /** Of the whole database. */
+  /** Size of the whole database. */
   total: number;
-  /** Of the sample. */
+  /** Size of the sample. */
   sample: number;
   /** The largest index of the whole database: sorting for it needs as much. */
   largestIndex: number;

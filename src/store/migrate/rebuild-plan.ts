@@ -26,7 +26,7 @@ export interface Rebuild extends FileFormat {
 
 /** Properties of the file that can only be set before the first table is created. */
 export interface FileFormat {
-  /** In bytes; default: SQLite's own, 4096. */
+  /** Page size in bytes; default: SQLite's own, 4096. */
   pageSize?: number;
   /** Default: incremental. */
   autoVacuum?: 'none' | 'incremental';

@@ -37,7 +37,7 @@ export interface BacklogFigures {
 export interface DestinationBacklog {
   destination: string;
   messages: number;
-  /** As in `BacklogFigures`, of this destination, whatever it waits for. */
+  /** The oldest due message of this destination, as in `BacklogFigures`, whatever it waits for. */
   oldestDue: number | null;
 }
 

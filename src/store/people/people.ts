@@ -5,7 +5,7 @@ import type { Database } from '../database.ts';
 export interface PersonRow {
   person_id: string;
   email: string;
-  /** In lower case. */
+  /** The address in lower case. */
   email_key: string;
   name: string;
   operator: 0 | 1;

@@ -27,7 +27,7 @@ export interface ReadQueueLimits {
 }
 
 export function createReadQueue<Job extends { accountId: string }>(limits: ReadQueueLimits): ReadQueue<Job> {
-  /** By account, in the order of their turns. */
+  /** Waiting jobs by account; the accounts are in the order of their turns. */
   const waiting = new Map<string, Job[]>();
   const running = new Map<string, number>();
   let size = 0;

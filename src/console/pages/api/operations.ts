@@ -5,7 +5,7 @@ import { curlArguments, quoted } from '../../parts/curl.ts';
 export interface ApiOperation {
   id: string;
   method: string;
-  /** With parameters in braces. */
+  /** Path with parameters in braces. */
   path: string;
   summary: string;
   description: string;

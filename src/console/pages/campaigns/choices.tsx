@@ -32,7 +32,7 @@ export interface Selectable {
 }
 
 interface ChoiceFormProps {
-  /** Of the campaign. */
+  /** Path of the campaign in the API. */
   path: string;
   choices: Choices;
   groups: Selectable;

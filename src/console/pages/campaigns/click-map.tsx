@@ -10,7 +10,7 @@ type Links = z.output<typeof analyticsSchema>['links'];
 type Content = z.output<typeof campaignContent>;
 
 interface ClickMapProps {
-  /** Of the campaign in the API. */
+  /** Path of the campaign in the API. */
   path: string;
   links: Links;
   /** Clicks on all links. */

@@ -7,7 +7,7 @@ import { type BulkContact, readPart } from './whole-search.ts';
 /** What is done with each of several contacts. */
 export interface BulkWork {
   action: 'add' | 'remove' | 'unsubscribe' | 'erase';
-  /** Of `add` and `remove`. */
+  /** Group of `add` and `remove`. */
   groupId: string;
   contacts: BulkContact[];
   /** The path of the next page of the search; null or absent: there is none. */

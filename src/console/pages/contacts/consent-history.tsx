@@ -10,7 +10,7 @@ import { useTexts } from '../../texts.ts';
 type Consent = z.output<typeof consent>;
 
 interface ConsentHistoryProps {
-  /** Of the contact in the API. */
+  /** Path of the contact in the API. */
   path: string;
   page: string;
 }

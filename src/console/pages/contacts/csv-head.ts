@@ -18,7 +18,7 @@ export function readCsvHead(text: string): CsvHead | null {
   return { columns: columns.map((name) => name.trim()), rows };
 }
 
-/** Of comma, semicolon and tab the one that the header has most of. */
+/** Returns the one of comma, semicolon and tab that the header has most of. */
 function delimiterOf(header: string): string {
   const bare = header.replaceAll(/"[^"]*"/g, '');
   const count = (delimiter: string) => bare.split(delimiter).length;

@@ -25,7 +25,7 @@ const METHODS = [
 interface MembersProps {
   group: Group;
   page: string;
-  /** Of the group's subscriptions. */
+  /** Path of the group's subscriptions in the API. */
   path: string;
   onChange: () => void;
 }

@@ -196,7 +196,7 @@ function Search({ values, onSearch }: SearchProps) {
 }
 
 interface ChoiceProps {
-  /** Of the field. */
+  /** Name of the field. */
   name: string;
   listed: readonly { id: string; name: string }[];
   chosen: string | undefined;

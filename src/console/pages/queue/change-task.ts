@@ -9,7 +9,7 @@ type Bulk = z.output<typeof bulkSchema>;
 export interface QueueOrder {
   change: 'purge' | 'retry';
   filter: { destination?: string; accountId?: string };
-  /** Of `purge`. */
+  /** Reason of a `purge`. */
   reason?: string;
 }
 

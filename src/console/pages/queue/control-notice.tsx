@@ -9,7 +9,7 @@ type Control = z.output<typeof queueSchema>['controls'][number];
 interface ControlNoticeProps {
   /** Null: none applies. */
   control: Pick<Control, 'action' | 'scope' | 'target' | 'reason' | 'until'> | null;
-  /** Of the page: a pause of something else is not resumed here. */
+  /** Scope of the page: a pause of another scope is not resumed here. */
   scope: Control['scope'];
   onChange: () => void;
 }

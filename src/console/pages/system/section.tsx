@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useNavigation } from '../../routing.ts';
 
-/** As in style.css. */
+/** Narrow screens, as in style.css. */
 const NARROW = '(width < 45rem)';
 
 /** A part of the page, folded on narrow screens. The address opens one and scrolls to it (`section`). */

@@ -16,7 +16,7 @@ export interface VersionContent extends Version {
 }
 
 interface VersionsProps {
-  /** Of the template in the API. */
+  /** Path of the template in the API. */
   path: string;
   /** Null: the user may not change the template. */
   onRestore: ((content: VersionContent) => void) | null;

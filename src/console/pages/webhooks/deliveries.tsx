@@ -87,7 +87,7 @@ export function Deliveries({ path, webhookId }: { path: string; webhookId: strin
 
 interface DeliveryRowsProps {
   of: Delivery;
-  /** Of the delivery in the API. */
+  /** Path of the delivery in the API. */
   path: string;
   /** Null: the role does not permit it. */
   onRetry: ((path: string) => Promise<void>) | null;

@@ -8,7 +8,7 @@ import type { DnsView } from '../../../dns/dns-view.ts';
 export type Policy = 'none' | 'quarantine' | 'reject';
 
 export interface DmarcRecord {
-  /** As published. */
+  /** The text of the record as published. */
   text: string;
   /** Tag names in lower case, values as published, in order. */
   tags: Map<string, string>;

@@ -27,7 +27,7 @@ const holdReason = z.enum(HOLD_REASONS).meta({ id: 'HoldReason', description: 'W
 /** A part of a text that is searched. One character would match nearly every message. */
 const part = z.string().trim().min(2).max(200).optional();
 
-/** As SQLite's `lower`, with which the texts are compared. */
+/** Lowers ASCII letters only, like SQLite's `lower`, with which the texts are compared. */
 function lowerAscii(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
