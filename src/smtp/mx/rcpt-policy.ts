@@ -6,8 +6,8 @@ import type { Tokens } from '../../mail/tokens.ts';
 
 /**
  * The recipients that the MX listener accepts, with their purpose: tokens that this server signed, which identify their
- * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. The
- * local part is checked first, so that a guessed address costs one MAC and one lookup in a small table.
+ * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. A
+ * guessed address costs one MAC, and one lookup in a small table that is cached for each domain.
  */
 export type Purpose =
   /** Mail to the envelope sender, complaint or unsubscribe address of this message. */
@@ -92,9 +92,7 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
       const domain = isOwn ? null : returnPathDomain(host);
       if (!isOwn && domain === null) return 'not-ours';
       const signed = signedFor(local);
-      const purpose = signed ?? named(local, domain);
-      if (purpose === null) return 'no-such-address';
-      if (domain === null || isRegistered(domain)) return purpose;
+      if (domain === null || isRegistered(domain)) return signed ?? named(local, domain) ?? 'no-such-address';
       // The domain was deleted since: bounces of its messages still arrive.
       const isLate =
         signed !== null && 'messageId' in signed && deps.senderDomain(signed.messageId) === domain;
