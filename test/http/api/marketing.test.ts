@@ -308,6 +308,25 @@ describe('a batch', () => {
     const again = await batch([item('member@reader.test'), item('late@reader.test')], headers);
     expect(again.body.data.results[0]).toEqual(first.body.data.results[0]);
     expect([first.body.data.accepted, again.body.data.accepted]).toEqual([1, 2]);
+    expect(again.headers.get('idempotency-replayed')).toBeNull();
+  });
+
+  it('replays the response for its idempotency key', async () => {
+    const headers = { 'idempotency-key': 'batch-2' };
+    const first = await batch([item('member@reader.test'), item('alone@reader.test')], headers);
+    const again = await batch([item('member@reader.test'), item('alone@reader.test')], headers);
+    expect(again.text).toBe(first.text);
+    expect(first.headers.get('idempotency-replayed')).toBeNull();
+    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([202, 'true']);
+  });
+
+  it('is a replay when nothing was sent, although a message is refused again', async () => {
+    const headers = { 'idempotency-key': 'batch-3' };
+    const messages = [item('member@reader.test'), item('unknown@reader.test')];
+    await batch(messages, headers);
+    const again = await batch(messages, headers);
+    expect(again.body.data).toMatchObject({ accepted: 1, refused: 1 });
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
   });
 
   it.each([

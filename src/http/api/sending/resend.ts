@@ -4,7 +4,7 @@ import type { Resend } from '../../../sending/resend.ts';
 import type { AccountRow } from '../../../store/accounts.ts';
 import { successBody } from '../../responses.ts';
 import { type Route, route } from '../../route.ts';
-import { idempotencyKey, KEY_HEADER } from './send.ts';
+import { idempotencyKey, KEY_HEADER, REPLAYED_HEADER } from './send.ts';
 import { TRANSACTIONAL_RESULT, transactionalResult } from './send-schemas.ts';
 
 export interface ResendRouteDeps {
@@ -61,7 +61,7 @@ export function resendRoute({ resend, account }: ResendRouteDeps): Route {
       });
       if (isRefusal(resent)) return resent;
       const { body, isReplay } = resent;
-      return { status: 200, raw: body, ...(isReplay ? { headers: { 'Idempotency-Replayed': 'true' } } : {}) };
+      return { status: 200, raw: body, ...(isReplay ? { headers: REPLAYED_HEADER } : {}) };
     },
   });
 }

@@ -10,6 +10,7 @@ import {
   idempotencyKey,
   KEY_HEADER,
   MARKETING_REFUSALS,
+  REPLAYED_HEADER,
   type SendRouteDeps,
   TRANSACTIONAL_REFUSALS,
 } from './send.ts';
@@ -107,7 +108,7 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
     key: string | null,
   ): Promise<ItemResult> {
     const refused = (refusal: Refusal): ItemResult => ({
-      accepted: false,
+      kind: 'refused',
       body: refusalBody(refusal, call.requestId, MAX_ITEM_DETAILS),
     });
     // Requests of other accounts run between the items.
@@ -126,7 +127,7 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
       envelope: (data, more) => successBody(data, [...warnings, ...more]),
     });
-    return isRefusal(accepted) ? refused(accepted) : { accepted: true, body: accepted.body };
+    return isRefusal(accepted) ? refused(accepted) : { kind: accepted.kind, body: accepted.body };
   }
 
   return route({
@@ -165,15 +166,25 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
         const work = group.map((item, index) => sendOne(call, item, from + index, key));
         results.push(...(await Promise.all(work)));
       }
-      return { status: stream.status, raw: batchResponseBody(results, call.warnings) };
+      return {
+        status: stream.status,
+        raw: batchResponseBody(results, call.warnings),
+        ...(isReplay(results) ? { headers: REPLAYED_HEADER } : {}),
+      };
     },
   });
 }
 
 interface ItemResult {
-  accepted: boolean;
+  kind: 'accepted' | 'replayed' | 'refused';
   /** The response body of a single send. */
   body: string;
+}
+
+/** Whether the request sent nothing because an earlier one with its key did. Refused items are checked again. */
+function isReplay(results: readonly ItemResult[]): boolean {
+  const isAny = (kind: ItemResult['kind']) => results.some((result) => result.kind === kind);
+  return isAny('replayed') && !isAny('accepted');
 }
 
 /** Groups of items that are in progress together, in order. */
@@ -198,7 +209,7 @@ function* groupsOf(items: readonly unknown[]): Generator<JsonElement[]> {
 
 /** Inserts the bodies of the results as text: together they may have megabytes. */
 function batchResponseBody(results: readonly ItemResult[], warnings: readonly string[]): string {
-  const accepted = results.filter((result) => result.accepted).length;
+  const accepted = results.filter(({ kind }) => kind !== 'refused').length;
   const head = successBody(
     {
       message: `${accepted} of ${results.length} messages accepted`,

@@ -35,6 +35,9 @@ export const KEY_HEADER = {
     'A unique value such as a UUID. A request that repeats it within 24 hours gets the first response and sends nothing.',
 };
 
+/** The response repeats that of an earlier request with the same key. */
+export const REPLAYED_HEADER = { 'Idempotency-Replayed': 'true' };
+
 /** Refusals of both streams, in the order of the checks. */
 const SEND_REFUSALS: RefusalCode[] = [
   'IDEMPOTENCY_IN_PROGRESS',
@@ -172,7 +175,7 @@ function acceptRequest(
 
 function responseOf(accepted: Accepted): ApiResponse {
   return accepted.kind === 'replayed'
-    ? { status: accepted.status, raw: accepted.body, headers: { 'Idempotency-Replayed': 'true' } }
+    ? { status: accepted.status, raw: accepted.body, headers: REPLAYED_HEADER }
     : { status: accepted.status, raw: accepted.body };
 }
 
