@@ -60,11 +60,11 @@ export const messageHistory = readQuery(
 export function presentTimeline(history: MessageHistory): Record<string, unknown>[] {
   const events = history.events.map((row) => ({
     at: row.at,
-    rank: 1,
+    rank: row.kind === 'email_sent' ? 0 : 2,
     entry: { type: 'event', ...presentEvent(row) },
   }));
-  const attempts = history.attempts.map((row) => ({ at: row.at, rank: 0, entry: presentAttempt(row) }));
-  // In one millisecond the attempt precedes its events.
+  const attempts = history.attempts.map((row) => ({ at: row.at, rank: 1, entry: presentAttempt(row) }));
+  // Within one millisecond `email_sent` precedes the first attempt, and each attempt the events that follow from it.
   return [...events, ...attempts].sort((a, b) => a.at - b.at || a.rank - b.rank).map(({ entry }) => entry);
 }
 

@@ -1,5 +1,33 @@
 import { expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { createAttemptResults } from '../../src/delivery/attempt-result.ts';
+import { playSimulation } from '../../src/delivery/simulator.ts';
+import { messageHistory, presentTimeline } from '../../src/events/message-view.ts';
+import { enqueue, startStore } from '../support/store.ts';
 import { createTestDelivery } from './setup.ts';
+
+it.each([
+  ['complained', ['email_sent', 'attempt', 'email_delivered', 'email_complained']],
+  ['asyncbounced', ['email_sent', 'attempt', 'email_delivered', 'email_bounced']],
+  ['clicked', ['email_sent', 'attempt', 'email_delivered', 'email_opened', 'email_clicked']],
+])('begins the timeline of %s@ with email_sent, within one millisecond', async (user, expected) => {
+  const { dir, tables, recorder, clock, writer } = startStore();
+  const { seq, message_id } = enqueue(tables, clock.now(), {
+    recipient: `${user}@simulator.mail.test`,
+    simulated: 1,
+  });
+  const { retry } = loadConfig({ cwd: dir, env: {} }).delivery;
+  const results = createAttemptResults({ clock, random: systemRandom, recorder, retry });
+  await writer.run((all) => {
+    const message = all.messages.bySeq(seq);
+    if (message !== null) recorder.message(all, message, { kind: 'email_sent', fields: {} });
+    playSimulation({ results, recorder }, all, seq);
+  });
+  const history = messageHistory.run(tables, message_id);
+  if (history === null) throw new Error('no message');
+  expect(presentTimeline(history).map(({ event, type }) => event ?? type)).toEqual(expected);
+});
 
 it.each(['constructor', '__proto__', 'nobody'])(
   'bounces mail to %s@, which is no address of the simulator',
