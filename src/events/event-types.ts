@@ -210,7 +210,7 @@ export const MESSAGE_EVENT_TYPES = {
       suppressed: z
         .boolean()
         .optional()
-        .describe('Whether this bounce suppressed the recipient; absent for simulated mail.'),
+        .describe('Whether this bounce suppressed the recipient; `false` for simulated mail.'),
     }),
     example: {
       bounceType: 'hard',
@@ -292,7 +292,7 @@ export const MESSAGE_EVENT_TYPES = {
       suppressed: z
         .boolean()
         .optional()
-        .describe('Whether the complaint suppressed the recipient; absent for simulated mail.'),
+        .describe('Whether the complaint suppressed the recipient; `false` for simulated mail.'),
     }),
     example: { source: 'arf', feedbackType: 'abuse', verified: true, suppressed: true },
     transition: { from: ['sending', 'delivered', 'bounced'], to: 'complained', final: true },

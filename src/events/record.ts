@@ -131,18 +131,18 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         data: JSON.stringify(fields),
       });
 
-  /** Returns whether the recipient is suppressed now; null for events that suppress nobody. */
+  /** Returns whether the event suppressed the recipient, which simulated mail never does; null for other events. */
   function suppress(
     tables: Tables,
     message: ReportedMessage & Pick<MessageRow, 'simulated'>,
     event: MessageEvent,
     at: number,
   ): boolean | null {
-    if (message.simulated === 1) return null;
-    if (event.kind === 'email_bounced')
-      return suppressAfterBounce(tables, message, event.fields, event.effect, at);
-    if (event.kind === 'email_complained') return suppressAfterComplaint(tables, message, event.fields, at);
-    return null;
+    if (event.kind !== 'email_bounced' && event.kind !== 'email_complained') return null;
+    if (message.simulated === 1) return false;
+    return event.kind === 'email_bounced'
+      ? suppressAfterBounce(tables, message, event.fields, event.effect, at)
+      : suppressAfterComplaint(tables, message, event.fields, at);
   }
 
   return {

@@ -10,6 +10,7 @@ import {
   type MessageEventKind,
   nextState,
 } from '../../src/events/event-types.ts';
+import { presentEvent } from '../../src/events/feed.ts';
 import { MESSAGE_STATUSES, type MessageRow } from '../../src/store/messages/messages.ts';
 import { exampleEvent } from '../support/events.ts';
 import { enqueue, startStore } from '../support/store.ts';
@@ -251,10 +252,17 @@ describe('suppression after events', () => {
     });
   });
 
-  it('does not follow events of simulated mail', async () => {
+  it('does not follow events of simulated mail, which report that', async () => {
     const store = startStore();
-    const events = ['email_sent', 'email_bounced', 'email_complained'] as const;
-    const seq = await recordEvents(store, [...events], { simulated: 1 });
+    const complaint = exampleEvent('email_complained', { source: 'arf', verified: true });
+    const seq = await recordEvents(store, ['email_sent', 'email_bounced', complaint], { simulated: 1 });
     expect(suppressions(store, seq)).toEqual([]);
+    const events = store.tables.events.ofMessage(seq).map((row) => presentEvent(row));
+    expect(events).toMatchObject([
+      { event: 'email_sent' },
+      { event: 'email_bounced', suppressed: false },
+      { event: 'email_complained', suppressed: false },
+    ]);
+    expect(events[0]).not.toHaveProperty('suppressed');
   });
 });
