@@ -22,6 +22,8 @@ export function linkAddress(href: string): string | null {
 
 /** The first word of a link's text, without opening punctuation, if it contains a dot as a domain does. */
 const FIRST_WORD = /^[\s([{<"'\u00ab\u2018\u201c\u201e]*([^\s]+\.[^\s]+)/;
+/** Host names under top-level domains that neither the Public Suffix List nor the registry of RFC 6761 has. */
+const HOST_NAME = /^www\.|\.internal$/;
 const CLOSING_MARKS = /[)\]}>"'\u00bb\u2019\u201d.,;:!?\u2026]+$/;
 
 /**
@@ -36,9 +38,10 @@ export function displayedDomain(text: string): string | null {
   if (!URL.canParse(target)) return null;
   const { hostname, username } = new URL(target);
   if (isUrl) return organizationalDomain(hostname);
-  const { domain, isIcann, isPrivate } = parse(hostname, PUBLIC_SUFFIX_OPTIONS);
+  const name = parse(hostname, { ...PUBLIC_SUFFIX_OPTIONS, detectSpecialUse: true });
   // `node.js` is not a host name, and a mail address is not a URL.
-  return username === '' && (isIcann === true || isPrivate === true) ? domain : null;
+  const isKnown = name.isIcann === true || name.isPrivate === true || name.isSpecialUse === true;
+  return username === '' && (isKnown || HOST_NAME.test(hostname)) ? name.domain : null;
 }
 
 function trimControls(text: string): string {
