@@ -75,12 +75,12 @@ export function withoutSelf(exchangers: readonly Exchanger[], isSelf: (name: str
 }
 
 /** Like `withoutSelf`, but finds this server by its addresses: an MX record may name it by another name. */
-export function preferredToSelf<Host extends { name: string; found: readonly string[] }>(
+export function preferredToSelf<Host extends { name: string }>(
   resolved: readonly Host[],
   exchangers: readonly Exchanger[],
-  isOwn: (address: string) => boolean,
+  isSelf: (host: Host) => boolean,
 ): Host[] {
-  const selves = new Set(resolved.filter(({ found }) => found.some(isOwn)).map(({ name }) => name));
+  const selves = new Set(resolved.filter(isSelf).map(({ name }) => name));
   if (selves.size === 0) return [...resolved];
   const preferred = withoutSelf(exchangers, (name) => selves.has(name));
   return resolved.filter(({ name }) => preferred.includes(name));

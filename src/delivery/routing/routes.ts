@@ -75,10 +75,10 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     // With secure MX records TLSA records may apply, which precede the MTA-STS policy (RFC 8461 §2).
     const permitted = mx.secure ? usable : permittedHosts(usable, sts.policy);
     const resolved = await resolve(permitted, ipv6);
-    const own = (await deps.ownAddresses?.among(resolved.flatMap(({ found }) => found))) ?? NO_ADDRESSES;
+    const own = (await deps.ownAddresses?.among(resolved.flatMap(allAddresses))) ?? NO_ADDRESSES;
     if (own === 'unknown') return failure('dns-trouble', FAILURE_TTL_SECONDS);
     const isOwn = (address: string) => own.has(address) || guard.judge(address, deps.port) === 'own-address';
-    const others = preferredToSelf(resolved, mx.exchangers, isOwn);
+    const others = preferredToSelf(resolved, mx.exchangers, (host) => allAddresses(host).some(isOwn));
     if (others.length === 0 && resolved.length > 0) return failure('own-address', mx.ttl);
     const chosen = choose(others, mx.ttl, mx.implicit);
     if (chosen.kind === 'failure' || deps.tlsPolicies === undefined) return chosen;
@@ -114,7 +114,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
 
   /** Addresses of a host, IPv6 and IPv4 alternating. */
   async function addresses(name: string, ipv6: Ipv6Use): Promise<FoundAddresses> {
-    const ip = { canonical: name, secure: false, lookupFailed: false, unreachable: false, ttl: 3600 };
+    const ip = { canonical: name, secure: false, lookupFailed: false, unreachable: [], ttl: 3600 };
     if (isIP(name) !== 0) return { ...ip, name, found: [name] };
     const families = await Promise.all([
       ...(ipv6 === 'always' ? [lookUp(() => resolver.aaaa(name))] : []),
@@ -129,7 +129,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
         name,
         found,
         lookupFailed,
-        unreachable: records.length > found.length,
+        unreachable: ipv6 === 'never' ? records : [],
         ttl,
         ...securityOf(name, [answer]),
       };
@@ -141,7 +141,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
       name,
       found,
       lookupFailed: families.some((family) => family.lookupFailed),
-      unreachable: false,
+      unreachable: [],
       ttl: Math.min(...families.map((family) => family.ttl)),
       ...securityOf(name, families),
     };
@@ -150,19 +150,23 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   function choose(resolved: FoundAddresses[], mxTtl: number, implicit: boolean): RouteResult {
     const hosts: TargetHost[] = [];
     const refused = new Set<LocalFailure>();
+    const accept = (address: string) => {
+      const verdict = guard.judge(address, deps.port);
+      if (verdict !== 'allowed') refused.add(verdict);
+      return verdict === 'allowed';
+    };
+    let isUnreachable = false;
     for (const host of resolved) {
-      const allowed = host.found.filter((address) => {
-        const verdict = guard.judge(address, deps.port);
-        if (verdict !== 'allowed') refused.add(verdict);
-        return verdict === 'allowed';
-      });
+      const allowed = host.found.filter(accept);
+      // A private address is refused permanently, whether or not this server has a source address of its family.
+      if (host.unreachable.filter(accept).length > 0) isUnreachable = true;
       if (allowed.length > 0) hosts.push({ name: host.name, addresses: allowed.slice(0, MAX_ADDRESSES) });
     }
     const ttl = Math.min(mxTtl, ...resolved.map((host) => host.ttl));
     if (hosts.length > 0) return { kind: 'hosts', hosts, route: null, ttl };
     // A lookup that failed may succeed later; a failure is permanent only when all lookups succeeded.
     if (resolved.some((host) => host.lookupFailed)) return failure('dns-trouble', FAILURE_TTL_SECONDS);
-    if (resolved.some((host) => host.unreachable)) return failure('ipv6-only', ttl);
+    if (isUnreachable) return failure('ipv6-only', ttl);
     if (refused.has('private-network')) return failure('private-network', ttl);
     // RFC 5321 §5.1: the name exists, but has neither an MX record nor an address.
     return failure(implicit ? 'no-mail-service' : 'no-mail-host', ttl);
@@ -175,9 +179,13 @@ interface FoundAddresses extends DaneHost {
   found: string[];
   /** An address family could not be looked up. */
   lookupFailed: boolean;
-  /** The host has addresses, but this server has no source address of their family. */
-  unreachable: boolean;
+  /** Addresses for whose family this server has no source address, of a host that has no others. */
+  unreachable: string[];
   ttl: number;
+}
+
+function allAddresses({ found, unreachable }: FoundAddresses): string[] {
+  return [...found, ...unreachable];
 }
 
 /** Stands for hosts beyond the limit, so that their domain is never taken for one without usable hosts. */
@@ -185,7 +193,7 @@ const NOT_LOOKED_UP: FoundAddresses = {
   name: '',
   found: [],
   lookupFailed: true,
-  unreachable: false,
+  unreachable: [],
   ttl: FAILURE_TTL_SECONDS,
   canonical: '',
   secure: false,

@@ -45,6 +45,12 @@ dns.set('backup.test', 'MX', ['10 mx1.one.test', '20 mail.example.com', '30 mx2.
 dns.set('six.test', 'MX', ['10 mx.six.test']);
 dns.set('mx.six.test', 'AAAA', ['2001:4860::6']);
 dns.set('six-alone.test', 'AAAA', ['2001:4860::7']);
+dns.set('six-private.test', 'MX', ['10 mx.six-private.test']);
+dns.set('mx.six-private.test', 'AAAA', ['fd00::1', 'fe80::1', '::1']);
+dns.set('six-mixed.test', 'MX', ['10 mx.six-private.test', '20 mx.six.test']);
+dns.set('six-part.test', 'MX', ['10 mx.six-part.test']);
+dns.set('mx.six-part.test', 'AAAA', ['fd00::1', '2001:4860::8']);
+dns.set('six-listener.test', 'AAAA', ['2001:4860::77']);
 dns.set('six-shaky.test', 'MX', ['10 mx.six-shaky.test']);
 dns.set('mx.six-shaky.test', 'AAAA', 'SERVFAIL');
 dns.set('broken.test', 'MX', 'SERVFAIL');
@@ -68,7 +74,10 @@ dns.set(
 );
 
 /** Treats documentation addresses as public ones. */
-const guard = createGuard({ allowPrivateNetworks: false, ownListeners: ['192.0.2.77:25'] });
+const guard = createGuard({
+  allowPrivateNetworks: false,
+  ownListeners: ['192.0.2.77:25', '[2001:4860::77]:25'],
+});
 const openGuard = {
   judge: (address: string, port: number) =>
     address.startsWith('192.0.2.') && address !== '192.0.2.77'
@@ -169,6 +178,11 @@ describe('the route of a destination', () => {
       'never',
       { kind: 'failure', failure: 'ipv6-only' },
     ],
+    ['private addresses', 'six-private.test', 'fallback', { kind: 'failure', failure: 'private-network' }],
+    ['private addresses', 'six-private.test', 'never', { kind: 'failure', failure: 'private-network' }],
+    ['a private MX host before a public one', 'six-mixed.test', 'never', { failure: 'ipv6-only' }],
+    ['a private and a public address', 'six-part.test', 'never', { failure: 'ipv6-only' }],
+    ['our own listener', 'six-listener.test', 'never', { kind: 'failure', failure: 'own-address' }],
     [
       'an MX host, perhaps (SERVFAIL),',
       'six-shaky.test',
