@@ -276,18 +276,22 @@ export async function startHostileAccount(): Promise<HostileAccount> {
         ...received,
         ...period,
         host: 'return-a.shop.test',
-        policy_type: text('policy type'),
         organization: text('TLS organization'),
         report_id: text('TLS report'),
-        successful: 9,
-        failed: 1,
       },
       [
         {
-          type: text('TLS failure'),
-          receiving_host: text('receiving host'),
-          reason: text('TLS reason'),
-          sessions: 1,
+          policy_type: text('policy type'),
+          successful: 9,
+          failed: 1,
+          failures: [
+            {
+              type: text('TLS failure'),
+              receiving_host: text('receiving host'),
+              reason: text('TLS reason'),
+              sessions: 1,
+            },
+          ],
         },
       ],
     );

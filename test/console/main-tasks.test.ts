@@ -150,15 +150,21 @@ async function accountWithData(name: string): Promise<ApiClient> {
       network: '192.0.2.0/24',
       signer: 'receiver.example',
       host: `return-a.${name}.test`,
-      policy_type: 'no-policy-found',
       organization: 'Receiver',
       report_id: name,
       begin_at: begin,
       end_at: begin + DAY - 1000,
-      successful: 9,
-      failed: 1,
     },
-    [{ type: 'certificate-expired', receiving_host: `mx.${name}.test`, reason: '', sessions: 1 }],
+    [
+      {
+        policy_type: 'no-policy-found',
+        successful: 9,
+        failed: 1,
+        failures: [
+          { type: 'certificate-expired', receiving_host: `mx.${name}.test`, reason: '', sessions: 1 },
+        ],
+      },
+    ],
   );
   return client;
 }

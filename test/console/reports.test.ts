@@ -56,15 +56,21 @@ beforeAll(async () => {
     {
       ...received,
       host: 'return-a.shop.test',
-      policy_type: 'no-policy-found',
       organization: 'Sender',
       report_id: 'tls-1',
       begin_at: day(2),
       end_at: day(1) - 1000,
-      successful: 9,
-      failed: 1,
     },
-    [{ type: 'certificate-expired', receiving_host: 'mx.shop.test', reason: HOSTILE, sessions: 1 }],
+    [
+      {
+        policy_type: 'no-policy-found',
+        successful: 9,
+        failed: 1,
+        failures: [
+          { type: 'certificate-expired', receiving_host: 'mx.shop.test', reason: HOSTILE, sessions: 1 },
+        ],
+      },
+    ],
   );
   browser = await startBrowser(['localhost']);
   open = openConsole(daemon, browser);

@@ -37,6 +37,10 @@ export interface IncomingLimits {
   reports: number;
   /** Records of one aggregate report. */
   records: number;
+  /** Policies of one TLS report. A report is about one domain (RFC 8460 §3), which has one or two. */
+  policies: number;
+  /** Rows of sums returned of one report. */
+  reportRows: number;
 }
 
 export const INCOMING_LIMITS: IncomingLimits = {
@@ -58,4 +62,6 @@ export const INCOMING_LIMITS: IncomingLimits = {
   jsonDepth: 20,
   reports: 100,
   records: 10_000,
+  policies: 100,
+  reportRows: 200,
 };

@@ -15,13 +15,13 @@ import type { Writer } from '../../store/writer.ts';
 import type { Unreadable } from '../parser/mail-parser.ts';
 import type { IncomingResult } from '../parser/thread.ts';
 import type { Purpose } from './rcpt-policy.ts';
-import { storeAggregate, storeTls } from './reports.ts';
+import { storeReports } from './reports.ts';
 
 /**
- * Applies a parsed mail in one unit of work: a report changes the message that it proves to be about, reports on domains
- * are stored, and mail for a person is kept. The proof is the address that the mail was sent to, else the id that we
- * signed into the returned message; unsigned data is never a proof. How far a report is trusted beyond that:
- * events/incoming.ts.
+ * Applies a parsed mail: reports on domains are stored (reports.ts), then, in one unit of work, a report changes the
+ * message that it proves to be about, and mail for a person is kept. The proof is the address that the mail was sent to,
+ * else the id that we signed into the returned message; unsigned data is never a proof. How far a report is trusted
+ * beyond that: events/incoming.ts.
  */
 export interface IncomingMail {
   raw: Buffer;
@@ -41,6 +41,7 @@ export interface IncomingRecipient {
 }
 
 type ParseOutcome = IncomingResult | Unreadable;
+type StoredReports = Awaited<ReturnType<typeof storeReports>>;
 
 export interface Intake {
   /** Resolves when the effects are durable. */
@@ -66,13 +67,13 @@ export function createIntake(deps: IntakeDeps): Intake {
   const { clock, log, writer, recorder, tokens } = deps;
   const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');
 
-  /** `boxes`: those that already have this mail, one copy per mail and box. */
+  /** `stored`: results of the report by domain. `boxes`: those that already have this mail, one copy per mail and box. */
   function handle(
     all: Tables,
     { purpose, address }: IncomingRecipient,
     mail: IncomingMail,
     outcome: ParseOutcome,
-    boxes: Set<Box>,
+    { stored, boxes }: { stored: StoredReports; boxes: Set<Box> },
   ): Handled {
     const keep = (box: Box, message: MessageRow | null): Handled => {
       if (message !== null && isErased(message)) return { result: 'forgotten', message };
@@ -94,8 +95,9 @@ export function createIntake(deps: IntakeDeps): Intake {
     if ('messageId' in purpose)
       return forMessage(all, purpose.kind, purpose.messageId, mail.signer, outcome, keep);
     if ('domain' in purpose) {
-      const stored = storeReport(all, purpose.domain, mail, outcome);
-      return stored === null ? keep(purpose.kind, null) : { result: stored, message: null };
+      // Without a report, or with one on none of our domains, the mail is kept.
+      const result = stored.get(purpose.domain) ?? 'foreign';
+      return result === 'foreign' ? keep(purpose.kind, null) : { result, message: null };
     }
     const message = provenMessage(all, outcome);
     const applied = message === null ? null : applyToMessage(all, message, 'signed-id', mail.signer, outcome);
@@ -183,39 +185,34 @@ export function createIntake(deps: IntakeDeps): Intake {
     return id === null ? null : all.messages.byId(id);
   }
 
-  /** Null when the mail has no report, or one on none of our domains. */
-  function storeReport(
-    all: Tables,
-    domain: string | null,
+  /** Stores the report of a mail, if it has one and was sent to addresses for reports. */
+  async function storeReport(
+    recipients: readonly IncomingRecipient[],
     { network, signer }: IncomingMail,
     outcome: ParseOutcome,
-  ): 'stored' | 'known' | null {
-    if ('unreadable' in outcome) return null;
-    const context = { tables: all, hostname, now: clock.now(), network, signer: signer?.organization ?? '' };
-    const { aggregate, tls } = outcome.parsed;
-    const stored =
-      aggregate !== null
-        ? storeAggregate(context, aggregate, domain)
-        : tls !== null
-          ? storeTls(context, tls)
-          : 'foreign';
-    return stored === 'foreign' ? null : stored;
+  ): Promise<StoredReports> {
+    if ('unreadable' in outcome) return new Map();
+    const domains = recipients.flatMap(({ purpose }) => ('domain' in purpose ? [purpose.domain] : []));
+    const origin = { hostname, now: clock.now(), network, signer: signer?.organization ?? '' };
+    return storeReports(writer, origin, outcome.parsed, domains);
   }
 
   return {
     apply: async (mail, outcome) => {
       const recipients = distinct(mail.recipients);
+      const stored = await storeReport(recipients, mail, outcome);
       const handled = await writer.run((all) => {
         const boxes = new Set<Box>();
         return recipients.map((recipient) => ({
           recipient,
-          ...handle(all, recipient, mail, outcome, boxes),
+          ...handle(all, recipient, mail, outcome, { stored, boxes }),
         }));
       });
       const { remoteAddress } = mail;
+      const omittedPolicies = ('parsed' in outcome && outcome.parsed.tls?.omittedPolicies) || undefined;
       for (const { recipient, result, message } of handled) {
         const fields = { purpose: recipient.purpose.kind, kind: kindOf(outcome), result, remoteAddress };
-        log.info({ ...fields, message: message?.message_id }, 'mail received');
+        log.info({ ...fields, omittedPolicies, message: message?.message_id }, 'mail received');
         deps.observe(fields.purpose, result);
       }
     },

@@ -1,11 +1,12 @@
 import { isIP } from 'node:net';
 import { DAY } from '../../core/clock.ts';
 import { returnPathDomain } from '../../domains/names.ts';
+import type { ParsedIncoming } from '../../mail/incoming/parse.ts';
 import type { AggregateReport } from '../../mail/incoming/reports/aggregate-report.ts';
 import type { TlsReport } from '../../mail/incoming/reports/tls-report.ts';
 import type { DmarcSourceRow } from '../../store/domains/dmarc-reports.ts';
-import type { TlsFailureRow } from '../../store/domains/tls-reports.ts';
 import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
 
 /**
  * Stores reports of other servers on our domains. Anyone may send such a report, so reports are displayed and have no
@@ -15,8 +16,8 @@ import type { Tables } from '../../store/tables.ts';
  * Reports on a domain are addressed to `return-a.` of the domain, which needs no authorization (RFC 9990 §4), or to our
  * own host name, whose DNS authorizes it.
  */
-export interface ReportContext {
-  tables: Tables;
+export interface ReportOrigin {
+  /** Our own host name. */
   hostname: string;
   /** Epoch ms. */
   now: number;
@@ -27,21 +28,53 @@ export interface ReportContext {
 }
 
 /** known: it was stored before. foreign: it is about none of our names. */
-export type StoreResult = 'stored' | 'known' | 'foreign';
+type StoreResult = 'stored' | 'known' | 'foreign';
 
 /** Rows stored of one report, those with the most messages first. */
 const MAX_ROWS = 200;
 /** Maximum of a count in a row, so that sums stay exact integers. */
 const MAX_COUNT = 1e12;
 
+/** Units of work that store reports take turns with others under this name, see `Writer.run`. */
+const SHARE = 'reports';
+
+/**
+ * Stores the report of a mail once for each domain that it was sent to (DMARC), or each host that it is about (TLS).
+ * `domains`: of the addresses, null for the platform's. Each domain or host is a unit of work of its own, because one mail
+ * may have a hundred; a report that is sent again after a failure completes those that are missing.
+ */
+export async function storeReports(
+  writer: Writer,
+  origin: ReportOrigin,
+  { aggregate, tls }: Pick<ParsedIncoming, 'aggregate' | 'tls'>,
+  domains: readonly (string | null)[],
+): Promise<ReadonlyMap<string | null, StoreResult>> {
+  const distinct = [...new Set(domains)];
+  if (aggregate !== null) {
+    const stored = distinct.map((domain) =>
+      writer.run((tables) => storeAggregate(tables, origin, aggregate, domain), SHARE),
+    );
+    const results = await Promise.all(stored);
+    return new Map(distinct.map((domain, n) => [domain, results[n] ?? 'foreign']));
+  }
+  if (tls === null || distinct.length === 0) return new Map();
+  const hosts = new Set(tls.policies.map(({ domain }) => domain));
+  const results = await Promise.all(
+    [...hosts].map((host) => writer.run((tables) => storeTls(tables, origin, tls, host), SHARE)),
+  );
+  const result = (['stored', 'known'] as const).find((each) => results.includes(each)) ?? 'foreign';
+  return new Map(distinct.map((domain) => [domain, result]));
+}
+
 /** Stores a DMARC report. `domain`: whose address it was sent to, null for the platform's. In a unit of work. */
-export function storeAggregate(
-  context: ReportContext,
+function storeAggregate(
+  tables: Tables,
+  origin: ReportOrigin,
   report: AggregateReport,
   domain: string | null,
 ): StoreResult {
-  const { tables, now, network, signer } = context;
-  const subject = subjectOf(context, report.domain, domain);
+  const { now, network, signer } = origin;
+  const subject = subjectOf(tables, origin, report.domain, domain);
   if (subject === null) return 'foreign';
   const { begin, end } = period(report, now);
   const isNew = tables.dmarcReports.insert(
@@ -63,41 +96,37 @@ export function storeAggregate(
   return isNew ? 'stored' : 'known';
 }
 
-/** Stores a TLS report without policies on other hosts. In a unit of work. */
-export function storeTls(context: ReportContext, report: TlsReport): StoreResult {
-  const { tables, now, hostname, network, signer } = context;
+/** Stores the policies on one host of a TLS report. In a unit of work. */
+function storeTls(tables: Tables, origin: ReportOrigin, report: TlsReport, host: string): StoreResult {
+  const { now, hostname, network, signer } = origin;
+  const domain = returnPathDomain(host);
+  if (host !== hostname && (domain === null || !tables.domains.isRegistered(domain))) return 'foreign';
   const { begin, end } = period(report, now);
-  const isOurs = (host: string) => {
-    const domain = returnPathDomain(host);
-    return host === hostname || (domain !== null && tables.domains.isRegistered(domain));
-  };
-  const policies = report.policies.filter(({ domain }) => isOurs(domain));
-  const added = policies.filter((policy) => {
-    const head = {
-      host: policy.domain,
-      policy_type: policy.type,
+  const policies = report.policies.filter((policy) => policy.domain === host);
+  const isNew = tables.tlsReports.insert(
+    {
+      host,
       organization: report.organization || report.contact,
       report_id: report.reportId,
       begin_at: begin,
       end_at: end,
-      successful: Math.min(policy.successful, MAX_COUNT),
-      failed: Math.min(policy.failed, MAX_COUNT),
       received_at: now,
       network,
       signer,
-    };
-    const failures = policy.failures.slice(0, MAX_ROWS).map(
-      ({ type, receivingHost, reason, count }): TlsFailureRow => ({
-        type,
+    },
+    policies.map(({ type, successful, failed, failures }) => ({
+      policy_type: type,
+      successful,
+      failed,
+      failures: failures.map(({ type: failure, receivingHost, reason, count }) => ({
+        type: failure,
         receiving_host: receivingHost,
         reason,
-        sessions: Math.min(count, MAX_COUNT),
-      }),
-    );
-    return tables.tlsReports.insert(head, failures);
-  });
-  if (policies.length === 0) return 'foreign';
-  return added.length > 0 ? 'stored' : 'known';
+        sessions: count,
+      })),
+    })),
+  );
+  return isNew ? 'stored' : 'known';
 }
 
 /**
@@ -105,7 +134,8 @@ export function storeTls(context: ReportContext, report: TlsReport): StoreResult
  * the domain that collects the reports.
  */
 function subjectOf(
-  { tables, hostname }: ReportContext,
+  tables: Tables,
+  { hostname }: ReportOrigin,
   policyDomain: string,
   domain: string | null,
 ): string | null {

@@ -22,7 +22,7 @@ export const MAX_REPORTS_PER_SENDER = 500;
 
 const SHARES = ['network', 'organization', 'signer'] as const;
 
-/** Returns a function that deletes the reports above the limits, to be called after each insertion. */
+/** Returns a function that deletes the reports above the limits, to be called after each report. */
 export function reportShares(
   db: Database,
   { table, about }: { table: 'dmarc_reports' | 'tls_reports'; about: 'domain' | 'host' },

@@ -28,6 +28,14 @@ export interface TlsFailureRow {
   sessions: number;
 }
 
+/** A report on one host, without its policies. */
+export type TlsReportHead = Omit<TlsReportRow, 'seq' | 'policy_type' | 'successful' | 'failed'>;
+
+/** One policy of a report. */
+export type TlsPolicyRow = Pick<TlsReportRow, 'policy_type' | 'successful' | 'failed'> & {
+  failures: readonly TlsFailureRow[];
+};
+
 /** Sums over the reports that ended on one day. */
 export interface TlsDaySum {
   /** YYYY-MM-DD, in UTC. */
@@ -72,16 +80,27 @@ export function tlsReportTable(db: Database) {
   const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
     WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
+  function insertPolicy(report: Omit<TlsReportRow, 'seq'>, failures: readonly TlsFailureRow[]): boolean {
+    // A signed report replaces an unsigned one with its id, which may have been forged.
+    if (report.signer !== '') replaceUnsigned.run(report);
+    const { changes, lastInsertRowid } = insert.run(report);
+    if (changes === 0) return false;
+    for (const row of failures) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
+    return true;
+  }
+
   return {
-    /** Adds up failures with the same type, host and reason. Returns false when the report is stored already. */
-    insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
-      // A signed report replaces an unsigned one with its id, which may have been forged.
-      if (report.signer !== '') replaceUnsigned.run(report);
-      const { changes, lastInsertRowid } = insert.run(report);
-      if (changes === 0) return false;
-      for (const row of rows) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
-      enforceShares(report.host, report);
-      return true;
+    /**
+     * Inserts a row for each policy. Adds up failures with the same type, host and reason. Returns false when all are stored
+     * already.
+     */
+    insert: (report: TlsReportHead, policies: readonly TlsPolicyRow[]): boolean => {
+      let isNew = false;
+      for (const { failures, ...policy } of policies)
+        if (insertPolicy({ ...report, ...policy }, failures)) isNew = true;
+      // Once for all policies: it reads every report on the host.
+      if (isNew) enforceShares(report.host, report);
+      return isNew;
     },
     /** Newest first. */
     list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),

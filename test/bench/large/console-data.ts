@@ -209,7 +209,7 @@ function* addTlsReports({ tlsReports }: Tables, installation: Installation, exte
     ].slice(0, number % 3);
     const failed = failures.reduce((sum, { sessions }) => sum + sessions, 0);
     const sessions = { successful: 100 + (number % 50), failed };
-    tlsReports.insert({ ...report, host, policy_type: 'sts', ...sessions }, failures);
+    tlsReports.insert({ ...report, host }, [{ policy_type: 'sts', ...sessions, failures }]);
     yield;
   }
 }

@@ -3,7 +3,7 @@ import { DAY } from '../../../src/core/clock.ts';
 import { refuse } from '../../../src/core/refusal.ts';
 import { domainReportRoutes } from '../../../src/http/api/domains/domain-reports.ts';
 import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
-import { storeAggregate, storeTls } from '../../../src/smtp/mx/reports.ts';
+import { storeReports } from '../../../src/smtp/mx/reports.ts';
 import { createLocalReader } from '../../../src/store/readers/reads.ts';
 import { aggregateReport, tlsReport } from '../../smtp/mx/mails.ts';
 import { heldClock, insertAccount, insertDomain, startStore } from '../../support/store.ts';
@@ -30,22 +30,17 @@ async function start() {
   insertDomain(tables, { ...own, domain_id: 'domain_claimed', use_case: 'mk', dkim_enabled: 0 }, clock.now());
 
   const read = (mail: string) => parseIncoming(Buffer.from(mail));
-  await writer.run((all) => {
-    const context = {
-      tables: all,
-      hostname: 'mx.postrider.example',
-      now: clock.now(),
-      network: '192.0.2.0/24',
-      signer: '',
-    };
-    for (const id of ['1', '2']) {
-      const { aggregate } = read(aggregateReport('kunde.example', id));
-      const { tls } = read(tlsReport('return-a.kunde.example', id));
-      if (aggregate === null || tls === null) throw new Error('not read');
-      storeAggregate(context, aggregate, 'kunde.example');
-      storeTls(context, tls);
-    }
-  });
+  const origin = {
+    hostname: 'mx.postrider.example',
+    now: clock.now(),
+    network: '192.0.2.0/24',
+    signer: '',
+  };
+  for (const id of ['1', '2'])
+    for (const mail of [aggregateReport('kunde.example', id), tlsReport('return-a.kunde.example', id)])
+      expect(await storeReports(writer, origin, read(mail), ['kunde.example'])).toEqual(
+        new Map([['kunde.example', 'stored']]),
+      );
   return {
     clock,
     tables,

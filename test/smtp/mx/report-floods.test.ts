@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/clock.ts';
 import type { SmtpClient } from '../../support/smtp-client.ts';
 import { insertDomain } from '../../support/store.ts';
@@ -121,6 +121,74 @@ describe('reports of one sender', () => {
       ...Array(10).fill('451'),
     ]);
   }, 30_000);
+});
+
+describe('a TLS report with 10,000 policies', () => {
+  const report = (hosts: readonly string[], count: number) => {
+    const policies = Array.from({ length: count }, (_, n) => ({
+      policy: { 'policy-type': `${n}`, 'policy-domain': hosts[n % hosts.length] },
+    }));
+    const packed = gzipSync(JSON.stringify({ 'report-id': 'r', policies }));
+    const lines = packed.toString('base64').replaceAll(/.{76}/g, '$&\r\n');
+    return `TLS-Report-Domain: example.com\r\nContent-Type: application/tlsrpt+gzip\r\nContent-Transfer-Encoding: base64\r\n\r\n${lines}\r\n`;
+  };
+  /** A listener for four domains, and the rows that each unit of work writes. */
+  async function start() {
+    const setup = await startMx();
+    const { tables, writer, db, clock } = setup;
+    const domains = ['example.com', 'two.example', 'three.example', 'four.example'];
+    for (const name of domains.slice(1))
+      insertDomain(tables, { account_id: 'acct_one', domain_id: name, name }, clock.now());
+    const changes = db.prepare<[], number>('SELECT total_changes()').pluck();
+    const written: number[] = [];
+    const run = writer.run.bind(writer);
+    vi.spyOn(writer, 'run').mockImplementation((unit, share) =>
+      run((all) => {
+        const before = changes.get() ?? 0;
+        const result = unit(all);
+        written.push((changes.get() ?? 0) - before);
+        return result;
+      }, share),
+    );
+    return { ...setup, domains, written };
+  }
+
+  it('is stored once, with a hundred of them, for a mail to four domains', async () => {
+    const { client, domains, tables, written } = await start();
+    const to = domains.flatMap((domain) => [`tlsrpt@return-a.${domain}`, `dmarc@return-a.${domain}`]);
+    const insert = vi.spyOn(tables.tlsReports, 'insert');
+    expect(await (await client()).mail('', to, report([RETURN], 10_000))).toMatch(/^250 /);
+    expect(insert).toHaveBeenCalledTimes(1);
+    expect(tables.tlsReports.list(RETURN, PERIOD)).toHaveLength(100);
+    expect(written.reduce((sum, rows) => sum + rows)).toBe(100);
+  });
+
+  it('is stored in a unit of work for each host', async () => {
+    const { client, domains, tables, written } = await start();
+    const hosts = domains.map((domain) => `return-a.${domain}`);
+    const mail = report([...hosts, 'return-a.unknown.example'], 10_000);
+    expect(await (await client()).mail('', `tlsrpt@${RETURN}`, mail)).toMatch(/^250 /);
+    for (const host of hosts) expect(tables.tlsReports.list(host, PERIOD)).toHaveLength(20);
+    expect(written.filter((rows) => rows > 0)).toEqual([20, 20, 20, 20]);
+  });
+});
+
+describe('a DMARC report to thirty domains', () => {
+  it('is stored in a unit of work for each', async () => {
+    const setup = await startMx();
+    const { tables, writer, clock } = setup;
+    const domains = Array.from({ length: 30 }, (_, n) => `d${n}.example.com`);
+    for (const name of domains)
+      insertDomain(tables, { account_id: 'acct_one', domain_id: name, name }, clock.now());
+    const units = vi.spyOn(writer, 'run');
+    const insert = vi.spyOn(tables.dmarcReports, 'insert');
+    const to = domains.flatMap((name) => [`dmarc@return-a.${name}`, `tlsrpt@return-a.${name}`]);
+    expect(await (await setup.client()).mail('', to, aggregateReport('example.com'))).toMatch(/^250 /);
+    // Another one has the effects on messages and kept mail.
+    expect(units).toHaveBeenCalledTimes(31);
+    expect(insert).toHaveBeenCalledTimes(30);
+    for (const name of domains) expect(tables.dmarcReports.list(name, PERIOD)).toHaveLength(1);
+  });
 });
 
 describe('forged reports', () => {

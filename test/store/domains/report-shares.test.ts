@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { KeptMailRow } from '../../../src/store/kept-mail.ts';
 import { startStore } from '../../support/store.ts';
 
@@ -37,8 +37,8 @@ function start() {
     insertTls: (given: Given[]) =>
       writer.run((all) => {
         for (const each of given) {
-          const row = { ...common(each), host: 'return-a.example.com', policy_type: 'sts' };
-          all.tlsReports.insert({ ...row, successful: 1, failed: 0 }, []);
+          const row = { ...common(each), host: 'return-a.example.com' };
+          all.tlsReports.insert(row, [{ policy_type: 'sts', successful: 1, failed: 0, failures: [] }]);
         }
       }),
     ids: () => tables.dmarcReports.list('example.com', PERIOD).map(({ report_id: id }) => id),
@@ -111,6 +111,36 @@ describe('the limits of stored reports', () => {
       [signed].map(({ signer }) => ({ signer })),
     );
   });
+});
+
+it('the limits are enforced once for a TLS report, however many policies it has', async () => {
+  const { insertTls, tables, writer, db } = start();
+  await insertTls(many(480, (n) => ({ id: `${n}` })));
+  const policies = (count: number) =>
+    Array.from({ length: count }, (_, n) => ({
+      policy_type: `${n}`,
+      successful: 1,
+      failed: 0,
+      failures: [],
+    }));
+  const report = {
+    host: 'return-a.example.com',
+    organization: 'Receiver',
+    begin_at: 0,
+    end_at: 0,
+    received_at: 1,
+    network: 'n1',
+    signer: '',
+  };
+  const reads = vi.spyOn(Object.getPrototypeOf(db.prepare('SELECT 1')) as { get(): unknown }, 'get');
+  const insert = async (report_id: string, count: number) => {
+    reads.mockClear();
+    await writer.run((all) => all.tlsReports.insert({ ...report, report_id }, policies(count)));
+    return reads.mock.calls.length;
+  };
+  onTestFinished(() => reads.mockRestore());
+  expect(await insert('one', 1)).toBe(await insert('many', 100));
+  expect(tables.tlsReports.list('return-a.example.com', PERIOD)).toHaveLength(500);
 });
 
 describe('stored incoming mail', () => {

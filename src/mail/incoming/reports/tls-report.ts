@@ -1,9 +1,10 @@
 import type { IncomingLimits } from '../limits.ts';
 import { memberOf, parseUntrustedJson, stringMember } from '../untrusted-json.ts';
+import { createSums, MAX_COUNT } from './sums.ts';
 
 /**
  * Parses SMTP TLS reports (RFC 8460 §4): how often senders could and could not establish TLS with our hosts. The JSON is
- * untrusted: a field of the wrong type is empty.
+ * untrusted: a field of the wrong type is empty. Only what is stored is returned, so that little is copied between threads.
  */
 export interface TlsReport {
   organization: string;
@@ -13,15 +14,17 @@ export interface TlsReport {
   begin: number;
   end: number;
   policies: TlsReportPolicy[];
+  /** Number of policies that were omitted because of the limit. */
+  omittedPolicies: number;
 }
 
 export interface TlsReportPolicy {
   /** tlsa, sts, no-policy-found. */
   type: string;
   domain: string;
-  mxHosts: string[];
   successful: number;
   failed: number;
+  /** Summed, those with the most sessions first. */
   failures: TlsFailure[];
 }
 
@@ -29,9 +32,7 @@ export interface TlsFailure {
   /** `certificate-expired`, `starttls-not-supported`, ... (RFC 8460 §4.3). */
   type: string;
   count: number;
-  sendingIp: string;
   receivingHost: string;
-  receivingIp: string;
   reason: string;
 }
 
@@ -48,34 +49,51 @@ export function readTlsReport(json: string, limits: IncomingLimits): TlsReport |
     reportId: text(report, 'report-id'),
     begin: time(text(range, 'start-datetime')),
     end: time(text(range, 'end-datetime')),
-    policies: policies.slice(0, limits.records).map(readPolicy),
+    policies: readPolicies(policies, limits),
+    omittedPolicies: Math.max(0, policies.length - limits.policies),
   };
 }
 
-function readPolicy(entry: unknown): TlsReportPolicy {
+/** All policies together have at most `reportRows` failures. */
+function readPolicies(
+  entries: readonly unknown[],
+  { policies, reportRows }: IncomingLimits,
+): TlsReportPolicy[] {
+  let left = reportRows;
+  return entries.slice(0, policies).map((entry) => {
+    const policy = readPolicy(entry, left);
+    left -= policy.failures.length;
+    return policy;
+  });
+}
+
+function readPolicy(entry: unknown, maxFailures: number): TlsReportPolicy {
   const policy = memberOf(entry, 'policy');
   const summary = memberOf(entry, 'summary');
   const details = memberOf(entry, 'failure-details');
   return {
     type: text(policy, 'policy-type'),
     domain: text(policy, 'policy-domain').toLowerCase(),
-    mxHosts: texts(memberOf(policy, 'mx-host')),
     successful: count(memberOf(summary, 'total-successful-session-count')),
     failed: count(memberOf(summary, 'total-failure-session-count')),
-    failures: Array.isArray(details) ? details.slice(0, MAX_FAILURES).map(readFailure) : [],
+    failures: Array.isArray(details) ? readFailures(details, maxFailures) : [],
   };
 }
 
 const MAX_FAILURES = 1000;
 const MAX_TEXT_LENGTH = 500;
 
+function readFailures(details: readonly unknown[], most: number): TlsFailure[] {
+  const sums = createSums<TlsFailure>();
+  for (const detail of details.slice(0, MAX_FAILURES)) sums.add(readFailure(detail));
+  return sums.highest(most);
+}
+
 function readFailure(detail: unknown): TlsFailure {
   return {
     type: text(detail, 'result-type'),
     count: count(memberOf(detail, 'failed-session-count')),
-    sendingIp: text(detail, 'sending-mta-ip'),
     receivingHost: text(detail, 'receiving-mx-hostname'),
-    receivingIp: text(detail, 'receiving-ip'),
     reason: text(detail, 'failure-reason-code') || text(detail, 'failure-error-code'),
   };
 }
@@ -99,19 +117,12 @@ function text(value: unknown, name: string): string {
   return stringMember(value, name, MAX_TEXT_LENGTH);
 }
 
-/** In the RFC's examples one host is a string, in its schema a list. */
-function texts(value: unknown): string[] {
-  const list = Array.isArray(value) ? value : [value];
-  return list
-    .filter((each) => typeof each === 'string')
-    .slice(0, 50)
-    .map((each) => each.slice(0, 255));
-}
-
 /** Some report generators quote their numbers. */
 function count(value: unknown): number {
   const number = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
-  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : 0;
+  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0
+    ? Math.min(number, MAX_COUNT)
+    : 0;
 }
 
 function time(text: string): number {

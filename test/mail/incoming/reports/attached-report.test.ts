@@ -250,12 +250,11 @@ describe('a TLS report (RFC 8460)', () => {
         {
           type: 'sts',
           domain: 'company-y.example',
-          mxHosts: ['*.mail.company-y.example'],
           successful: 5326,
           failed: 303,
           failures: [
-            { type: 'certificate-expired', count: 100 },
             { type: 'starttls-not-supported', count: 200 },
+            { type: 'certificate-expired', count: 100 },
             { type: 'validation-failure', count: 3, reason: 'X509_V_ERR_PROXY_PATH_LENGTH_EXCEEDED' },
           ],
         },
@@ -282,9 +281,33 @@ describe('a TLS report (RFC 8460)', () => {
       ],
     };
     expect(parseFile(Buffer.from(JSON.stringify(json))).tls?.policies).toEqual([
-      { type: '', domain: '', mxHosts: [], successful: 0, failed: 0, failures: [] },
-      { type: '', domain: '', mxHosts: [], successful: 0, failed: 0, failures: [] },
+      { type: '', domain: '', successful: 0, failed: 0, failures: [] },
+      { type: '', domain: '', successful: 0, failed: 0, failures: [] },
     ]);
+  });
+
+  it('has its first hundred policies, and the number of the others', () => {
+    const policies = Array.from({ length: 10_000 }, (_, n) => ({ policy: { 'policy-type': `${n}` } }));
+    const { tls } = parseFile(Buffer.from(JSON.stringify({ 'report-id': 'r', policies })));
+    expect(tls?.policies.map(({ type }) => Number(type))).toEqual(Array.from({ length: 100 }, (_, n) => n));
+    expect(tls?.omittedPolicies).toBe(9900);
+  });
+
+  it('has 200 failures, summed, those with the most sessions of each policy first', () => {
+    const failure = (type: string, sessions: number) => ({
+      'result-type': type,
+      'failed-session-count': sessions,
+    });
+    const details = Array.from({ length: 150 }, (_, n) => [failure(`${n}`, n), failure(`${n}`, 1000)]).flat();
+    const policies = [1, 2, 3].map(() => ({ policy: {}, 'failure-details': details }));
+    const { tls } = parseFile(Buffer.from(JSON.stringify({ 'report-id': 'r', policies })));
+    expect(tls?.policies.map(({ failures }) => failures.length)).toEqual([150, 50, 0]);
+    expect(tls?.policies[1]?.failures[0]).toEqual({
+      type: '149',
+      count: 1149,
+      receivingHost: '',
+      reason: '',
+    });
   });
 
   it('may have quoted numbers', () => {
