@@ -1,17 +1,15 @@
-import { isIP } from 'node:net';
 import { DAY } from '../../core/clock.ts';
 import { returnPathDomain } from '../../domains/names.ts';
 import type { ParsedIncoming } from '../../mail/incoming/parse.ts';
 import type { AggregateReport } from '../../mail/incoming/reports/aggregate-report.ts';
 import type { TlsReport } from '../../mail/incoming/reports/tls-report.ts';
-import type { DmarcSourceRow } from '../../store/domains/dmarc-reports.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 
 /**
  * Stores reports of other servers on our domains. Anyone may send such a report, so reports are displayed and have no
- * other effect. Only reports on our names are stored, a bounded number of rows of each report, and a bounded number of
- * reports of each sender (store/domains/report-shares.ts).
+ * other effect. Only reports on our names are stored, a bounded number of rows of each report
+ * (mail/incoming/limits.ts), and a bounded number of reports of each sender (store/domains/report-shares.ts).
  *
  * Reports on a domain are addressed to `return-a.` of the domain, which needs no authorization (RFC 9990 §4), or to our
  * own host name, whose DNS authorizes it.
@@ -29,11 +27,6 @@ export interface ReportOrigin {
 
 /** known: it was stored before. foreign: it is about none of our names. */
 type StoreResult = 'stored' | 'known' | 'foreign';
-
-/** Rows stored of one report, those with the most messages first. */
-const MAX_ROWS = 200;
-/** Maximum of a count in a row, so that sums stay exact integers. */
-const MAX_COUNT = 1e12;
 
 /** Units of work that store reports take turns with others under this name, see `Writer.run`. */
 const SHARE = 'reports';
@@ -86,12 +79,19 @@ function storeAggregate(
       begin_at: begin,
       end_at: end,
       policy: JSON.stringify(report.policy),
-      truncated: report.isTruncated || report.records.length > MAX_ROWS ? 1 : 0,
+      truncated: report.isTruncated ? 1 : 0,
       received_at: now,
       network,
       signer,
     },
-    sourceRows(report),
+    report.sources.map(({ sourceIp, headerFrom, disposition, dkim, spf, count }) => ({
+      source_ip: sourceIp,
+      header_from: headerFrom,
+      disposition,
+      dkim,
+      spf,
+      messages: count,
+    })),
   );
   return isNew ? 'stored' : 'known';
 }
@@ -150,24 +150,4 @@ function subjectOf(
 function period({ begin, end }: { begin: number; end: number }, now: number): { begin: number; end: number } {
   const last = end === 0 || end > now ? now : end;
   return { begin: begin === 0 || begin > last ? last - DAY : begin, end: last };
-}
-
-/** Sums records that differ only in fields that are not stored. */
-function sourceRows(report: AggregateReport): DmarcSourceRow[] {
-  const rows = new Map<string, DmarcSourceRow>();
-  for (const { sourceIp, headerFrom, disposition, dkim, spf, count } of report.records) {
-    const row: DmarcSourceRow = {
-      source_ip: isIP(sourceIp) === 0 ? 'unknown' : sourceIp,
-      header_from: headerFrom,
-      disposition,
-      dkim,
-      spf,
-      messages: Math.min(count, MAX_COUNT),
-    };
-    const key = JSON.stringify([row.source_ip, headerFrom, disposition, dkim, spf]);
-    const same = rows.get(key);
-    if (same === undefined) rows.set(key, row);
-    else same.messages = Math.min(same.messages + count, MAX_COUNT);
-  }
-  return [...rows.values()].sort((a, b) => b.messages - a.messages).slice(0, MAX_ROWS);
 }

@@ -1,9 +1,12 @@
+import { isIP } from 'node:net';
 import type { IncomingLimits } from '../limits.ts';
+import { createSums } from './sums.ts';
 import { readXml, type XmlElement } from './xml.ts';
 
 /**
  * Parses DMARC aggregate reports (RFC 9990, and the older form of RFC 7489), one record at a time. Generated XML is often
- * malformed: unknown elements are skipped, and missing values are empty.
+ * malformed: unknown elements are skipped, and missing values are empty. Records are summed while they are read, and only
+ * what is stored is returned: a report of 50 KB can have 10,000 records, and the result is copied between threads.
  */
 export interface AggregateReport {
   organization: string;
@@ -15,24 +18,23 @@ export interface AggregateReport {
   /** The domain whose policy was applied. */
   domain: string;
   policy: { p: string; sp: string; np: string; adkim: string; aspf: string; testing: string };
-  records: AggregateRecord[];
-  /** True when records were omitted because of a limit. */
+  /** At most `reportRows`, those with the most messages first. */
+  sources: AggregateSource[];
+  /** True when records or sources were omitted because of a limit. */
   isTruncated: boolean;
 }
 
-export interface AggregateRecord {
+/** The sum of the records that differ in their counts only. */
+export interface AggregateSource {
+  /** `unknown` if it is not an IP address. */
   sourceIp: string;
+  /** Messages. */
   count: number;
   /** none, quarantine, reject; also `pass` in RFC 9990. */
   disposition: string;
   dkim: string;
   spf: string;
-  /** Why the receiver did not apply the policy: `forwarded`, `local_policy: text`, ... */
-  overrides: string[];
   headerFrom: string;
-  envelopeFrom: string;
-  dkimResults: { domain: string; selector: string; result: string }[];
-  spfResults: { domain: string; result: string }[];
 }
 
 /** Null when the text is not an aggregate report, or has neither metadata nor records. */
@@ -41,14 +43,16 @@ export function readAggregateReport(
   limits: IncomingLimits,
 ): AggregateReport | 'too-large' | null {
   if (!/<(?:\w{1,20}:)?feedback[\s>]/.test(xml.slice(0, 10_000))) return null;
-  const records: AggregateRecord[] = [];
+  const sources = createSums<AggregateSource>();
+  let records = 0;
   const document = readXml(xml, limits, (element) => {
     if (element.name !== 'record') return false;
-    if (records.length >= limits.records) return 'stop';
-    records.push(readRecord(element));
+    if (records >= limits.records) return 'stop';
+    records++;
+    sources.add(readRecord(element));
     return true;
   });
-  if (!document.isComplete && records.length === 0) return 'too-large';
+  if (!document.isComplete && records === 0) return 'too-large';
   const root = descendant(document.root, 'feedback') ?? document.root;
   const metadata = child(root, 'report_metadata');
   const range = child(metadata, 'date_range');
@@ -68,40 +72,25 @@ export function readAggregateReport(
       aspf: value(policy, 'aspf'),
       testing: value(policy, 'testing'),
     },
-    records,
-    isTruncated: !document.isComplete,
+    sources: sources.highest(limits.reportRows),
+    isTruncated: !document.isComplete || sources.size() > limits.reportRows,
   };
-  return report.reportId === '' && report.domain === '' && records.length === 0 ? null : report;
+  return report.reportId === '' && report.domain === '' && records === 0 ? null : report;
 }
 
-function readRecord(record: XmlElement): AggregateRecord {
+function readRecord(record: XmlElement): AggregateSource {
   const row = child(record, 'row');
   const evaluated = child(row, 'policy_evaluated');
   const identifiers = child(record, 'identifiers') ?? child(record, 'identities');
-  const results = child(record, 'auth_results');
   const count = Number.parseInt(value(row, 'count'), 10);
+  const sourceIp = value(row, 'source_ip');
   return {
-    sourceIp: value(row, 'source_ip'),
+    sourceIp: isIP(sourceIp) === 0 ? 'unknown' : sourceIp,
     count: Number.isSafeInteger(count) && count > 0 ? count : 0,
     disposition: value(evaluated, 'disposition').toLowerCase(),
     dkim: value(evaluated, 'dkim').toLowerCase(),
     spf: value(evaluated, 'spf').toLowerCase(),
-    overrides: all(evaluated, 'reason')
-      .map((reason) =>
-        [value(reason, 'type'), value(reason, 'comment')].filter((each) => each !== '').join(': '),
-      )
-      .filter((override) => override !== ''),
     headerFrom: value(identifiers, 'header_from').toLowerCase(),
-    envelopeFrom: value(identifiers, 'envelope_from').toLowerCase(),
-    dkimResults: all(results, 'dkim').map((dkim) => ({
-      domain: value(dkim, 'domain').toLowerCase(),
-      selector: value(dkim, 'selector'),
-      result: value(dkim, 'result').toLowerCase(),
-    })),
-    spfResults: all(results, 'spf').map((spf) => ({
-      domain: value(spf, 'domain').toLowerCase(),
-      result: value(spf, 'result').toLowerCase(),
-    })),
   };
 }
 
@@ -118,10 +107,6 @@ function descendant(parent: XmlElement, name: string): XmlElement | undefined {
     if (found !== undefined) return found;
   }
   return undefined;
-}
-
-function all(parent: XmlElement | undefined, name: string): XmlElement[] {
-  return parent?.children.filter((each) => each.name === name).slice(0, 20) ?? [];
 }
 
 function value(parent: XmlElement | undefined, name: string): string {
