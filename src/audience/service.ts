@@ -11,6 +11,7 @@ import { createErasers } from './erasure/erasers.ts';
 import type { TracesDeps } from './erasure/traces.ts';
 import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
 import { createImporter, type Importer } from './import/import.ts';
+import { createSignUps, type SignUps } from './sign-ups.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 /** The audience of an account: contacts, subscription groups and consent. */
@@ -18,6 +19,7 @@ export interface Audience {
   contacts: Contacts;
   groups: SubscriptionGroups;
   subscriptions: Subscriptions;
+  signUps: SignUps;
   importer: Importer;
   erasure: Erasure;
   /** Completes deletions of groups and erasures that were interrupted or have to wait. */
@@ -52,6 +54,7 @@ export function createAudience(deps: AudienceDeps): Audience {
     contacts: createContacts(deps),
     groups,
     subscriptions: createSubscriptions(deps),
+    signUps: createSignUps(deps),
     importer: createImporter(deps),
     erasure,
     background: {

@@ -1,4 +1,5 @@
 import { CAMPAIGN_LINK_POLICY, CAMPAIGN_PROVIDER_POLICY } from './campaigns/campaign-counts.ts';
+import { CLOSED_SIGN_UP_POLICY } from './contacts/closed-sign-ups.ts';
 import { CONSENT_POLICY } from './contacts/consent.ts';
 import { CONTACT_POLICIES } from './contacts/contacts.ts';
 import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
@@ -56,6 +57,7 @@ export const DATA_POLICIES = [
   CONSENT_POLICY,
   SUBSCRIPTION_POLICY,
   OPT_OUT_POLICY,
+  CLOSED_SIGN_UP_POLICY,
   QUEUE_POLICY,
   SUPPRESSION_POLICY,
   SUPPRESSION_REMOVAL_POLICY,

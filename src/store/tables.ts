@@ -9,6 +9,7 @@ import { campaignSendTable } from './campaigns/campaign-sends.ts';
 import { campaignTable } from './campaigns/campaigns.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import { backgroundImportTable } from './contacts/background-imports.ts';
+import { closedSignUpTable } from './contacts/closed-sign-ups.ts';
 import { consentTable } from './contacts/consent.ts';
 import { contactTable } from './contacts/contacts.ts';
 import { erasureTable } from './contacts/contacts-erasure.ts';
@@ -90,6 +91,7 @@ export function createTables(db: Database) {
     consents: () => consentTable(db),
     subscriptionGroups: () => subscriptionGroupTable(db),
     subscriptions: () => subscriptionTable(db),
+    closedSignUps: () => closedSignUpTable(db),
     groupOptOuts: () => groupOptOutTable(db),
     contactImports: () => contactImportTable(db),
     backgroundImports: () => backgroundImportTable(db),

@@ -74,6 +74,7 @@ const GROWING = new Set([
   'audit_records',
   'campaign_counts',
   'campaign_links',
+  'closed_sign_ups',
   'consents',
   'console_sessions',
   'contact_search',

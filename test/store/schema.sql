@@ -20,6 +20,8 @@ CREATE INDEX certificates_by_try ON certificates (tried_at);
 
 CREATE INDEX certificates_due ON certificates (due_at) WHERE chain IS NOT NULL;
 
+CREATE INDEX closed_sign_ups_by_expiry ON closed_sign_ups (expires_at);
+
 CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id, seq);
 
 CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, coalesce(domain, ''), type)
@@ -351,6 +353,15 @@ CREATE TABLE certificates (
   tried_at    INTEGER NOT NULL,
   failures    INTEGER NOT NULL,
   last_error  TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE closed_sign_ups (
+  account_id            TEXT NOT NULL,
+  recipient_hash        TEXT NOT NULL,
+  subscription_group_id TEXT NOT NULL, -- '': links of all groups, after an erasure
+  until                 INTEGER NOT NULL,
+  expires_at            INTEGER NOT NULL, -- no such link is valid any more
+  PRIMARY KEY (account_id, recipient_hash, subscription_group_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE compliance_templates (

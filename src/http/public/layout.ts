@@ -45,6 +45,7 @@ input[type=radio]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var
 label.field{display:block}
 label.field input{display:block;font:inherit;width:100%;min-height:3rem;padding:.5rem;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:.375rem}
 button{font:inherit;font-weight:600;width:100%;min-height:3rem;padding:.625rem 1.25rem;border-radius:.375rem;border:2px solid var(--key);background:var(--key);color:var(--on-key);cursor:pointer}
+a{color:var(--key)}
 button.second{background:none;color:var(--key)}
 :focus-visible{outline:3px solid var(--ring);outline-offset:3px}
 .soft{color:var(--soft);font-size:.875rem}

@@ -68,11 +68,21 @@ export function expiredPage(): PublicResponse {
   );
 }
 
+/** `form`: the address of the form. */
+export function endedPage(view: SignUpView, form: string): PublicResponse {
+  return pageResponse(
+    410,
+    'This link is no longer valid',
+    html`<p>It was used already, or it is older than your last request to unsubscribe or to delete your data. Nothing was changed.</p>
+<p>To subscribe to <bdi>${view.group}</bdi> of <bdi>${view.sender}</bdi>, <a href="${form}">fill in the form again</a>: you get a mail with a new link.</p>`,
+  );
+}
+
 export function signUpUnavailablePage(retryAfterSeconds: number, status: 429 | 503): PublicResponse {
   const page = pageResponse(
     status,
     'Please try again later',
-    html`<p>You were not subscribed. Please try again later.</p>`,
+    html`<p>Your request was not processed. Please try again later.</p>`,
   );
   return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }

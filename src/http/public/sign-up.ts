@@ -1,8 +1,9 @@
 import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { type SignUpForm, signUpFormOf } from '../../audience/groups.ts';
-import { type ConsentInput, readEmail, readName } from '../../audience/profile.ts';
+import { readEmail, readName } from '../../audience/profile.ts';
 import type { Audience } from '../../audience/service.ts';
-import { type Clock, DAY, HOUR, SECOND } from '../../core/clock.ts';
+import type { SignUpState } from '../../audience/sign-ups.ts';
+import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
@@ -10,6 +11,7 @@ import { emailIdentifier } from '../../mail/identifier.ts';
 import type { SignUp, Tokens } from '../../mail/tokens.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { AccountRow } from '../../store/accounts.ts';
+import { SIGN_UP_LIFETIME_MS } from '../../store/contacts/closed-sign-ups.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
 import type { Tables } from '../../store/tables.ts';
 import { unknownLinkPage } from './plain-pages.ts';
@@ -17,6 +19,7 @@ import type { PublicRequest, PublicResponse, PublicRoute } from './response.ts';
 import {
   confirmedPage,
   confirmPage,
+  endedPage,
   expiredPage,
   type SignUpView,
   sentPage,
@@ -35,7 +38,7 @@ export interface SignUpDeps {
   clock: Clock;
   log: Log;
   tokens: Pick<Tokens, 'of' | 'signUp'>;
-  audience: Pick<Audience, 'contacts' | 'subscriptions'>;
+  audience: Pick<Audience, 'signUps'>;
   /** Sends the confirmation mail; null: the send path is not ready. */
   accept: () => Acceptance['accept'] | null;
   /** Base of the link in the mail. */
@@ -46,10 +49,11 @@ export interface SignUpDeps {
 const MAILS_PER_ADDRESS: Rate = { burst: 2, perSecond: (2 * SECOND) / DAY };
 const FORMS_PER_CLIENT: Rate = { burst: 10, perSecond: (20 * SECOND) / HOUR };
 const FORMS_PER_GROUP: Rate = { burst: 500, perSecond: (1000 * SECOND) / HOUR };
+/** Confirmations of one address in a group: a person needs one. */
+const CONFIRMATIONS: Rate = { burst: 10, perSecond: SECOND / MINUTE };
 const MAX_ADDRESSES = 100_000;
 const MAX_CLIENTS = 20_000;
 const MAX_GROUPS = 5000;
-const LIFETIME_MS = 7 * DAY;
 const MAX_NAME_LENGTH = 100;
 const RETRY_SECONDS = 300;
 
@@ -63,8 +67,10 @@ interface OpenForm {
 
 export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
   const { tables, clock, log, tokens } = deps;
+  const { signUps } = deps.audience;
   const byAddress = createTokenBuckets(clock, MAILS_PER_ADDRESS, MAX_ADDRESSES);
   const byClient = createTokenBuckets(clock, FORMS_PER_CLIENT, MAX_CLIENTS);
+  const confirmations = createTokenBuckets(clock, CONFIRMATIONS, MAX_ADDRESSES);
   const byGroup = createTokenBuckets(clock, FORMS_PER_GROUP, MAX_GROUPS);
 
   function find(groupId: string): OpenForm | null {
@@ -134,10 +140,23 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
   }
 
   async function confirm(open: OpenForm, signUp: SignUp, visitor: Visitor): Promise<PublicResponse> {
-    const refusal = await subscribe(deps, open.group, signUp, visitor);
-    if (refusal === null) return confirmedPage(open.view, signUp.email);
-    log.warn({ groupId: signUp.groupId, code: refusal.code }, 'sign-up not recorded');
+    const { allowed, retryAfterSeconds } = confirmations
+      .of(`${signUp.groupId} ${emailIdentifier(signUp.email)}`)
+      .take();
+    if (!allowed) return signUpUnavailablePage(retryAfterSeconds, 429);
+    const state = await signUps.confirm(open.account.account_id, signUp, {
+      by: 'recipient',
+      ipAddress: visitor.ip,
+      userAgent: visitor.userAgent === '' ? null : visitor.userAgent,
+    });
+    if (!isRefusal(state)) return pageOf(open, signUp, state);
+    log.warn({ groupId: signUp.groupId, code: state.code }, 'sign-up not recorded');
     return signUpUnavailablePage(RETRY_SECONDS, 503);
+  }
+
+  function pageOf({ view }: OpenForm, { email, groupId }: SignUp, state: SignUpState): PublicResponse {
+    if (state === 'ended') return endedPage(view, `/j/${groupId}`);
+    return state === 'open' ? confirmPage(view, email) : confirmedPage(view, email);
   }
 
   return [
@@ -158,8 +177,10 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
         const open = signUp === null ? null : find(signUp.groupId);
         if (signUp === null || open === null || !signUp.isOf(open.account.account_id))
           return unknownLinkPage();
-        if (clock.now() - signUp.at > LIFETIME_MS) return expiredPage();
-        return method === 'GET' ? confirmPage(open.view, signUp.email) : confirm(open, signUp, visitor);
+        if (clock.now() - signUp.at > SIGN_UP_LIFETIME_MS) return expiredPage();
+        return method === 'GET'
+          ? pageOf(open, signUp, signUps.state(open.account.account_id, signUp))
+          : confirm(open, signUp, visitor);
       },
     },
   ];
@@ -174,44 +195,4 @@ function mailboxOf(email: string): string {
 function nameIn(text = ''): string {
   const read = readName(text.slice(0, MAX_NAME_LENGTH));
   return 'value' in read ? read.value : '';
-}
-
-/** Records the consent with its evidence, ends earlier opt-outs, and adds the contact to the group. */
-async function subscribe(
-  { audience: { contacts, subscriptions }, clock }: SignUpDeps,
-  group: SubscriptionGroupRow,
-  { email, firstName, lastName, at }: SignUp,
-  { ip, userAgent }: Visitor,
-): Promise<Refusal | null> {
-  const accountId = group.account_id;
-  const identifier = emailIdentifier(email);
-  const actor = { by: 'recipient', ipAddress: ip, userAgent: userAgent === '' ? null : userAgent };
-  const consent: ConsentInput = {
-    method: 'double_opt_in',
-    details: `Form of ${group.name.slice(0, 200)}, sent ${new Date(at).toISOString()}, confirmed by mail`,
-    ipAddress: actor.ipAddress,
-    userAgent: actor.userAgent,
-    consentedAt: clock.now(),
-  };
-  const names = { ...(firstName === '' ? {} : { firstName }), ...(lastName === '' ? {} : { lastName }) };
-  const created = await contacts.create(
-    accountId,
-    { email, ...names, consent, source: 'sign_up_form' },
-    actor,
-  );
-  if (isRefusal(created)) {
-    if (created.code !== 'CONTACT_ALREADY_EXISTS') return created;
-    const how = { ...actor, merge: true };
-    const changed = await contacts.update(
-      accountId,
-      identifier,
-      { ...names, consent, globalStatus: 'active' },
-      how,
-    );
-    // After a bounce or a complaint the person stays blocked, but is a member.
-    if (isRefusal(changed) && changed.code !== 'INVALID_STATE') return changed;
-  }
-  const input = { isActive: true, consent, source: 'sign_up_form' };
-  const joined = await subscriptions.put(accountId, group.subscription_group_id, identifier, input, actor);
-  return isRefusal(joined) ? joined : null;
 }

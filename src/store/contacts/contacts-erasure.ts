@@ -15,6 +15,7 @@ import {
 import type { AttemptRow, MessageRow, NewContent } from '../messages/messages.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { keyOfRecipient, recipientOfKey, type StoredKey } from '../rows/row-keys.ts';
+import { closeSignUps, SIGN_UP_LIFETIME_MS } from './closed-sign-ups.ts';
 
 /* Statements that erase a person from tables that are otherwise append-only. Only `audience/erasure` may use them. */
 
@@ -54,14 +55,22 @@ export function erasureTable(db: Database) {
     INSERT INTO erasures (account_id, person, before_message, before_event, at_message, created_at)
     VALUES (@account_id, @person, (SELECT coalesce(max(seq), 0) + 1 FROM messages),
       (SELECT coalesce(max(seq), 0) + 1 FROM events), 0, @created_at)`);
+  const closeLinks = db.prepare<[number, number]>(
+    closeSignUps(`
+      SELECT account_id, identifier.value, '', created_at, created_at + ?
+      FROM erasures, json_each(person, '$.identifiers') AS identifier WHERE seq = ?`),
+  );
   const get = db.prepare<[number], ErasureRow>('SELECT * FROM erasures WHERE seq = ?');
   const list = db.prepare<[], number>('SELECT seq FROM erasures ORDER BY seq').pluck();
   const setAt = db.prepare<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
   const remove = db.prepare<[number]>('DELETE FROM erasures WHERE seq = ?');
   return {
-    /** Begins the erasure of what is stored at this moment. Returns its seq. */
-    begin: (row: { account_id: string; person: string; created_at: number }): number =>
-      Number(insert.run(row).lastInsertRowid),
+    /** Begins the erasure of what is stored at this moment, and closes the person's sign-up links. Returns its seq. */
+    begin: (row: { account_id: string; person: string; created_at: number }): number => {
+      const seq = Number(insert.run(row).lastInsertRowid);
+      closeLinks.run(SIGN_UP_LIFETIME_MS, seq);
+      return seq;
+    },
     get: (seq: number): ErasureRow | null => get.get(seq) ?? null,
     pending: (): number[] => list.all(),
     setAt: (seq: number, messageSeq: number): void => {

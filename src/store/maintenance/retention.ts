@@ -1,3 +1,4 @@
+import { CLOSED_SIGN_UP_POLICY } from '../contacts/closed-sign-ups.ts';
 import type { Database } from '../database.ts';
 import { SITE_LIMIT_POLICY } from '../delivery/site-limits.ts';
 import { UNCLASSIFIED_REPLY_POLICY } from '../delivery/unclassified-replies.ts';
@@ -83,6 +84,7 @@ export function retentionTable(db: Database) {
     unclassifiedReplies: timedRows(db, tableOf(UNCLASSIFIED_REPLY_POLICY)),
     egressCounts: timedRows(db, tableOf(EGRESS_COUNT_POLICY)),
     answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
+    closedSignUps: timedRows(db, tableOf(CLOSED_SIGN_UP_POLICY)),
     signInLinks: timedRows(db, tableOf(SIGN_IN_LINK_POLICY)),
     consoleSessions: timedRows(db, tableOf(SESSION_POLICY)),
   };

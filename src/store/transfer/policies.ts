@@ -13,6 +13,7 @@ export const NOT_EXPORTED: Readonly<Record<string, string>> = {
   background_imports: 'imports of this installation; their files are deleted when they end',
   campaign_numbers: 'numbers of this database, assigned again',
   certificates: 'belong to hosts, not to accounts; obtained again where the host resolves to',
+  closed_sign_ups: 'links of the last seven days: opt-outs, which end them too, are exported',
   console_sessions: 'sessions of the console of this installation',
   contact_counts: 'counted by a trigger',
   contact_imports: 'positions in files of this machine',

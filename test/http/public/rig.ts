@@ -1,10 +1,9 @@
 import { request } from 'node:http';
 import { Registry } from 'prom-client';
 import { onTestFinished } from 'vitest';
-import { createContacts } from '../../../src/audience/contacts.ts';
 import type { SignUpForm } from '../../../src/audience/groups.ts';
+import { createSignUps } from '../../../src/audience/sign-ups.ts';
 import { createStatusFollower } from '../../../src/audience/standing.ts';
-import { createSubscriptions } from '../../../src/audience/subscriptions.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
@@ -41,10 +40,7 @@ export async function startPublic(
     recorder,
     tokens,
     unsubscribing,
-    audience: {
-      contacts: createContacts({ ...store, mayAdd: () => null }),
-      subscriptions: createSubscriptions(store),
-    },
+    audience: { signUps: createSignUps({ ...store, mayAdd: () => null }) },
     accept: () => null,
     onSuppressionChange,
     isCustomerHost: (host) => CUSTOMER_HOSTS.includes(host),

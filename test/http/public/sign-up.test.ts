@@ -40,6 +40,42 @@ describe('the confirmation of a sign-up', () => {
     expect(contact(rig)).toBeNull();
   });
 
+  it('shows the same page when it is repeated', async () => {
+    const { rig, path } = await start();
+    const { body } = await confirm(rig, path);
+    rig.clock.advance(1000);
+    expect(await confirm(rig, path)).toMatchObject({ status: 200, body });
+    expect(await rig.call(path)).toMatchObject({ status: 200, body });
+  });
+
+  it('leads to the form after the person opted out', async () => {
+    const { rig, path, groupId } = await start();
+    await confirm(rig, path);
+    rig.clock.advance(1000);
+    rig.tables.suppressions.add({
+      account_id: 'acct_one',
+      recipient_hash: emailIdentifier('ada@example.net'),
+      stream: 'mk',
+      reason: 'unsubscribe',
+      email: null,
+      message_seq: null,
+      created_at: rig.clock.now(),
+    });
+    for (const { status, body } of [await rig.call(path), await confirm(rig, path)]) {
+      expect(status).toBe(410);
+      expect(body).toContain(`href="/j/${groupId}"`);
+    }
+  });
+
+  it('is processed ten times for an address, then once a minute', async () => {
+    const { rig, path } = await start();
+    const statuses = [];
+    for (let times = 0; times < 12; times++) statuses.push((await confirm(rig, path)).status);
+    expect(statuses).toEqual([...Array<number>(10).fill(200), 429, 429]);
+    rig.clock.advance(60_000);
+    expect((await confirm(rig, path)).status).toBe(200);
+  });
+
   it('requires a token of the account that has the group', async () => {
     const { rig, signUp } = await start();
     insertAccount(rig.tables, 'acct_other', rig.clock.now());

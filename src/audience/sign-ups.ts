@@ -1,0 +1,145 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import type { Recorder } from '../events/record.ts';
+import { emailIdentifier } from '../mail/identifier.ts';
+import type { SignUp } from '../mail/tokens.ts';
+import type { KnownContact } from '../store/contacts/contacts.ts';
+import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import type { Provenance } from './consent.ts';
+import type { Actor } from './contacts.ts';
+import { findSubscriptionGroup } from './groups.ts';
+import { setStatus } from './marketing-status.ts';
+import { changeMembership, joinGroup } from './membership.ts';
+import { returnToGroup } from './opt-out.ts';
+import { addPerson, changePerson, identifiersOf, reread } from './people.ts';
+import type { ConsentInput } from './profile.ts';
+
+/**
+ * Confirmations of sign-ups, each of which takes effect once: the link remains in a mail, and whoever has it can open it
+ * again. A link whose form was sent before an opt-out or an erasure of the person has no effect.
+ */
+export interface SignUps {
+  state(accountId: string, signUp: SignUp): SignUpState;
+  /**
+   * Records the consent with its evidence, ends earlier opt-outs, and adds the contact to the group. Changes nothing
+   * unless the state is `open`. Returns the state afterwards.
+   */
+  confirm(accountId: string, signUp: SignUp, actor: Actor): Promise<SignUpState | Refusal>;
+}
+
+/**
+ * `open`: it can be confirmed. `confirmed`: this link or a newer one of the group was confirmed, and the person is still
+ * subscribed. `ended`: it confirms nothing any more.
+ */
+export type SignUpState = 'open' | 'confirmed' | 'ended';
+
+export interface SignUpsDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+  recorder: Pick<Recorder, 'optedOut'>;
+  /** The limit on the number of an account's contacts. */
+  mayAdd: MayAdd;
+}
+
+const SOURCE = 'sign_up_form';
+const METHOD = 'double_opt_in';
+
+export function createSignUps(deps: SignUpsDeps): SignUps {
+  const { tables, writer, clock } = deps;
+  return {
+    state: (accountId, signUp) => {
+      const group = tables.subscriptionGroups.get(accountId, signUp.groupId);
+      return group === null ? 'ended' : stateOf(tables, group, signUp);
+    },
+    confirm: (accountId, signUp, actor) =>
+      writer.run((all): SignUpState | Refusal => {
+        const group = findSubscriptionGroup(all, accountId, signUp.groupId);
+        if (isRefusal(group)) return group;
+        const state = stateOf(all, group, signUp);
+        if (state !== 'open') return state;
+        return subscribe(deps, all, group, signUp, { ...actor, at: clock.now() }) ?? 'confirmed';
+      }),
+  };
+}
+
+function stateOf(tables: Tables, group: SubscriptionGroupRow, { email, at }: SignUp): SignUpState {
+  const { account_id: accountId, subscription_group_id: groupId } = group;
+  const identifier = emailIdentifier(email);
+  const contact = tables.contacts.byIdentifier(accountId, identifier);
+  const isEnded =
+    tables.closedSignUps.isErased(accountId, identifier, at) ||
+    optedOutAfter(tables, group, { identifier, contact, at });
+  if (isEnded) return 'ended';
+  if (!tables.closedSignUps.isUsed(accountId, identifier, groupId, at)) return 'open';
+  const membership = contact === null ? null : tables.subscriptions.get(group.seq, contact.seq);
+  return membership?.is_active === 1 ? 'confirmed' : 'ended';
+}
+
+/** Whether the person opted out of the group or of marketing mail after the form was sent. */
+function optedOutAfter(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  { identifier, contact, at }: { identifier: string; contact: KnownContact | null; at: number },
+): boolean {
+  const identifiers = new Set([identifier, ...(contact === null ? [] : identifiersOf(contact))]);
+  return [...identifiers].some(
+    (each) =>
+      (tables.groupOptOuts.since(group.seq, each) ?? 0) > at ||
+      tables.suppressions
+        .of(group.account_id, each)
+        .some((row) => row.reason === 'unsubscribe' && row.stream !== 'tx' && row.created_at > at),
+  );
+}
+
+/** Returns null when the person is subscribed. */
+function subscribe(
+  { ids, recorder, mayAdd }: SignUpsDeps,
+  all: Tables,
+  group: SubscriptionGroupRow,
+  { email, firstName, lastName, at }: SignUp,
+  provenance: Provenance,
+): Refusal | null {
+  const { account_id: accountId, subscription_group_id: groupId } = group;
+  const identifier = emailIdentifier(email);
+  const consent: ConsentInput = {
+    method: METHOD,
+    details: `Form of ${group.name.slice(0, 200)}, sent ${new Date(at).toISOString()}, confirmed by mail`,
+    ipAddress: provenance.ipAddress,
+    userAgent: provenance.userAgent,
+    consentedAt: provenance.at,
+  };
+  const profile = {
+    ...(firstName === '' ? {} : { firstName }),
+    ...(lastName === '' ? {} : { lastName }),
+    consent,
+  };
+  const before = all.contacts.byIdentifier(accountId, identifier);
+  const defaults = { defaultMethod: METHOD, provenance } as const;
+  const changed =
+    before === null
+      ? addPerson(all, ids, { ...profile, email }, { accountId, source: SOURCE, mayAdd, ...defaults })
+      : changePerson(all, before, profile, { merge: true, ...defaults });
+  if (isRefusal(changed)) return changed;
+  const contact = all.contacts.byIdentifier(accountId, identifier);
+  if (contact === null)
+    throw new Error('the contact does not exist after its sign-up in the same unit of work');
+  // After a bounce or a complaint this is refused: the person stays blocked, but is a member.
+  setStatus(all, recorder, contact.seq, { status: 'active', consent, before, at: provenance.at });
+  returnToGroup(all, group, identifier, { method: 'page', provenance });
+  const input = { isActive: true, consent, source: SOURCE };
+  const member = reread(all, contact.seq);
+  if (all.subscriptions.get(group.seq, contact.seq) === null)
+    joinGroup(all, group, member, { ...input, defaultSource: SOURCE, ...defaults });
+  else changeMembership(all, group, member, input, provenance);
+  all.closedSignUps.close(
+    { account_id: accountId, recipient_hash: identifier, subscription_group_id: groupId },
+    at,
+    provenance.at,
+  );
+  return null;
+}
