@@ -18,6 +18,7 @@ import { base32, matchTotp, TOTP_SECRET_BYTES, totpAddress } from './totp.ts';
 export interface PasswordCredentials {
   /** The id of the person; a refusal, or what is missing or wrong. Takes as long for unknown addresses. */
   verify(input: PasswordInput): Promise<Verified | Refusal>;
+  /** Refuses a person who changes it too often. */
   setPassword(session: Session, password: string): Promise<Refusal | null>;
   /** Removes password and TOTP. */
   removePassword(session: Session): Promise<void>;
@@ -61,6 +62,8 @@ const ATTEMPTS = { burst: 10, perSecond: 1 / 120 };
 /** Attempts of one client, which must not occupy all hashes that may wait. */
 const CLIENT_ATTEMPTS = { burst: 60, perSecond: 1 / 2 };
 const MAX_CLIENTS = 10_000;
+/** Changes of one person's password, each of which costs a hash. */
+const CHANGES = { burst: 5, perSecond: 1 / 60 };
 /** Unknown addresses whose attempts are counted. */
 const MAX_UNKNOWN = 10_000;
 const SETUP_MS = 15 * MINUTE;
@@ -71,6 +74,7 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   const attemptsOfClients = createTokenBuckets(clock, CLIENT_ATTEMPTS, MAX_CLIENTS);
   // Separate, so that attempts for many unknown addresses evict no bucket of a person.
   const attemptsOfPeople = createTokenBuckets(clock, ATTEMPTS, MAX_PEOPLE);
+  const changesOfPeople = createTokenBuckets(clock, CHANGES, MAX_PEOPLE);
   const attemptsOfUnknown = createTokenBuckets(clock, ATTEMPTS, MAX_UNKNOWN);
 
   /** Accepts the code and marks its step as used, in one unit of work. */
@@ -105,7 +109,7 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
       const attempts = row === null ? attemptsOfUnknown.of(key) : attemptsOfPeople.of(row.person_id);
       const ofPerson = attempts.take();
       if (!ofPerson.allowed) return tooManyAttempts('for', ofPerson);
-      const isCorrect = await passwords.verify(password, row?.password ?? null);
+      const isCorrect = await passwords.verify(password, row?.password ?? null, client);
       if (isRefusal(isCorrect)) return isCorrect;
       if (!isCorrect || row === null || row.status !== 'active') return 'wrong';
       if (row.totp === null) return 'incomplete';
@@ -115,7 +119,12 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
     setPassword: async (session, password) => {
       const checked = checkPassword(password, session.person.email);
       if (isRefusal(checked)) return checked;
-      const hashed = await passwords.hash(checked);
+      const { allowed, retryAfterSeconds } = changesOfPeople.of(session.person.id).take();
+      if (!allowed)
+        return refuse('RATE_LIMITED', 'You have changed your password too often: wait', {
+          retryAfter: retryAfterSeconds,
+        });
+      const hashed = await passwords.hash(checked, session.person.id);
       if (isRefusal(hashed)) return hashed;
       await change(session, { password: hashed });
       return null;

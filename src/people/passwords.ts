@@ -4,13 +4,17 @@ import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 
 /**
  * Passwords, stored as scrypt hashes (RFC 7914). One hash takes 128 MiB and 0.4 s of a thread, so they are computed one at
- * a time, at most MAX_WAITING in total.
+ * a time, at most MAX_PENDING in total. People who change their password take turns with clients that sign in, and most
+ * places are for sign-ins.
  */
 export interface Passwords {
-  /** The text to store. Refuses above MAX_WAITING. */
-  hash(password: string): Promise<string | Refusal>;
-  /** Whether the password is that of the stored text; null: no password, which takes as long. */
-  verify(password: string, stored: string | null): Promise<boolean | Refusal>;
+  /** The text to store. Refuses a second one of a person, and above MAX_CHANGES. */
+  hash(password: string, personId: string): Promise<string | Refusal>;
+  /**
+   * Whether the password is that of the stored text; null: no password, which takes as long. `client`: the block of
+   * addresses from which the request came. Refuses above MAX_OF_CLIENT and MAX_PENDING.
+   */
+  verify(password: string, stored: string | null, client: string): Promise<boolean | Refusal>;
 }
 
 /** Cost: 2^17 blocks of 1 KiB (OWASP's recommendation). */
@@ -20,7 +24,11 @@ const PARALLEL = 1;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 /** Hashes that are computed or wait. */
-const MAX_WAITING = 8;
+const MAX_PENDING = 8;
+/** Those for changes of passwords: the other places are for sign-ins. */
+const MAX_CHANGES = 3;
+/** Those for sign-ins of one client: others can always sign in. */
+const MAX_OF_CLIENT = 4;
 export const MIN_PASSWORD = 12;
 export const MAX_PASSWORD = 256;
 
@@ -30,32 +38,17 @@ const derive = promisify(scrypt) as Derive;
 
 /** `logCost`: of new hashes; lower in tests. */
 export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {}): Passwords {
-  let waiting = 0;
-  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = createHashQueue();
   const dummy = format(logCost, Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
-  /** Runs after all earlier ones. */
-  async function inTurn<T>(run: () => Promise<T>): Promise<T | Refusal> {
-    if (waiting >= MAX_WAITING)
-      return refuse('UNAVAILABLE', 'Too many people are signing in with a password; try again', {
-        retryAfter: 5,
-      });
-    waiting++;
-    const result = last.then(run).finally(() => {
-      waiting--;
-    });
-    last = result.catch(() => {});
-    return result;
-  }
-
   return {
-    hash: (password) =>
-      inTurn(async () => {
+    hash: (password, personId) =>
+      inTurn('change', personId, async () => {
         const salt = randomBytes(SALT_BYTES);
         return format(logCost, salt, await derive(password, salt, HASH_BYTES, optionsOf(logCost)));
       }),
-    verify: (password, stored) =>
-      inTurn(async () => {
+    verify: (password, stored, client) =>
+      inTurn('sign-in', client, async () => {
         const parsed = parse(stored ?? dummy);
         if (parsed === null) throw new Error('the stored password hash has an unknown form');
         const found = await derive(
@@ -66,6 +59,75 @@ export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {
         );
         return timingSafeEqual(found, parsed.hash) && stored !== null;
       }),
+  };
+}
+
+type Purpose = 'change' | 'sign-in';
+type InTurn = <T>(purpose: Purpose, of: string, run: () => Promise<T>) => Promise<T | Refusal>;
+
+/** Returns a function that runs one work at a time, in turns between those that they are for. */
+function createHashQueue(): InTurn {
+  /** Works that wait, by purpose and whom they are for, who are in the order of their next turns. */
+  const queues = new Map<string, (() => Promise<void>)[]>();
+  /** Works that run or wait, by the same keys. */
+  const pending = new Map<string, number>();
+  const total = { change: 0, 'sign-in': 0 };
+  let running = false;
+
+  function refusalOf(purpose: Purpose, key: string): Refusal | null {
+    const own = pending.get(key) ?? 0;
+    if (purpose === 'change' && own > 0)
+      return refuse('RATE_LIMITED', 'Your password is being changed: wait until that has ended', {
+        retryAfter: 5,
+      });
+    const isFull =
+      total.change + total['sign-in'] >= MAX_PENDING ||
+      (purpose === 'change' ? total.change >= MAX_CHANGES : own >= MAX_OF_CLIENT);
+    return isFull
+      ? refuse('UNAVAILABLE', 'Too many passwords are being checked; try again', { retryAfter: 5 })
+      : null;
+  }
+
+  function count(purpose: Purpose, key: string, change: 1 | -1): void {
+    const own = (pending.get(key) ?? 0) + change;
+    if (own > 0) pending.set(key, own);
+    else pending.delete(key);
+    total[purpose] += change;
+  }
+
+  function takeNext(): (() => Promise<void>) | undefined {
+    const [first] = queues;
+    if (first === undefined) return undefined;
+    const [key, works] = first;
+    const work = works.shift();
+    queues.delete(key);
+    if (works.length > 0) queues.set(key, works);
+    return work;
+  }
+
+  async function runAll(): Promise<void> {
+    if (running) return;
+    running = true;
+    for (let work = takeNext(); work !== undefined; work = takeNext()) await work();
+    running = false;
+  }
+
+  return async <T>(purpose: Purpose, of: string, run: () => Promise<T>) => {
+    const key = `${purpose} ${of}`;
+    const refusal = refusalOf(purpose, key);
+    if (refusal !== null) return refusal;
+    count(purpose, key, 1);
+    const result = new Promise<T>((resolve) => {
+      const work = async () => {
+        const done = run();
+        resolve(done);
+        await done.catch(() => {});
+        count(purpose, key, -1);
+      };
+      queues.set(key, [...(queues.get(key) ?? []), work]);
+    });
+    void runAll();
+    return result;
   };
 }
 

@@ -4,11 +4,13 @@ import { isRefusal } from '../../src/core/refusal.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createPasswordCredentials } from '../../src/people/credentials.ts';
 import { newPerson } from '../../src/people/person.ts';
+import { createSessions, type Session } from '../../src/people/sessions.ts';
+import { granted } from '../support/refusal.ts';
 import { startStore } from '../support/store.ts';
 
 /** Attempts with a wrong password for the person ada@example.com and others. */
 function start() {
-  const { tables, writer, clock } = startStore();
+  const { tables, writer, clock, ids } = startStore();
   let hashes = 0;
   const credentials = createPasswordCredentials({
     tables,
@@ -17,7 +19,10 @@ function start() {
     random: systemRandom,
     seal: createSeal(Buffer.alloc(32), systemRandom),
     passwords: {
-      hash: async () => '',
+      hash: async () => {
+        hashes++;
+        return 'hash';
+      },
       verify: async () => {
         hashes++;
         return false;
@@ -25,11 +30,18 @@ function start() {
     },
   });
   tables.people.insert(newPerson('person_1', 'ada@example.com', 'Ada', clock.now()));
+  const sessions = createSessions({ tables, writer, clock, ids });
   const attempt = async (email: string, client: string) => {
     const verified = await credentials.verify({ email, client, password: 'a wrong password' });
     return isRefusal(verified) ? verified.code : verified;
   };
-  return { attempt, clock, hashes: () => hashes };
+  const signIn = async (): Promise<Session> => {
+    const { token } = granted(await sessions.open('person_1', 'link', { userAgent: '', address: '' }));
+    const session = sessions.find(token);
+    if (session === null) throw new Error('the session was not opened');
+    return session;
+  };
+  return { tables, writer, credentials, signIn, attempt, clock, hashes: () => hashes };
 }
 
 it('counts the attempts for a person, whatever number of other addresses is attempted', async () => {
@@ -49,4 +61,18 @@ it('computes 60 hashes for a client, then one in two seconds', async () => {
   expect(await attempt('ada@example.com', '192.0.2.2')).toBe('wrong');
   clock.advance(2000);
   expect(await attempt('ada@example.com', '192.0.2.1')).toBe('wrong');
+});
+
+it('changes a password five times, then once a minute', async () => {
+  const { credentials, signIn, clock, hashes } = start();
+  const session = await signIn();
+  const change = async () => {
+    const refusal = await credentials.setPassword(session, 'correct horse battery');
+    return refusal?.code ?? 'changed';
+  };
+  for (let times = 0; times < 5; times++) expect(await change()).toBe('changed');
+  for (let times = 0; times < 20; times++) expect(await change()).toBe('RATE_LIMITED');
+  expect(hashes()).toBe(5);
+  clock.advance(60_000);
+  expect(await change()).toBe('changed');
 });
