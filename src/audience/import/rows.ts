@@ -89,16 +89,17 @@ export function csvRowReader(header: ImportRecord, options: RowOptions = {}): Ro
   const delimiter = delimiterOf(header.text);
   const ignored = new Set<string>();
   let truncated = false;
-  const names = csvFields(header.text, delimiter);
+  const names = csvFields(header.text, delimiter).map((name) => name.trim());
   if (names.length > MAX_COLUMNS) return `the header names more than ${MAX_COLUMNS} columns`;
   const given = options.columns ?? new Map<string, string | null>();
-  const absent = [...given.keys()].filter((name) => !names.some((each) => each.trim() === name));
+  const inHeader = new Set(names);
+  const absent = [...given.keys()].filter((name) => !inHeader.has(name));
   if (absent.length > 0) return `the header has no column ${listed(absent)}; it has ${listed(names)}`;
   const columns = names.map((name) => {
-    const assigned = given.get(name.trim());
-    const column = assigned === undefined ? columnOf(name.trim()) : assigned;
-    if (column === null && assigned === undefined && name.trim() !== '')
-      truncated = !remember(ignored, name.trim()) || truncated;
+    const assigned = given.get(name);
+    const column = assigned === undefined ? columnOf(name) : assigned;
+    if (column === null && assigned === undefined && name !== '')
+      truncated = !remember(ignored, name) || truncated;
     return column;
   });
   const known = columns.filter((column) => column !== null);

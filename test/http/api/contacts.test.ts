@@ -327,6 +327,11 @@ describe('an import over HTTP', () => {
     ['no JSON', 'Mail=email', 'must be a JSON object'],
     ['a list', '[]', 'must be a JSON object'],
     ['an unknown field', '{"Mail":"mail"}', '"mail" is not a field'],
+    [
+      'too long',
+      JSON.stringify(Object.fromEntries(Array.from({ length: 501 }, (_, n) => [`c${n}`, null]))),
+      'must have at most 500 columns',
+    ],
   ])('refuses an assignment of columns that is %s, and stores nothing', async (_, columns, message) => {
     const { api, list } = await start();
     const query = `?columns=${encodeURIComponent(columns)}`;

@@ -22,6 +22,9 @@ import { callerOf } from './contact-schemas.ts';
 import { countFields, rejectedRow } from './import-schemas.ts';
 import { parseJson } from './parse-json.ts';
 
+/** Maximum number of columns that a request assigns. */
+const MAX_ASSIGNED = 500;
+
 /** The assignment of columns: JSON in the query, because the body is the file. */
 const columns = z
   .string()
@@ -35,8 +38,13 @@ const columns = z
       });
       return z.NEVER;
     }
+    const entries = Object.entries(assigned.data);
+    if (entries.length > MAX_ASSIGNED) {
+      context.addIssue({ code: 'custom', message: `must have at most ${MAX_ASSIGNED} columns` });
+      return z.NEVER;
+    }
     const named = new Map<string, string | null>();
-    for (const [column, name] of Object.entries(assigned.data)) {
+    for (const [column, name] of entries) {
       const field = name === null ? null : fieldNamed(name);
       if (field === null && name !== null)
         context.addIssue({ code: 'custom', message: `"${name}" is not a field of a contact` });
@@ -46,7 +54,7 @@ const columns = z
   })
   .optional()
   .describe(
-    'Fields by the names of columns, for a file with other names: a JSON object such as `{"Email Address":"email","Plan":"customFields.plan","Notes":null}`. A column with `null` is not read.',
+    `Fields by the names of columns, for a file with other names: a JSON object such as \`{"Email Address":"email","Plan":"customFields.plan","Notes":null}\`. A column with \`null\` is not read. At most ${MAX_ASSIGNED} columns.`,
   );
 const assignments = z.record(z.string(), z.string().max(200).nullable());
 
