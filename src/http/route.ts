@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type * as z from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
 import type { ApiScope } from '../accounts/keys.ts';
+import type { JsonList } from '../core/json-scan.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
-import type { JsonList } from './body/json-scan.ts';
 
 /**
  * One operation of the API: path, input, output. The router, the validation and the OpenAPI document are all derived

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { eventLoopTurns } from '../../core/slices.ts';
 import { emailIdentifier, phoneIdentifier } from '../../mail/identifier.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
@@ -89,6 +90,8 @@ export const TURN_OVER = 'the turn of the import is over';
 export const MAX_REJECTED = 100;
 /** A batch ends after this many characters, as one row may be as long as MAX_RECORD. */
 const BATCH_CHARACTERS = 256 * 1024;
+/** Characters that are parsed in one turn of the account: a few milliseconds. The last record may exceed them. */
+const CHARACTERS_PER_TURN = 64 * 1024;
 /** A process that was stopped (SIGSTOP) during a batch must not pause for as long as it was stopped. */
 const MAX_PAUSE_MS = 1000;
 
@@ -115,11 +118,11 @@ export function createImporter(deps: {
   const { writer, clock } = deps;
 
   async function importRows(job: ImportJob): Promise<ImportResult | Refusal> {
-    const { reader, signal } = job;
+    const { signal } = job;
     let counts = job.counts ?? NO_COUNTS;
     const rejected: RejectedRow[] = [];
     let complete = true;
-    for await (const { rows, position } of batches(job.records, reader, job.batchRows)) {
+    for await (const { rows, position } of batches(job)) {
       const began = performance.now();
       let tried: ImportBatch | null = null;
       const stored = await writer.run((all): ImportBatch | Refusal => {
@@ -131,7 +134,7 @@ export function createImporter(deps: {
           return ROLL_BACK;
         }
         return job.onBatch?.(all, result) ?? result;
-      });
+      }, job.accountId);
       const batch = stored === ROLL_BACK && tried !== null ? tried : stored;
       if (isRefusal(batch)) return batch;
       job.afterBatch?.(batch);
@@ -172,16 +175,23 @@ export function createImporter(deps: {
   };
 }
 
-async function* batches(
-  records: AsyncIterable<ImportRecord[]>,
-  reader: RowReader,
-  batchRows: number,
-): AsyncGenerator<{ rows: ImportRow[]; position: StreamPosition }> {
+async function* batches({
+  records,
+  reader,
+  accountId,
+  batchRows,
+}: ImportJob): AsyncGenerator<{ rows: ImportRow[]; position: StreamPosition }> {
   let rows: ImportRow[] = [];
   let characters = 0;
+  let ofTurn = CHARACTERS_PER_TURN;
   let position: StreamPosition | null = null;
   for await (const some of records) {
     for (const record of some) {
+      if (ofTurn >= CHARACTERS_PER_TURN) {
+        await eventLoopTurns.next(accountId);
+        ofTurn = 0;
+      }
+      ofTurn += record.text.length;
       rows.push(reader.read(record));
       characters += record.text.length;
       position = record.end;

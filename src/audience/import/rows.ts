@@ -1,3 +1,4 @@
+import { createJsonScan } from '../../core/json-scan.ts';
 import { customFieldsFault } from '../custom-fields.ts';
 import {
   type ConsentInput,
@@ -139,7 +140,7 @@ function columnOf(name: string): string | null {
   return BY_COLUMN.get(name.toLowerCase().replaceAll(/[\s_-]/g, '')) ?? null;
 }
 
-/** Creates a reader of objects with the fields of the API. */
+/** Creates a reader of objects with the fields of the API; the limits of JSON bodies apply to each of them. */
 export function ndjsonRowReader(options: RowOptions = {}): RowReader {
   const ignored = new Set<string>();
   let truncated = false;
@@ -149,6 +150,8 @@ export function ndjsonRowReader(options: RowOptions = {}): RowReader {
     ignoredTruncated: () => truncated,
     read: ({ line, text, fault }) => {
       if (fault !== null) return { line, reason: fault };
+      const excess = createJsonScan().push(Buffer.from(text));
+      if (excess !== null) return { line, reason: excess.extras.details?.[0]?.message ?? excess.message };
       const value = parseObject(text);
       if (value === null) return { line, reason: 'is not a JSON object' };
       const fields: Record<string, unknown> = {};

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { createJsonScan, type JsonList } from '../../core/json-scan.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Upload } from '../route.ts';
 import { type BodyOwner, createBodyBudget } from './body-budget.ts';
 import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts';
-import { createJsonScan, type JsonList } from './json-scan.ts';
 
 /**
  * Reads JSON bodies up to their limit, and opens uploads as streams. A body with a larger Content-Length is refused before

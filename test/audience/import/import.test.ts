@@ -1,10 +1,11 @@
 import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { importFile } from '../../../src/audience/import/file.ts';
 import type { ImportCounts } from '../../../src/audience/import/import.ts';
 import { openSource } from '../../../src/audience/import/source.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
+import { eventLoopTurns } from '../../../src/core/slices.ts';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
 import { granted } from '../../support/refusal.ts';
 import { CALLER, codeOf, startAudience } from '../setup.ts';
@@ -214,6 +215,51 @@ describe('an import of NDJSON', () => {
       { line: 6, reason: 'customFields: must be an object' },
     ]);
     expect(person(setup, 'ada@example.net')?.custom_fields).toBe('{"tags":["a",{"b":1}]}');
+  });
+});
+
+describe('an import of records with many names', () => {
+  const record = (names: number) =>
+    JSON.stringify({
+      email: 'ada@example.net',
+      ...Object.fromEntries(Array.from({ length: names }, (_, n) => [`x${n}`, 1])),
+    });
+
+  it('rejects a record above the limits of a JSON body before it is parsed, and imports the others', async () => {
+    const setup = await startAudience();
+    const parse = vi.spyOn(JSON, 'parse');
+    const values = JSON.stringify({
+      email: 'ada@example.net',
+      customFields: { list: Array(10_000).fill(1) },
+    });
+    const text = [record(1999), record(2000), values].join('\n');
+    try {
+      expect(await importText(setup, text, { format: 'ndjson' })).toMatchObject({
+        counts: counts({ rows: 3, created: 1, rejected: 2 }),
+        rejected: [
+          { line: 2, reason: 'must not have an object with more than 2000 names' },
+          { line: 3, reason: 'must have at most 10000 values' },
+        ],
+      });
+      expect(
+        parse.mock.calls.filter(([parsed]) => text.includes(parsed) && parsed.length > 9000),
+      ).toHaveLength(1);
+    } finally {
+      parse.mockRestore();
+    }
+  });
+
+  it('takes a turn of the account for each 64 KiB', async () => {
+    const setup = await startAudience();
+    const next = vi.spyOn(eventLoopTurns, 'next');
+    const rejected = record(8000);
+    try {
+      await importText(setup, `${rejected}\n`.repeat(10), { format: 'ndjson' });
+      expect(rejected.length).toBeGreaterThan(64 * 1024);
+      expect(next.mock.calls).toEqual(Array(10).fill(['acct_one']));
+    } finally {
+      next.mockRestore();
+    }
   });
 });
 

@@ -1,8 +1,8 @@
-import { invalid, type Refusal } from '../../core/refusal.ts';
+import { invalid, type Refusal } from './refusal.ts';
 
 /**
  * Counts the values of a JSON body while its bytes arrive, so that a body of many small values is refused before it is
- * parsed. It does not validate: `JSON.parse` rejects what is not JSON. With `list` it also finds the beginning and the end
+ * parsed; the same for one record of an import. It does not validate: `JSON.parse` rejects what is not JSON. With `list` it also finds the beginning and the end
  * of each element of that list, so that the elements can be parsed one at a time; the limits then apply to each element and
  * to the rest of the body.
  */

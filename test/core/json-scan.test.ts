@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isRefusal } from '../../../src/core/refusal.ts';
-import { JsonElement, parseJson, parseJsonList } from '../../../src/http/body/json-parse.ts';
-import { createJsonScan, MAX_DEPTH, MAX_NAMES, MAX_VALUES } from '../../../src/http/body/json-scan.ts';
+import { createJsonScan, MAX_DEPTH, MAX_NAMES, MAX_VALUES } from '../../src/core/json-scan.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
+import { JsonElement, parseJson, parseJsonList } from '../../src/http/body/json-parse.ts';
 
 const LIST = { name: 'messages', max: 3 };
 
