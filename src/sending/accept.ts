@@ -4,15 +4,13 @@ import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices, type Order } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
-import { emailIdentifier } from '../mail/identifier.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { isRecipientDetail } from '../suppression/suppression.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
-import { checkDomain, checkingSend, type Sender } from './checks.ts';
+import { checkingSend, type Sender } from './checks.ts';
 import { clippingWarnings } from './clipping.ts';
 import {
   countedCopies,
@@ -31,6 +29,7 @@ import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
+import { createRefusalEvents } from './refusal-events.ts';
 import { createRenderQueue, renderedSize } from './render-queue.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 
@@ -77,7 +76,7 @@ export interface AcceptanceDeps {
   recorder: Recorder;
   keys: IdempotencyKeys;
   pressure: Pick<Pressure, 'refusal'>;
-  limits: Pick<AccountLimits, 'takeMessages'>;
+  limits: Pick<AccountLimits, 'takeMessages' | 'of'>;
   oneClick: OneClickNotice;
   simulatorDomain: string;
   /** `public.url` with its actual port: the base of links, except for domains with a link host. */
@@ -117,9 +116,10 @@ interface StoredSend extends Omit<RenderedSend, 'contents'> {
 }
 
 export function createAcceptance(deps: AcceptanceDeps): Acceptance {
-  const { clock, ids, tables, writer, recorder, keys, pressure } = deps;
+  const { clock, ids, tables, writer, keys, pressure } = deps;
   const htmlReader = createHtmlReader();
   const renderQueue = createRenderQueue();
+  const refusalEvents = createRefusalEvents(deps);
 
   /** Not asynchronous: the request and its texts can be freed while the message waits for its commit. */
   function checkAndStore(
@@ -165,7 +165,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const checkDeps = { htmlReader, appendFooter: request.appendFooter === true, simulatorDomain };
     const checked = await inSlices(checkingSend(tables, sender, send, content, checkDeps), accountId, order);
     if (isRefusal(checked)) {
-      await recordRefusal(sender, send, content, checked);
+      await refusalEvents.record(sender, send, content.subject, checked);
       return checked;
     }
     const { draft, contents } = createDraft(sender, send, checked, ids, clock.now());
@@ -230,35 +230,6 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
       return refuse('CAMPAIGN_NOT_FOUND', `There is no campaign ${campaignId}`);
     }
     return null;
-  }
-
-  /** Records an event for each recipient that causes the refusal of the request. */
-  async function recordRefusal(
-    sender: Sender,
-    send: ParsedSend,
-    content: TemplateContent,
-    refusal: Refusal,
-  ): Promise<void> {
-    const recipients = (refusal.extras.details ?? []).filter(isRecipientDetail);
-    if (recipients.length === 0) return;
-    const domain = checkDomain(tables, sender, send);
-    const domainId = isRefusal(domain) ? null : domain.domain_id;
-    await writer.run((all) => {
-      for (const { recipient, code, reason } of recipients) {
-        const fields = {
-          reasonCode: code,
-          reason,
-          ...(send.campaignId === null ? {} : { campaignId: send.campaignId }),
-          ...(send.groupId === null ? {} : { subscriptionGroupId: send.groupId }),
-          useCase: sender.useCase,
-          from: send.from.address,
-          recipient,
-          contactIdentifier: emailIdentifier(recipient),
-          subject: content.subject,
-        };
-        recorder.refusedSend(all, { accountId: sender.account.account_id, domainId, fields });
-      }
-    });
   }
 
   function deliver({ draft, stored, taken }: StoredSend): void {

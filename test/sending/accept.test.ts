@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { HOUR } from '../../src/core/clock.ts';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { sendingObstacle } from '../../src/sending/obstacle.ts';
@@ -382,6 +383,69 @@ describe('suppressed recipients', () => {
     expect(
       events.map(({ kind, message_seq, data }) => [kind, message_seq, JSON.parse(data).reasonCode]),
     ).toEqual([['email_suppressed', null, 'RECIPIENT_SUPPRESSED']]);
+  });
+
+  describe('in repeated requests', () => {
+    const events = ({ db }: ReturnType<typeof startAcceptance>) =>
+      db.prepare<[], number>('SELECT count(*) FROM events WHERE message_seq IS NULL').pluck().get();
+
+    it('are recorded three times, then once in an hour for each reason', async () => {
+      const setup = startAcceptance();
+      suppress(setup, 'ada@example.net', 'hard_bounce', 'all');
+      for (let n = 0; n < 20; n++) refused(await setup.send());
+      expect(events(setup)).toBe(3);
+      setup.clock.advance(HOUR);
+      for (let n = 0; n < 20; n++) refused(await setup.send());
+      expect(events(setup)).toBe(4);
+      suppress(setup, 'b@example.net', 'hard_bounce', 'all');
+      refused(await setup.send({ to: 'b@example.net' }));
+      expect(events(setup)).toBe(5);
+    });
+
+    it('have at most as many events in an hour as the account may send messages', async () => {
+      const setup = startAcceptance({ messagesPerHour: 4 });
+      const to = Array.from({ length: 10 }, (_, n) => `p${n}@example.net`);
+      for (const email of to) suppress(setup, email, 'manual', 'all');
+      expect(refused(await setup.send({ to })).extras.details).toHaveLength(10);
+      expect(events(setup)).toBe(4);
+      setup.clock.advance(HOUR);
+      refused(await setup.send({ to }));
+      expect(events(setup)).toBe(8);
+    });
+
+    it('write a limited number of webhook deliveries, in small units of work of the account', async () => {
+      const setup = startAcceptance();
+      const { tables, writer, db } = setup;
+      for (let n = 0; n < 50; n++)
+        tables.webhooks.insert({
+          webhook_id: setup.ids.make('webhook'),
+          account_id: 'acct_one',
+          name: 'Receiver',
+          description: null,
+          url: 'https://receiver.example/hook',
+          events: '["*"]',
+          is_active: 1,
+          off_reason: null,
+          failing_since: null,
+          created_at: 1,
+          updated_at: 1,
+        });
+      const run = vi.spyOn(writer, 'run');
+      const rows = () => db.prepare<[], number>('SELECT count(*) FROM webhook_deliveries').pluck().get() ?? 0;
+      const most: number[] = [];
+      for (let n = 0; n < 10; n++) {
+        const to = Array.from({ length: 50 }, (_, m) => `p${n}.${m}@example.net`);
+        for (const email of to) suppress(setup, email, 'manual', 'all');
+        run.mockClear();
+        const before = rows();
+        refused(await setup.send({ to }));
+        most.push((rows() - before) / Math.max(1, run.mock.calls.length));
+        expect(run.mock.calls.every(([, share]) => share === 'acct_one')).toBe(true);
+      }
+      expect(Math.max(...most)).toBeLessThanOrEqual(200);
+      expect(rows() + (events(setup) ?? 0)).toBeLessThanOrEqual(20_000);
+      expect(rows()).toBeGreaterThan(19_000);
+    });
   });
 
   it('are checked again when the message leaves the queue', async () => {
