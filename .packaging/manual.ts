@@ -21,7 +21,7 @@ export function programPage(program: CommandHelp, { version, date }: PageOptions
     section('DESCRIPTION'),
     paragraph(program.description),
     paragraph(
-      'The daemon ("postrider serve") accepts messages over HTTP and SMTP, signs them and delivers them to the mail servers of the recipients. The other commands work on the same database, also while the daemon runs. The installed program, when it is called by root, runs as the user postrider.',
+      'The daemon ("postrider serve") accepts messages over HTTP and SMTP, signs them and delivers them to the mail servers of the recipients. The other commands work on the same database, also while the daemon runs; only "migrate", "contacts compact", "restore" of a backup and "restore hold" require that it is stopped. The installed program, when it is called by root, runs as the user postrider.',
     ),
     section('OPTIONS'),
     ...program.options.map(({ term, description }) => entry(term, description)),
@@ -55,6 +55,7 @@ const EXIT_STATUSES = [
   ['1', 'Failure.'],
   ['2', 'Error in the command line or in its values.'],
   ['3', 'Partial success, or a failed check.'],
+  ['4', 'Another daemon has taken over the database.'],
 ] as const;
 
 const ENVIRONMENT = [
