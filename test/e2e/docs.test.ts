@@ -13,8 +13,8 @@ import { requirePrograms } from '../support/required-programs.ts';
 /*
  * The way from an empty directory to an application that sends: over HTTP in eight languages, and over SMTP.
  *
- *   curl, node, python3, java, php, ruby, go ──HTTP──┐
- *   curl, Django, Action Mailer, PHPMailer ──SMTP────┴─▶ postrider ──SMTP──▶ sink
+ *   curl, node, python3, java, php, ruby, go ───────HTTP────┐
+ *   curl, swaks, Django, Action Mailer, PHPMailer ──SMTP────┴─▶ postrider ──SMTP──▶ sink
  */
 const required = requirePrograms(
   'curl',
@@ -27,9 +27,10 @@ const required = requirePrograms(
   'actionmailer',
   'go',
   'django',
+  'swaks',
 );
-/** In first-message.md 1, in smtp-submission.md 1, in clients.md 7 over HTTP and 3 over SMTP. */
-const MESSAGES = 12;
+/** In first-message.md 1, in smtp-submission.md 2, in clients.md 7 over HTTP and 3 over SMTP. */
+const MESSAGES = 13;
 
 describe.skipIf(required.missing)(`the commands of the documents${required.reason}`, () => {
   const files = mkdtempSync(join(tmpdir(), 'postrider-docs-files-'));
@@ -45,6 +46,7 @@ describe.skipIf(required.missing)(`the commands of the documents${required.reaso
       replace: {
         '/etc/ssl/mail.example.net': files,
         '0.0.0.0:587': `127.0.0.1:${port}`,
+        '127.0.0.1:587': `127.0.0.1:${port}`,
         'smtp://mail.example.net:587': `smtp://localhost:${port}`,
         'EMAIL_HOST = "mail.example.net"': 'EMAIL_HOST = "localhost"',
         'address: "mail.example.net"': 'address: "localhost"',
