@@ -25,7 +25,7 @@ export interface SubscriptionGroupFields {
   signUp: SignUpForm | null;
 }
 
-/** The form of a group on the public pages. Who fills it in becomes a member after a confirmation by mail. */
+/** The form of a group on the public pages. A person who submits it becomes a member after a confirmation by mail. */
 export interface SignUpForm {
   /** Sender of the confirmation mail. */
   from: string;

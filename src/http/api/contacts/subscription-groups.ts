@@ -200,7 +200,7 @@ const fields = {
     .nullable()
     .optional()
     .describe(
-      'The form on the public pages. Who fills it in gets a confirmation mail, and is a member with consent by `double_opt_in` after the confirmation.',
+      'The form on the public pages. A person who submits it receives a confirmation mail, and is a member with consent by `double_opt_in` after the confirmation.',
     ),
 };
 const DEFAULTS = {
