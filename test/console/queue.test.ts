@@ -345,7 +345,7 @@ it('explains in the language of the person, with local times', async () => {
   expect(await page.getByText(/\d{4}-\d\d-\d\dT/).count()).toBe(0);
   await page.getByLabel('Language').selectOption('de');
   await page.getByText('Der letzte Versuch wurde aufgeschoben').waitFor();
-  await page.getByText('Der Empfänger vertröstet unbekannte Absender.').waitFor();
+  await page.getByText('Der Empfänger lehnt unbekannte Absender vorläufig ab.').waitFor();
   await page.getByRole('button', { name: 'Jetzt erneut versuchen' }).click();
   await page.getByText('Die Nachricht ist jetzt fällig').waitFor();
   await page.getByLabel('Sprache').selectOption('en');

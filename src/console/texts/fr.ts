@@ -213,7 +213,7 @@ export const texts: Catalog = {
   'remedy.authentication-failed':
     'SPF, DKIM ou DMARC échoue. Vérifiez le domaine sous Domaines et publiez ce qui manque.',
   'remedy.reputation-block':
-    'L’adresse d’envoi du serveur a une mauvaise réputation. L’opérateur voit sous Système quelles listes la citent.',
+    'L’adresse source du serveur a une mauvaise réputation. L’opérateur voit sous Système quelles listes la citent.',
   'remedy.rate-limited': 'Le destinataire limite le débit. Rien à faire : l’envoi ralentit de lui-même.',
   'remedy.greylisted':
     'Le destinataire diffère les expéditeurs inconnus. Rien à faire : la tentative suivante réussit en général.',
@@ -274,7 +274,7 @@ export const texts: Catalog = {
     'Publiez ces enregistrements là où le DNS de {domain} est géré. Certains fournisseurs ajoutent le domaine à chaque nom : saisissez-y le nom court.',
   'domains.relativeName': 'Nom court',
   'domains.record': 'Enregistrement',
-  'domains.notChecked': 'pas encore vérifié',
+  'domains.notChecked': 'pas encore contrôlé',
   'domains.verified': 'L’envoi depuis {domain} est permis.',
   'domains.records': 'Enregistrements DNS à publier',
   'domains.recommended': 'Enregistrements recommandés',
@@ -286,7 +286,7 @@ export const texts: Catalog = {
   'domains.zone': 'Télécharger comme fichier de zone',
   'domains.verify': 'Vérifier maintenant',
   'domains.notVerified':
-    'Vérifié. Tous les enregistrements ne sont pas encore valides : voir ce qui a été trouvé.',
+    'Contrôle effectué. Tous les enregistrements ne sont pas encore valides : voir ce qui a été trouvé.',
   'domains.registered': 'Le domaine est enregistré. Publiez ensuite ses enregistrements.',
   'domains.rotated': 'La rotation de la clé DKIM a commencé',
   'domains.verifying': 'Vérification en cours…',
@@ -1172,7 +1172,7 @@ export const texts: Catalog = {
   'system.certificates.expires': 'Expire',
   'system.certificates.notIssued': 'pas encore émis',
   'system.certificates.failure': 'Échecs de renouvellement',
-  'system.egress': 'Adresses d’envoi',
+  'system.egress': 'Adresses sources du serveur',
   'system.egress.none': 'Le système choisit l’adresse',
   'system.egress.address': 'Adresse',
   'system.egress.warmup': 'Montée en charge',

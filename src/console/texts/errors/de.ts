@@ -22,7 +22,7 @@ export const errors = {
   COMPLIANCE_TEMPLATE_MISSING: 'Dem Inhalt fehlen Pflichtangaben. {message}',
   TEMPLATE_VARIABLE_MISSING: 'Eine Variable der Vorlage hat keinen Wert. {message}',
   DOMAIN_NOT_REGISTERED: 'Die Domain des Absenders ist nicht registriert. {message}',
-  DOMAIN_NOT_VERIFIED: 'Die Domain des Absenders ist nicht geprüft. {message}',
+  DOMAIN_NOT_VERIFIED: 'Die Domain des Absenders ist nicht verifiziert. {message}',
   USE_CASE_MISMATCH: 'Die Domain ist nicht für diese Art von Mail registriert. {message}',
   COMPANY_ADDRESS_MISSING: 'Dem Konto fehlen Name und Postadresse der Firma. Tragen Sie beides ein.',
   CONSENT_REQUIRED: 'Der Kontakt hat nicht in Werbemails eingewilligt.',
