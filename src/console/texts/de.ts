@@ -11,7 +11,7 @@ export const texts: Catalog = {
   'app.account': 'Konto',
   'app.language': 'Sprache',
   'app.theme': 'Farbschema',
-  'app.theme.system': 'Wie das System',
+  'app.theme.system': 'System',
   'app.theme.light': 'Hell',
   'app.theme.dark': 'Dunkel',
   'app.signOut': 'Abmelden',
@@ -538,7 +538,7 @@ export const texts: Catalog = {
   'contacts.import.background': 'Der Import läuft weiter, wenn Sie diese Seite verlassen.',
   'contacts.import.cancel': 'Import abbrechen',
   'contacts.import.cancelQuestion': 'Bereits importierte Zeilen bleiben erhalten. Die Datei wird gelöscht.',
-  'contacts.import.startedAt': 'Gesendet',
+  'contacts.import.startedAt': 'Hochgeladen',
   'contacts.import.finishedAt': 'Beendet: {time}.',
   'contacts.import.ignoredColumn': 'Die Spalte {column} wurde nicht gelesen.',
   'contacts.import.status.waiting': 'wartet',
@@ -866,7 +866,8 @@ export const texts: Catalog = {
     'Den Passkey {name} entfernen? Er meldet Sie nicht mehr an, und Ihre anderen Sitzungen enden.',
   'me.passkey.removed': 'Der Passkey wurde entfernt',
   'me.password': 'Passwort',
-  'me.password.none': 'Sie haben kein Passwort. Dazu gehört eine Authentifizierungs-App.',
+  'me.password.none': 
+    'Sie haben kein Passwort. Die Anmeldung mit Passwort erfordert auch eine Authentifizierungs-App.',
   'me.password.incomplete':
     'Das Passwort gilt nur zusammen mit einer Authentifizierungs-App: Richten Sie sie unten ein.',
   'me.password.complete':
@@ -1122,7 +1123,7 @@ export const texts: Catalog = {
   'keys.copyAccount': 'Konto-ID kopieren',
   'keys.copyProgram': 'Programm kopieren',
   'page.api': 'API',
-  'api.question': 'Was antwortet eine Operation der API?',
+  'api.question': 'Was liefert eine Operation der API?',
   'api.operations': 'Operationen',
   'api.filter': 'Filter',
   'api.none': 'Keine Operation passt zum Filter',

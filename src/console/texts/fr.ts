@@ -11,7 +11,7 @@ export const texts: Catalog = {
   'app.account': 'Compte',
   'app.language': 'Langue',
   'app.theme': 'Thème',
-  'app.theme.system': 'Comme le système',
+  'app.theme.system': 'Système',
   'app.theme.light': 'Clair',
   'app.theme.dark': 'Sombre',
   'app.signOut': 'Se déconnecter',
@@ -543,7 +543,7 @@ export const texts: Catalog = {
   'contacts.import.background': 'L’importation continue si vous quittez cette page.',
   'contacts.import.cancel': 'Annuler l’importation',
   'contacts.import.cancelQuestion': 'Les lignes déjà importées demeurent. Le fichier est supprimé.',
-  'contacts.import.startedAt': 'Envoyé',
+  'contacts.import.startedAt': 'Téléversé',
   'contacts.import.finishedAt': 'Terminée : {time}.',
   'contacts.import.ignoredColumn': 'La colonne {column} n’a pas été lue.',
   'contacts.import.status.waiting': 'en attente',
@@ -840,7 +840,7 @@ export const texts: Catalog = {
   'people.inviteNow': 'Inviter',
   'people.inviteOperator': 'Ajouter un opérateur',
   'people.inviteOperator.hint':
-    'Un opérateur peut tout faire dans tous les comptes. Qui utilise déjà la console perd clés d’accès, mot de passe et sessions et a besoin du nouveau lien.',
+    'Un opérateur peut tout faire dans tous les comptes. Une personne qui utilise déjà la console perd ses clés d’accès, son mot de passe et ses sessions, et a besoin du nouveau lien.',
   'audit.question': 'Qui a fait quoi ?',
   'audit.time': 'Heure',
   'audit.operation': 'Opération',
@@ -874,7 +874,8 @@ export const texts: Catalog = {
     'Retirer la clé d’accès {name} ? Elle ne vous connecte plus, et vos autres sessions prennent fin.',
   'me.passkey.removed': 'La clé d’accès a été retirée',
   'me.password': 'Mot de passe',
-  'me.password.none': 'Vous n’avez pas de mot de passe. Il exige aussi une application d’authentification.',
+  'me.password.none': 
+    'Vous n’avez pas de mot de passe. La connexion par mot de passe exige aussi une application d’authentification.',
   'me.password.incomplete':
     'Le mot de passe ne sert qu’avec une application d’authentification : configurez-la ci-dessous.',
   'me.password.complete':
@@ -1130,7 +1131,7 @@ export const texts: Catalog = {
   'keys.copyAccount': 'Copier l’identifiant du compte',
   'keys.copyProgram': 'Copier le programme',
   'page.api': 'API',
-  'api.question': 'Que répond une opération de l’API ?',
+  'api.question': 'Que renvoie une opération de l’API ?',
   'api.operations': 'Opérations',
   'api.filter': 'Filtre',
   'api.none': 'Aucune opération ne correspond au filtre',
