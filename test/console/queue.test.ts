@@ -56,7 +56,7 @@ it('pauses a destination, explains it, and resumes it', async () => {
   await form.getByLabel('Target').fill('paused.test');
   await form.getByLabel('Reason').fill(HOSTILE);
   await form.getByRole('button', { name: 'Apply' }).click();
-  await page.getByText('The rule for paused.test applies now').waitFor();
+  await page.getByText('paused.test was paused').waitFor();
   await page.getByRole('cell', { name: HOSTILE }).waitFor();
   expect((await controls()).map(({ target }) => target)).toEqual(['paused.test']);
   await page.getByRole('link', { name: 'paused.test' }).click();
@@ -136,12 +136,12 @@ it('pauses a site until a time and an egress pool, and rejects the mail to a des
   };
   const until = Math.ceil((Date.now() + DAY) / MINUTE) * MINUTE;
   await apply({ Kind: 'site', Target: 'mx.slow.test', Reason: 'Maintenance', Until: localTime(until) });
-  await page.getByText('The rule for mx.slow.test applies now').waitFor();
+  await page.getByText('mx.slow.test was paused').waitFor();
   // The name of a pool that the configuration does not have.
   await apply({ Kind: 'pool', Target: 'none', Reason: 'Blocked' });
   await page.locator('.outcome.bad', { hasText: 'the pools are default' }).waitFor();
   await apply({ Target: 'default' });
-  await page.getByText('The rule for default applies now').waitFor();
+  await page.getByText('default was paused').waitFor();
   await apply({
     Target: 'rejected.test',
     Action: 'bounce',
@@ -150,7 +150,7 @@ it('pauses a site until a time and an egress pool, and rejects the mail to a des
   });
   await page.locator('.outcome.bad', { hasText: 'until' }).waitFor();
   await apply({ Until: '' });
-  await page.getByText('The rule for rejected.test applies now').waitFor();
+  await page.getByText('Mail to rejected.test is rejected').waitFor();
   const created = (await controls()).filter(({ scope }) => scope !== 'account');
   expect(created).toHaveLength(3);
   const base = { action: 'pause', until: null };

@@ -27,10 +27,11 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
       const fields = new FormData(form);
       const target = destination ?? account ?? fieldText(fields, 'target');
       const until = fieldText(fields, 'until');
+      const action = fields.get('action') ?? 'pause';
       await request('/console/api/web-setup/queue/controls', {
         method: 'POST',
         body: {
-          action: fields.get('action') ?? 'pause',
+          action,
           scope,
           target,
           reason: fields.get('reason'),
@@ -40,7 +41,7 @@ export function Pausing({ destination, account, onChange }: PausingProps) {
       form.reset();
       setScope(initial);
       onChange();
-      return t('queue.paused', { target });
+      return t(action === 'bounce' ? 'queue.rejected' : 'queue.paused', { target });
     });
   return (
     <>
