@@ -5,12 +5,14 @@ import type { CliContext } from './context.ts';
 
 /** `postrider log hash`. */
 export function logCommand(context: CliContext): Command {
-  const command = new Command('log').description('Search the log of the daemon').addHelpText(
-    'after',
-    `
+  const command = new Command('log')
+    .description('Print the hash of an address as the log contains it')
+    .addHelpText(
+      'after',
+      `
 Examples:
   journalctl -u postrider | grep "$(postrider log hash ada@example.net)"`,
-  );
+    );
   command
     .command('hash <address>')
     .description('Print the hash that stands for an address in the log')
