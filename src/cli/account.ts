@@ -134,7 +134,10 @@ async function list(context: CliContext, { json }: JsonOption): Promise<void> {
       company: companyName,
       created: iso(createdAt),
     }));
-    context.printRows(rows, { json: false, empty: 'There are no accounts; create one with: account create' });
+    context.printRows(rows, {
+      json: false,
+      empty: 'There are no accounts. Create one with "postrider account create"',
+    });
   }
 }
 
