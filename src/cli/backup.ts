@@ -8,6 +8,7 @@ import { systemClock } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import type { CliContext } from './context.ts';
+import { addDefaultCommand } from './help.ts';
 import { createByteBar } from './output/progress.ts';
 import { counted } from './output/table.ts';
 import { withStopSignal } from './signals.ts';
@@ -28,8 +29,7 @@ Examples:
   postrider backup verify /var/backups/postrider
   postrider restore /var/backups/postrider --data /var/lib/postrider`,
     );
-  command
-    .command('create <dir>', { isDefault: true })
+  addDefaultCommand(command, 'create <dir>')
     .description('Create a backup in a new directory in <dir>; the daemon may be running')
     .option('--include-key', 'include the master key: the backup then reveals all secrets')
     .option('--json', 'print JSON')

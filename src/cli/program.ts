@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { type CliContext, createContext, formatError, USAGE } from './context.ts';
+import { HELP } from './help.ts';
 
 /**
  * All commands. The file of a command is loaded only when the command is called or help is requested.
@@ -91,9 +92,9 @@ function isVersion([first, ...others]: readonly string[]): boolean {
   return (first === '--version' || first === '-V') && others.length === 0;
 }
 
-/** Sets what subcommands do not inherit: usage errors throw, and are written as JSON with `--json`. */
+/** Sets what subcommands do not inherit: the help; usage errors throw, and are written as JSON with `--json`. */
 function withExit(command: Command, json: boolean): Command {
-  command.exitOverride().showSuggestionAfterError();
+  command.exitOverride().showSuggestionAfterError().configureHelp(HELP);
   if (json) {
     command.configureOutput({
       outputError: (text, write) =>

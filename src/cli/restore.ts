@@ -12,6 +12,7 @@ import { HOUR, iso, systemClock } from '../core/clock.ts';
 import { createRecorder } from '../events/record.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
 import type { CliContext, CliDeps } from './context.ts';
+import { addDefaultCommand } from './help.ts';
 import { createByteBar } from './output/progress.ts';
 import { capitalized, counted } from './output/table.ts';
 
@@ -32,8 +33,7 @@ Examples:
   postrider restore release --account acct_8f3k2m9x0q1z
   postrider restore drop --all --webhooks --yes`,
     );
-  command
-    .command('from [dir]', { isDefault: true })
+  addDefaultCommand(command, 'from [dir]')
     .description('Restore a backup, or the newest one in [dir], into a data directory without a database')
     .option('--data <dir>', 'data directory (default: data.dir of the configuration)')
     .option('--from-copy <file>', 'restore a copy of the database by another program, such as Litestream')

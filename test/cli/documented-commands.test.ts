@@ -41,9 +41,8 @@ function faultOf(words: readonly string[]): string | null {
   for (const word of words) {
     const inner = command.commands.find(({ path }) => path.at(-1) === word);
     if (word.startsWith('-')) {
-      // A command that is called without its subcommand runs the default one.
-      const known = [...options, ...command.commands.flatMap((below) => below.options)];
-      const option = known.find(({ names }) => names.includes(word.replace(/=.*/, '')));
+      // Those of a default subcommand are also options of the command.
+      const option = options.find(({ names }) => names.includes(word.replace(/=.*/, '')));
       if (option === undefined && word !== '--help') return `there is no option ${word}`;
       isValue = option?.takesValue === true && !word.includes('=');
     } else if (isValue) isValue = false;

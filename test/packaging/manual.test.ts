@@ -7,6 +7,7 @@ import { allCommands, type CommandHelp, programHelp } from '../../.packaging/com
 import { bashCompletion, fishCompletion, zshCompletion } from '../../.packaging/completion.ts';
 import { programPage, settingsPage } from '../../.packaging/manual.ts';
 import { entry, preformatted } from '../../.packaging/roff.ts';
+import { FAILED, PARTIAL, SUPERSEDED, USAGE } from '../../src/cli/context.ts';
 import { settingSections } from '../../src/config/example.ts';
 import { findProgram, requirePrograms } from '../support/required-programs.ts';
 
@@ -38,6 +39,11 @@ describe('postrider(1)', () => {
     const page = plain(programPage(program, PAGE));
     expect(page).toContain('SIGHUP            reload the configuration');
     expect(page).toContain('postrider account disable acct_8f3k2m9x0q1z');
+  });
+
+  it('explains every exit status', () => {
+    const page = plain(programPage(program, PAGE));
+    for (const status of [FAILED, USAGE, PARTIAL, SUPERSEDED]) expect(page).toContain(`.B "${status}"\n`);
   });
 });
 
@@ -91,6 +97,12 @@ describe('completions', () => {
     expect(complete('--config', 'x.toml', 'account', 'cr')).toEqual(['create']);
     expect(complete('account', 'create', '--na')).toEqual(['--name']);
     expect(complete('domain', 'show', 'domain_1', '--j')).toEqual(['--json']);
+  });
+
+  it('offers the options of a subcommand that is not named in bash', () => {
+    expect(complete('restore', 'backups', '--d')).toEqual(['--data']);
+    expect(complete('restore', '--from-copy', 'postrider.db', '--d')).toEqual(['--data']);
+    expect(complete('backup', 'backups', '--i')).toEqual(['--include-key']);
   });
 
   it('offers files in bash as values and where nothing else fits', () => {
