@@ -2,44 +2,57 @@ import { Command } from 'commander';
 import { type CliContext, createContext, formatError, USAGE } from './context.ts';
 import { HELP } from './help.ts';
 
+type CreateCommand = (context: CliContext, configFile: () => string | undefined) => Promise<Command>;
+
 /**
- * All commands. The file of a command is loaded only when the command is called or help is requested.
+ * All commands, by the heading under which the help lists them. The file of a command is loaded only when the command is
+ * called or help is requested.
  */
-const COMMANDS: Record<
-  string,
-  (context: CliContext, configFile: () => string | undefined) => Promise<Command>
-> = {
-  init: async (context, configFile) =>
-    (await import('./init/init.ts')).initCommand(context, configFile, runWithConfig),
-  account: async (context) => (await import('./account.ts')).accountCommand(context),
-  key: async (context) => (await import('./key.ts')).keyCommand(context),
-  operator: async (context) => (await import('./operator.ts')).operatorCommand(context),
-  domain: async (context) => (await import('./domains/domain.ts')).domainCommand(context),
-  zone: async (context) => (await import('./domains/zone.ts')).zoneCommand(context),
-  config: async (context, configFile) => (await import('./config.ts')).configCommand(context, configFile),
-  serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
-  doctor: async (context) => (await import('./doctor/doctor.ts')).doctorCommand(context),
-  migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
-  backup: async (context) => (await import('./backup.ts')).backupCommand(context),
-  restore: async (context) => (await import('./restore.ts')).restoreCommand(context),
-  demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
-  group: async (context) => (await import('./audience/group.ts')).groupCommand(context),
-  template: async (context) => (await import('./sending/template.ts')).templateCommand(context),
-  message: async (context) => (await import('./sending/message.ts')).messageCommand(context),
-  bounce: async () => (await import('./bounce.ts')).bounceCommand(),
-  contacts: async (context) => (await import('./audience/contacts.ts')).contactsCommand(context),
-  log: async (context) => (await import('./log.ts')).logCommand(context),
-  queue: async (context) => (await import('./queue/queue.ts')).queueCommand(context),
-  egress: async (context) => (await import('./egress/egress.ts')).egressCommand(context),
-  warmup: async (context) => (await import('./egress/warmup.ts')).warmupCommand(context),
-  webhook: async (context) => (await import('./sending/webhook.ts')).webhookCommand(context),
-  replies: async (context) => (await import('./sending/replies.ts')).repliesCommand(context),
-  stats: async (context) => (await import('./stats.ts')).statsCommand(context),
-  top: async (context) => (await import('./top/top.ts')).topCommand(context),
-  suppression: async (context) => (await import('./audience/suppression.ts')).suppressionCommand(context),
-  inbox: async (context) => (await import('./inbox.ts')).inboxCommand(context),
-  campaign: async (context) => (await import('./sending/campaign.ts')).campaignCommand(context),
+const GROUPS: Record<string, Record<string, CreateCommand>> = {
+  'Set up and run': {
+    init: async (context, configFile) =>
+      (await import('./init/init.ts')).initCommand(context, configFile, runWithConfig),
+    config: async (context, configFile) => (await import('./config.ts')).configCommand(context, configFile),
+    serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
+    account: async (context) => (await import('./account.ts')).accountCommand(context),
+    key: async (context) => (await import('./key.ts')).keyCommand(context),
+    operator: async (context) => (await import('./operator.ts')).operatorCommand(context),
+    domain: async (context) => (await import('./domains/domain.ts')).domainCommand(context),
+    zone: async (context) => (await import('./domains/zone.ts')).zoneCommand(context),
+    demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
+  },
+  Sending: {
+    template: async (context) => (await import('./sending/template.ts')).templateCommand(context),
+    campaign: async (context) => (await import('./sending/campaign.ts')).campaignCommand(context),
+    message: async (context) => (await import('./sending/message.ts')).messageCommand(context),
+    webhook: async (context) => (await import('./sending/webhook.ts')).webhookCommand(context),
+  },
+  Recipients: {
+    group: async (context) => (await import('./audience/group.ts')).groupCommand(context),
+    contacts: async (context) => (await import('./audience/contacts.ts')).contactsCommand(context),
+    suppression: async (context) => (await import('./audience/suppression.ts')).suppressionCommand(context),
+  },
+  'Queue and delivery': {
+    queue: async (context) => (await import('./queue/queue.ts')).queueCommand(context),
+    egress: async (context) => (await import('./egress/egress.ts')).egressCommand(context),
+    warmup: async (context) => (await import('./egress/warmup.ts')).warmupCommand(context),
+    replies: async (context) => (await import('./sending/replies.ts')).repliesCommand(context),
+    bounce: async () => (await import('./bounce.ts')).bounceCommand(),
+  },
+  Diagnosis: {
+    doctor: async (context) => (await import('./doctor/doctor.ts')).doctorCommand(context),
+    stats: async (context) => (await import('./stats.ts')).statsCommand(context),
+    top: async (context) => (await import('./top/top.ts')).topCommand(context),
+    inbox: async (context) => (await import('./inbox.ts')).inboxCommand(context),
+    log: async (context) => (await import('./log.ts')).logCommand(context),
+  },
+  Data: {
+    backup: async (context) => (await import('./backup.ts')).backupCommand(context),
+    restore: async (context) => (await import('./restore.ts')).restoreCommand(context),
+    migrate: async (context) => (await import('./migrate.ts')).migrateCommand(context),
+  },
 };
+const COMMANDS: Record<string, CreateCommand> = Object.assign({}, ...Object.values(GROUPS));
 
 /** Runs a command without arguments on a configuration file; false: there is no such command. */
 async function runWithConfig(name: string, file: string): Promise<boolean> {
@@ -71,6 +84,8 @@ export async function buildProgram(
       'configuration file (default: $POSTRIDER_CONFIG, else ./config/postrider.toml, else /etc/postrider/postrider.toml)',
     )
     .showSuggestionAfterError()
+    .commandsGroup('Help:')
+    .helpCommand('help [command]')
     .exitOverride();
   const configFile = () => program.opts<{ config?: string }>().config;
   // The first argument that is a command and not the value of --config; later arguments may be names.
@@ -80,9 +95,12 @@ export async function buildProgram(
     : called === undefined || args[0] === 'help'
       ? Object.keys(COMMANDS)
       : [called];
-  for (const name of names) {
-    const create = COMMANDS[name];
-    if (create) program.addCommand(withExit(await create(context, configFile), args.includes('--json')));
+  for (const [heading, commands] of Object.entries(GROUPS)) {
+    for (const [name, create] of Object.entries(commands)) {
+      if (!names.includes(name)) continue;
+      const command = withExit(await create(context, configFile), args.includes('--json'));
+      program.addCommand(command.helpGroup(`${heading}:`));
+    }
   }
   return program;
 }

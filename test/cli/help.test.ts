@@ -25,6 +25,20 @@ beforeAll(async () => {
 }, 120_000);
 
 describe('the help', () => {
+  it('lists the commands in groups', async () => {
+    const help = await helpOf();
+    expect(Array.from(help.matchAll(/^(\S.*):$/gm), ([, heading]) => heading)).toEqual([
+      'Options',
+      'Set up and run',
+      'Sending',
+      'Recipients',
+      'Queue and delivery',
+      'Diagnosis',
+      'Data',
+      'Help',
+    ]);
+  });
+
   it('marks required options', async () => {
     const help = await helpOf('key', 'create');
     expect(help).toContain('--account <id>  account of the key (required)');
