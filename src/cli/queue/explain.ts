@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import * as z from 'zod';
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, iso } from '../../core/clock.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { explainMessage, type MessageExplanation } from '../../delivery/control/explain.ts';
 import {
@@ -52,7 +52,10 @@ async function explainOne(context: CliContext, id: string, json: boolean): Promi
       : explainMessage(id, { tables, clock, inspection: null, absence: answer.reason });
   if (isRefusal(explained)) return context.refused(explained);
   if (json) context.printJson(explained);
-  else context.print(messageText(explained, clock).join('\n'));
+  else {
+    const finalAt = tables.messages.byId(id)?.final_at ?? null;
+    context.print(messageText(explained, clock, finalAt).join('\n'));
+  }
 }
 
 async function explainDomain(context: CliContext, name: string, json: boolean): Promise<void> {
@@ -93,10 +96,19 @@ async function ask(context: CliContext, path: string): Promise<DaemonAnswer> {
 
 type Explained = z.output<typeof messageExplanationSchema> | MessageExplanation;
 
-function messageText(explained: Explained, clock: Clock): string[] {
+/** `finalAt`: epoch ms of the final state; null: the message has none. */
+function messageText(explained: Explained, clock: Clock, finalAt: number | null): string[] {
   const { messageId, recipient, accountId, status, lane, attempts, nextAttemptAt, expiresAt } = explained;
+  const heading = `${messageId} to ${recipient}, account ${accountId}: ${status}, ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}${lane === 'secondary' ? ', secondary lane' : ''}`;
+  if (explained.reasons.some(({ code }) => code === 'final'))
+    return [
+      heading,
+      '',
+      `State: ${status}${finalAt === null ? '' : ` at ${iso(finalAt)}`}`,
+      ...attemptLines(explained.lastAttempts),
+    ];
   return [
-    `${messageId} to ${recipient}, account ${accountId}: ${status}, ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}${lane === 'secondary' ? ', secondary lane' : ''}`,
+    heading,
     '',
     'Why it is not delivered yet:',
     ...reasonLines(explained.reasons),
@@ -106,12 +118,17 @@ function messageText(explained: Explained, clock: Clock): string[] {
     `Ahead of it:  ${explained.ahead} due messages of its account to ${explained.destination}`,
     ...(explained.route === null ? [] : ['', ...routeLines(explained.route)]),
     ...(explained.site === null ? [] : siteLines(explained.site)),
-    ...(explained.lastAttempts.length === 0 ? [] : ['', 'Last attempts:']),
-    ...explained.lastAttempts.flatMap((one) =>
-      replyLines(`attempt ${one.attempt ?? ''}, ${one.at}, ${one.lane} lane`, one),
-    ),
+    ...attemptLines(explained.lastAttempts),
     ...unknownLines(explained.unknown),
   ];
+}
+
+function attemptLines(attempts: Explained['lastAttempts']): string[] {
+  if (attempts.length === 0) return [];
+  const lines = attempts.flatMap((one) =>
+    replyLines(`attempt ${one.attempt ?? ''}, ${one.at}, ${one.lane} lane`, one),
+  );
+  return ['', 'Last attempts:', ...lines];
 }
 
 function destinationText(
@@ -123,7 +140,9 @@ function destinationText(
       `No mail to ${destination} is queued.`,
       ...(explained.control === null
         ? []
-        : [`A control is in force: ${explained.control.action}, ${explained.control.reason}`]),
+        : [
+            `Mail to ${destination} is ${explained.control.action === 'pause' ? 'paused' : 'rejected'}: ${explained.control.reason}`,
+          ]),
     ];
   return [
     `${destination}: ${messages} queued (${sending} being sent, ${deferred} deferred, ${held} held)`,

@@ -86,7 +86,7 @@ export function createControlOrders(deps: ControlOrdersDeps): ControlOrders {
       const removed = await writer.run(({ queueControls }): QueueControl | Refusal => {
         const row = queueControls.get(scope, name);
         if (row === null)
-          return refuse('NOT_FOUND', `There is no control of ${scope} ${name}: see "postrider queue pauses"`);
+          return refuse('NOT_FOUND', `${notInForce(scope, name)}: see "postrider queue pauses"`);
         queueControls.remove(scope, name);
         return presentControl(row);
       });
@@ -94,6 +94,20 @@ export function createControlOrders(deps: ControlOrdersDeps): ControlOrders {
       return removed;
     },
   };
+}
+
+/** States that nothing is paused or rejected for the target, a clause. */
+function notInForce(scope: ControlScope, target: string): string {
+  switch (scope) {
+    case 'destination':
+      return `Mail to ${target} is neither paused nor rejected`;
+    case 'account':
+      return `Mail of account ${target} is not paused`;
+    case 'site':
+      return `Mail to the site ${target} is not paused`;
+    case 'pool':
+      return `Mail from the egress pool ${target} is not paused`;
+  }
 }
 
 export function presentControl(row: QueueControlRow): QueueControl {

@@ -291,6 +291,49 @@ describe('queue pause, explain and purge without a daemon', () => {
     const purge = ['queue', 'purge', '--destination', 'example.net', '--reason', 'test'];
     expect((await shell.run(...purge, '--dry-run')).out).toBe('1 waiting message would be purged');
     expect((await shell.run(...purge, '--yes')).out).toBe('1 message purged');
-    expect((await shell.run('queue', 'explain', id)).out).toContain('It is cancelled since');
+    expect((await shell.run('queue', 'explain', id)).out).toMatch(/^State: cancelled at 20.*Z$/m);
+  });
+});
+
+describe('queue explain', () => {
+  it('prints the state and the last attempts of a message that is final, and nothing of the queue', async () => {
+    const { message_id: id, seq } = deferred();
+    store((tables) => {
+      const report = {
+        action: 'bounced',
+        classification: 'invalid-recipient',
+        reply: { code: 550, enhanced: '5.1.1', text: 'No such user' },
+      };
+      tables.messages.insertAttempt({
+        message_seq: seq,
+        attempt: 1,
+        at: Date.UTC(2026, 0, 31),
+        lane: 'primary',
+        report,
+      });
+      tables.messages.setState(seq, 'bounced', Date.now(), null, Date.UTC(2026, 0, 31));
+      tables.queue.remove(seq);
+    });
+    const { out } = await shell.run('queue', 'explain', id);
+    expect(out).toContain('State: bounced at 2026-01-31T00:00:00.000Z\n\nLast attempts:\n');
+    expect(out).toContain('550 5.1.1 No such user');
+    expect(out).not.toMatch(/not delivered yet|Next attempt|Expires|Ahead of it/);
+  });
+
+  it('states that mail to a destination without queued messages is paused or rejected', async () => {
+    const put = (...args: string[]) => shell.run('queue', ...args, '--destination', 'example.net');
+    await put('pause', '--reason', 'maintenance');
+    expect((await shell.run('queue', 'explain', 'example.net')).out).toContain(
+      '\nMail to example.net is paused: maintenance',
+    );
+    await put('bounce', '--reason', 'domain closed', '--yes');
+    expect((await shell.run('queue', 'explain', 'example.net')).out).toContain(
+      '\nMail to example.net is rejected: domain closed',
+    );
+    await put('resume');
+    expect(await put('resume')).toMatchObject({
+      status: 1,
+      err: 'postrider: Mail to example.net is neither paused nor rejected: see "postrider queue pauses"',
+    });
   });
 });

@@ -47,7 +47,13 @@ describe('controls', () => {
     });
     expect(orders.list()).toHaveLength(1);
     expect(await orders.remove('destination', 'EXAMPLE.net')).toMatchObject({ target: 'example.net' });
-    expect(await orders.remove('destination', 'example.net')).toMatchObject({ code: 'NOT_FOUND' });
+    expect(await orders.remove('destination', 'example.net')).toMatchObject({
+      code: 'NOT_FOUND',
+      message: 'Mail to example.net is neither paused nor rejected: see "postrider queue pauses"',
+    });
+    expect(await orders.remove('account', 'acct_one')).toMatchObject({
+      message: expect.stringContaining('Mail of account acct_one is not paused'),
+    });
   });
 
   it('replace the control of the same target', async () => {
