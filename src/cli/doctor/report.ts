@@ -34,6 +34,8 @@ const INDENT = ' '.repeat(LABEL_WIDTH + 2);
 /** Fixes are not wrapped, so that they can be copied. */
 const FIX = 'fix: ';
 const MIN_WIDTH = 60;
+/** Width of texts without a terminal. */
+const TEXT_WIDTH = 80;
 
 export function formatFindings(findings: readonly Finding[], options: ReportOptions): string {
   const groups = CHECK_GROUPS.flatMap((group) => {
@@ -100,7 +102,8 @@ function entry(
   options: ReportOptions,
 ): string[] {
   const label = paint(COLORS[status], LABELS[status].padEnd(LABEL_WIDTH), options);
-  const width = Math.max(MIN_WIDTH, options.width) - INDENT.length;
+  const columns = Number.isFinite(options.width) ? options.width : TEXT_WIDTH;
+  const width = Math.max(MIN_WIDTH, columns) - INDENT.length;
   const isShort = title.length + reason.length + 2 <= width;
   if (isShort && fix === undefined) return [`  ${label}${paint('bold', title, options)}  ${reason}`];
   return [

@@ -9,12 +9,14 @@ export interface TableOptions {
   /** Columns of the terminal. */
   width: number;
   color: boolean;
+  /** Whether a table that is too wide gets shortened cells; otherwise it becomes a list of values. Default: true. */
+  shorten?: boolean;
   /** IANA name of the time zone. Default: that of the system. */
   timeZone?: string;
 }
 
-/** Used without a terminal, such as for a pipe or a log. */
-export const DEFAULT_WIDTH = 80;
+/** Used without a terminal, such as for a pipe or a log: nothing is shortened. */
+export const DEFAULT_WIDTH = Number.POSITIVE_INFINITY;
 /** Minimum characters of a shortened column. */
 const MIN_COLUMN = 8;
 /** Width of the names that `fieldLines` writes. */
@@ -27,7 +29,7 @@ type Row = Readonly<Record<string, unknown>>;
 export function formatTable(rows: readonly Row[], options: TableOptions): string {
   const names = Object.keys(rows[0] ?? {});
   const cells = rows.map((row) => names.map((name) => formatValue(row[name], options)));
-  const widths = fitted(names, cells, options.width);
+  const widths = fitted(names, cells, options);
   if (widths === null) return cells.map((row) => record(names, row, options)).join('\n\n');
   const table = new Table({
     head: names,
@@ -84,12 +86,12 @@ function record(names: readonly string[], values: readonly string[], options: Ta
 function fitted(
   names: readonly string[],
   cells: readonly (readonly string[])[],
-  width: number,
+  { width, shorten = true }: TableOptions,
 ): number[] | null {
   const columns = names.map((name, n) => {
     const values = cells.map((row) => row[n] ?? '');
     const natural = Math.max(name.length, ...values.map(({ length }) => length));
-    return { width: natural, min: values.some(isId) ? natural : Math.min(natural, MIN_COLUMN) };
+    return { width: natural, min: !shorten || values.some(isId) ? natural : Math.min(natural, MIN_COLUMN) };
   });
   const available = width - names.length * COLUMN_OVERHEAD - 1;
   let excess = columns.reduce((sum, column) => sum + column.width, 0) - available;

@@ -8,7 +8,8 @@ import {
   type ControlAction,
   type ControlScope,
 } from '../../store/messages/queue-controls.ts';
-import type { CliContext } from '../context.ts';
+import { type CliContext, tableOptions } from '../context.ts';
+import { formatTable } from '../output/table.ts';
 
 /** Stored as the creator of a control. */
 const BY = 'command line';
@@ -40,11 +41,22 @@ Examples:
     .description('List pauses and rejected destinations')
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }) => {
-      const orders = await openOrders(context);
-      context.printRows(
-        orders.list().map(({ until, ...control }) => ({ ...control, until })),
-        { json: options.json === true, empty: 'Nothing is paused' },
-      );
+      const controls = (await openOrders(context)).list();
+      const json = options.json === true;
+      if (json || controls.length === 0)
+        return context.printRows(
+          controls.map(({ until, ...control }) => ({ ...control, until })),
+          { json, empty: 'Nothing is paused or rejected' },
+        );
+      const rows = controls.map(({ action, scope, target, reason, until, createdAt }) => ({
+        action,
+        scope,
+        target,
+        reason,
+        until: until === null ? '' : minute(until),
+        created: minute(createdAt),
+      }));
+      context.printStyled(formatTable(rows, { ...tableOptions(), shorten: false }));
     });
   const bounce = new Command('bounce')
     .description('Reject the mail to a destination, now and until "queue resume"')
@@ -131,6 +143,11 @@ function targetOf(
   if (only !== undefined && named.length === 1) return only;
   context.usage('Specify exactly one of --destination, --site, --account and --pool');
   return null;
+}
+
+/** `2026-11-27 09:31 UTC`, of an ISO 8601 time. */
+function minute(time: string): string {
+  return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`;
 }
 
 /** Epoch ms; NaN: the text is not a time. */

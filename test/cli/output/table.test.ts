@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { formatRecord, formatTable } from '../../../src/cli/output/table.ts';
+import { DEFAULT_WIDTH, formatRecord, formatTable } from '../../../src/cli/output/table.ts';
 
 const PLAIN = { width: 80, color: false, timeZone: 'Europe/Berlin' };
 const ID = 'msg_1769860800000_8m2k4x7q1zab';
@@ -27,6 +27,20 @@ describe('a table', () => {
       width: 40,
     });
     expect(text).toBe(`id       ${ID}\naccount  acct_8f3k2m9x0q1z\ndomain   d`);
+  });
+
+  it('becomes a list of values instead of being shortened, if requested', () => {
+    const rows = [{ target: 'mail.department.example.net', reason: 'maintenance of all mail hosts' }];
+    const options = { ...PLAIN, shorten: false };
+    expect(formatTable(rows, { ...options, width: 40 })).toBe(
+      'target  mail.department.example.net\nreason  maintenance of all mail hosts',
+    );
+    expect(formatTable(rows, options)).toContain('│ maintenance of all mail hosts │');
+  });
+
+  it('is not shortened without a terminal', () => {
+    const rows = [{ subject: 'A subject that is much longer than any terminal', text: 'x'.repeat(200) }];
+    expect(formatTable(rows, { ...PLAIN, width: DEFAULT_WIDTH })).not.toContain('…');
   });
 
   it('shows local times with zone, and numbers with separators', () => {

@@ -337,3 +337,16 @@ describe('queue explain', () => {
     });
   });
 });
+
+describe('queue pauses', () => {
+  it('lists what is paused on whole lines without a terminal, with times in UTC', async () => {
+    expect((await shell.run('queue', 'pauses')).err).toBe('Nothing is paused or rejected');
+    const reason = 'maintenance of every mail host of the receiver until they say that it is over';
+    await shell.run('queue', 'pause', '--destination', 'mail.department.example.net', '--reason', reason);
+    const { out } = await shell.run('queue', 'pauses');
+    for (const text of ['destination', 'mail.department.example.net', reason]) expect(out).toContain(text);
+    expect(out).toMatch(/20\d\d-\d\d-\d\d \d\d:\d\d UTC/);
+    expect(out).not.toMatch(/…|command line/);
+    expect(await shell.json('queue', 'pauses', '--json')).toMatchObject([{ createdBy: 'command line' }]);
+  });
+});
