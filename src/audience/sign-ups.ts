@@ -18,7 +18,7 @@ import { addPerson, changePerson, identifiersOf, reread } from './people.ts';
 import type { ConsentInput } from './profile.ts';
 
 /**
- * Confirmations of sign-ups, each of which takes effect once: the link remains in a mail, and whoever has it can open it
+ * Confirmations of sign-ups, each of which takes effect once: the link remains in a mail, and anyone who has the mail can open it
  * again. A link whose form was sent before an opt-out or an erasure of the person has no effect.
  */
 export interface SignUps {

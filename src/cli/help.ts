@@ -31,7 +31,7 @@ export const HELP: Partial<Help> = {
   },
 };
 
-/** Whether a default value says nothing: an empty text, list or object. */
+/** Whether a default value is not worth printing: an empty text, list or object. */
 function isEmpty(value: unknown): boolean {
   return value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }

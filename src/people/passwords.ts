@@ -67,7 +67,7 @@ type InTurn = <T>(purpose: Purpose, of: string, run: () => Promise<T>) => Promis
 
 /** Returns a function that runs one work at a time, in turns between those that they are for. */
 function createHashQueue(): InTurn {
-  /** Works that wait, by purpose and whom they are for, who are in the order of their next turns. */
+  /** Waiting work by purpose and person, the persons in the order of their next turns. */
   const queues = new Map<string, (() => Promise<void>)[]>();
   /** Works that run or wait, by the same keys. */
   const pending = new Map<string, number>();

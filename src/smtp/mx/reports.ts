@@ -14,7 +14,7 @@ import type { Writer } from '../../store/writer.ts';
  * Reports on a domain are addressed to `return-a.` of the domain, which needs no authorization (RFC 9990 §4), or to our
  * own host name, whose DNS authorizes it.
  */
-export interface ReportOrigin {
+export interface ReportSource {
   /** Our own host name. */
   hostname: string;
   /** Epoch ms. */
@@ -33,12 +33,12 @@ const SHARE = 'reports';
 
 /**
  * Stores the report of a mail once for each domain that it was sent to (DMARC), or each host that it is about (TLS).
- * `domains`: of the addresses, null for the platform's. Each domain or host is a unit of work of its own, because one mail
+ * `domains`: of the addresses, null for the platform's. Each domain or host is a separate unit of work, because one mail
  * may have a hundred; a report that is sent again after a failure completes those that are missing.
  */
 export async function storeReports(
   writer: Writer,
-  origin: ReportOrigin,
+  origin: ReportSource,
   { aggregate, tls }: Pick<ParsedIncoming, 'aggregate' | 'tls'>,
   domains: readonly (string | null)[],
 ): Promise<ReadonlyMap<string | null, StoreResult>> {
@@ -62,7 +62,7 @@ export async function storeReports(
 /** Stores a DMARC report. `domain`: whose address it was sent to, null for the platform's. In a unit of work. */
 function storeAggregate(
   tables: Tables,
-  origin: ReportOrigin,
+  origin: ReportSource,
   report: AggregateReport,
   domain: string | null,
 ): StoreResult {
@@ -97,7 +97,7 @@ function storeAggregate(
 }
 
 /** Stores the policies on one host of a TLS report. In a unit of work. */
-function storeTls(tables: Tables, origin: ReportOrigin, report: TlsReport, host: string): StoreResult {
+function storeTls(tables: Tables, origin: ReportSource, report: TlsReport, host: string): StoreResult {
   const { now, hostname, network, signer } = origin;
   const domain = returnPathDomain(host);
   if (host !== hostname && (domain === null || !tables.domains.isRegistered(domain))) return 'foreign';
@@ -135,7 +135,7 @@ function storeTls(tables: Tables, origin: ReportOrigin, report: TlsReport, host:
  */
 function subjectOf(
   tables: Tables,
-  { hostname }: ReportOrigin,
+  { hostname }: ReportSource,
   policyDomain: string,
   domain: string | null,
 ): string | null {
