@@ -29,7 +29,7 @@ export async function startDomains(
     log,
     seal,
     resolver,
-    recordDomainEvent: (all, { domain, kind, data }) => recorder.domain(all, domain, kind, data),
+    recordDomainEvent: (all, { domain, kind, fields }) => recorder.domain(all, domain, kind, fields),
     mayAdd: limits.mayAdd.domains,
     dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     generateKey: env.generateKey,

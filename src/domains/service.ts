@@ -57,7 +57,7 @@ export interface DomainsDeps {
   /** The limit on the number of an account's domains. */
   mayAdd: MayAdd;
   /** Drops the domain's queued mail, inside the unit of work that deletes the domain. */
-  dropQueued: (tables: Tables, domainId: string, at: number) => void;
+  dropQueued: (tables: Tables, domainId: string) => void;
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. Default: a request to it. */
   answersHttps?: (host: string) => Promise<boolean>;
   /** Default: new RSA keys of the size that RFC 8301 requires. */
@@ -192,7 +192,7 @@ export function createDomains(deps: DomainsDeps): Domains {
       const removed = await writer.run((tables): DomainRow | Refusal => {
         const row = findDomain(tables, accountId, domainId);
         if (isRefusal(row)) return row;
-        dropQueued(tables, domainId, clock.now());
+        dropQueued(tables, domainId);
         tables.domains.remove(domainId);
         return row;
       });

@@ -33,7 +33,7 @@ export async function startDomains(
   insertAccount(tables, 'acct_two', clock.now());
   const dns = await startDnsServer();
   const resolver = createResolver({ resolvers: [dns.address], timeoutMs, clock, random: systemRandom });
-  const events: { kind: string; domain: string; data: Record<string, unknown> }[] = [];
+  const events: { kind: string; domain: string; fields: Record<string, unknown> }[] = [];
   const config = {
     hostname: 'mail.example.net',
     delivery: { egress: [{ address: '192.0.2.25', pools: ['default'] }], returnPath: 'auto' as const },
@@ -56,7 +56,7 @@ export async function startDomains(
     seal: createSeal(randomBytes(32), systemRandom),
     resolver,
     answersHttps: () => Promise.resolve(true),
-    recordDomainEvent: (_, { kind, domain, data }) => events.push({ kind, domain: domain.name, data }),
+    recordDomainEvent: (_, { kind, domain, fields }) => events.push({ kind, domain: domain.name, fields }),
     dropQueued: () => {},
     mayAdd: store.limits.mayAdd.domains,
     generateKey: fixedKeys(),

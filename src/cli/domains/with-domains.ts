@@ -27,7 +27,7 @@ export async function withDomains(
       seal,
       resolver,
       probeSecondary: createRelayProbe({ ...deps, resolver, monotonic: monotonicClock }),
-      recordDomainEvent: (tables, { domain, kind, data }) => recorder.domain(tables, domain, kind, data),
+      recordDomainEvent: (tables, { domain, kind, fields }) => recorder.domain(tables, domain, kind, fields),
       mayAdd: deps.limits.mayAdd.domains,
       dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),
     });

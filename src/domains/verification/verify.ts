@@ -35,8 +35,7 @@ import {
 export interface DomainEvent {
   domain: DomainRow;
   kind: DomainEventKind;
-  at: number;
-  data: DomainEventFields;
+  fields: DomainEventFields;
 }
 
 /** Records an event inside the unit of work that changes the status. */
@@ -105,12 +104,12 @@ export function createVerifier(deps: VerifierDeps): Verifier {
       });
       tables.domainChecks.put(domainId, JSON.stringify(found));
       if (event !== null) {
-        const data = {
+        const fields = {
           status: row.status,
           previousStatus: before.status,
           failing: failingRequired(checks),
         };
-        recordDomainEvent(tables, { domain: row, kind: event, at: now, data });
+        recordDomainEvent(tables, { domain: row, kind: event, fields });
       }
       return { before, row, checks, event, taken, isRotated: promoted.length > 0 };
     });

@@ -45,7 +45,7 @@ describe('verifying a domain over real DNS', () => {
       {
         kind: 'domain_verified',
         domain: 'example.org',
-        data: { status: 'SUCCESS', previousStatus: 'PENDING', failing: [] },
+        fields: { status: 'SUCCESS', previousStatus: 'PENDING', failing: [] },
       },
     ]);
   });
@@ -265,7 +265,7 @@ describe('scheduled verification', () => {
     dns.remove('_dmarc.example.org');
     expect(await wait(26 * HOUR)).toBe('TEMPORARY_FAILURE');
     expect(eventKinds()).toEqual(['domain_verified', 'domain_failing']);
-    expect(events.at(-1)?.data).toMatchObject({
+    expect(events.at(-1)?.fields).toMatchObject({
       status: 'TEMPORARY_FAILURE',
       failing: [{ check: 'dmarc', hint: expect.stringContaining('no DMARC record') }],
     });
