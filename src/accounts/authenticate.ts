@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import { isLoopback } from '../dns/address-kinds.ts';
 import type { ApiKeyWithAccount } from '../store/api-keys.ts';
 import type { Tables } from '../store/tables.ts';
-import { isLoopback, type Network, parseNetwork } from './caller-addresses.ts';
+import { type Network, parseNetwork } from './caller-addresses.ts';
 import { type ApiScope, type KeyRights, keyHash, parseList, rightsOf } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 

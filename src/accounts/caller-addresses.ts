@@ -52,10 +52,6 @@ export function parseNetwork(text: string): Network | null {
   };
 }
 
-export function isLoopback(address: string): boolean {
-  return parseAddress(address)?.range() === 'loopback';
-}
-
 /**
  * The block that one caller controls: an IPv4 address, or the /64 of an IPv6 one, because a single host may use
  * every address of its /64.

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { canonicalAddress, isLoopback, type Network, parseNetwork } from '../accounts/caller-addresses.ts';
+import { canonicalAddress, type Network, parseNetwork } from '../accounts/caller-addresses.ts';
 import { ConfigFault } from '../config/load.ts';
 import { derived } from '../core/derived.ts';
+import { isLoopback } from '../dns/address-kinds.ts';
 import type { CallerAddress } from './route.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { base32, fromBase32 } from '../core/base32.ts';
 import { mac, type Seal } from '../core/seal.ts';
-import { base32, fromBase32 } from './base32.ts';
 import { PACKED_ID_LENGTH, packId, unpackId } from './packed-id.ts';
 import { packSentMail, type SentMail, unpackSentMail } from './sent-mail.ts';
 

@@ -9,7 +9,7 @@ import type { Writer } from '../store/writer.ts';
 import { checkPassword, type Passwords } from './passwords.ts';
 import { MAX_PEOPLE } from './person.ts';
 import type { Session } from './sessions.ts';
-import { base32, matchTotp, TOTP_SECRET_BYTES, totpAddress } from './totp.ts';
+import { matchTotp, TOTP_SECRET_BYTES, totpAddress, totpSecretText } from './totp.ts';
 
 /**
  * Sign-in with a password and a code of an authenticator application, never with a password alone. Every change of a
@@ -135,7 +135,7 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
       const until = Buffer.alloc(8);
       until.writeBigUInt64BE(BigInt(clock.now() + SETUP_MS));
       return {
-        secret: base32(secret),
+        secret: totpSecretText(secret),
         address: totpAddress(secret, person.email, ISSUER),
         state: seal.seal(Buffer.concat([until, secret]), setupContext(person.id)).toString('base64url'),
       };

@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { base32 } from '../core/base32.ts';
 
 /** Time-based one-time passwords (RFC 6238): SHA-1, 6 digits, steps of 30 s, as authenticator applications expect. */
 
@@ -7,7 +8,6 @@ const DIGITS = 6;
 /** Steps before and after the current one whose code is accepted: clocks differ. */
 const WINDOW = 1;
 export const TOTP_SECRET_BYTES = 20;
-const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
 /** The code of a time step. */
 export function totpCode(secret: Buffer, step: number): string {
@@ -39,25 +39,13 @@ export function matchTotp(secret: Buffer, code: string, now: number, lastUsed: n
   return null;
 }
 
-/** RFC 4648 §6, without padding. */
-export function base32(bytes: Buffer): string {
-  let text = '';
-  let value = 0;
-  let bits = 0;
-  for (const byte of bytes) {
-    value = (value << 8) | byte;
-    bits += 8;
-    while (bits >= 5) {
-      bits -= 5;
-      text += BASE32[(value >>> bits) & 31];
-    }
-    value &= (1 << bits) - 1;
-  }
-  return bits === 0 ? text : text + BASE32[(value << (5 - bits)) & 31];
+/** The secret as people type it into an authenticator application: base32 in upper case. */
+export function totpSecretText(secret: Buffer): string {
+  return base32(secret).toUpperCase();
 }
 
 /** The address that authenticator applications read from a QR code. */
 export function totpAddress(secret: Buffer, email: string, issuer: string): string {
   const label = encodeURIComponent(`${issuer}:${email}`);
-  return `otpauth://totp/${label}?secret=${base32(secret)}&issuer=${encodeURIComponent(issuer)}`;
+  return `otpauth://totp/${label}?secret=${totpSecretText(secret)}&issuer=${encodeURIComponent(issuer)}`;
 }

@@ -1,4 +1,5 @@
 import { errors } from 'undici';
+import { errorCode, errorText } from '../core/errors.ts';
 import { ForbiddenAddress } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
 
@@ -19,7 +20,7 @@ const MAX_DETAIL_LENGTH = 300;
 export function callFailure(error: unknown, hostname: string, allowPrivateNetworks: boolean): CallFailure {
   // Several addresses were tried and each failed: the first error represents all.
   const cause: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
-  const detail = cause instanceof Error ? cause.message : String(cause);
+  const detail = errorText(cause);
   return {
     reason: reasonOf(cause, hostname, allowPrivateNetworks),
     detail: detail.slice(0, MAX_DETAIL_LENGTH),
@@ -37,7 +38,7 @@ function reasonOf(error: unknown, hostname: string, allowPrivateNetworks: boolea
       : `${hostname} has no address in DNS`;
   }
   if (error instanceof errors.HTTPParserError) return 'the response is not valid HTTP';
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   return REASONS.find(([codes]) => codes.test(code))?.[1] ?? 'the call failed';
 }
 

@@ -1,5 +1,11 @@
 import { expect, it } from 'vitest';
-import { type AddressKind, addressKind, isForbidden, isPublic } from '../../src/dns/address-kinds.ts';
+import {
+  type AddressKind,
+  addressKind,
+  isForbidden,
+  isLoopback,
+  isPublic,
+} from '../../src/dns/address-kinds.ts';
 
 /** Address, description, kind. */
 const KINDS: [string, string, AddressKind][] = [
@@ -130,3 +136,13 @@ it('derives isPublic and isForbidden from the kind', () => {
     KINDS.map(([, , kind]) => [kind === 'public', kind === 'forbidden']),
   );
 });
+
+it.each([
+  ['127.0.0.1', true],
+  ['127.9.9.9', true],
+  ['::1', true],
+  ['::ffff:127.0.0.1', true],
+  ['10.0.0.1', false],
+  ['::', false],
+  ['', false],
+])('%j is loopback: %s', (address, loopback) => expect(isLoopback(address)).toBe(loopback));

@@ -1,6 +1,7 @@
 import { type Clock, DAY } from '../../core/clock.ts';
 import { KNOWN_PROVIDERS } from '../../mail/providers.ts';
 import { type EgressCounts, emptyCounts } from '../../store/egress/egress-counts.ts';
+import { OTHER_PROVIDER } from '../../store/messages/hourly-counts.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { EgressEntry } from '../routing/egress.ts';
 import { dayOf } from './warmup.ts';
@@ -27,8 +28,6 @@ export interface EgressUsage {
   transactionalBefore(entry: string, provider: string): number;
 }
 
-/** The provider to which mail counts that has no separate counts. */
-export const OTHER_PROVIDER = 'other';
 /** Providers of an entry and day with counts of their own: recipients' domains are chosen by callers. */
 export const MAX_PROVIDERS = 1000;
 

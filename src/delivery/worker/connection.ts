@@ -222,6 +222,10 @@ function localAddressFor(address: string, egress: DeliveryJob['egress']): string
   return address.includes(':') ? egress.address6 : egress.address;
 }
 
+/**
+ * Whether a target address of a job, in the form of the system, is a loopback address. An IPv4-mapped one does not count:
+ * a password is sent without encryption only where no doubt is possible.
+ */
 function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
 }

@@ -1,6 +1,5 @@
 import { METHODS } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
-import { isLoopback } from '../../accounts/caller-addresses.ts';
 import { createFailureLimits, createRateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
@@ -10,6 +9,7 @@ import type { Random } from '../../core/random.ts';
 import { isRefusal, refuse } from '../../core/refusal.ts';
 import type { Seal } from '../../core/seal.ts';
 import { eventLoopTurns } from '../../core/slices.ts';
+import { isLoopback } from '../../dns/address-kinds.ts';
 import { presentEvent } from '../../events/feed.ts';
 import { createAudit } from '../../people/audit.ts';
 import { createPasswordCredentials } from '../../people/credentials.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Counter, type Registry } from 'prom-client';
-import { isLoopback } from '../../accounts/caller-addresses.ts';
 import type { Config } from '../../config/schema.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
+import { isLoopback } from '../../dns/address-kinds.ts';
 import { storageFailure } from '../../store/failure.ts';
 import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';

@@ -1,6 +1,6 @@
+import { memberOf, parseUntrustedJson, stringMember } from '../../core/untrusted-json.ts';
 import { enhancedCode } from '../classify/classify.ts';
 import type { StatusGroup } from './delivery-status.ts';
-import { memberOf, parseUntrustedJson, stringMember } from './untrusted-json.ts';
 
 /**
  * Bounce, complaint and delivery notifications of Amazon SES, sent as JSON by mail through SNS. They are read into the

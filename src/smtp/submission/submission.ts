@@ -1,12 +1,12 @@
 import type { Worker } from 'node:worker_threads';
 import type { SMTPServerAuthentication, SMTPServerSession } from 'smtp-server';
 import type { Authenticator, Caller, Credentials } from '../../accounts/authenticate.ts';
-import { isLoopback } from '../../accounts/caller-addresses.ts';
 import type { RateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
 import { type Clock, MINUTE } from '../../core/clock.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { isLoopback } from '../../dns/address-kinds.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import type { Acceptance } from '../../sending/accept.ts';
 import type { SendResult } from '../../sending/draft.ts';

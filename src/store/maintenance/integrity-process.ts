@@ -1,3 +1,4 @@
+import { errorCode, errorText } from '../../core/errors.ts';
 import { type Database, openForReading } from '../database.ts';
 
 /**
@@ -17,7 +18,7 @@ const file = process.argv.at(-1) ?? '';
 try {
   checkTables(file);
 } catch (error) {
-  print({ kind: 'failed', code: codeOf(error), message: messageOf(error) });
+  print({ kind: 'failed', code: errorCode(error), message: errorText(error) });
 }
 
 function checkTables(database: string): void {
@@ -39,17 +40,9 @@ function problemsOf(db: Database, table: string): string[] {
     return rows.filter((row) => row !== 'ok').slice(0, MAX_PROBLEMS);
   } catch (error) {
     // Some damage is an error of the statement; the other tables may be intact.
-    if (codeOf(error).startsWith('SQLITE_CORRUPT')) return [`${codeOf(error)}: ${messageOf(error)}`];
+    if (errorCode(error).startsWith('SQLITE_CORRUPT')) return [`${errorCode(error)}: ${errorText(error)}`];
     throw error;
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function print(line: IntegrityLine): void {

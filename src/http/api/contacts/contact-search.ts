@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import type { SearchPosition } from '../../../audience/search.ts';
 import type { Refusal } from '../../../core/refusal.ts';
+import { parseUntrustedJson } from '../../../core/untrusted-json.ts';
 import { SEARCH_KEYS } from '../../../store/contacts/contacts.ts';
 import { unknownKey } from '../paging.ts';
-import { parseJson } from './parse-json.ts';
 
 /** Page keys of contact searches: a position in the search index or in a scan. */
 const PREFIX = 'search:';
@@ -35,7 +35,7 @@ export function searchPageKey(position: SearchPosition): string {
 export function readSearchPageKey(key: string | undefined): SearchPosition | null | Refusal {
   if (key === undefined || key === '') return null;
   const text = Buffer.from(key, 'base64url').toString('utf8');
-  const parts = text.startsWith(PREFIX) ? parseJson(text.slice(PREFIX.length)) : null;
+  const parts = text.startsWith(PREFIX) ? parseUntrustedJson(text.slice(PREFIX.length)) : null;
   const inIndex = indexPosition.safeParse(parts);
   if (inIndex.success) return { before: inIndex.data[0] };
   const inWalk = walkPosition.safeParse(parts);

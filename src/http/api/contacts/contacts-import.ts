@@ -9,6 +9,7 @@ import type { ImportCounts, Importer } from '../../../audience/import/import.ts'
 import { fieldNamed } from '../../../audience/import/rows.ts';
 import { importFormatOf, openSource } from '../../../audience/import/source.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
+import { parseUntrustedJson } from '../../../core/untrusted-json.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { successBody } from '../../responses.ts';
 import { type ApiResponse, type Call, type Route, route, type Upload } from '../../route.ts';
@@ -20,7 +21,6 @@ import {
 } from './background-imports.ts';
 import { callerOf } from './contact-schemas.ts';
 import { countFields, rejectedRow } from './import-schemas.ts';
-import { parseJson } from './parse-json.ts';
 
 /** Maximum number of columns that a request assigns. */
 const MAX_ASSIGNED = 500;
@@ -30,7 +30,7 @@ const columns = z
   .string()
   .max(8000)
   .transform((text, context): ReadonlyMap<string, string | null> => {
-    const assigned = assignments.safeParse(parseJson(text));
+    const assigned = assignments.safeParse(parseUntrustedJson(text));
     if (!assigned.success) {
       context.addIssue({
         code: 'custom',

@@ -1,5 +1,5 @@
+import { memberOf, parseUntrustedJson, stringMember } from '../../../core/untrusted-json.ts';
 import type { IncomingLimits } from '../limits.ts';
-import { memberOf, parseUntrustedJson, stringMember } from '../untrusted-json.ts';
 import { createSums, MAX_COUNT } from './sums.ts';
 
 /**

@@ -1,6 +1,5 @@
-/* Base32 for tokens in addresses, whose letter case servers change. */
+/* Base32 (RFC 4648 §6) without padding: in addresses, whose letter case servers change, and for secrets that people type. */
 
-/** RFC 4648 §6, in lower case and without padding; the input is always a multiple of five bytes. */
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 const BASE32_VALUES: ReadonlyMap<string, number> = new Map(
   Array.from(BASE32).flatMap((char, value) => [
@@ -9,7 +8,7 @@ const BASE32_VALUES: ReadonlyMap<string, number> = new Map(
   ]),
 );
 
-/** Encodes a multiple of five bytes. */
+/** Encodes in lower case. */
 export function base32(bytes: Buffer): string {
   let text = '';
   let bits = 0;
@@ -19,10 +18,10 @@ export function base32(bytes: Buffer): string {
     bits += 8;
     for (; bits >= 5; bits -= 5) text += BASE32[(held >> (bits - 5)) & 31];
   }
-  return text;
+  return bits === 0 ? text : text + BASE32[(held << (5 - bits)) & 31];
 }
 
-/** Decodes base32, case-insensitive; null when a character is not in the alphabet. */
+/** Decodes base32 of a multiple of five bytes, case-insensitive; null when a character is not in the alphabet. */
 export function fromBase32(text: string): Buffer | null {
   const bytes = Buffer.alloc((text.length * 5) / 8);
   let at = 0;
