@@ -12,8 +12,8 @@ import { Empty, Failure, focusHeading, Page } from './parts.tsx';
 import { hasUnsavedWork, NavigationProvider, useBrowserLocation, useNavigation } from './routing.ts';
 import {
   type ConsoleSession,
+  currentMember,
   MemberProvider,
-  memberOf,
   memberWithoutAccount,
   type SessionPerson,
 } from './session.ts';
@@ -103,7 +103,7 @@ function Shell({ person, onLanguage, onSignedOut }: ShellProps) {
   const { location, href, go } = useNavigation();
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
-  const member = memberOf(person, location.query['account']);
+  const member = currentMember(person, location.query['account']);
   const live = useLive(member?.accountId ?? null);
   const [first = ''] = location.segments;
   const address = location.segments.join('/');

@@ -27,7 +27,7 @@ export function useMember(): CurrentMember {
 }
 
 /** The member of an account; null: the person has no account. `accountId`: another one than the first. */
-export function memberOf(person: SessionPerson, accountId: string | undefined): CurrentMember | null {
+export function currentMember(person: SessionPerson, accountId: string | undefined): CurrentMember | null {
   const { memberships } = person;
   const membership = memberships.find((entry) => entry.accountId === accountId) ?? memberships[0];
   // An operator may use every account, also those that are not in the list.

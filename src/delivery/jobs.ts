@@ -117,14 +117,15 @@ function profileSource({ tls }: SiteProfile): TlsSource {
   return tls === 'opportunistic' ? 'default' : 'profile';
 }
 
-type SharedContent = Omit<SharedReference, 'identity'>;
+/** A shared content as it is stored. */
+type EncodedSharedContent = Omit<SharedReference, 'identity'>;
 
 /** Shared contents in memory, bytes as stored. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
 /** Reads shared contents into memory that all threads share, so that no job copies them. */
-function createSharedContentReader(tables: Tables): (id: number) => SharedContent | null {
-  const cache = new LRUCache<number, SharedContent>({
+function createSharedContentReader(tables: Tables): (id: number) => EncodedSharedContent | null {
+  const cache = new LRUCache<number, EncodedSharedContent>({
     maxSize: MAX_CACHED_BYTES,
     sizeCalculation: ({ bytes }) => bytes.byteLength,
   });

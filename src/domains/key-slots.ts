@@ -7,7 +7,7 @@ import { altDkimHost, type KeyPolicy, type Platform } from './platform/platform.
  * its selector and target derive from ids, so that the CNAME can exist before the key. Two slots of a purpose alternate:
  * while the key in one signs, the other contains the former key or the next one.
  */
-export interface Slot {
+export interface KeySlotDefinition {
   lane: Lane;
   algorithm: 'rsa' | 'ed25519';
   prefix: string;
@@ -15,7 +15,7 @@ export interface Slot {
   partner: KeySlot;
 }
 
-export const SLOTS: Readonly<Record<KeySlot, Slot>> = {
+export const SLOTS: Readonly<Record<KeySlot, KeySlotDefinition>> = {
   a: { lane: 'primary', algorithm: 'rsa', prefix: 'pa', partner: 'b' },
   b: { lane: 'primary', algorithm: 'rsa', prefix: 'pb', partner: 'a' },
   e: { lane: 'primary', algorithm: 'ed25519', prefix: 'pe', partner: 'f' },

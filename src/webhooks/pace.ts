@@ -20,7 +20,7 @@ const MAX_FAILURES = 5;
 const FIRST_PAUSE_MS = SECOND;
 const MAX_PAUSE_MS = MINUTE;
 
-export function createPace(): EndpointPace {
+export function createEndpointPace(): EndpointPace {
   let width = MAX_WIDTH;
   let failures = 0;
   let pauseMs = FIRST_PAUSE_MS;

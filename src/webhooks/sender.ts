@@ -10,7 +10,7 @@ import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
 import { type CallOutcome, outcomeOf, withoutErased } from './outcome.ts';
-import { createPace, type EndpointPace } from './pace.ts';
+import { createEndpointPace, type EndpointPace } from './pace.ts';
 import { signatureHeaders, webhookPayload } from './payload.ts';
 import type { WebhookSecrets } from './secrets.ts';
 
@@ -85,7 +85,12 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
   let purgedAt = Number.NEGATIVE_INFINITY;
 
   function queueOf(webhook: number): EndpointQueue {
-    const queue = queues.get(webhook) ?? { webhook, pace: createPace(), inFlight: new Map(), ready: [] };
+    const queue = queues.get(webhook) ?? {
+      webhook,
+      pace: createEndpointPace(),
+      inFlight: new Map(),
+      ready: [],
+    };
     queues.set(webhook, queue);
     return queue;
   }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { publicKeyOf } from '../../src/delivery/worker/tlsa.ts';
+import { publicKeyInfoOf } from '../../src/delivery/worker/tlsa.ts';
 import { type Certificate, createAuthority, derOf, selfSigned } from '../support/certificates.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -77,7 +77,7 @@ const STS: Record<string, StsCase> = {
 };
 
 function tlsa(usage: 2 | 3, certificate: { cert: string }): string {
-  const key = publicKeyOf(derOf(certificate.cert)) ?? Buffer.alloc(0);
+  const key = publicKeyInfoOf(derOf(certificate.cert)) ?? Buffer.alloc(0);
   return `TLSA ${usage} 1 1 ${createHash('sha256').update(key).digest('hex')}`;
 }
 

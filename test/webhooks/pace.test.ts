@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../src/core/clock.ts';
-import { createPace } from '../../src/webhooks/pace.ts';
+import { createEndpointPace } from '../../src/webhooks/pace.ts';
 
 const FAILED = { overloaded: false, retryAfterMs: null };
 const SLOW = { overloaded: true, retryAfterMs: null };
 
 /** A pace with its own clock; each failure follows the end of the pause before. */
 function start() {
-  const pace = createPace();
+  const pace = createEndpointPace();
   let now = 0;
   const pause = () => {
     const from = now;

@@ -1,6 +1,6 @@
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import type { QueuePriority } from '../../store/messages/queue.ts';
-import { createAccountLimits } from '../shaping/account-limits.ts';
+import { createSiteAccountLimits } from '../shaping/account-limits.ts';
 import { createLimiter } from '../shaping/limiter.ts';
 import type { SiteMemory } from '../shaping/site-limits.ts';
 import { type Assignment, createBacklog } from './backlog.ts';
@@ -74,7 +74,7 @@ export function createSite(options: SiteOptions): Site {
   const backlog = createBacklog();
   const waiting = createWaitingKeys(options.waiting ?? createWaitingIndex(clock));
   const limiter = createLimiter({ ...clocks, limits: profile, memory: memory?.limits });
-  const accounts = createAccountLimits({ ...clocks, limits: profile, memory: memory?.accounts });
+  const accounts = createSiteAccountLimits({ ...clocks, limits: profile, memory: memory?.accounts });
   const suspension = createSuspension({
     ...clocks,
     connections,

@@ -37,7 +37,7 @@ const MAX_ACCOUNTS = 1000;
 /** Limits of the accounts at almost all sites: there are none. */
 const NONE: ReadonlyMap<string, LimiterMemory> = new Map();
 
-export function createAccountLimits({
+export function createSiteAccountLimits({
   clock,
   monotonic,
   memory,

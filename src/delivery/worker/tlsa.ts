@@ -39,7 +39,7 @@ export function chainOf(peer: DetailedPeerCertificate | undefined): Buffer[] {
 }
 
 function matches({ selector, matchingType, data }: TlsaAssociation, certificate: Buffer): boolean {
-  const selected = selector === 0 ? certificate : publicKeyOf(certificate);
+  const selected = selector === 0 ? certificate : publicKeyInfoOf(certificate);
   if (selected === null) return false;
   const expected = Buffer.from(data, 'hex');
   const actual =
@@ -61,7 +61,7 @@ const FIELDS_BEFORE_KEY = 5;
  * The bytes of a certificate's SubjectPublicKeyInfo; null when it is no certificate. They are cut out of the certificate,
  * because encoding the key again may result in other bytes.
  */
-export function publicKeyOf(certificate: Buffer): Buffer | null {
+export function publicKeyInfoOf(certificate: Buffer): Buffer | null {
   const outer = elementAt(certificate, 0);
   const body = outer?.tag === SEQUENCE ? elementAt(certificate, outer.start) : null;
   if (body?.tag !== SEQUENCE) return null;

@@ -31,7 +31,7 @@ const OPCODE_BITS = 0x7800;
 /** RFC 1996 §3.6: at most five repetitions; each waits longer than the one before. */
 const TIMEOUTS_MS = [2, 5, 15, 30, 60].map((seconds) => seconds * SECOND);
 
-export function createNotifier({ random, log, observe }: NotifierDeps): Notifier {
+export function createZoneNotifier({ random, log, observe }: NotifierDeps): Notifier {
   const running = new Set<Promise<void>>();
   /** Ends the notifications in progress. */
   let current = new AbortController();

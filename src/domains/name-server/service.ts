@@ -10,7 +10,7 @@ import { createDnsView } from '../../dns/dns-view.ts';
 import { isWithin } from '../../dns/names.ts';
 import { createNameserver, type Nameserver } from '../../dns/nameserver.ts';
 import type { Resolver } from '../../dns/resolver.ts';
-import { createNotifier } from '../../dns/server/notify.ts';
+import { createZoneNotifier } from '../../dns/server/notify.ts';
 import { networkOf } from '../../dns/server/rate-limit.ts';
 import { parseServer } from '../../dns/transport.ts';
 import { toAnswer, type ZoneRecord } from '../../dns/zone-record.ts';
@@ -80,7 +80,7 @@ export function createPlatformNameServer(deps: NameServerDeps): PlatformNameServ
     labelNames: ['result'],
     registers: [registry],
   });
-  const notifier = createNotifier({ random, log, observe: (result) => notifications.inc({ result }) });
+  const notifier = createZoneNotifier({ random, log, observe: (result) => notifications.inc({ result }) });
   let records: readonly ZoneRecord[] = [];
   let serial = 0;
   let content = '';

@@ -1,5 +1,5 @@
 import type { Visits } from '../../events/visits.ts';
-import { linkAddress } from '../../mail/html/link-address.ts';
+import { parseLinkUrl } from '../../mail/html/link-address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
@@ -29,7 +29,7 @@ export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): Publi
     methods: ['GET'],
     handle: ({ token, visitor, host }) => {
       const click = tokens.click(token, host);
-      const address = click && linkAddress(click.url);
+      const address = click && parseLinkUrl(click.url);
       if (click === null || address === null) return unknownLinkPage();
       if (!click.madeForHost && isCustomerHost(host)) return unknownLinkPage();
       const { id: messageId, isOf } = click;

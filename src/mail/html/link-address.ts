@@ -13,7 +13,7 @@ const IGNORED_INSIDE = /[\t\n\r]/g;
 const PLAIN = /^https?:\/\/(?![/\\])[\u0021-\u007e]+$/i;
 
 /** Returns the URL, or null when it is not an http or https URL. */
-export function linkAddress(href: string): string | null {
+export function parseLinkUrl(href: string): string | null {
   const url = trimControls(href).replace(IGNORED_INSIDE, '');
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return null;
   const address = PLAIN.test(url) ? url : new URL(url).href;

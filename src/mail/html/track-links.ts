@@ -2,7 +2,7 @@ import { type Work, withoutPause } from '../../core/slices.ts';
 import { organizationalDomain } from '../address.ts';
 import { type CopyDetails, MARKS, personalize, type Tracking } from '../content.ts';
 import { clickTokens } from '../tokens.ts';
-import { displayedDomain, linkAddress } from './link-address.ts';
+import { displayedDomain, parseLinkUrl } from './link-address.ts';
 import { changingLinks } from './links.ts';
 
 /** Links that are tracked in one mail; further links are not changed. */
@@ -91,7 +91,7 @@ function changingTracked(
       if (clickSigner === null || links === MAX_LINKS || isServiceLink(href)) return null;
       const ownHref = hrefOf(href, text);
       if ((displayedDomain(text) ?? linkDomain) !== linkDomain) return null;
-      const target = linkAddress(ownHref);
+      const target = parseLinkUrl(ownHref);
       if (target === null || target.startsWith(linkPrefix)) return null;
       links++;
       return address(target);

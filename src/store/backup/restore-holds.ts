@@ -41,7 +41,7 @@ export interface HoldStep {
   next: number | null;
 }
 
-interface StoredFilter {
+interface StoredHeldFilter {
   account: BoundId | null;
   domain: BoundId | null;
   campaign: BoundId | null;
@@ -98,7 +98,9 @@ export function restoreHoldTable(db: Database) {
       min(m.expires_at) AS expires
     FROM ${HELD_MESSAGES} WHERE ${IS_HELD} GROUP BY q.account, q.domain ORDER BY messages DESC`);
   const countMatching = db
-    .prepare<StoredFilter, number>(`SELECT count(*) FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND ${MATCHES}`)
+    .prepare<StoredHeldFilter, number>(
+      `SELECT count(*) FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND ${MATCHES}`,
+    )
     .pluck();
   const count = db
     .prepare<[number], number>(
@@ -106,7 +108,7 @@ export function restoreHoldTable(db: Database) {
     )
     .pluck();
   const matching = db
-    .prepare<StoredFilter & { afterSeq: number; limit: number }, number>(`
+    .prepare<StoredHeldFilter & { afterSeq: number; limit: number }, number>(`
       SELECT q.seq FROM ${HELD_MESSAGES} WHERE ${IS_HELD} AND q.seq > @afterSeq AND ${MATCHES}
       ORDER BY q.seq LIMIT +@limit`)
     .pluck();
@@ -154,7 +156,7 @@ export function restoreHoldTable(db: Database) {
       `UPDATE webhook_deliveries SET state = 'failed', due_at = @now, error = '${DROPPED}' WHERE ${deliveriesOf(ofAccount)}`,
     ),
   );
-  const stored = ({ accountId, domainId, campaignId }: HeldFilter): StoredFilter => ({
+  const stored = ({ accountId, domainId, campaignId }: HeldFilter): StoredHeldFilter => ({
     account: accountId === undefined ? null : account.find(accountId),
     domain: domainId === undefined ? null : domain.find(domainId),
     campaign: campaignId === undefined ? null : campaign.find(campaignId),

@@ -139,7 +139,7 @@ export function subscriptionTable(db: Database) {
           ? page.all(groupSeq, before, limit + 1)
           : pageOfActivity.all(groupSeq, isActive ? 1 : 0, before, limit + 1);
       const { rows, more } = pageOf(found, limit);
-      return { rows: rows.map(memberOf), more };
+      return { rows: rows.map(memberFrom), more };
     },
   };
 }
@@ -161,7 +161,7 @@ const selectMember = (from: string) => `
     s.updated_at AS member_updated_at
   FROM ${from} JOIN contacts c ON c.seq = s.contact_seq ${WITH_CONSENT}`;
 
-function memberOf(row: JoinedMember): Member {
+function memberFrom(row: JoinedMember): Member {
   return {
     contact: row,
     subscription: {

@@ -85,7 +85,7 @@ const BY_PERSON: Source = {
 };
 
 /** The values that CONDITIONS compare with columns. */
-interface StoredFilter {
+interface StoredEventFilter {
   accountId: BoundId;
   recipientHash?: string;
   recipientKey?: StoredKey;
@@ -99,7 +99,8 @@ interface StoredFilter {
   to?: number;
 }
 
-type Parameters = StoredFilter & SeqBounds & { maxScanned: number; messageSeq: number | null; limit: number };
+type Parameters = StoredEventFilter &
+  SeqBounds & { maxScanned: number; messageSeq: number | null; limit: number };
 
 /** Matching events in order, complete up to the number `upTo`; null: complete. */
 interface Part {
@@ -125,7 +126,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   const found = preparedByText<Parameters, StoredEvent>(db);
   const numbered = preparedByText<Parameters, { seq: number }>(db);
 
-  function stored(filter: EventFilter): StoredFilter {
+  function stored(filter: EventFilter): StoredEventFilter {
     const { accountId, recipientHash, domainId, campaignId, jobId, status, kind, from, to } = filter;
     return {
       accountId: account.find(accountId),

@@ -19,7 +19,7 @@ export interface QueueFilter {
   campaignId?: string;
 }
 
-interface StoredFilter {
+interface StoredQueueFilter {
   account?: BoundId;
   destination?: string;
   domain?: BoundId;
@@ -93,15 +93,15 @@ export function queueList(db: Database) {
   const SELECT = `
     SELECT ${MESSAGE_COLUMNS}, ${QUEUED_COLUMNS}, q.ready, ${PAUSED}, ${HOLD_REASON_SQL}
     FROM queue q CROSS JOIN messages m USING (seq)`;
-  const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
+  const listed = preparedByText<StoredQueueFilter & { limit: number }, StoredInQueue>(db);
   const oneListed = db.prepare<[number], StoredInQueue>(`${SELECT} WHERE q.seq = ?`).raw();
-  const counted = preparedByText<StoredFilter, QueueCounts>(db);
+  const counted = preparedByText<StoredQueueFilter, QueueCounts>(db);
   const paged = preparedByText<
-    StoredFilter & { afterSeq: number; limit: number },
+    StoredQueueFilter & { afterSeq: number; limit: number },
     { seq: number; message_key: StoredKey }
   >(db);
   /** The values that the conditions compare with columns. */
-  const stored = ({ accountId, domainId, campaignId, destination }: QueueFilter): StoredFilter => ({
+  const stored = ({ accountId, domainId, campaignId, destination }: QueueFilter): StoredQueueFilter => ({
     ...(destination === undefined ? {} : { destination }),
     ...(accountId === undefined ? {} : { account: account.find(accountId) }),
     ...(domainId === undefined ? {} : { domain: domain.find(domainId) }),

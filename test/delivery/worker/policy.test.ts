@@ -6,7 +6,7 @@ import type {
   StsHostPolicy,
   TlsaAssociation,
 } from '../../../src/delivery/worker/protocol.ts';
-import { publicKeyOf } from '../../../src/delivery/worker/tlsa.ts';
+import { publicKeyInfoOf } from '../../../src/delivery/worker/tlsa.ts';
 import { type Certificate, createAuthority, derOf, selfSigned } from '../../support/certificates.ts';
 import type { Sink } from '../../support/smtp-sink.ts';
 import { client, deliver, host, job, lastError, sink, sinks, summary } from './setup.ts';
@@ -28,7 +28,7 @@ const withIssuer = (own: Certificate, issuer: { cert: string }): Certificate => 
 });
 
 function tlsa(usage: 2 | 3, certificate: { cert: string }): TlsaAssociation {
-  const key = publicKeyOf(derOf(certificate.cert)) ?? Buffer.alloc(0);
+  const key = publicKeyInfoOf(derOf(certificate.cert)) ?? Buffer.alloc(0);
   const data = createHash('sha256').update(key).digest('hex');
   return { usage, selector: 1, matchingType: 1, data };
 }

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { TlsaAssociation } from '../../../src/delivery/worker/protocol.ts';
-import { matchesServer, publicKeyOf, trustAnchors } from '../../../src/delivery/worker/tlsa.ts';
+import { matchesServer, publicKeyInfoOf, trustAnchors } from '../../../src/delivery/worker/tlsa.ts';
 import { createAuthority, derOf, selfSigned } from '../../support/certificates.ts';
 
 const authority = createAuthority();
@@ -73,19 +73,19 @@ describe('a record', () => {
 
 describe('the public key of a certificate', () => {
   it('is the bytes in the certificate', () => {
-    expect(publicKeyOf(own)?.toString('hex')).toBe(dataOf(own, 1, 0));
-    expect(publicKeyOf(issuer)?.toString('hex')).toBe(dataOf(issuer, 1, 0));
+    expect(publicKeyInfoOf(own)?.toString('hex')).toBe(dataOf(own, 1, 0));
+    expect(publicKeyInfoOf(issuer)?.toString('hex')).toBe(dataOf(issuer, 1, 0));
   });
 
   it('is null for every truncated certificate', () => {
     for (let length = 0; length < own.length; length++)
-      expect(publicKeyOf(own.subarray(0, length))).toBeNull();
+      expect(publicKeyInfoOf(own.subarray(0, length))).toBeNull();
   });
 
   it.each(['30', '3084ffffffff', '3003020101', '30053003020101', 'ff'.repeat(40)])(
     'is null for %s',
     (hex) => {
-      expect(publicKeyOf(Buffer.from(hex, 'hex'))).toBeNull();
+      expect(publicKeyInfoOf(Buffer.from(hex, 'hex'))).toBeNull();
     },
   );
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { linkAddress } from '../../../src/mail/html/link-address.ts';
+import { parseLinkUrl } from '../../../src/mail/html/link-address.ts';
 import { changeLinks } from '../../../src/mail/html/links.ts';
 
 const PREFIX = 'https://t.example/c/';
@@ -11,7 +11,7 @@ function replaceUrls(html: string) {
   const addresses: string[] = [];
   const changed = changeLinks(html, {
     address: (href) => {
-      const address = linkAddress(href);
+      const address = parseLinkUrl(href);
       return address === null ? null : PREFIX + (addresses.push(address) - 1);
     },
     atEnd: '',
