@@ -239,19 +239,19 @@ export function createDomains(deps: DomainsDeps): Domains {
       if (isRefusal(generated)) return generated;
       const attributes = { selector: newSelector(ids), lane: 'primary', state: 'pending' } as const;
       const key = sealKey(seal, generated, domainId, attributes, clock.now());
-      const result = await writer.run((tables): RotationStart | Refusal => {
-        const row = findDomain(tables, accountId, domainId);
-        if (isRefusal(row)) return row;
-        if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined)
-          return { domain: row, started: false, isManaged: false };
-        tables.dkimKeys.insert(key);
+      const result = await writer.run((all): RotationStart | Refusal => {
+        const current = findDomain(all, accountId, domainId);
+        if (isRefusal(current)) return current;
+        if (pendingKey(all.dkimKeys.of(domainId)) !== undefined)
+          return { domain: current, started: false, isManaged: false };
+        all.dkimKeys.insert(key);
         const now = clock.now();
         const updated = {
-          ...row,
-          next_check_at: Math.min(row.next_check_at, now + FIRST_CHECK_MS),
+          ...current,
+          next_check_at: Math.min(current.next_check_at, now + FIRST_CHECK_MS),
           updated_at: now,
         };
-        tables.domains.update(updated);
+        all.domains.update(updated);
         return { domain: updated, started: true, isManaged: false };
       });
       if (!isRefusal(result) && result.started)

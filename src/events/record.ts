@@ -106,7 +106,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   }
 
   /** Counts an event of a message and inserts it. `data`: its fields as JSON. */
-  function insertOf(
+  function insertMessageEvent(
     tables: Tables,
     message: MessageRow,
     event: MessageEvent,
@@ -161,7 +161,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const suppressed = suppress(tables, message, event, at);
       if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
       if (kind === 'email_complained') countEgressComplaint(tables, message, at);
-      insertOf(
+      insertMessageEvent(
         tables,
         message,
         event,
@@ -170,7 +170,8 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       );
       return true;
     },
-    sent: (tables, message, at) => insertOf(tables, message, { kind: 'email_sent', fields: {} }, at, '{}'),
+    sent: (tables, message, at) =>
+      insertMessageEvent(tables, message, { kind: 'email_sent', fields: {} }, at, '{}'),
     moved: (tables, message, event) => {
       const report = event.kind === 'email_bounced' ? 'bounced' : 'complained';
       if (message[report] === 1) return false;

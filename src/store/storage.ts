@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { Registry } from 'prom-client';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import { ensureLocation, instanceIn, requireOriginal, settle } from './backup/identity.ts';
+import { ensureLocation, instanceIn, recordIdentity, requireOriginal } from './backup/identity.ts';
 import { type DaemonLock, openDatabase } from './database.ts';
 import { Superseded } from './failure.ts';
 import type { CountedMessages } from './messages/hourly-counts.ts';
@@ -139,7 +139,7 @@ export async function createStorage(deps: StorageDeps, options: StorageOptions):
     const started = await writer.run((all) => {
       all.queue.freeLeases();
       all.contacts.configureIndex();
-      settle(all, location);
+      recordIdentity(all, location);
       all.settings.raiseGeneration(options.minGeneration);
       return instanceIn(all);
     });

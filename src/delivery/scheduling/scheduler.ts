@@ -123,12 +123,12 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         read += 1 + reader.read(key, requestedCount(), filled);
       }
     }
-    for (const site of filled) advance(site);
+    for (const site of filled) startAndRefill(site);
     if (requestedCount() > 0) schedule();
   }
 
-  /** Returns the number of deliveries that it started. */
-  function advance(site: Site): number {
+  /** Starts deliveries of the site and reads ahead for it; returns the number of deliveries that it started. */
+  function startAndRefill(site: Site): number {
     if (!running || !deps.mayStart()) return 0;
     for (const set of allBlocked) set.delete(site);
     if (site.isHalted()) {
@@ -150,7 +150,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     if (site.backlogSize(0) + site.backlogSize(1) === 0) return;
     const cancel = after(ms, () => {
       paced.delete(site);
-      advance(site);
+      startAndRefill(site);
     });
     paced.set(site, cancel);
   }
@@ -190,7 +190,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     const { message } = assignment;
     if (running && deps.isPaused?.(message) !== true) {
       site.addLeased(assignment);
-      if (site.hasFreeSlot(message.priority)) advance(site);
+      if (site.hasFreeSlot(message.priority)) startAndRefill(site);
       return;
     }
     site.leaseEnded();
@@ -206,7 +206,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
       return;
     }
     site.addNew(assignment);
-    if (site.hasFreeSlot(message.priority)) advance(site);
+    if (site.hasFreeSlot(message.priority)) startAndRefill(site);
   }
 
   function release({ unleased, leased }: DroppedMessages): void {
@@ -243,7 +243,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     }
     let isUsed = false;
     for (const site of woken) {
-      const started = advance(site);
+      const started = startAndRefill(site);
       if (isUsed && started === 0) return;
       isUsed ||= started > 0;
     }
@@ -256,18 +256,18 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
     request,
     advance: (site) => {
       release(site.dropOutdated());
-      advance(site);
+      startAndRefill(site);
     },
     requested: requestedCount,
     released: (site, freed) => {
       wakeBlocked(freed);
-      advance(site);
+      startAndRefill(site);
     },
     readAgain: () => {
       for (const site of sites.all()) {
         release(site.drop());
         site.forgetWaiting();
-        advance(site);
+        startAndRefill(site);
       }
     },
     reserveNew: (site, assignment) => {

@@ -63,7 +63,7 @@ export function ensureLocation(dir: string): string {
 }
 
 /** In a unit of work: stores the ids of a database that is in its own directory. */
-export function settle({ settings }: Tables, location: string): void {
+export function recordIdentity({ settings }: Tables, location: string): void {
   if (settings.get(INSTANCE) === null) settings.put(INSTANCE, randomUUID());
   settings.put(LOCATION, location);
 }
@@ -71,7 +71,7 @@ export function settle({ settings }: Tables, location: string): void {
 /** In a unit of work: makes a copy the database of this directory, with a generation higher than that of the original. */
 export function takeOver(tables: Tables, location: string, now: number): void {
   tables.settings.raiseGeneration(now);
-  settle(tables, location);
+  recordIdentity(tables, location);
   tables.settings.remove(COPY);
 }
 
