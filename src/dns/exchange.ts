@@ -46,6 +46,8 @@ export function createExchange(options: ExchangeOptions): Exchange {
     return new Promise((resolve) => {
       const { servers, timeoutMs, trustsAd, turns, gapMs } = settings;
       const order = [...servers.slice(preferred), ...servers.slice(0, preferred)];
+      // Sound: a query without servers fails before its first transmission.
+      const serverOf = (index: number) => order[index % order.length] as ServerAddress;
       const failures = new Map<ServerAddress, QueryResult>();
       const ended = new AbortController();
       let turn = 0;
@@ -64,9 +66,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
         if (ended.signal.aborted) return;
         clearTimeout(gap);
         if (failures.size === order.length) return finish(failureOf([...failures.values()]));
-        while (turn < turns && failures.has(order[turn % order.length] as ServerAddress)) turn++;
+        while (turn < turns && failures.has(serverOf(turn))) turn++;
         if (turn === turns) return; // every transmission was sent: only wait for answers
-        const server = order[turn++ % order.length] as ServerAddress;
+        const server = serverOf(turn++);
         gap = setTimeout(sendNext, gapMs);
         void queryServer(server, question, random, ended.signal).then((result) => {
           if (ended.signal.aborted) return;
@@ -75,7 +77,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
             sendNext();
             return;
           }
-          if (server !== order[0] && isSilent(failures.get(order[0] as ServerAddress))) {
+          if (server !== order[0] && isSilent(failures.get(serverOf(0)))) {
             if (servers === settings.servers) preferred = servers.indexOf(server);
           }
           finish(trustsAd(server) ? result : withoutAd(result));

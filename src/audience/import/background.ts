@@ -334,6 +334,7 @@ export function stateOf(row: Pick<BackgroundImportRow, 'counts' | 'rejected_rows
 }
 
 function columnsOf({ columns }: BackgroundImportRow): ReadonlyMap<string, string | null> | undefined {
+  // Sound: only this module writes the column.
   return columns === null ? undefined : new Map(JSON.parse(columns) as [string, string | null][]);
 }
 

@@ -81,7 +81,7 @@ function* decodingAndComposing(
   of: SharedContents,
 ): Work<ComposedMessage> {
   const stored: unknown = JSON.parse(unpackContent(content));
-  // The main thread validated the content and wrote it to the database.
+  // Sound: the send path validated the content before it was stored, and the fields are checked here.
   if (shared === undefined)
     return yield* composing(checkFields(stored, MESSAGE_FIELDS) as MessageContent, copy);
   const own = checkFields(stored, OWN_FIELDS) as OwnContent;
@@ -165,7 +165,7 @@ export function createSharedContents(): SharedContents {
     const { id, size } = reference;
     const cached = cache.get(id);
     if (cached !== undefined) return cached;
-    // Only campaigns/content.ts writes it.
+    // Sound: only campaigns/content.ts writes it, after validation.
     const content = JSON.parse(unpackContent(reference)) as SharedContent;
     const entry = { content, parts: null, mayPrepare: size <= MAX_CACHED_BYTES, size };
     cache.set(id, entry);

@@ -179,7 +179,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
 
 const counts = z
   .object(
-    // The type of `fromEntries` loses the names.
+    // Sound: the keys are all counts; the type of `fromEntries` loses them.
     Object.fromEntries(CAMPAIGN_COUNTS.map((count) => [count, z.int()])) as Record<CampaignCount, z.ZodInt>,
   )
   .meta({ id: 'CampaignCounts' });
@@ -191,7 +191,7 @@ const providerCounts = z
       .describe(
         'Its name, such as `Google`, else the domain of the recipients; `other`: those not counted separately.',
       ),
-    // The type of `fromEntries` loses the names.
+    // Sound: the keys are all counts; the type of `fromEntries` loses them.
     ...(Object.fromEntries(PROVIDER_COUNTS.map((count) => [count, z.int()])) as Record<
       ProviderCount,
       z.ZodInt
