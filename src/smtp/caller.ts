@@ -12,6 +12,7 @@ export interface SmtpCaller {
 /** Hexadecimal digits of the first 48 bits. */
 const IPV6_NETWORK_DIGITS = 12;
 
+/** Returns the block and the network of an IP address. */
 export function smtpCaller(address: string): SmtpCaller {
   const block = callerBlock(address);
   const dot = block.lastIndexOf('.');

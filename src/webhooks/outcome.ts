@@ -20,6 +20,10 @@ const GONE = 410;
 const OVERLOADED: ReadonlySet<number> = new Set([429, 502, 504]);
 const MAX_ERROR_LENGTH = 300;
 
+/**
+ * The row of a delivery after a call, and what the call means for the endpoint. `retryAfterMs`: the wait that the endpoint
+ * requested, ms; null after a success, and when it requested none.
+ */
 export function outcomeOf(
   row: WebhookDeliveryRow,
   result: CallResult,

@@ -130,6 +130,7 @@ export function explainMessage(messageId: string, deps: ExplainDeps): MessageExp
   };
 }
 
+/** Converts the facts of a site to what the API returns. */
 export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
   const { suspendedMs, limitedMs, pause, rateWaitMs: _, ...site } = facts;
   return {
@@ -140,6 +141,7 @@ export function presentSite(facts: SiteFacts, clock: Clock): ExplainedSite {
   };
 }
 
+/** Converts the route of a message to what the API returns; null: it was not looked up yet. */
 export function presentRoute(
   { path, route }: MessageFacts,
   { destination, reroute }: Pick<ListedInQueue, 'destination' | 'reroute'>,
@@ -155,7 +157,7 @@ export function presentRoute(
   return { pool, via, hosts, failure: null };
 }
 
-/** Why the facts of the daemon are missing. */
+/** Returns a sentence for each group of facts that only the daemon has and that is missing. */
 export function unknownOf({ inspection, absence }: ExplainDeps, facts: MessageFacts | null): string[] {
   if (inspection === null)
     return [
@@ -177,6 +179,7 @@ function lastAttempts(tables: Tables, seq: number): ExplainedAttempt[] {
   return tables.messages.attemptsOf(seq).slice(-MAX_ATTEMPTS).toReversed().map(explainAttempt);
 }
 
+/** Converts an attempt to what the API returns: the deciding session and the remedy of its classification. */
 export function explainAttempt({ attempt, at, lane, report }: AttemptRow): ExplainedAttempt {
   // In the form that attempt-result stores.
   const stored: {

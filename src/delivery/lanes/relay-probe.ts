@@ -38,6 +38,7 @@ const TIMEOUTS = {
   command: STEP_MS,
 };
 
+/** Returns a probe whose result is reused for a minute, as long as the settings stay the same. */
 export function createRelayProbe(deps: RelayProbeDeps): RelayProbe {
   let last: { at: number; setting: Config['secondary']; result: Promise<string | null> } | null = null;
   return () => {
@@ -49,6 +50,7 @@ export function createRelayProbe(deps: RelayProbeDeps): RelayProbe {
   };
 }
 
+/** Opens a session with the relay of the secondary lane. Resolves with why it cannot be used, a clause; null: it can. */
 export async function probeRelay(deps: RelayProbeDeps): Promise<string | null> {
   const { config, clock, monotonic } = deps;
   const { secondary } = config;

@@ -46,19 +46,22 @@ const AWAITED: Record<SmtpPhase, string> = {
   dot: 'the reply to the message',
 };
 
+/** Returns a function that returns a clause: the reply of a phase did not arrive within its limit. */
 export function timedOut(limitMs: number): (phase: SmtpPhase) => string {
   return (phase) => `timed out after ${duration(limitMs)} waiting for ${AWAITED[phase]}`;
 }
 
-/** The time limit of the whole message expired before that of the phase. */
+/** Returns a clause: the time limit of the whole message expired before that of the phase. */
 export function outOfTime(phase: SmtpPhase, limitMs: number): string {
   return `gave up after ${duration(limitMs)} in total, while waiting for ${AWAITED[phase]}`;
 }
 
+/** Returns a clause: the server accepted no data within the limit. */
 export function noProgress(limitMs: number): string {
   return `timed out after ${duration(limitMs)}: the server accepted no data`;
 }
 
+/** Returns a clause: the server closed the connection in a phase. */
 export function closedByServer(phase: SmtpPhase): string {
   return `server closed the connection ${moment(phase)}`;
 }

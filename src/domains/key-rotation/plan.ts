@@ -39,6 +39,7 @@ export const REVOKED_MS = 30 * DAY;
 /** The first slot of each purpose. */
 const PURPOSES: readonly KeySlot[] = ['a', 'e', 's'];
 
+/** Returns the steps that are due for the keys of one domain. */
 export function planKeySteps(
   keys: readonly DkimKeyRow[],
   observations: SlotObservations,

@@ -19,6 +19,7 @@ interface Phrase {
   rest: readonly string[];
 }
 
+/** Indexes phrases in lower case with single spaces. Each begins with at least MIN_PHRASE_LENGTH characters. */
 export function indexPhrases(phrases: Iterable<string>): PhraseIndex {
   const byPrefix = new Map<string, Phrase[]>();
   for (const whole of new Set(phrases)) {

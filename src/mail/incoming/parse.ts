@@ -50,6 +50,7 @@ export interface ParseOptions {
   byRules?: ClassifyByRules;
 }
 
+/** Parses a received mail. Malformed mail is no error: what cannot be read is missing in the result. */
 export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIncoming {
   const { limits = INCOMING_LIMITS, opensReports = true, byRules = () => null } = options;
   const mail = readMail(raw, limits);

@@ -33,14 +33,17 @@ export interface CheckContext {
   answersHttps: (host: string) => Promise<boolean>;
 }
 
+/** The judgment that a check passes. `found`: the value in DNS; null: none. `hint`: what could be improved. */
 export function pass(found: string | null, hint = ''): Judgment {
   return { verdict: 'pass', found, hint };
 }
 
+/** The judgment that a check fails. `found`: the value in DNS; null: none. `hint`: what to change. */
 export function fail(found: string | null, hint: string): Judgment {
   return { verdict: 'fail', found, hint };
 }
 
+/** The judgment that a check has no result, because DNS gave no answer. `reason`: a clause. */
 export function unknown(reason: string): Judgment {
   return {
     verdict: 'unknown',

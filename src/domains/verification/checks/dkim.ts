@@ -16,6 +16,7 @@ export interface PublishedKey extends DkimKeyName {
   publicKey: string;
 }
 
+/** The record of the primary DKIM key. */
 export function dkimRecord({ domain, keys }: RecordContext): DnsRecord {
   const key = announcedKey(keys);
   if (key === undefined) throw new Error(`domain ${domain.domain_id} has no DKIM key`);
@@ -69,6 +70,7 @@ async function checkOwnKey(context: CheckContext): Promise<CheckResult> {
 export const IN_PROGRESS = 'Creation in progress';
 const SECONDARY_TTL = 300;
 
+/** The record that delegates the secondary selector to the platform. */
 export function secondaryDkimRecord({ domain, platform }: RecordContext): DnsRecord {
   return {
     type: 'CNAME',
@@ -80,6 +82,7 @@ export function secondaryDkimRecord({ domain, platform }: RecordContext): DnsRec
   };
 }
 
+/** Whether the secondary DKIM key is found at its selector. */
 export async function checkSecondaryDkim({
   view,
   platform,

@@ -42,6 +42,7 @@ export function isDmarc(text: string): boolean {
   return /^\s*[vV][ \t]*=[ \t]*DMARC1[ \t]*(?:;|$)/.test(text);
 }
 
+/** Parses the tags of a DMARC record, without validation. */
 export function parseDmarc(text: string): DmarcRecord {
   const tags = new Map<string, string>();
   for (const part of text.split(';')) {

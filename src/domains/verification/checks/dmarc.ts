@@ -13,6 +13,7 @@ import {
 } from './dmarc-record.ts';
 import { findMisplaced } from './misplaced.ts';
 
+/** The DMARC record to publish when there is none. */
 export function dmarcRecord({ domain: { name } }: RecordContext): DnsRecord {
   return txtRecord({
     name: `_dmarc.${name}`,
@@ -23,6 +24,7 @@ export function dmarcRecord({ domain: { name } }: RecordContext): DnsRecord {
   });
 }
 
+/** Whether the DMARC policy of the domain fulfills the requirement of the platform. */
 export function checkDmarc({ view, platform, domain: { name } }: CheckContext): Promise<CheckResult> {
   return checkPolicy(view, { domain: name, reportTo: reportAddress(name), policy: platform.dmarcPolicy });
 }

@@ -6,6 +6,7 @@ import { configuredAddresses } from '../../platform/egress-addresses.ts';
 import { type CheckContext, type CheckResult, fail, type Judgment, listed, pass, unknown } from './check.ts';
 import { doubledNameHint } from './misplaced.ts';
 
+/** The MX record of the return path. */
 export function mxRecord({ domain, platform }: RecordContext): DnsRecord {
   return {
     type: 'MX',
@@ -17,6 +18,7 @@ export function mxRecord({ domain, platform }: RecordContext): DnsRecord {
   };
 }
 
+/** Whether bounces and complaints for the return path of the domain reach us. */
 export async function checkMx({ view, platform, domain }: CheckContext): Promise<CheckResult> {
   const { hostname, egress } = platform;
   const judgment = await checkReturnPath(view, {

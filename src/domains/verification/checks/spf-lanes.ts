@@ -10,6 +10,7 @@ import { newSpf } from './spf-record.ts';
 
 /* SPF of a domain, of its secondary lane and of its return path. */
 
+/** The SPF record of the domain. */
 export function spfRecord({ domain, platform }: RecordContext): DnsRecord {
   return txtRecord({
     name: domain.name,
@@ -20,6 +21,7 @@ export function spfRecord({ domain, platform }: RecordContext): DnsRecord {
   });
 }
 
+/** Whether the SPF record of the domain permits our addresses. */
 export async function checkDomainSpf({ view, platform, domain }: CheckContext): Promise<CheckResult> {
   return checkSpf(view, await subjectOf(view, platform, domain.name));
 }
@@ -34,6 +36,7 @@ export async function checkSecondarySpf({ view, platform, domain }: CheckContext
   return checkSpf(view, { ...subject, include, egress: { addresses: [], unknown: null } });
 }
 
+/** The SPF record of the return path. */
 export function returnPathSpfRecord({ domain, platform }: RecordContext): DnsRecord {
   return txtRecord({
     name: returnPathHost(domain.name),
@@ -43,6 +46,7 @@ export function returnPathSpfRecord({ domain, platform }: RecordContext): DnsRec
   });
 }
 
+/** Whether the SPF record of the return path permits our addresses. */
 export async function checkReturnPathSpf({ view, platform, domain }: CheckContext): Promise<CheckResult> {
   const subject = await subjectOf(view, platform, domain.name);
   const result = await checkSpf(view, { ...subject, domain: returnPathHost(domain.name) });
