@@ -1,3 +1,4 @@
+import { contentWithoutPerson } from './audience/erasure/rewrite-content.ts';
 import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { readDestination } from './delivery/control/explain-destination.ts';
@@ -13,6 +14,7 @@ import { serveReads } from './store/readers/thread.ts';
 serveReads([
   campaignAnalytics,
   contactSearch,
+  contentWithoutPerson,
   doctorState,
   dmarcHistory,
   domainReports,

@@ -1,9 +1,9 @@
-import { packContent, unpackContent } from '../../mail/stored-content.ts';
 import type { ErasureRow } from '../../store/contacts/contacts-erasure.ts';
 import type { MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
 import { type EraseResult, type ErasureRun, type PortionLimit, positionOf } from './eraser.ts';
-import { type Person, withoutPersonalFields, withoutRecipient } from './scrub.ts';
+import { rewriteContent } from './rewrite-content.ts';
+import { type Person, withoutPersonalFields } from './scrub.ts';
 
 /** Position in the messages that share a content. */
 interface CopiesPosition {
@@ -22,7 +22,8 @@ export function clearMessages(tables: Tables, run: ErasureRun, portion: PortionL
   const messages = messagesFrom(tables, run.row, run.person, portion.rows);
   for (const message of messages) {
     if (tables.queue.get(message.seq) !== null) return 'waiting';
-    if (!clearMessage(tables, message, run, portion)) return 'more';
+    const cleared = clearMessage(tables, message, run, portion);
+    if (cleared !== 'done') return cleared;
     tables.erasures.setAt(run.row.seq, message.seq);
     if (portion.isOver()) return 'more';
   }
@@ -39,18 +40,19 @@ function messagesFrom(tables: Tables, row: ErasureRow, person: Person, limit: nu
     .slice(0, limit);
 }
 
-/** Returns false if nothing was done, because the content has more copies than a portion may read. */
-function clearMessage(tables: Tables, message: MessageRow, run: ErasureRun, portion: PortionLimit): boolean {
+/** Returns `more` if the content has more copies than a portion may read, and `prepare` if it has to be rewritten. */
+function clearMessage(
+  tables: Tables,
+  message: MessageRow,
+  run: ErasureRun,
+  portion: PortionLimit,
+): 'done' | 'more' | 'prepare' {
   const { row, scrubber } = run;
   const { erasures } = tables;
   const isNeeded = clearSubjects(tables, message, run, portion);
-  if (isNeeded === null) return false;
+  if (isNeeded === null) return 'more';
   if (isNeeded) {
-    const content = tables.messages.content(message.content_id);
-    if (content !== null) {
-      const rewritten = packContent(withoutRecipient(unpackContent(content), scrubber));
-      erasures.setContent(message.content_id, rewritten);
-    }
+    if (!rewriteContent(tables, message.content_id, run)) return 'prepare';
   } else erasures.removeContent(message.content_id);
   for (const attempt of tables.messages.attemptsOf(message.seq))
     erasures.setReport({ ...attempt, report: scrubber.json(attempt.report) });
@@ -60,7 +62,7 @@ function clearMessage(tables: Tables, message: MessageRow, run: ErasureRun, port
   }
   if (message.campaign_id !== null) clearLinks(tables, message.campaign_id, run);
   erasures.clearMessage(message.seq);
-  return true;
+  return 'done';
 }
 
 /**

@@ -4,15 +4,17 @@ import { createLoop } from '../../core/loop.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import { createPortions } from '../../store/maintenance/portions.ts';
+import type { Tables } from '../../store/tables.ts';
 import { findPerson, identifiersOf } from '../people.ts';
-import { createErasureRun, type EraseResult, type Eraser } from './eraser.ts';
+import { createErasureRun, type EraseResult, type Eraser, type ErasureRun } from './eraser.ts';
 import type { Person } from './scrub.ts';
 import { createTraces, type TracesDeps } from './traces.ts';
 
 /**
  * Erases a person: the profile, memberships and history immediately, then, in portions, all data in the tables that
- * declare it (store/data-policies). A row of `erasures` exists until the erasure is complete, so that it continues after
- * a crash. Suppressions, opt-outs and events remain, with the identifier only.
+ * declare it (store/data-policies). A long history is deleted in portions, too, and the profile after it. A row of
+ * `erasures` exists until the erasure is complete, so that it continues after a crash. Suppressions, opt-outs and events
+ * remain, with the identifier only.
  */
 export interface Erasure {
   /**
@@ -29,6 +31,8 @@ export interface Erasure {
 
 /** How long a stop waits for erasures in progress; the next start continues those that take longer. */
 const STOP_GRACE_MS = 3 * SECOND;
+/** Entries of a history that are deleted in the unit of work that begins the erasure. */
+const SHORT_HISTORY = 500;
 
 export interface ErasureDeps extends TracesDeps {
   erasers: readonly Eraser[];
@@ -54,22 +58,11 @@ export function createErasure(deps: ErasureDeps): Erasure {
 
   /** Resolves with false when a worker is sending one of the messages, or after `stop`. */
   async function clear(seq: number): Promise<boolean> {
+    if (!(await removeContact(seq))) return false;
     const row = tables.erasures.get(seq);
     if (row === null) return true;
     const run = createErasureRun(row, clock.now());
-    for (const eraser of erasers) {
-      let result: EraseResult = 'more';
-      const completed = await portions.run(
-        (all, rows, isOver) => {
-          const next = eraser.erase(all, run, { rows, isOver });
-          return { rows, isDone: next !== 'more', next };
-        },
-        ({ next }) => {
-          result = next;
-        },
-      );
-      if (!completed || isWaiting(result)) return false;
-    }
+    for (const eraser of erasers) if (!(await runEraser(eraser, run))) return false;
     await writer.run((all) => {
       all.erasures.remove(seq);
       traces.request(all);
@@ -79,6 +72,41 @@ export function createErasure(deps: ErasureDeps): Erasure {
     // In a large file a pass takes minutes, and most erasures wait for the pass of the next hour. Only commands wait for
     // it, as their process ends afterwards.
     if (waitMs === undefined || (await traces.isShort())) await cleared;
+    return true;
+  }
+
+  /**
+   * Removes a contact whose history is long: the entries in portions, the oldest first, then the profile. What was stored
+   * about the person until then is erased, too. Resolves with false after `stop`.
+   */
+  async function removeContact(seq: number): Promise<boolean> {
+    const { contact } = personIn(tables, seq);
+    if (contact === undefined) return true;
+    return portions.run((all, rows) => {
+      const { contact: left, ...person } = personIn(all, seq);
+      if (left === undefined) return { rows, isDone: true };
+      const isDone = removeHistory(all, left, rows);
+      if (isDone) all.erasures.beginAgain(seq, JSON.stringify(person));
+      return { rows, isDone };
+    });
+  }
+
+  /** Resolves with false when the eraser has to be called again later, or after `stop`. */
+  async function runEraser(eraser: Eraser, run: ErasureRun): Promise<boolean> {
+    const last: { result: EraseResult } = { result: 'more' };
+    do {
+      const completed = await portions.run(
+        (all, rows, isOver) => {
+          const result = eraser.erase(all, run, { rows, isOver });
+          return { rows, isDone: result !== 'more', result };
+        },
+        ({ result }) => {
+          last.result = result;
+        },
+      );
+      if (!completed || last.result === 'waiting') return false;
+      if (last.result === 'prepare' && (await eraser.prepare?.(run)) !== true) return false;
+    } while (last.result === 'prepare');
     return true;
   }
 
@@ -107,18 +135,17 @@ export function createErasure(deps: ErasureDeps): Erasure {
       const seq = await writer.run((all): number | Refusal => {
         const contact = findPerson(all, accountId, identifier);
         if (isRefusal(contact)) return contact;
-        const row = {
+        const isRemoved = removeHistory(all, contact.seq, SHORT_HISTORY);
+        const person: Person = { ...personOf(contact), ...(!isRemoved && { contact: contact.seq }) };
+        return all.erasures.begin({
           account_id: accountId,
-          person: JSON.stringify(personOf(contact)),
+          person: JSON.stringify(person),
           created_at: clock.now(),
-        };
-        const begun = all.erasures.begin(row);
-        all.subscriptions.removeOfContact(contact.seq);
-        all.consents.removeAll(contact.seq);
-        all.contacts.remove(contact.seq);
-        return begun;
+        });
       });
       if (isRefusal(seq)) return seq;
+      // A caller that was answered no longer finds the contact.
+      if (!(await removeContact(seq))) return { complete: false };
       const finished = finish(seq);
       if (waitMs === undefined) return { complete: await finished };
       const complete = await Promise.race([finished, sleep(waitMs, null, { ref: false })]);
@@ -138,9 +165,18 @@ export function createErasure(deps: ErasureDeps): Erasure {
   };
 }
 
-/** Prevents the compiler from narrowing a variable that a callback assigns. */
-function isWaiting(result: EraseResult): boolean {
-  return result === 'waiting';
+/** Removes entries of the contact's history; with the last of them the contact. Returns whether it is removed. */
+function removeHistory(tables: Tables, contact: number, limit: number): boolean {
+  if (tables.consents.removeOldest(contact, limit) === limit) return false;
+  tables.subscriptions.removeOfContact(contact);
+  tables.contacts.remove(contact);
+  return true;
+}
+
+/** Of an erasure; without `contact` when it is complete. */
+function personIn({ erasures }: Tables, seq: number): Partial<Person> {
+  const row = erasures.get(seq);
+  return row === null ? {} : (JSON.parse(row.person) as Person);
 }
 
 function personOf(contact: KnownContact): Person {

@@ -9,10 +9,15 @@ import { createScrubber, type Person, type Scrubber } from './scrub.ts';
 export interface Eraser {
   name: string;
   erase(tables: Tables, erasure: ErasureRun, portion: PortionLimit): EraseResult;
+  /** Called outside units of work after `prepare`. Resolves with false when the eraser has to be called again later. */
+  prepare?(erasure: ErasureRun): Promise<boolean>;
 }
 
-/** waiting: a worker is sending one of the messages; the eraser is called again later. */
-export type EraseResult = 'more' | 'done' | 'waiting';
+/**
+ * waiting: a worker is sending one of the messages; the eraser is called again later. prepare: the eraser's `prepare` has to
+ * run before it continues.
+ */
+export type EraseResult = 'more' | 'done' | 'waiting' | 'prepare';
 
 export interface PortionLimit {
   /** Maximum number of rows to read. */

@@ -2,6 +2,7 @@ import type { Recorder } from '../../events/record.ts';
 import type { StoredText } from '../../store/contacts/contacts-erasure.ts';
 import { DECLARED_ERASURE_STEPS } from '../../store/data-policies.ts';
 import type { ErasureStep } from '../../store/data-policy.ts';
+import { createLocalReader, type Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { clearMessages } from './erase-messages.ts';
 import {
@@ -12,25 +13,30 @@ import {
   positionOf,
   walkPerson,
 } from './eraser.ts';
+import { prepareContent } from './rewrite-content.ts';
 import { createScrubber, withoutPersonalFields } from './scrub.ts';
 
 export interface ErasersDeps {
+  tables: Tables;
+  /** Rewrites long contents; default: on the calling thread. */
+  reader?: Reader;
   recorder: Recorder;
   /** How long responses to repeated requests are stored, ms. */
   responsesKeptMs: number;
 }
 
 /** The erasers of all steps that tables declare, in the order of the steps. */
-export function createErasers({ recorder, responsesKeptMs }: ErasersDeps): Eraser[] {
-  const erase: Record<Exclude<ErasureStep, 'contact'>, Eraser['erase']> = {
-    'queued mail': cancelMail(recorder),
-    messages: clearMessages,
-    events: clearEvents,
-    'stored responses': clearResponses(responsesKeptMs),
-    suppressions: clearSuppressions,
-    'kept mail': clearKeptMail,
+export function createErasers({ tables, recorder, responsesKeptMs, ...deps }: ErasersDeps): Eraser[] {
+  const reader = deps.reader ?? createLocalReader(tables);
+  const steps: Record<Exclude<ErasureStep, 'contact'>, Omit<Eraser, 'name'>> = {
+    'queued mail': { erase: cancelMail(recorder) },
+    messages: { erase: clearMessages, prepare: (run) => prepareContent(reader, run) },
+    events: { erase: clearEvents },
+    'stored responses': { erase: clearResponses(responsesKeptMs) },
+    suppressions: { erase: clearSuppressions },
+    'kept mail': { erase: clearKeptMail },
   };
-  return DECLARED_ERASURE_STEPS.flatMap((name) => (name === 'contact' ? [] : [{ name, erase: erase[name] }]));
+  return DECLARED_ERASURE_STEPS.flatMap((name) => (name === 'contact' ? [] : [{ name, ...steps[name] }]));
 }
 
 function cancelMail(recorder: Recorder): Eraser['erase'] {

@@ -9,6 +9,8 @@ export interface Person {
   phone: string | null;
   /** First and last name; null when only one is known, which could be any word. */
   fullName: string | null;
+  /** Seq of the contact while it is not removed yet, because its history is long. */
+  contact?: number;
 }
 
 /** Removes a person from texts: address and number in all the forms they occur in, and the full name. */

@@ -60,6 +60,9 @@ export function consentTable(db: Database) {
     'SELECT * FROM consents WHERE contact_seq = ? AND n < ? ORDER BY n DESC LIMIT +?',
   );
   const removeAll = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
+  const removeOldest = db.prepare<[number, number, number]>(`
+    DELETE FROM consents WHERE contact_seq = ? AND n IN (
+      SELECT n FROM consents WHERE contact_seq = ? ORDER BY n LIMIT +?)`);
   return {
     /** Inserts an entry that has a number already, of a contact from another installation. */
     insert: (entry: ConsentRow): void => {
@@ -81,5 +84,8 @@ export function consentTable(db: Database) {
     removeAll: (contactSeq: number): void => {
       removeAll.run(contactSeq);
     },
+    /** Returns how many were removed, at most `limit`. */
+    removeOldest: (contactSeq: number, limit: number): number =>
+      removeOldest.run(contactSeq, contactSeq, limit).changes,
   };
 }

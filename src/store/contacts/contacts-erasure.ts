@@ -63,6 +63,9 @@ export function erasureTable(db: Database) {
   const get = db.prepare<[number], ErasureRow>('SELECT * FROM erasures WHERE seq = ?');
   const list = db.prepare<[], number>('SELECT seq FROM erasures ORDER BY seq').pluck();
   const setAt = db.prepare<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
+  const beginAgain = db.prepare<[string, number]>(`
+    UPDATE erasures SET person = ?, before_message = (SELECT coalesce(max(seq), 0) + 1 FROM messages),
+      before_event = (SELECT coalesce(max(seq), 0) + 1 FROM events) WHERE seq = ?`);
   const remove = db.prepare<[number]>('DELETE FROM erasures WHERE seq = ?');
   return {
     /** Begins the erasure of what is stored at this moment, and closes the person's sign-up links. Returns its seq. */
@@ -70,6 +73,11 @@ export function erasureTable(db: Database) {
       const seq = Number(insert.run(row).lastInsertRowid);
       closeLinks.run(SIGN_UP_LIFETIME_MS, seq);
       return seq;
+    },
+    /** Includes what was stored since it began, with a new `person`. */
+    beginAgain: (seq: number, person: string): void => {
+      beginAgain.run(person, seq);
+      closeLinks.run(SIGN_UP_LIFETIME_MS, seq);
     },
     get: (seq: number): ErasureRow | null => get.get(seq) ?? null,
     pending: (): number[] => list.all(),

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createErasure } from '../../../src/audience/erasure/erase.ts';
 import { createErasers } from '../../../src/audience/erasure/erasers.ts';
 import { DAY } from '../../../src/core/clock.ts';
@@ -8,7 +8,9 @@ import { createLog } from '../../../src/core/log.ts';
 import { presentEvent } from '../../../src/events/feed.ts';
 import { presentMessage } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
-import { packContent, unpackContent } from '../../../src/mail/stored-content.ts';
+import { packContent, packLongContent, unpackContent } from '../../../src/mail/stored-content.ts';
+import { ReadRejected } from '../../../src/store/failure.ts';
+import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
 import { exampleEvent } from '../../support/events.ts';
 import { eventually } from '../../support/eventually.ts';
 import { granted } from '../../support/refusal.ts';
@@ -494,7 +496,7 @@ describe('an erasure', () => {
       writer,
       clock,
       log: createLog({ level: 'silent', hashAddresses: true }),
-      erasers: createErasers({ recorder, responsesKeptMs: DAY }),
+      erasers: createErasers({ tables, recorder, responsesKeptMs: DAY }),
       waitMs: 10_000,
       slackScript,
       smallFileBytes: 0,
@@ -525,6 +527,184 @@ describe('an erasure', () => {
     for (const { seq, recipient } of messages)
       if (recipient !== ADA)
         expect(of(seq)).toMatchObject({ recipient, subject: 'For [erased]', status: 'queued' });
+  });
+
+  describe('of a long content that is still to be sent to others', () => {
+    const LONG = 'x'.repeat(200_000);
+    /** The content as it is to remain, stored deflated. */
+    async function startWithLong(
+      query: (local: Reader['query'], change: (text: string) => Promise<void>) => Reader['query'] = (local) =>
+        local,
+    ) {
+      const setup = await startWithAda();
+      const { tables, writer, clock, recorder } = setup;
+      const content = (text: string) => ({
+        from: { name: '', address: 'shop@example.com' },
+        to: [{ name: '', address: 'bob@example.net' }],
+        cc: [],
+        subject: 'Hello',
+        html: LONG,
+        text,
+        headers: [],
+        attachments: [],
+      });
+      const packed = (text: string) => packLongContent({ bytes: Buffer.from(JSON.stringify(content(text))) });
+      const before = await packed(`Dear ${ADA}`);
+      const [, bobs] = await writer.run((all) => {
+        const content_id = all.messages.insertContent(before, clock.now());
+        return [ADA, 'bob@example.net'].map((recipient) =>
+          enqueue(all, clock.now(), { recipient, content_id }),
+        );
+      });
+      const message = setup.of(bobs?.seq ?? 0);
+      const change = async (text: string) => {
+        tables.erasures.setContent(message.content_id, await packed(text));
+      };
+      const local = createLocalReader(tables);
+      const reader = { ...local, query: query(local.query, change) };
+      const erasure = createErasure({
+        tables,
+        writer,
+        clock,
+        log: createLog({ level: 'silent', hashAddresses: true }),
+        erasers: createErasers({ tables, recorder, responsesKeptMs: DAY, reader }),
+      });
+      return { ...setup, erasure, message };
+    }
+
+    it('rewrites it outside units of work', async () => {
+      const { erasure, writer, tables, message, traces } = await startWithLong();
+      let isInUnit = false;
+      const run = writer.run.bind(writer);
+      vi.spyOn(writer, 'run').mockImplementation((unit, share) =>
+        run((all) => {
+          isInUnit = true;
+          try {
+            return unit(all);
+          } finally {
+            isInUnit = false;
+          }
+        }, share),
+      );
+      const { parse } = JSON;
+      let inside = 0;
+      let outside = 0;
+      const parsing = vi.spyOn(JSON, 'parse').mockImplementation((text, reviver) => {
+        if (isInUnit) inside = Math.max(inside, text.length);
+        else outside = Math.max(outside, text.length);
+        return parse(text, reviver);
+      });
+      onTestFinished(() => parsing.mockRestore());
+      expect(await erasure.erase('acct_one', ADA_ID)).toEqual({ complete: true });
+      parsing.mockRestore();
+      expect(inside).toBeLessThan(10_000);
+      expect(outside).toBeGreaterThan(LONG.length);
+      expect(traces()).toEqual([]);
+      expect(tables.messages.content(message.content_id)?.encoding).toBe('deflate');
+      expect(contentOf(tables, message)).toMatchObject({ html: LONG, text: `Dear ${ADA_ID}` });
+    });
+
+    it('rewrites it again when it has changed in the meantime', async () => {
+      let queries = 0;
+      const { erasure, tables, message, traces } = await startWithLong((local, change) => async (...args) => {
+        const result = await local(...args);
+        if (queries++ === 0) await change(`Dear ${ADA}, changed`);
+        return result;
+      });
+      expect(await erasure.erase('acct_one', ADA_ID)).toEqual({ complete: true });
+      expect(queries).toBe(2);
+      expect(contentOf(tables, message)).toMatchObject({ text: `Dear ${ADA_ID}, changed` });
+      expect(traces()).toEqual([]);
+    });
+
+    it('continues later when the reader threads are busy', async () => {
+      let isBusy = true;
+      const { erasure, tables, message } = await startWithLong((local) => async (...args) => {
+        if (isBusy) throw new ReadRejected('busy', 'too many reads are waiting');
+        return local(...args);
+      });
+      expect(await erasure.erase('acct_one', ADA_ID)).toEqual({ complete: false });
+      expect(contentOf(tables, message)).toMatchObject({ text: `Dear ${ADA}` });
+      isBusy = false;
+      erasure.start();
+      await erasure.stop();
+      expect(tables.erasures.pending()).toEqual([]);
+      expect(contentOf(tables, message)).toMatchObject({ text: `Dear ${ADA_ID}` });
+    });
+  });
+
+  describe('of a contact with a long history', () => {
+    async function startWithHistory(entries: number) {
+      const setup = await startWithAda();
+      const { writer, contact, db } = setup;
+      await writer.run((all) => {
+        const entry = {
+          contact_seq: contact.seq,
+          action: 'given',
+          subscription_group_id: null,
+          method: 'other',
+          details: 'Countess',
+          ip_address: null,
+          user_agent: null,
+          said_at: null,
+          recorded_at: 1,
+          recorded_by: 'key_1',
+        } as const;
+        for (let n = 1; n < entries; n++) all.consents.add(entry);
+      });
+      const count = db.prepare<[], number>('SELECT count(*) FROM consents').pluck();
+      /** Entries that each unit of work deletes. */
+      const deleted: number[] = [];
+      const run = writer.run.bind(writer);
+      vi.spyOn(writer, 'run').mockImplementation((unit, share) =>
+        run((all) => {
+          const before = count.get() ?? 0;
+          const result = unit(all);
+          const left = count.get() ?? 0;
+          if (left < before) deleted.push(before - left);
+          return result;
+        }, share),
+      );
+      return { ...setup, count: () => count.get(), deleted };
+    }
+
+    it('deletes it in portions, and the contact after it', async () => {
+      const { erase, contacts, count, deleted, traces, tables } = await startWithHistory(3000);
+      expect(await erase()).toEqual({ complete: true });
+      expect(deleted.reduce((sum, entries) => sum + entries)).toBe(3000);
+      expect(Math.max(...deleted)).toBeLessThanOrEqual(1000);
+      expect(deleted.length).toBeGreaterThan(3);
+      expect(count()).toBe(0);
+      expect(codeOf(contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+      expect(tables.erasures.pending()).toEqual([]);
+      expect(traces()).toEqual([]);
+    });
+
+    it('deletes a short one in the unit of work that removes the contact', async () => {
+      const { erase, deleted } = await startWithHistory(400);
+      await erase();
+      expect(deleted).toEqual([400]);
+    });
+
+    it('continues after a crash, also with what was stored since', async () => {
+      const { erase, erasure, contacts, send, count, traces, tables, db } = await startWithHistory(3000);
+      db.exec(
+        `CREATE TRIGGER crash BEFORE DELETE ON consents WHEN old.n = 2000 BEGIN SELECT raise(ABORT, 'crash'); END`,
+      );
+      await expect(erase()).rejects.toThrow('crash');
+      expect(tables.erasures.pending()).toHaveLength(1);
+      expect(count()).toBeGreaterThan(1000);
+      expect(count()).toBeLessThan(3000);
+      granted(contacts.get('acct_one', ADA_ID));
+      await send([ADA]);
+      db.exec('DROP TRIGGER crash');
+      erasure.start();
+      await erasure.stop();
+      expect(tables.erasures.pending()).toEqual([]);
+      expect(codeOf(contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+      expect(count()).toBe(0);
+      expect(traces()).toEqual([]);
+    });
   });
 
   it('continues after a crash', async () => {
