@@ -8,12 +8,12 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { checkPassword, type Passwords } from './passwords.ts';
 import { MAX_PEOPLE } from './person.ts';
-import type { Session } from './sessions.ts';
+import { endedSession, type Session } from './sessions.ts';
 import { matchTotp, TOTP_SECRET_BYTES, totpAddress, totpSecretText } from './totp.ts';
 
 /**
  * Sign-in with a password and a code of an authenticator application, never with a password alone. Every change of a
- * credential ends the other sessions of the person.
+ * credential ends the other sessions of the person, and is refused when its own session has ended meanwhile.
  */
 export interface PasswordCredentials {
   /** The id of the person; a refusal, or what is missing or wrong. Takes as long for unknown addresses. */
@@ -21,7 +21,7 @@ export interface PasswordCredentials {
   /** Refuses a person who changes it too often. */
   setPassword(session: Session, password: string): Promise<Refusal | null>;
   /** Removes password and TOTP. */
-  removePassword(session: Session): Promise<void>;
+  removePassword(session: Session): Promise<Refusal | null>;
   /** A new TOTP secret, which `confirmTotp` stores. */
   beginTotp(session: Session): TotpSetup;
   /** Stores the secret of `state` if the code is correct. */
@@ -77,11 +77,14 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   const changesOfPeople = createTokenBuckets(clock, CHANGES, MAX_PEOPLE);
   const attemptsOfUnknown = createTokenBuckets(clock, ATTEMPTS, MAX_UNKNOWN);
 
-  /** Accepts the code and marks its step as used, in one unit of work. */
+  /**
+   * Accepts the code and marks its step as used, in one unit of work. False also when the password has changed since it
+   * was verified.
+   */
   async function useCode(row: PersonRow, code: string): Promise<boolean> {
     return writer.run((all): boolean => {
       const current = all.people.get(row.person_id);
-      if (current === null || current.totp === null) return false;
+      if (current === null || current.totp === null || current.password !== row.password) return false;
       const secret = seal.open(current.totp, sealContext(row.person_id));
       const step = matchTotp(secret, code, clock.now(), current.totp_used);
       if (step === null) return false;
@@ -90,13 +93,16 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
     });
   }
 
-  /** Changes the row of the session's person and ends the other sessions. */
-  async function change(session: Session, fields: Partial<PersonRow>): Promise<void> {
-    await writer.run((all) => {
+  /** Changes the row of the session's person and ends the other sessions. Refuses a session that has ended. */
+  async function change(session: Session, fields: Partial<PersonRow>): Promise<Refusal | null> {
+    return writer.run((all): Refusal | null => {
+      const ended = endedSession(all, session, clock.now());
+      if (ended !== null) return ended;
       const row = all.people.get(session.person.id);
-      if (row === null) return;
+      if (row === null) throw new Error('the session has no person');
       all.people.update({ ...row, ...fields, updated_at: clock.now() });
       all.consoleSessions.removeOf(row.person_id, session.hash);
+      return null;
     });
   }
 
@@ -126,8 +132,7 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
         });
       const hashed = await passwords.hash(checked, session.person.id);
       if (isRefusal(hashed)) return hashed;
-      await change(session, { password: hashed });
-      return null;
+      return change(session, { password: hashed });
     },
     removePassword: (session) => change(session, { password: null, totp: null, totp_used: 0 }),
     beginTotp: ({ person }) => {
@@ -145,8 +150,7 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
       if (secret === null) return invalid('state', 'has expired: begin again');
       const step = matchTotp(secret, code, clock.now(), 0);
       if (step === null) return invalid('code', 'is not the current code: check the clock of the device');
-      await change(session, { totp: seal.seal(secret, sealContext(session.person.id)), totp_used: step });
-      return null;
+      return change(session, { totp: seal.seal(secret, sealContext(session.person.id)), totp_used: step });
     },
   };
 }

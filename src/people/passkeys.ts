@@ -6,7 +6,7 @@ import type { PasskeyRow } from '../store/people/credentials.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { MAX_PASSKEYS } from './person.ts';
-import type { Session } from './sessions.ts';
+import { endedSession, type Session } from './sessions.ts';
 
 /**
  * Passkeys (Web Authentication): discoverable credentials with user verification, bound to the host name of the console. A
@@ -17,15 +17,15 @@ export interface Passkeys {
   isAvailable(): boolean;
   /** Options for `navigator.credentials.create`. */
   beginRegistration(session: Session): Promise<object>;
-  /** Stores a new passkey. */
+  /** Stores a new passkey. Refuses a session that has ended. */
   register(session: Session, name: string, response: RegistrationInput): Promise<ListedPasskey | Refusal>;
   /** Options for `navigator.credentials.get`. */
   beginAuthentication(): Promise<object>;
   /** The id of the person who signed the challenge; null: the response is not valid. */
   verify(response: AuthenticationInput): Promise<string | null>;
   list(personId: string): ListedPasskey[];
-  /** False: the person has no such passkey. */
-  remove(session: Session, id: string): Promise<boolean>;
+  /** False: the person has no such passkey. Refuses a session that has ended. */
+  remove(session: Session, id: string): Promise<boolean | Refusal>;
 }
 
 export interface ListedPasskey {
@@ -118,7 +118,8 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
       open(options.challenge, sessionId);
       return options;
     },
-    register: async ({ id: sessionId, person, hash }, name, response) => {
+    register: async (session, name, response) => {
+      const { id: sessionId, person, hash } = session;
       const { verifyRegistrationResponse } = await import('./webauthn-library.ts');
       const verified = await verifyRegistrationResponse({
         response: { ...response, response: withoutTransports(response), clientExtensionResults: {} },
@@ -144,6 +145,8 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
         used_at: null,
       };
       return writer.run((all): ListedPasskey | Refusal => {
+        const ended = endedSession(all, session, clock.now());
+        if (ended !== null) return ended;
         if (all.passkeys.ofPerson(person.id, MAX_PASSKEYS).length >= MAX_PASSKEYS)
           return refuse('LIMIT_REACHED', `A person has at most ${MAX_PASSKEYS} passkeys`);
         if (all.passkeys.get(row.credential_id) !== null)
@@ -189,8 +192,11 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
       });
     },
     list: (personId) => tables.passkeys.ofPerson(personId, MAX_PASSKEYS).map(presentPasskey),
-    remove: ({ person, hash }, credentialId) =>
-      writer.run((all): boolean => {
+    remove: (session, credentialId) =>
+      writer.run((all): boolean | Refusal => {
+        const { person, hash } = session;
+        const ended = endedSession(all, session, clock.now());
+        if (ended !== null) return ended;
         if (!all.passkeys.remove(credentialId, person.id)) return false;
         all.consoleSessions.removeOf(person.id, hash);
         return true;

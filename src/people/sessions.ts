@@ -58,9 +58,9 @@ export interface Sessions {
   end(session: Session): Promise<void>;
   list(session: Session): ListedSession[];
   /** Ends another session of the person; false: there is none. */
-  revoke(session: Session, sessionId: string): Promise<boolean>;
+  revoke(session: Session, sessionId: string): Promise<boolean | Refusal>;
   /** Ends all other sessions of the person; returns how many. */
-  revokeOthers(session: Session): Promise<number>;
+  revokeOthers(session: Session): Promise<number | Refusal>;
 }
 
 export interface SessionDeps {
@@ -79,6 +79,20 @@ export const MAX_SESSIONS = 20;
 const MAX_USER_AGENT = 300;
 /** Characters of a token of `Ids.token`. */
 const TOKEN_LENGTH = 43;
+
+/**
+ * For the unit of work of a change that a session requests: null while the session exists. It may have ended after the
+ * request was authenticated, by a recovery for example, which must not be undone.
+ */
+export function endedSession(all: Tables, { hash, person }: Session, now: number): Refusal | null {
+  const row = all.consoleSessions.byHash(hash);
+  const isOpen =
+    row !== null &&
+    row.person_id === person.id &&
+    row.expires_at > now &&
+    all.people.get(person.id)?.status === 'active';
+  return isOpen ? null : refuse('UNAUTHENTICATED', 'This session has ended: sign in again');
+}
 
 export function createSessions({ tables, writer, clock, ids }: SessionDeps): Sessions {
   function openSession(
@@ -163,8 +177,15 @@ export function createSessions({ tables, writer, clock, ids }: SessionDeps): Ses
           seenAt: row.seen_at,
           current: row.session_id === id,
         })),
-    revoke: ({ person }, sessionId) =>
-      writer.run((all) => all.consoleSessions.removeById(sessionId, person.id)),
-    revokeOthers: ({ person, hash }) => writer.run((all) => all.consoleSessions.removeOf(person.id, hash)),
+    revoke: (session, sessionId) =>
+      writer.run((all): boolean | Refusal => {
+        const { id } = session.person;
+        return endedSession(all, session, clock.now()) ?? all.consoleSessions.removeById(sessionId, id);
+      }),
+    revokeOthers: (session) =>
+      writer.run((all): number | Refusal => {
+        const { person, hash } = session;
+        return endedSession(all, session, clock.now()) ?? all.consoleSessions.removeOf(person.id, hash);
+      }),
   };
 }

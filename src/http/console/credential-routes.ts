@@ -99,10 +99,8 @@ export function credentialRoutes({
       operationId: 'removePassword',
       access: 'person',
       confirmed: true,
-      handle: async (call) => {
-        await credentials.removePassword(sessionOf(call));
-        return { status: 200, data: {} };
-      },
+      handle: async (call) =>
+        (await credentials.removePassword(sessionOf(call))) ?? { status: 200, data: {} },
     }),
     consoleRoute({
       method: 'POST',

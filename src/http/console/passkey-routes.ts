@@ -112,10 +112,11 @@ export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRou
       access: 'person',
       confirmed: true,
       params: z.object({ passkeyId: z.string().max(1400) }),
-      handle: async (call) =>
-        (await passkeys.remove(sessionOf(call), call.params.passkeyId))
-          ? { status: 200, data: {} }
-          : refuse('NOT_FOUND', 'This passkey does not exist'),
+      handle: async (call) => {
+        const removed = await passkeys.remove(sessionOf(call), call.params.passkeyId);
+        if (isRefusal(removed)) return removed;
+        return removed ? { status: 200, data: {} } : refuse('NOT_FOUND', 'This passkey does not exist');
+      },
     }),
   ];
 }

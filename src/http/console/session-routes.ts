@@ -218,10 +218,10 @@ export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRo
       path: '/me/sessions',
       operationId: 'revokeMyOtherSessions',
       access: 'person',
-      handle: async (call) => ({
-        status: 200,
-        data: { revoked: await sessions.revokeOthers(sessionOf(call)) },
-      }),
+      handle: async (call) => {
+        const revoked = await sessions.revokeOthers(sessionOf(call));
+        return isRefusal(revoked) ? revoked : { status: 200, data: { revoked } };
+      },
     }),
     consoleRoute({
       method: 'DELETE',
@@ -229,10 +229,13 @@ export function sessionRoutes(deps: SessionRouteDeps, signIn: SignIn): ConsoleRo
       operationId: 'revokeMySession',
       access: 'person',
       params: z.object({ sessionId: z.string().max(100) }),
-      handle: async (call) =>
-        (await sessions.revoke(sessionOf(call), call.params.sessionId))
+      handle: async (call) => {
+        const revoked = await sessions.revoke(sessionOf(call), call.params.sessionId);
+        if (isRefusal(revoked)) return revoked;
+        return revoked
           ? { status: 200, data: {} }
-          : refuse('NOT_FOUND', 'This session does not exist or has ended'),
+          : refuse('NOT_FOUND', 'This session does not exist or has ended');
+      },
     }),
   ];
 }
