@@ -1,6 +1,7 @@
 import { contentWithoutPerson } from './audience/erasure/rewrite-content.ts';
 import { contactSearch } from './audience/search.ts';
 import { campaignAnalytics } from './campaigns/campaigns.ts';
+import { customFieldsPortion } from './campaigns/fields.ts';
 import { readDestination } from './delivery/control/explain-destination.ts';
 import { doctorState } from './doctor/state.ts';
 import { dmarcHistory, domainReports } from './domains/reports.ts';
@@ -15,6 +16,7 @@ serveReads([
   campaignAnalytics,
   contactSearch,
   contentWithoutPerson,
+  customFieldsPortion,
   doctorState,
   dmarcHistory,
   domainReports,

@@ -1,8 +1,9 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { createGate } from '../core/gate.ts';
 import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { PreparedTemplate } from '../sending/render.ts';
 import type { CampaignMember } from '../store/campaigns/campaign-sends.ts';
+import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
@@ -44,8 +45,8 @@ export function mailboxOf({ first_name, last_name }: CampaignMember, address: st
   return { name: [first_name, last_name].filter(Boolean).join(' '), address };
 }
 
-/** Contacts that are read between two turns of the event loop: a contact has up to a thousand fields. */
-const CONTACT_BATCH_SIZE = 200;
+/** Contacts of one read of custom fields, and their bytes; the last contact may exceed them. */
+const PORTION = { contacts: 1000, bytes: 1024 * 1024 };
 /** Custom fields that a campaign can use: each is work for every member. */
 const MAX_CUSTOM_FIELDS = 200;
 
@@ -60,27 +61,62 @@ export function tooManyFields(parts: PreparedTemplate['parts']): Refusal | null 
   return null;
 }
 
-/**
- * Returns those of `names` whose custom field at least one contact of the account has; the field of `customFields.a.b` is
- * `a`. In the worst case it reads every contact once, in batches.
- */
-export async function knownCustomFields(
-  tables: Tables,
-  accountId: string,
-  names: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const missing = new Set(names.flatMap((name) => fieldOf(name) ?? []));
-  const known = new Set<string>();
-  for (let after = 0; missing.size > 0; await turn()) {
-    const upTo = tables.campaignSends.portionEnd(accountId, after, CONTACT_BATCH_SIZE);
-    if (upTo === null) break;
-    for (const field of tables.campaignSends.fieldsAmong(accountId, after, upTo, [...missing])) {
-      known.add(field);
-      missing.delete(field);
+/** A portion of an account's contacts, and the custom fields that they have. */
+interface FieldPortion {
+  /** The last contact; null: there are no more. */
+  upTo: number | null;
+  found: string[];
+}
+
+/** Reads the portion after a contact, in a reader thread. */
+export const customFieldsPortion = readQuery(
+  'customFieldsPortion',
+  (tables: Tables, accountId: string, after: number, fields: string[]): FieldPortion => {
+    const { campaignSends } = tables;
+    const upTo = campaignSends.portionEnd(accountId, after, PORTION);
+    return { upTo, found: upTo === null ? [] : campaignSends.fieldsAmong(accountId, after, upTo, fields) };
+  },
+);
+
+export interface FieldCheck {
+  /**
+   * Returns those of `names` whose custom field at least one contact of the account has; the field of `customFields.a.b` is
+   * `a`. In the worst case it reads every contact once, in portions. One check of an account runs at a time.
+   */
+  known(accountId: string, names: readonly string[]): Promise<ReadonlySet<string>>;
+}
+
+/** `reader`: runs the reads; default: on the calling thread. */
+export function createFieldCheck(deps: { tables: Tables; reader?: Reader }): FieldCheck {
+  const reader = deps.reader ?? createLocalReader(deps.tables);
+  // Requests of an account that wait are bounded by its limit of concurrent requests.
+  const unlimited = Number.POSITIVE_INFINITY;
+  const gate = createGate({ concurrency: unlimited, perKey: 1, maxWaiting: unlimited });
+
+  async function knownAmong(accountId: string, fields: readonly string[]): Promise<ReadonlySet<string>> {
+    const missing = new Set(fields);
+    const known = new Set<string>();
+    for (let after: number | null = 0; after !== null && missing.size > 0; ) {
+      const portion: FieldPortion = await reader.query(accountId, customFieldsPortion, accountId, after, [
+        ...missing,
+      ]);
+      for (const field of portion.found) {
+        known.add(field);
+        missing.delete(field);
+      }
+      after = portion.upTo;
     }
-    after = upTo;
+    return known;
   }
-  return new Set(names.filter((name) => known.has(fieldOf(name) ?? '')));
+
+  return {
+    known: async (accountId, names) => {
+      const fields = names.flatMap((name) => fieldOf(name) ?? []);
+      if (fields.length === 0) return new Set();
+      const known = await gate.run(accountId, () => knownAmong(accountId, fields));
+      return new Set(names.filter((name) => known?.has(fieldOf(name) ?? '') === true));
+    },
+  };
 }
 
 /** `plan` for `customFields.plan` and `customFields.plan.name`; null: not a custom field. */

@@ -12,12 +12,13 @@ import type { Pressure } from '../sending/pressure.ts';
 import { namesOf, type PreparedTemplate, parsingContent, renderingPrepared } from '../sending/render.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
+import type { Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { isComplete } from './batch.ts';
 import { findCampaign } from './campaigns.ts';
-import { EMPTY_CONTACT, knownCustomFields, tooManyFields } from './fields.ts';
+import { createFieldCheck, EMPTY_CONTACT, tooManyFields } from './fields.ts';
 import {
   type CampaignMail,
   type CampaignRequest,
@@ -61,6 +62,8 @@ export interface SentCampaign {
 
 export interface CampaignSendingDeps {
   tables: Tables;
+  /** Reads the custom fields of contacts; default: on the calling thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
@@ -74,6 +77,7 @@ export interface CampaignSendingDeps {
 export function createCampaignSending(deps: CampaignSendingDeps): CampaignSending {
   const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
   const htmlReader = createHtmlReader();
+  const fields = createFieldCheck(deps);
 
   /** Returns the mail in its stored form with warnings, or the reason for which it cannot be sent. */
   async function checkedMail(
@@ -97,7 +101,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     if (tooMany !== null) return tooMany;
     const tooLong = rawInLongHtml(ready.prepared.parts, template.html);
     if (tooLong !== null) return tooLong;
-    const optional = await knownCustomFields(tables, account_id, namesOf(ready.prepared.parts));
+    const optional = await fields.known(account_id, namesOf(ready.prepared.parts));
     const variables = { ...parsed.variables, ...EMPTY_CONTACT };
     const tried = await inSlices(renderingPrepared(ready.prepared, variables, optional), account_id);
     if (isRefusal(tried)) return tried;

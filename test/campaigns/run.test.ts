@@ -2,12 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { changeLimits } from '../../src/accounts/limits.ts';
 import { MEMBER_BATCH_SIZE, paceOf } from '../../src/campaigns/batch.ts';
-import { knownCustomFields } from '../../src/campaigns/fields.ts';
+import { createFieldCheck } from '../../src/campaigns/fields.ts';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { sendingObstacle } from '../../src/sending/obstacle.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
+import { createLocalReader, type Reader } from '../../src/store/readers/reads.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
 import { BODY, type CampaignSetup, startCampaigns } from './setup.ts';
@@ -510,7 +511,7 @@ describe('a custom field is known', () => {
       'customFields',
       'customFields.',
     ];
-    const known = (account: string) => knownCustomFields(setup.tables, account, names);
+    const known = (account: string) => createFieldCheck(setup).known(account, names);
     expect([...(await known('acct_one'))]).toEqual(['customFields.plan', 'customFields.rare.deep']);
     expect([...(await known('acct_two'))]).toEqual([]);
   });
@@ -527,25 +528,45 @@ describe('a custom field is known', () => {
         return fieldsAmong(...asked);
       };
       const names = Array.from({ length: count }, (_, n) => `customFields.f${n}`);
-      expect((await knownCustomFields(setup.tables, 'acct_one', names)).size).toBe(0);
+      expect((await createFieldCheck(setup).known('acct_one', names)).size).toBe(0);
       return calls;
     };
     expect(await callsFor(150)).toBe(await callsFor(1));
   });
 
-  it('without blocking the event loop', async () => {
+  it('in reads of a limited number of contacts and bytes, for one check of an account at a time', async () => {
     const setup = await startCampaigns();
-    await addMembers(setup, 1000);
-    let turns = 0;
-    let running = true;
-    const count = () => {
-      turns++;
-      if (running) setImmediate(count);
+    await addMembers(setup, 1500, (n) => (n < 40 ? { long: 'x'.repeat(60_000) } : {}));
+    const sizes = setup.db.prepare<[number, number], { contacts: number; bytes: number }>(
+      'SELECT count(*) AS contacts, sum(octet_length(custom_fields)) AS bytes FROM contacts WHERE seq > ? AND seq <= ?',
+    );
+    const { campaignSends } = setup.tables;
+    const { fieldsAmong } = campaignSends;
+    const read: ({ contacts: number; bytes: number } | undefined)[] = [];
+    campaignSends.fieldsAmong = (accountId, after, upTo, names) => {
+      read.push(sizes.get(after, upTo));
+      return fieldsAmong(accountId, after, upTo, names);
     };
-    setImmediate(count);
-    await knownCustomFields(setup.tables, 'acct_one', ['customFields.typo']);
-    running = false;
-    expect(turns).toBeGreaterThanOrEqual(4);
+    const local = createLocalReader(setup.tables);
+    const running: string[] = [];
+    let most = 0;
+    const reader: Reader = {
+      ...local,
+      query: async (accountId, ...rest) => {
+        running.push(accountId);
+        most = Math.max(most, running.filter((each) => each === accountId).length);
+        await new Promise(setImmediate);
+        running.splice(running.indexOf(accountId), 1);
+        return local.query(accountId, ...rest);
+      },
+    };
+    const check = createFieldCheck({ ...setup, reader });
+    await Promise.all(Array.from({ length: 8 }, () => check.known('acct_one', ['customFields.typo'])));
+    expect(most).toBe(1);
+    // The custom fields of 40 contacts have 2.4 MB, the others two bytes each.
+    expect(read.length).toBe(8 * 4);
+    expect(Math.max(...read.map((each) => each?.contacts ?? 0))).toBe(1000);
+    expect(Math.max(...read.map((each) => each?.bytes ?? 0))).toBeLessThan(1024 * 1024 + 61_000);
   });
 });
 

@@ -95,8 +95,12 @@ export function campaignSendTable(db: Database) {
     WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
     ORDER BY s.contact_seq LIMIT +@limit`);
   const portionEnd = db
-    .prepare<[string, number, number], number | null>(`
-      SELECT max(seq) FROM (SELECT seq FROM contacts WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT +?)`)
+    .prepare<{ accountId: string; after: number; contacts: number; bytes: number }, number | null>(`
+      SELECT max(seq) FROM (
+        SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS bytes_before FROM (
+          SELECT seq, octet_length(custom_fields) AS bytes FROM contacts
+          WHERE account_id = @accountId AND seq > @after ORDER BY seq LIMIT +@contacts))
+      WHERE bytes_before < @bytes`)
     .pluck();
   const fieldsAmong = db
     .prepare<[string, number, number, string], string>(`
@@ -157,9 +161,12 @@ export function campaignSendTable(db: Database) {
     newestMember: (groupSeq: number): number => newest.get(groupSeq) ?? 0,
     /** Active members in the order of their contacts. */
     members: (range: MemberRange): CampaignMember[] => members.all(range),
-    /** The last of the next `limit` contacts of an account; null: there are no more. */
-    portionEnd: (accountId: string, after: number, limit: number): number | null =>
-      portionEnd.get(accountId, after, limit) ?? null,
+    /** The last of the next contacts of an account, up to the one that exceeds `bytes`; null: there are no more. */
+    portionEnd: (
+      accountId: string,
+      after: number,
+      most: { contacts: number; bytes: number },
+    ): number | null => portionEnd.get({ accountId, after, ...most }) ?? null,
     /** The names that any of these contacts has as a custom field. Reads each contact once. */
     fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
       fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),
