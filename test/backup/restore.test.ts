@@ -14,7 +14,12 @@ import { createHeldExpiry, createHeldMail } from '../../src/backup/held.ts';
 import { formatManifest, readManifest } from '../../src/backup/manifest.ts';
 import { holdUnfinished, restoreBackup, restoreCopy } from '../../src/backup/restore.ts';
 import { createLog } from '../../src/core/log.ts';
-import { ensureLocation, markAsCopy, requireOriginal, settle } from '../../src/store/backup/identity.ts';
+import {
+  ensureLocation,
+  markAsCopy,
+  recordIdentity,
+  requireOriginal,
+} from '../../src/store/backup/identity.ts';
 import { lockDaemon } from '../../src/store/database.ts';
 import { FINGERPRINT } from '../../src/store/master-key.ts';
 import { HELD, HELD_BY_RESTORE } from '../../src/store/messages/queue.ts';
@@ -29,7 +34,7 @@ type Installation = Awaited<ReturnType<typeof startInstallation>>;
 async function begin({ writer, dir }: Installation): Promise<void> {
   const location = ensureLocation(dir);
   await writer.run((all) => {
-    settle(all, location);
+    recordIdentity(all, location);
     all.settings.raiseGeneration();
   });
 }

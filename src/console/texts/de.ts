@@ -867,7 +867,7 @@ export const texts: Catalog = {
     'Den Passkey {name} entfernen? Er meldet Sie nicht mehr an, und Ihre anderen Sitzungen enden.',
   'me.passkey.removed': 'Der Passkey wurde entfernt',
   'me.password': 'Passwort',
-  'me.password.none': 
+  'me.password.none':
     'Sie haben kein Passwort. Die Anmeldung mit Passwort erfordert auch eine Authentifizierungs-App.',
   'me.password.incomplete':
     'Das Passwort gilt nur zusammen mit einer Authentifizierungs-App: Richten Sie sie unten ein.',

@@ -846,8 +846,7 @@ export const en = {
     'Remove the passkey {name}? It no longer signs you in, and your other sessions end.',
   'me.passkey.removed': 'The passkey was removed',
   'me.password': 'Password',
-  'me.password.none': 
-    'You have no password. Signing in with a password also requires an authenticator app.',
+  'me.password.none': 'You have no password. Signing in with a password also requires an authenticator app.',
   'me.password.incomplete':
     'The password signs you in only together with an authenticator app: set it up below.',
   'me.password.complete': 'You can sign in with your password and a code of your authenticator app.',

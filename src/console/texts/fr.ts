@@ -875,7 +875,7 @@ export const texts: Catalog = {
     'Retirer la clé d’accès {name} ? Elle ne vous connecte plus, et vos autres sessions prennent fin.',
   'me.passkey.removed': 'La clé d’accès a été retirée',
   'me.password': 'Mot de passe',
-  'me.password.none': 
+  'me.password.none':
     'Vous n’avez pas de mot de passe. La connexion par mot de passe exige aussi une application d’authentification.',
   'me.password.incomplete':
     'Le mot de passe ne sert qu’avec une application d’authentification : configurez-la ci-dessous.',
