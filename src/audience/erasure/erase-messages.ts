@@ -40,7 +40,7 @@ function messagesFrom(tables: Tables, row: ErasureRow, person: Person, limit: nu
     .slice(0, limit);
 }
 
-/** Returns `more` if the content has more copies than a portion may read, and `prepare` if it has to be rewritten. */
+/** Returns `more` if the content has more copies than a portion may read, and `prepare` if it must be rewritten. */
 function clearMessage(
   tables: Tables,
   message: MessageRow,

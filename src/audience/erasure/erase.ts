@@ -91,7 +91,7 @@ export function createErasure(deps: ErasureDeps): Erasure {
     });
   }
 
-  /** Resolves with false when the eraser has to be called again later, or after `stop`. */
+  /** Resolves with false when the eraser must be called again later, or after `stop`. */
   async function runEraser(eraser: Eraser, run: ErasureRun): Promise<boolean> {
     const last: { result: EraseResult } = { result: 'more' };
     do {

@@ -9,7 +9,7 @@ import { createScrubber, type Person, type Scrubber } from './scrub.ts';
 export interface Eraser {
   name: string;
   erase(tables: Tables, erasure: ErasureRun, portion: PortionLimit): EraseResult;
-  /** Called outside units of work after `prepare`. Resolves with false when the eraser has to be called again later. */
+  /** Called outside units of work after `prepare`. Resolves with false when the eraser must be called again later. */
   prepare?(erasure: ErasureRun): Promise<boolean>;
 }
 

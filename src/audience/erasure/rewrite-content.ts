@@ -20,7 +20,7 @@ const REWRITTEN = 'rewritten content';
 
 interface RewrittenContent {
   contentId: number;
-  /** Null: it has to be rewritten. */
+  /** Null: it must be rewritten. */
   result: { digest: string; content: NewContent } | null;
 }
 

@@ -3,6 +3,7 @@ import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createLoop } from '../../core/loop.ts';
 import type { FeedEvent } from '../../events/feed.ts';
+import { createSharedPool, type Holder } from './shared-pool.ts';
 
 /**
  * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed,
@@ -11,15 +12,14 @@ import type { FeedEvent } from '../../events/feed.ts';
  * after a reconnection. A client that does not read is disconnected.
  */
 export interface EventStreams {
-  /** Opens a stream on the response; false: the session, the person or the installation has too many. */
+  /** Opens a stream on the response; false: the session, the person, the account or the installation has too many. */
   open(stream: StreamOptions): boolean;
   /** Ends all streams. */
   stop(): Promise<void>;
 }
 
-export interface StreamOptions {
+export interface StreamOptions extends Holder {
   accountId: string;
-  personId: string;
   /** The session of one browser. */
   sessionId: string;
   response: ServerResponse;
@@ -39,6 +39,8 @@ export interface EventStreamDeps {
 
 interface Stream extends StreamOptions {
   checkedAt: number;
+  /** Returns its place in the pool. */
+  release(): void;
 }
 
 interface Watched {
@@ -50,6 +52,10 @@ const INTERVAL_MS = SECOND;
 /** Events of an account per interval; with more, the application reads its lists again. */
 const MAX_EVENTS = 100;
 const MAX_STREAMS = 200;
+/** Streams of the members of one account. */
+export const MAX_STREAMS_OF_ACCOUNT = 50;
+/** Streams that only operators of the installation may open. */
+const STREAMS_FOR_OPERATORS = 20;
 /** With HTTP/1.1, browsers open six connections to a host: some must remain for requests. */
 export const MAX_STREAMS_OF_SESSION = 3;
 export const MAX_STREAMS_OF_PERSON = 12;
@@ -61,23 +67,26 @@ const HEARTBEAT_MS = 15 * SECOND;
 export function createEventStreams(deps: EventStreamDeps): EventStreams {
   const { clock, log, intervalMs = INTERVAL_MS } = deps;
   const watched = new Map<string, Watched>();
-  /** Number of open streams, by the id of the session and by that of the person. */
+  const pool = createSharedPool({
+    total: MAX_STREAMS,
+    ofPerson: MAX_STREAMS_OF_PERSON,
+    ofAccount: MAX_STREAMS_OF_ACCOUNT,
+    forOperators: STREAMS_FOR_OPERATORS,
+  });
+  /** Number of open streams, by the id of the session. */
   const numbers = new Map<string, number>();
-  let count = 0;
   let stopped = false;
 
-  const numberOf = (id: string): number => numbers.get(id) ?? 0;
+  const numberOf = (sessionId: string): number => numbers.get(sessionId) ?? 0;
 
   function close(stream: Stream): void {
     const account = watched.get(stream.accountId);
     if (account?.streams.delete(stream) !== true) return;
     if (account.streams.size === 0) watched.delete(stream.accountId);
-    count--;
-    for (const id of [stream.sessionId, stream.personId]) {
-      const left = numberOf(id) - 1;
-      if (left > 0) numbers.set(id, left);
-      else numbers.delete(id);
-    }
+    stream.release();
+    const left = numberOf(stream.sessionId) - 1;
+    if (left > 0) numbers.set(stream.sessionId, left);
+    else numbers.delete(stream.sessionId);
     stream.response.end();
   }
 
@@ -130,20 +139,15 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
 
   return {
     open: (options) => {
-      const { accountId, personId, sessionId, response } = options;
-      if (
-        stopped ||
-        count >= MAX_STREAMS ||
-        numberOf(sessionId) >= MAX_STREAMS_OF_SESSION ||
-        numberOf(personId) >= MAX_STREAMS_OF_PERSON
-      )
-        return false;
-      const stream: Stream = { ...options, checkedAt: clock.now() };
+      const { accountId, personId, operator, sessionId, response } = options;
+      if (stopped || numberOf(sessionId) >= MAX_STREAMS_OF_SESSION) return false;
+      const release = pool.take({ accountId, personId, operator });
+      if (typeof release === 'string') return false;
+      const stream: Stream = { ...options, checkedAt: clock.now(), release };
       const account = watched.get(accountId) ?? { afterSeq: deps.nextSeq() - 1, streams: new Set<Stream>() };
       watched.set(accountId, account);
       account.streams.add(stream);
-      count++;
-      for (const id of [sessionId, personId]) numbers.set(id, numberOf(id) + 1);
+      numbers.set(sessionId, numberOf(sessionId) + 1);
       response.once('close', () => close(stream));
       response.writeHead(200, {
         'Content-Type': 'text/event-stream; charset=utf-8',

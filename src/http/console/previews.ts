@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
-import type { Caller } from '../../accounts/authenticate.ts';
 import { MINUTE } from '../../core/clock.ts';
 import type { Random } from '../../core/random.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
@@ -20,12 +19,28 @@ export interface PreviewDeps {
 
 interface StoredPreview {
   personId: string;
+  pool: Pool;
+  /** In whose share the preview is: the account, or the operator. */
+  holder: string;
   html: string;
 }
 
-const MAX_CHARACTERS = 2 * 1024 * 1024;
-const MAX_STORED = 16 * 1024 * 1024;
-const MAX_PREVIEWS = 2000;
+/** Previews of operators of the installation are stored apart from those of members. */
+type Pool = keyof typeof MAX_OF_POOL;
+
+interface PreviewStore {
+  get(id: string): StoredPreview | undefined;
+  set(id: string, preview: StoredPreview): void;
+}
+
+const MIB = 1024 * 1024;
+const MAX_CHARACTERS = 2 * MIB;
+/** Characters of the previews of all members, and of all operators. */
+const MAX_OF_POOL = { members: 11 * MIB, operators: 5 * MIB };
+const MAX_OF_HOLDER = 7 * MIB;
+const MAX_OF_PERSON = 5 * MIB;
+/** Added to the characters of each preview, to limit their number. */
+const OVERHEAD = 8 * 1024;
 const STORED_MS = 15 * MINUTE;
 const MAX_BODY_BYTES = 4 * MAX_CHARACTERS;
 const ID_BYTES = 16;
@@ -35,13 +50,7 @@ export function previewRoutes({ access, random }: PreviewDeps): {
   create: ConsoleRoute;
   content: ConsoleRoute;
 } {
-  const stored = new LRUCache<string, StoredPreview>({
-    max: MAX_PREVIEWS,
-    maxSize: MAX_STORED,
-    sizeCalculation: ({ html }) => html.length + 1,
-    ttl: STORED_MS,
-  });
-  const personOf = (caller: Caller) => access.sessionOf(caller).person.id;
+  const stored = createPreviewStore();
   return {
     create: consoleRoute({
       method: 'POST',
@@ -53,7 +62,13 @@ export function previewRoutes({ access, random }: PreviewDeps): {
       body: z.strictObject({ html: z.string().max(MAX_CHARACTERS) }),
       handle: ({ caller, body }): ApiResponse => {
         const id = random.bytes(ID_BYTES).toString('base64url');
-        stored.set(id, { personId: personOf(caller), html: body.html });
+        const { id: personId, operator } = access.sessionOf(caller).person;
+        stored.set(id, {
+          personId,
+          pool: operator ? 'operators' : 'members',
+          holder: operator ? personId : caller.accountId,
+          html: body.html,
+        });
         return { status: 200, data: { id } };
       },
     }),
@@ -65,10 +80,69 @@ export function previewRoutes({ access, random }: PreviewDeps): {
       params: z.object({ previewId: z.string().max(100) }),
       handle: ({ caller, params }): ApiResponse | Refusal => {
         const found = stored.get(params.previewId);
-        return found === undefined || found.personId !== personOf(caller)
+        return found === undefined || found.personId !== access.sessionOf(caller).person.id
           ? refuse('NOT_FOUND', 'This preview has expired: change the content to create a new one')
           : { status: 200, data: { html: found.html } };
       },
     }),
   };
+}
+
+/**
+ * Stores previews in shares: a new one replaces the oldest of the person, or of the account, when it exceeds their share.
+ * When all together exceed the limit, it replaces the oldest of the account that stores the most.
+ */
+function createPreviewStore(): PreviewStore {
+  const stored = new LRUCache<string, StoredPreview>({
+    // Never reached.
+    max: (MAX_OF_POOL.members + MAX_OF_POOL.operators) / OVERHEAD + 1,
+    ttl: STORED_MS,
+  });
+
+  /** Deletes the oldest previews that match until they have at most `max` characters. */
+  function limit(max: number, matches: (preview: StoredPreview) => boolean): void {
+    let total = 0;
+    // The newest first.
+    for (const [id, preview] of [...stored.entries()]) {
+      if (!matches(preview)) continue;
+      total += sizeOf(preview);
+      if (total > max) stored.delete(id);
+    }
+  }
+
+  /** The holder with the most characters of some previews, and the sum of all. */
+  function usageOf(matches: (preview: StoredPreview) => boolean): Usage {
+    const sizes = new Map<string, number>();
+    for (const preview of stored.values())
+      if (matches(preview)) sizes.set(preview.holder, (sizes.get(preview.holder) ?? 0) + sizeOf(preview));
+    const [largest = '', size = 0] = [...sizes].toSorted(([, one], [, other]) => one - other).at(-1) ?? [];
+    return { largest, size, total: [...sizes.values()].reduce((sum, each) => sum + each, 0) };
+  }
+
+  return {
+    get: (id) => stored.get(id),
+    set: (id, preview) => {
+      const { personId, pool, holder } = preview;
+      stored.purgeStale();
+      stored.set(id, preview);
+      limit(MAX_OF_PERSON, (each) => each.personId === personId);
+      limit(MAX_OF_HOLDER, (each) => each.pool === pool && each.holder === holder);
+      const isOther = (each: StoredPreview) => each !== preview && each.pool === pool;
+      const max = MAX_OF_POOL[pool] - sizeOf(preview);
+      for (let usage = usageOf(isOther); usage.total > max; usage = usageOf(isOther)) {
+        const { largest, size } = usage;
+        limit(size - 1, (each) => isOther(each) && each.holder === largest);
+      }
+    },
+  };
+}
+
+interface Usage {
+  largest: string;
+  size: number;
+  total: number;
+}
+
+function sizeOf({ html }: StoredPreview): number {
+  return html.length + OVERHEAD;
 }

@@ -15,6 +15,7 @@ import type { Auditing } from './auditing.ts';
 import { contactExportQuery, exportedContacts } from './contact-export.ts';
 import type { EventStreams } from './event-stream.ts';
 import { AUDITED_READS, type ConsoleOperation } from './permissions.ts';
+import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
 
 /**
  * Operations whose responses are streamed: the event stream and the exports. The browser sends their requests without
@@ -36,9 +37,8 @@ interface StreamedOperation {
   handle(ctx: Context, identity: Identity & { session: Session }, isAllowed: () => boolean): Refusal | null;
 }
 
-/** Exports that may run at the same time, for all persons together and for one. */
-const MAX_EXPORTS = 16;
-const MAX_EXPORTS_OF_PERSON = 2;
+/** Exports that may run at the same time. */
+const EXPORTS = { total: 16, ofPerson: 2, ofAccount: 4, forOperators: 4 };
 
 export function streamedOperations(deps: StreamedDeps): OperationGroup {
   const download = createDownloads(deps.log);
@@ -108,6 +108,7 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
       const opened = streams.open({
         accountId: accountId ?? '',
         personId: session.person.id,
+        operator: session.person.operator,
         sessionId: session.id,
         response: ctx.res,
         isAllowed,
@@ -121,7 +122,7 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
 }
 
 interface Download {
-  personId: string;
+  holder: Holder;
   fileName: string;
   type: string;
   lines: AsyncIterable<string>;
@@ -131,20 +132,11 @@ interface Download {
 
 /** Returns a function that starts a download, or refuses it while too many others run. */
 function createDownloads(log: Log): (ctx: Context, download: Download) => Refusal | null {
-  /** One entry for each running export. */
-  const running: { personId: string }[] = [];
-  return (ctx, { personId, fileName, type, lines, failure }) => {
-    if (running.filter((each) => each.personId === personId).length >= MAX_EXPORTS_OF_PERSON)
-      return refuse('RATE_LIMITED', 'Two of your exports are running: wait until one has ended', {
-        retryAfter: 10,
-      });
-    if (running.length >= MAX_EXPORTS)
-      return refuse('UNAVAILABLE', 'Too many exports are running', { retryAfter: 10 });
-    const entry = { personId };
-    running.push(entry);
-    ctx.res.once('close', () => {
-      running.splice(running.indexOf(entry), 1);
-    });
+  const running = createSharedPool(EXPORTS);
+  return (ctx, { holder, fileName, type, lines, failure }) => {
+    const release = running.take(holder);
+    if (typeof release === 'string') return tooManyExports(release);
+    ctx.res.once('close', release);
     ctx.status = 200;
     ctx.res.setHeader('Cache-Control', 'no-store');
     ctx.res.setHeader('Content-Disposition', `attachment; filename="${fileName}"`);
@@ -152,6 +144,22 @@ function createDownloads(log: Log): (ctx: Context, download: Download) => Refusa
     ctx.body = Readable.from(withLog(lines, log, failure), { objectMode: false });
     return null;
   };
+}
+
+function tooManyExports(shortage: Shortage): Refusal {
+  const retryAfter = 10;
+  switch (shortage) {
+    case 'person':
+      return refuse('RATE_LIMITED', 'Two of your exports are running: wait until one has ended', {
+        retryAfter,
+      });
+    case 'account':
+      return refuse('RATE_LIMITED', 'Four exports of this account are running: wait until one has ended', {
+        retryAfter,
+      });
+    case 'pool':
+      return refuse('UNAVAILABLE', 'Too many exports are running', { retryAfter });
+  }
 }
 
 type StartDownload = ReturnType<typeof createDownloads>;
@@ -165,7 +173,7 @@ function auditExport({ audit }: StreamedDeps, download: StartDownload): Streamed
       if (format !== 'csv' && format !== 'ndjson') return invalid('format', 'must be csv or ndjson');
       const filter = accountId === null ? {} : { accountId };
       return download(ctx, {
-        personId: session.person.id,
+        holder: holderOf(session, accountId),
         fileName: `audit-log.${format}`,
         type: format === 'csv' ? 'text/csv' : 'application/x-ndjson',
         lines: exportedRecords(audit, filter, format, turnsOf(session, isAllowed)),
@@ -184,7 +192,7 @@ function contactExport({ reader }: StreamedDeps, download: StartDownload): Strea
       if (!query.success)
         return invalid(String(query.error.issues[0]?.path[0]), 'is not a valid filter of contacts');
       return download(ctx, {
-        personId: session.person.id,
+        holder: holderOf(session, accountId),
         fileName: 'contacts.csv',
         type: 'text/csv',
         lines: exportedContacts(reader, accountId ?? '', query.data, turnsOf(session, isAllowed)),
@@ -192,6 +200,10 @@ function contactExport({ reader }: StreamedDeps, download: StartDownload): Strea
       });
     },
   };
+}
+
+function holderOf({ person }: Session, accountId: string | null): Holder {
+  return { personId: person.id, accountId, operator: person.operator };
 }
 
 /** Waits for a turn of the person before each part of an export. Throws when the person may no longer export. */

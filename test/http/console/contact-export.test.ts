@@ -3,7 +3,7 @@ import { createContacts } from '../../../src/audience/contacts.ts';
 import { createIds } from '../../../src/core/ids.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
-import { startConsole, type TestConsole } from './harness.ts';
+import { accepted, startConsole, type TestConsole } from './harness.ts';
 
 let test: TestConsole;
 beforeEach(async () => {
@@ -83,6 +83,34 @@ describe('the export of contacts', () => {
     expect(await statusOf(second)).toBe(200);
     expect(new Set(await Promise.all(own))).toEqual(new Set([200, 429]));
     expect(await statusOf(owner)).toBe(200);
+  });
+
+  it('runs four times for an account, and leaves others their exports', async () => {
+    await test.stop();
+    let endReads: () => void = () => {};
+    const beforeReads = new Promise<void>((resolve) => {
+      endReads = resolve;
+    });
+    test = await startConsole({ beforeReads });
+    const owners = [];
+    for (let n = 0; n < 6; n++) owners.push(await test.member('owner', `owner${n}@example.com`));
+    const running: Promise<string>[] = [];
+    const begin = async ({ cookie }: { cookie: string }, account: string) => {
+      const response = await fetch(`${test.base}/console/exports/contacts?account=${account}`, {
+        headers: { Cookie: cookie, 'Sec-Fetch-Dest': 'document', 'Sec-Fetch-Site': 'same-origin' },
+      });
+      running.push(response.text());
+      return response.status;
+    };
+    const statuses = [];
+    for (const owner of owners) statuses.push(await begin(owner, test.account));
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
+    const other = { email: 'other@example.com', role: 'owner' } as const;
+    const invited = accepted(await test.people.invite(test.other, other, 'operator'));
+    expect(await begin(await test.signInWith(invited), test.other)).toBe(200);
+    expect(await begin(await test.operator(), test.account)).toBe(200);
+    endReads();
+    await Promise.all(running);
   });
 
   it.each(['sender', 'author', 'developer', 'viewer'] as const)(

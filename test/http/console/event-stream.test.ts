@@ -5,6 +5,7 @@ import { createLog } from '../../../src/core/log.ts';
 import type { FeedEvent } from '../../../src/events/feed.ts';
 import {
   createEventStreams,
+  MAX_STREAMS_OF_ACCOUNT,
   MAX_STREAMS_OF_PERSON,
   MAX_STREAMS_OF_SESSION,
 } from '../../../src/http/console/event-stream.ts';
@@ -166,6 +167,7 @@ it('a client that does not read is disconnected, and no longer counts', async ()
     const options = {
       accountId: 'acct_one',
       personId: 'person_1',
+      operator: false,
       sessionId,
       response,
       isAllowed: () => true,
@@ -179,5 +181,32 @@ it('a client that does not read is disconnected, and no longer counts', async ()
   });
   expect(all.every(({ response }) => response.writableLength < 512 * 1024)).toBe(true);
   expect(open(null, 0).opened).toBe(true);
+  await streams.stop();
+});
+
+it('an account has a share of the streams, which leaves some for other accounts and for operators', async () => {
+  const streams = createEventStreams({
+    clock: { now: () => 0 },
+    log: createLog({ level: 'silent', hashAddresses: false }),
+    nextSeq: () => 1,
+    read: async () => [],
+  });
+  let number = 0;
+  const open = (accountId: string, operator = false) => {
+    const id = ++number;
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    const who = { personId: `person_${id}`, sessionId: `session_${id}`, operator };
+    return { response, opened: streams.open({ accountId, ...who, response, isAllowed: () => true }) };
+  };
+  const all = Array.from({ length: 70 }, () => open('acct_one'));
+  expect(all.filter(({ opened }) => opened)).toHaveLength(MAX_STREAMS_OF_ACCOUNT);
+  expect(open('acct_two').opened).toBe(true);
+  expect(open('acct_one', true).opened).toBe(true);
+  // Many accounts together leave streams for operators.
+  for (let account = 0; account < 250; account++) open(`acct_${account}`);
+  expect(open('acct_new').opened).toBe(false);
+  expect(open('acct_new', true).opened).toBe(true);
+  all[0]?.response.emit('close');
+  expect(open('acct_one').opened).toBe(true);
   await streams.stop();
 });

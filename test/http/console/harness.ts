@@ -30,6 +30,8 @@ export interface TestConsoleOptions {
   id?: string;
   /** Default: none. */
   log?: Log;
+  /** Reads wait for it. */
+  beforeReads?: Promise<void>;
 }
 
 /** Operations that stand for the API: their responses show the account. */
@@ -106,7 +108,12 @@ export async function startConsole(options: TestConsoleOptions = {}) {
   const writer = createWriter(db, tables);
   const ids = createIds(clock, systemRandom);
   const deps = { tables, writer, clock, ids };
-  const reader = createLocalReader(tables);
+  const local = createLocalReader(tables);
+  const { beforeReads = Promise.resolve() } = options;
+  const reader: Reader = {
+    table: (...args) => beforeReads.then(() => local.table(...args)),
+    query: (...args) => beforeReads.then(() => local.query(...args)),
+  };
   const accounts = createAccounts(deps);
   const people = createPeople(deps);
   const account = await accountNamed('Shop', options.id);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startConsole, type TestBrowser, type TestConsole } from './harness.ts';
+import { accepted, startConsole, type TestBrowser, type TestConsole } from './harness.ts';
 
 describe('/console/previews', () => {
   let test: TestConsole;
@@ -31,6 +31,46 @@ describe('/console/previews', () => {
     });
     expect(opened.status).toBe(403);
     expect((await operator.get(path)).status).toBe(200);
+  });
+
+  describe('when many are stored', () => {
+    /** The size of the largest preview. */
+    const LARGE = 'x'.repeat(2 * 1024 * 1024);
+    const store = async (browser: TestBrowser, account: string, html = LARGE) => {
+      const { status, data } = await browser.post('/console/previews', { html }, account);
+      expect(status).toBe(200);
+      return `/console/previews/${String(data['id'])}`;
+    };
+    const statusOf = async (browser: TestBrowser, path: string) => (await browser.get(path)).status;
+    const member = async (account: string, email: string) => {
+      test.clock.time++;
+      return test.signInWith(
+        accepted(await test.people.invite(account, { email, role: 'viewer' }, 'operator')),
+      );
+    };
+
+    it('replaces those of the person, and keeps those of operators and of other accounts', async () => {
+      const own = await store(operator, test.account, 'operator');
+      const other = await member(test.other, 'other@example.com');
+      const theirs = await store(other, test.other, 'other');
+      const viewer = await test.member('viewer');
+      const first = await store(viewer, test.account);
+      for (let times = 0; times < 8; times++) await store(viewer, test.account);
+      expect(await statusOf(viewer, first)).toBe(404);
+      expect([await statusOf(operator, own), await statusOf(other, theirs)]).toEqual([200, 200]);
+    });
+
+    it('keeps those of other accounts, whatever number of members an account has', async () => {
+      const other = await member(test.other, 'other@example.com');
+      const theirs = await store(other, test.other);
+      let last = '';
+      for (let number = 0; number < 8; number++) {
+        const viewer = await member(test.account, `viewer${number}@example.com`);
+        last = await store(viewer, test.account);
+        expect(await statusOf(viewer, last)).toBe(200);
+      }
+      expect(await statusOf(other, theirs)).toBe(200);
+    });
   });
 
   it('refuses people who are not members, and content above the limit', async () => {
