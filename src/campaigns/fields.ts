@@ -78,7 +78,7 @@ export const customFieldsPortion = readQuery(
   },
 );
 
-export interface CampaignFields {
+export interface ContactFieldNames {
   /**
    * Returns those of `names` whose custom field at least one contact of the account has; the field of `customFields.a.b` is
    * `a`. In the worst case it reads every contact once, in portions. One check of an account runs at a time.
@@ -87,7 +87,7 @@ export interface CampaignFields {
 }
 
 /** `reader`: runs the reads; default: on the calling thread. */
-export function createCampaignFields(deps: { tables: Tables; reader?: Reader }): CampaignFields {
+export function createContactFieldNames(deps: { tables: Tables; reader?: Reader }): ContactFieldNames {
   const reader = deps.reader ?? createLocalReader(deps.tables);
   // Requests of an account that wait are bounded by its limit of concurrent requests.
   const unlimited = Number.POSITIVE_INFINITY;

@@ -18,7 +18,7 @@ import type { Writer } from '../store/writer.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { isComplete } from './batch.ts';
 import { findCampaign } from './campaigns.ts';
-import { createCampaignFields, EMPTY_CONTACT, tooManyFields } from './fields.ts';
+import { createContactFieldNames, EMPTY_CONTACT, tooManyFields } from './fields.ts';
 import {
   type CampaignMail,
   type CampaignRequest,
@@ -77,7 +77,7 @@ export interface CampaignSendingDeps {
 export function createCampaignSending(deps: CampaignSendingDeps): CampaignSending {
   const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
   const htmlReader = createHtmlReader();
-  const fields = createCampaignFields(deps);
+  const fields = createContactFieldNames(deps);
 
   /** Returns the mail in its stored form with warnings, or the reason for which it cannot be sent. */
   async function checkedMail(

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { changeLimits } from '../../src/accounts/limits.ts';
 import { MEMBER_BATCH_SIZE, paceOf } from '../../src/campaigns/batch.ts';
-import { createCampaignFields } from '../../src/campaigns/fields.ts';
+import { createContactFieldNames } from '../../src/campaigns/fields.ts';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
@@ -511,7 +511,7 @@ describe('a custom field is known', () => {
       'customFields',
       'customFields.',
     ];
-    const known = (account: string) => createCampaignFields(setup).known(account, names);
+    const known = (account: string) => createContactFieldNames(setup).known(account, names);
     expect([...(await known('acct_one'))]).toEqual(['customFields.plan', 'customFields.rare.deep']);
     expect([...(await known('acct_two'))]).toEqual([]);
   });
@@ -528,7 +528,7 @@ describe('a custom field is known', () => {
         return fieldsAmong(...asked);
       };
       const names = Array.from({ length: count }, (_, n) => `customFields.f${n}`);
-      expect((await createCampaignFields(setup).known('acct_one', names)).size).toBe(0);
+      expect((await createContactFieldNames(setup).known('acct_one', names)).size).toBe(0);
       return calls;
     };
     expect(await callsFor(150)).toBe(await callsFor(1));
@@ -560,7 +560,7 @@ describe('a custom field is known', () => {
         return local.query(accountId, ...rest);
       },
     };
-    const check = createCampaignFields({ ...setup, reader });
+    const check = createContactFieldNames({ ...setup, reader });
     await Promise.all(Array.from({ length: 8 }, () => check.known('acct_one', ['customFields.typo'])));
     expect(most).toBe(1);
     // The custom fields of 40 contacts have 2.4 MB, the others two bytes each.
