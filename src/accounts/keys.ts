@@ -74,7 +74,7 @@ export interface Keys {
   get(keyId: string): ApiKey | null;
   /** A page of the keys of an account, oldest first; null: it has no key `afterId`. */
   page(filter: ApiKeyFilter): Page<ApiKey> | null;
-  /** All keys or one account's, revoked ones too, oldest first. */
+  /** All keys or one account's, recently revoked ones too, oldest first. */
   list(accountId: string | null): ApiKey[];
   /** Refuses an unknown key (`KEY_NOT_FOUND`) and a key that is already revoked (`INVALID_STATE`). */
   revoke(keyId: string): Promise<ApiKey | Refusal>;
@@ -91,6 +91,8 @@ const MAX_NAME = 100;
 const MAX_ENTRIES = 100;
 /** Keys of one account, without revoked ones. */
 const MAX_VALID_KEYS = 500;
+/** Of one account, with revoked ones, which the retention of events deletes (events/retention). */
+const MAX_STORED_KEYS = 1000;
 
 export function createKeys(deps: KeyDeps): Keys {
   const { tables, writer, clock } = deps;
@@ -109,6 +111,12 @@ export function createKeys(deps: KeyDeps): Keys {
           return refuse(
             'LIMIT_REACHED',
             `Account ${input.accountId} has ${MAX_VALID_KEYS} valid keys: revoke one that is not used`,
+          );
+        }
+        if (tables.apiKeys.count(input.accountId) >= MAX_STORED_KEYS) {
+          return refuse(
+            'LIMIT_REACHED',
+            `Account ${input.accountId} has ${MAX_STORED_KEYS} keys, with revoked ones: wait until revoked keys are deleted, after as many days as events (limits.eventDays)`,
           );
         }
         tables.apiKeys.insert(created.row);

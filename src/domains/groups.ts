@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
+import { type Page, pageOf } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -19,11 +20,23 @@ export interface DomainGroupInput {
 
 export type DomainGroupPatch = Partial<DomainGroupInput>;
 
+/** Selects a page of the groups of an account. */
+export interface DomainGroupFilter {
+  accountId: string;
+  /** Only groups after this one; null: from the oldest on. */
+  afterId: string | null;
+  limit: number;
+}
+
+/** Of one account, with the default group. */
+export const MAX_GROUPS = 1000;
+
 export interface DomainGroups {
-  /** Oldest first. */
-  list(accountId: string): CountedDomainGroup[];
+  /** A page of the groups of an account, oldest first; null: it has no group `afterId`. */
+  page(filter: DomainGroupFilter): Page<CountedDomainGroup> | null;
   get(accountId: string, groupId: string): CountedDomainGroup | Refusal;
-  create(accountId: string, input: DomainGroupInput): Promise<CountedDomainGroup>;
+  /** Refuses more than MAX_GROUPS of an account. */
+  create(accountId: string, input: DomainGroupInput): Promise<CountedDomainGroup | Refusal>;
   /** Changes the fields of the patch. */
   update(accountId: string, groupId: string, patch: DomainGroupPatch): Promise<CountedDomainGroup | Refusal>;
   /** Refused for a group with domains, and for the default group. */
@@ -39,10 +52,16 @@ export interface DomainGroupsDeps {
 
 export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsDeps): DomainGroups {
   return {
-    list: (accountId) => tables.domainGroups.list(accountId),
+    page: ({ accountId, afterId, limit }) => {
+      const { domainGroups } = tables;
+      if (afterId === null) return pageOf(domainGroups.list(accountId, undefined, limit + 1), limit);
+      const after = domainGroups.get(accountId, afterId);
+      return after === null ? null : pageOf(domainGroups.list(accountId, after, limit + 1), limit);
+    },
     get: (accountId, groupId) => findGroup(tables, accountId, groupId),
     create: (accountId, input) =>
-      writer.run(({ domainGroups }) => {
+      writer.run(({ domainGroups }): CountedDomainGroup | Refusal => {
+        if (domainGroups.count(accountId) >= MAX_GROUPS) return tooManyGroups();
         const now = clock.now();
         const row = {
           ...input,
@@ -83,6 +102,22 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
         return null;
       }),
   };
+}
+
+function tooManyGroups(): Refusal {
+  return refuse(
+    'LIMIT_REACHED',
+    `This account has reached its limit of ${MAX_GROUPS} domain groups: delete one that is empty`,
+    {
+      details: [
+        {
+          field: 'domainGroups',
+          name: 'domainGroups',
+          message: `limit domainGroups (${MAX_GROUPS}) is reached`,
+        },
+      ],
+    },
+  );
 }
 
 /** Returns a group of the account. The refusal is equal for an unknown group and for one of another account. */

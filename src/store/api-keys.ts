@@ -1,5 +1,6 @@
 import type { AccountRow } from './accounts.ts';
 import { cachedLookup } from './cached-rows.ts';
+import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
@@ -37,6 +38,12 @@ export interface ApiKeyFilter {
 
 export type ApiKeyWithAccount = ApiKeyRow & { account_status: AccountRow['status'] };
 
+export const API_KEY_POLICY = {
+  table: 'api_keys',
+  personal: [],
+  retention: { kind: 'revokedKeys', rows: 'timed', period: 'events', key: 'key_id', time: 'revoked_at' },
+} as const satisfies DataPolicy;
+
 export function apiKeyTable(db: Database) {
   const insert = db.prepare<ApiKeyRow>(`
     INSERT INTO api_keys (key_id, account_id, name, hash, scopes, allow_ips, allow_from, allow_essential,
@@ -64,6 +71,7 @@ export function apiKeyTable(db: Database) {
   const countValid = db
     .prepare<[string], number>('SELECT count(*) FROM api_keys WHERE account_id = ? AND revoked_at IS NULL')
     .pluck();
+  const count = db.prepare<[string], number>('SELECT count(*) FROM api_keys WHERE account_id = ?').pluck();
   const use = db.prepare<[string, number]>(`
     INSERT INTO api_key_uses (key_id, used_at) VALUES (?, ?)
     ON CONFLICT (key_id) DO UPDATE SET used_at = max(used_at, excluded.used_at)`);
@@ -92,6 +100,8 @@ export function apiKeyTable(db: Database) {
     },
     /** The number of keys of an account that are not revoked. */
     countValid: (accountId: string): number => countValid.get(accountId) ?? 0,
+    /** The number of keys of an account, with revoked ones. */
+    count: (accountId: string): number => count.get(accountId) ?? 0,
     /** Records the time of the last use of a key, unless a later one is recorded. */
     use: (keyId: string, at: number): void => {
       use.run(keyId, at);

@@ -1,3 +1,4 @@
+import { API_KEY_POLICY } from './api-keys.ts';
 import { CAMPAIGN_LINK_POLICY, CAMPAIGN_PROVIDER_POLICY } from './campaigns/campaign-counts.ts';
 import { CLOSED_SIGN_UP_POLICY } from './contacts/closed-sign-ups.ts';
 import { CONSENT_POLICY } from './contacts/consent.ts';
@@ -69,6 +70,7 @@ export const DATA_POLICIES = [
   SIGN_IN_LINK_POLICY,
   SESSION_POLICY,
   AUDIT_POLICY,
+  API_KEY_POLICY,
   PEOPLE_POLICY,
   MEMBERSHIP_POLICY,
   PASSKEY_POLICY,
@@ -100,7 +102,6 @@ export const OTHER_TABLES = [
   'accounts',
   // Deleted with the key.
   'api_key_uses',
-  'api_keys',
   // Names of columns and reasons, without values of rows; the files are deleted when their imports end.
   'background_imports',
   'campaign_counts',

@@ -133,6 +133,23 @@ it('limits the valid keys of an account', async () => {
   granted(await keys.create(input({})));
 });
 
+it('limits the keys of an account with revoked ones', async () => {
+  const keys = createKeys(store);
+  for (let n = store.tables.apiKeys.count('shop'); n < 1000; n += 1) {
+    const { key } = granted(await keys.create(input({})));
+    granted(await keys.revoke(key.keyId));
+  }
+  const refusal = await keys.create(input({}));
+  expect(refusal).toMatchObject({
+    code: 'LIMIT_REACHED',
+    message: expect.stringContaining('1000 keys, with revoked ones'),
+  });
+  // As the retention does.
+  await store.writer.run((all) => all.retention.revokedKeys.purge(store.clock.time + 1, 10));
+  granted(await keys.create(input({})));
+  expect(store.tables.apiKeys.count('shop')).toBe(991);
+});
+
 it('lists the keys of an account page by page, oldest first', async () => {
   const keys = createKeys(store);
   for (const scope of ['operator', 'setup']) {

@@ -229,6 +229,39 @@ describe('everything else', () => {
   });
 });
 
+describe('a revoked API key', () => {
+  it('is deleted with its last use, a period after its revocation, and valid keys are not', async () => {
+    const { clock, retention, tables, db } = start();
+    const key = {
+      account_id: 'acct_one',
+      name: '',
+      scopes: '["setup"]',
+      allow_ips: '[]',
+      allow_from: '[]',
+      allow_essential: 1,
+      strict_compliance: 0,
+      created_at: 1,
+    } as const;
+    const now = clock.now();
+    const before = tables.apiKeys.count('acct_one');
+    for (const [n, revoked_at] of [now, now + 1, null].entries()) {
+      tables.apiKeys.insert({ ...key, key_id: `key_${n}`, hash: Buffer.from(`hash ${n}`), revoked_at });
+      tables.apiKeys.use(`key_${n}`, 1);
+    }
+    expect(tables.apiKeys.byHash(Buffer.from('hash 0'))).not.toBeNull();
+    clock.advance(EVENT_DAYS * DAY + 1);
+    expect(await retention.run()).toMatchObject({ revokedKeys: 1 });
+    expect(tables.apiKeys.byHash(Buffer.from('hash 0'))).toBeNull();
+    expect(tables.apiKeys.count('acct_one')).toBe(before + 2);
+    expect(
+      db
+        .prepare("SELECT key_id FROM api_key_uses WHERE key_id LIKE 'key\\__' ESCAPE '\\' ORDER BY 1")
+        .pluck()
+        .all(),
+    ).toEqual(['key_1', 'key_2']);
+  });
+});
+
 describe('free pages', () => {
   /** Frees 8,000 pages and more of a file that consists of little else. */
   function freePages({ db, clock, tables }: ReturnType<typeof start>): void {

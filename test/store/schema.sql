@@ -2,6 +2,8 @@ CREATE INDEX accounts_by_creation ON accounts (created_at, account_id);
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id, created_at, key_id);
 
+CREATE INDEX api_keys_by_revocation ON api_keys (revoked_at) WHERE revoked_at IS NOT NULL;
+
 CREATE INDEX audit_records_by_account ON audit_records (account_id, seq);
 
 CREATE INDEX audit_records_by_person ON audit_records (person_id, seq);
@@ -55,7 +57,7 @@ CREATE INDEX dmarc_reports_by_network ON dmarc_reports (domain, network);
 
 CREATE INDEX dmarc_reports_by_signer ON dmarc_reports (domain, signer);
 
-CREATE INDEX domain_groups_by_account ON domain_groups (account_id);
+CREATE INDEX domain_groups_by_account ON domain_groups (account_id, created_at, group_id);
 
 CREATE INDEX domains_by_group ON domains (group_id);
 

@@ -13,7 +13,12 @@ export interface DomainGroupRow {
   updated_at: number;
 }
 
+/** The position in a list of groups. */
+export type DomainGroupPosition = Pick<DomainGroupRow, 'created_at' | 'group_id'>;
+
 export type CountedDomainGroup = DomainGroupRow & { domain_count: number };
+
+const BEGINNING: DomainGroupPosition = { created_at: -1, group_id: '' };
 
 export function domainGroupTable(db: Database) {
   const counted =
@@ -27,9 +32,12 @@ export function domainGroupTable(db: Database) {
   const get = db.prepare<[string, string], CountedDomainGroup>(
     `${counted} WHERE g.account_id = ? AND g.group_id = ?`,
   );
-  const list = db.prepare<[string], CountedDomainGroup>(
-    `${counted} WHERE g.account_id = ? ORDER BY g.created_at, g.group_id`,
-  );
+  const list = db.prepare<DomainGroupPosition & { accountId: string; limit: number }, CountedDomainGroup>(`
+    ${counted} WHERE g.account_id = @accountId AND (g.created_at, g.group_id) > (@created_at, @group_id)
+    ORDER BY g.created_at, g.group_id LIMIT +@limit`);
+  const count = db
+    .prepare<[string], number>('SELECT count(*) FROM domain_groups WHERE account_id = ?')
+    .pluck();
   const defaultOf = db.prepare<[string], CountedDomainGroup>(
     `${counted} WHERE g.account_id = ? AND g.is_default = 1`,
   );
@@ -45,7 +53,13 @@ export function domainGroupTable(db: Database) {
     },
     get: (accountId: string, groupId: string): CountedDomainGroup | null =>
       get.get(accountId, groupId) ?? null,
-    list: (accountId: string): CountedDomainGroup[] => list.all(accountId),
+    /** The groups of an account after a position, oldest first. Default: all. */
+    list: (
+      accountId: string,
+      { created_at, group_id }: DomainGroupPosition = BEGINNING,
+      limit = -1,
+    ): CountedDomainGroup[] => list.all({ accountId, created_at, group_id, limit }),
+    count: (accountId: string): number => count.get(accountId) ?? 0,
     defaultOf: (accountId: string): CountedDomainGroup | null => defaultOf.get(accountId) ?? null,
     remove: (accountId: string, groupId: string): void => {
       remove.run(accountId, groupId);

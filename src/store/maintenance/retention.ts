@@ -1,3 +1,4 @@
+import { API_KEY_POLICY } from '../api-keys.ts';
 import { CLOSED_SIGN_UP_POLICY } from '../contacts/closed-sign-ups.ts';
 import type { Database } from '../database.ts';
 import { SITE_LIMIT_POLICY } from '../delivery/site-limits.ts';
@@ -87,6 +88,7 @@ export function retentionTable(db: Database) {
     closedSignUps: timedRows(db, tableOf(CLOSED_SIGN_UP_POLICY)),
     signInLinks: timedRows(db, tableOf(SIGN_IN_LINK_POLICY)),
     consoleSessions: timedRows(db, tableOf(SESSION_POLICY)),
+    revokedKeys: timedRows(db, tableOf(API_KEY_POLICY)),
   };
 }
 

@@ -4,14 +4,27 @@ import { type DomainGroup, presentDomainGroup } from '../../../domains/present.t
 import type { Domains } from '../../../domains/service.ts';
 import { type Route, route } from '../../route.ts';
 import { definedFields, line, lines, optionalLine } from '../fields.ts';
-import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
+import { idPageKey, pageEndFields, pagingWide, readIdPageKey, unknownKey } from '../paging.ts';
+
+/** The name of the list in its page keys. */
+const LIST = 'domain-groups';
 
 /** `/web-setup/domain-groups`: groups that organize the domains of an account. */
 export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {
   const listed = (accountId: string, query: { limit: number; lastKey?: string | undefined }) => {
-    const page = pageOfAll('domain-groups', groups.list(accountId), query, ({ group_id }) => group_id);
-    if (isRefusal(page)) return page;
-    return { status: 200, data: { domainGroups: page.rows.map(presentDomainGroup), ...page.end } };
+    const afterId = readIdPageKey(LIST, query.lastKey);
+    if (isRefusal(afterId)) return afterId;
+    const page = groups.page({ accountId, afterId, limit: query.limit });
+    if (page === null) return unknownKey();
+    const last = page.rows.at(-1);
+    return {
+      status: 200,
+      data: {
+        domainGroups: page.rows.map(presentDomainGroup),
+        count: page.rows.length,
+        ...(page.more && last !== undefined ? { nextKey: idPageKey(LIST, last.group_id) } : {}),
+      },
+    };
   };
   return [
     route({
@@ -42,11 +55,11 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       body: z.object({ ...fields, name }).meta({ id: 'DomainGroupInput' }),
       example: { name: 'Shops', description: 'Domains of the web shops', color: '#2563eb', icon: '🛒' },
       responses: { 201: { description: 'The created group.', data: one, example: { domainGroup: EXAMPLE } } },
-      refusals: [],
+      refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
         const { description = null, color = null, icon = null } = body;
         const group = await groups.create(caller.accountId, { name: body.name, description, color, icon });
-        return { status: 201, data: { domainGroup: presentDomainGroup(group) } };
+        return isRefusal(group) ? group : { status: 201, data: { domainGroup: presentDomainGroup(group) } };
       },
     }),
     route({
