@@ -36,6 +36,7 @@ export async function startDomains(
     onKeyStep: registerKeySteps(registry),
     probeSecondary: createRelayProbe({ config, resolver, clock, monotonic }),
   });
+  await domains.prepareLinkHosts();
   if (config.dns.server.listen !== 'off') {
     const nameServer = createPlatformNameServer({
       config,

@@ -30,6 +30,7 @@ import { createProvisionSecondary, type ProvisionSecondary } from './secondary.t
 import { createSigningKeys, type SigningKeys } from './signing-keys.ts';
 import { type OfferedUseCase, offeredUseCases, type RegionSetting } from './use-cases.ts';
 import { discoverPolicy } from './verification/checks/dmarc-record.ts';
+import { resetUncheckedHosts } from './verification/checks/tracking.ts';
 import { type LastCheck, lastCheckOf, storedResults } from './verification/record-results.ts';
 import { maySend } from './verification/status.ts';
 import {
@@ -89,6 +90,8 @@ export interface Domains {
   setTrackingDomain(accountId: string, domainId: string, host: string | null): Promise<DomainRow | Refusal>;
   /** `started` is false when a rotation is already in progress. */
   rotateDkim(accountId: string, domainId: string): Promise<RotationStart | Refusal>;
+  /** Resets link hosts that were checked for another scheme or port of `public.url`. Call before any mail is sent. */
+  prepareLinkHosts(): Promise<void>;
   /** The platform's own records. */
   zone(): Promise<ZoneRecord[]>;
   groups: DomainGroups;
@@ -228,6 +231,8 @@ export function createDomains(deps: DomainsDeps): Domains {
           updated_at: now,
         };
       }),
+
+    prepareLinkHosts: () => resetUncheckedHosts(deps, platform.publicUrl),
 
     rotateDkim: async (accountId, domainId) => {
       const row = findDomain(tables, accountId, domainId);

@@ -121,6 +121,9 @@ export function domainTable(db: Database) {
   const unprovisioned = db.prepare<[], DomainRow>(
     'SELECT * FROM domains WHERE alt_provisioned = 0 ORDER BY created_at',
   );
+  const resetLinkHosts = db.prepare<{ now: number }>(`
+    UPDATE domains SET tracking_host = NULL, next_check_at = min(next_check_at, @now), updated_at = @now
+    WHERE tracking_host IS NOT NULL`);
   const remove = db.prepare<[string]>('DELETE FROM domains WHERE domain_id = ?');
   const stopOf = cachedLookup(db, (domainId: string) => sendingStop.get(domainId) ?? null);
   const withId = cachedLookup(db, (domainId: string) => byId.get(domainId) ?? null);
@@ -160,6 +163,10 @@ export function domainTable(db: Database) {
     },
     dueForCheck: (now: number, limit: number): DomainRow[] => due.all(now, limit),
     unprovisioned: (): DomainRow[] => unprovisioned.all(),
+    /** Links use `public.url` until the next check of each domain, which is due now. */
+    resetLinkHosts: (now: number): void => {
+      resetLinkHosts.run({ now });
+    },
     /** Deletes its DKIM keys, too. */
     remove: (domainId: string): void => {
       remove.run(domainId);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/clock.ts';
+import { linkBase } from '../../../src/delivery/prepare.ts';
 import { FAILURE_GRACE_MS } from '../../../src/domains/verification/status.ts';
 import { checkColumns, type DomainRow } from '../../../src/store/domains/domains.ts';
 import { type DomainsSetup, flagsOf, startDomains } from '../setup.ts';
@@ -349,6 +350,52 @@ describe('the host of tracked links', () => {
 
     expect(await set(null)).toMatchObject({ tracking_domain: null, tracking_host: null });
     await setup.domains.jobs.runDue();
+    expect(setup.row(domain).tracking_host).toBe('link.example.org');
+  });
+
+  it('is used for https only after it was checked with HTTPS', async () => {
+    const setup = await startDomains();
+    const { tables, writer, clock, resolver } = setup;
+    const domain = await published(setup);
+    await setup.domains.prepareLinkHosts();
+    await setup.verify(domain);
+    const answering = new Set<string>();
+    const restart = async (url: string) => {
+      const { domains } = await startDomains({
+        tables,
+        writer,
+        clock,
+        resolver,
+        platform: { public: { url } },
+        answersHttps: (host) => Promise.resolve(answering.has(host)),
+      });
+      await domains.prepareLinkHosts();
+      return { domains, base: () => linkBase(url, setup.row(domain)) };
+    };
+    expect((await restart('http://links.example.net')).base()).toBe('http://link.example.org');
+
+    const https = await restart('https://links.example.net');
+    expect(https.base()).toBe('https://links.example.net');
+    await https.domains.jobs.runDue();
+    expect(https.base()).toBe('https://links.example.net');
+    answering.add('link.example.org');
+    await https.domains.verify('acct_one', domain.domain_id);
+    expect(https.base()).toBe('https://link.example.org');
+
+    expect((await restart('https://links.example.net')).base()).toBe('https://link.example.org');
+    expect((await restart('https://links.example.net:8443')).base()).toBe('https://links.example.net:8443');
+  });
+
+  it('is checked immediately when public.url changes to https', async () => {
+    const setup = await startDomains();
+    const { tables, writer, clock, resolver } = setup;
+    const domain = await published(setup);
+    await setup.domains.prepareLinkHosts();
+    await setup.verify(domain);
+    const platform = { public: { url: 'https://links.example.net' } };
+    const { domains } = await startDomains({ tables, writer, clock, resolver, platform });
+    await domains.prepareLinkHosts();
+    await domains.jobs.runDue();
     expect(setup.row(domain).tracking_host).toBe('link.example.org');
   });
 });

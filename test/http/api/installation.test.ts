@@ -33,3 +33,7 @@ describe('the facts about an installation', () => {
     expect([status, error.code]).toEqual([403, 'INSUFFICIENT_SCOPE']);
   });
 });
+
+it('knows for which public.url the hosts of links are checked, from its start on', () => {
+  expect(daemon.tables.settings.get('link-hosts-checked-for')).toBe('http:');
+});

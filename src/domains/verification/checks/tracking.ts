@@ -1,4 +1,7 @@
+import type { Clock } from '../../../core/clock.ts';
 import { addressesOf, type DnsView } from '../../../dns/dns-view.ts';
+import type { Tables } from '../../../store/tables.ts';
+import type { Writer } from '../../../store/writer.ts';
 import type { DnsRecord, RecordContext } from '../../dns-record.ts';
 import { linkHost } from '../../names.ts';
 import { trackHost } from '../../platform/platform.ts';
@@ -30,6 +33,27 @@ export async function checkTracking(context: CheckContext): Promise<CheckResult>
     expected: `CNAME ${target}`,
     changes: host === undefined ? {} : { tracking_host: host },
   };
+}
+
+/** The setting with the scheme and the port for which the stored link hosts were checked. */
+const CHECKED_FOR = 'link-hosts-checked-for';
+
+/**
+ * Resets stored link hosts that were checked for links of another scheme or port than those of `publicUrl`, if these use
+ * https: the hosts may not answer there. Without the setting, `public.url` is taken to be the one that they were checked for.
+ */
+export async function resetUncheckedHosts(
+  { tables, writer, clock }: { tables: Tables; writer: Writer; clock: Clock },
+  publicUrl: string,
+): Promise<void> {
+  const { protocol, port } = new URL(publicUrl);
+  const current = `${protocol}${port}`;
+  const before = tables.settings.get(CHECKED_FOR);
+  if (before === current) return;
+  await writer.run((all) => {
+    if (before !== null && protocol === 'https:') all.domains.resetLinkHosts(clock.now());
+    all.settings.put(CHECKED_FOR, current);
+  });
 }
 
 export interface LinkHostCandidates {
