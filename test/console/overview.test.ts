@@ -193,10 +193,10 @@ describe('Overview', () => {
       [`No mail is sent: ${HOSTILE}`, null, ''],
       [
         'No mail is sent to mx1.blocked.test, mx2.blocked.test until',
-        'Egress to receivers',
+        'Sites',
         'mx1.blocked.test, mx2.blocked.test',
       ],
-      ['mx.limited.test asked for less mail until', 'Egress to receivers', 'mx.limited.test'],
+      ['mx.limited.test asked for less mail until', 'Sites', 'mx.limited.test'],
       [`Yahoo refuses mail from 192.0.2.25: ${HOSTILE}`, 'Source addresses', HOSTILE],
       ['The certificate of old.shop.test has expired', 'Certificates', 'old.shop.test'],
       ['The last backup failed: ENOSPC', 'Backups', 'The last backup failed: ENOSPC'],

@@ -86,7 +86,7 @@ export function createControlOrders(deps: ControlOrdersDeps): ControlOrders {
       const removed = await writer.run(({ queueControls }): QueueControl | Refusal => {
         const row = queueControls.get(scope, name);
         if (row === null)
-          return refuse('NOT_FOUND', `${notInForce(scope, name)}: see "postrider queue pauses"`);
+          return refuse('NOT_FOUND', `${NOT_IN_FORCE[scope](name)}: see "postrider queue pauses"`);
         queueControls.remove(scope, name);
         return presentControl(row);
       });
@@ -97,18 +97,12 @@ export function createControlOrders(deps: ControlOrdersDeps): ControlOrders {
 }
 
 /** States that nothing is paused or rejected for the target, a clause. */
-function notInForce(scope: ControlScope, target: string): string {
-  switch (scope) {
-    case 'destination':
-      return `Mail to ${target} is neither paused nor rejected`;
-    case 'account':
-      return `Mail of account ${target} is not paused`;
-    case 'site':
-      return `Mail to the site ${target} is not paused`;
-    case 'pool':
-      return `Mail from the egress pool ${target} is not paused`;
-  }
-}
+const NOT_IN_FORCE: Readonly<Record<ControlScope, (target: string) => string>> = {
+  destination: (target) => `Mail to ${target} is neither paused nor rejected`,
+  account: (target) => `Mail of account ${target} is not paused`,
+  site: (target) => `Mail to the site ${target} is not paused`,
+  pool: (target) => `Mail from the egress pool ${target} is not paused`,
+};
 
 export function presentControl(row: QueueControlRow): QueueControl {
   const { action, scope, target, reason, until, created_at, created_by } = row;
