@@ -101,13 +101,15 @@ function createPreviewStore(): PreviewStore {
 
   /** Deletes the oldest previews that match until they have at most `max` characters. */
   function limit(max: number, matches: (preview: StoredPreview) => boolean): void {
+    const excess: string[] = [];
     let total = 0;
     // The newest first.
-    for (const [id, preview] of [...stored.entries()]) {
+    for (const [id, preview] of stored.entries()) {
       if (!matches(preview)) continue;
       total += sizeOf(preview);
-      if (total > max) stored.delete(id);
+      if (total > max) excess.push(id);
     }
+    for (const id of excess) stored.delete(id);
   }
 
   /** The holder with the most characters of some previews, and the sum of all. */

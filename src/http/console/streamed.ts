@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../core/log.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import { eventLoopTurns } from '../../core/slices.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { Session } from '../../people/sessions.ts';
@@ -147,20 +147,15 @@ function createDownloads(log: Log): (ctx: Context, download: Download) => Refusa
 }
 
 function tooManyExports(shortage: Shortage): Refusal {
-  const retryAfter = 10;
-  switch (shortage) {
-    case 'person':
-      return refuse('RATE_LIMITED', 'Two of your exports are running: wait until one has ended', {
-        retryAfter,
-      });
-    case 'account':
-      return refuse('RATE_LIMITED', 'Four exports of this account are running: wait until one has ended', {
-        retryAfter,
-      });
-    case 'pool':
-      return refuse('UNAVAILABLE', 'Too many exports are running', { retryAfter });
-  }
+  const [code, message] = EXPORT_SHORTAGES[shortage];
+  return refuse(code, message, { retryAfter: 10 });
 }
+
+const EXPORT_SHORTAGES = {
+  person: ['RATE_LIMITED', 'Two of your exports are running: wait until one has ended'],
+  account: ['RATE_LIMITED', 'Four exports of this account are running: wait until one has ended'],
+  pool: ['UNAVAILABLE', 'Too many exports are running'],
+} as const satisfies Record<Shortage, readonly [RefusalCode, string]>;
 
 type StartDownload = ReturnType<typeof createDownloads>;
 
