@@ -131,7 +131,7 @@ describe('startup', () => {
     const warnings = () => linesOf(child).filter(({ level, key }) => level === 'warn' && key !== undefined);
     await eventually('the DNS checks', () => warnings().length === 3, { ms: 30_000 });
     expect(Object.fromEntries(warnings().map(({ key, msg }) => [key, msg]))).toEqual({
-      'public.url': expect.stringContaining('one-click unsubscribe needs https'),
+      'public.url': expect.stringContaining('is not https: one-click unsubscribe needs it'),
       'mx.listen': expect.stringContaining(`${HOST} resolves to ${ADDRESS}`),
       'delivery.egress': expect.stringContaining(`the source address ${ADDRESS} has no PTR record`),
     });

@@ -256,7 +256,7 @@ describe('an import of records with many names', () => {
     try {
       await importText(setup, `${rejected}\n`.repeat(10), { format: 'ndjson' });
       expect(rejected.length).toBeGreaterThan(64 * 1024);
-      expect(next.mock.calls).toEqual(Array(10).fill(['acct_one']));
+      expect(next.mock.calls).toEqual(Array.from({ length: 10 }, () => ['acct_one']));
     } finally {
       next.mockRestore();
     }

@@ -216,11 +216,12 @@ describe('an opt-out over the API', () => {
   });
 
   it.each([
-    { consentMethod: 'double_opt_in', consentTimestamp: new Date().toISOString() },
-    { consentMethod: 'double_opt_in', consentDetails: 'signed up again with the form' },
-  ])('is ended by new consent in the same request: %j', async (consent) => {
+    ['a time', () => ({ consentTimestamp: new Date().toISOString() })],
+    ['details', () => ({ consentDetails: 'signed up again with the form' })],
+  ])('is ended by new consent with %s in the same request', async (_, evidence) => {
     const { add, write, contact } = await start();
     await add({ globalStatus: 'unsubscribed' });
+    const consent = { consentMethod: 'double_opt_in', ...evidence() };
     const answer = await write('PATCH', ADA_PATH, { globalStatus: 'active', ...consent });
     expect([answer.status, answer.data.contact.globalStatus]).toEqual([200, 'active']);
     expect(await contact()).toMatchObject(consent);

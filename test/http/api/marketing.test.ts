@@ -127,7 +127,6 @@ describe('a marketing send', () => {
       warnings: [
         'headers.List-Id has no effect: the service sets it in marketing mail',
         'headers.precedence has no effect: the service sets it in marketing mail',
-        expect.stringContaining('public.url is not https'),
       ],
     });
   });
