@@ -72,6 +72,19 @@ export function idPageKey(list: string, id: string): string {
   return Buffer.from(`${list}:${id}`).toString('base64url');
 }
 
+/** The end of a page with such keys. `idOf` returns the id of a row. */
+export function idPageEnd<Row>(
+  list: string,
+  { rows, more }: Page<Row>,
+  idOf: (row: Row) => string,
+): { count: number; nextKey?: string } {
+  const last = rows.at(-1);
+  return {
+    count: rows.length,
+    ...(more && last !== undefined ? { nextKey: idPageKey(list, idOf(last)) } : {}),
+  };
+}
+
 /** The id; null when there is no key or an empty one; a refusal when another list issued it. */
 export function readIdPageKey(list: string, key: string | undefined): string | null | Refusal {
   if (key === undefined || key === '') return null;

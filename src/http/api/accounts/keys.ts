@@ -5,7 +5,7 @@ import { iso } from '../../../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
 import type { ApiKeyFilter } from '../../../store/api-keys.ts';
 import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
-import { idPageKey, pageEndFields, paging, readIdPageKey, unknownKey } from '../paging.ts';
+import { idPageEnd, pageEndFields, paging, readIdPageKey, unknownKey } from '../paging.ts';
 import { noAccount } from './accounts.ts';
 
 export interface KeyRouteDeps {
@@ -195,9 +195,8 @@ function listed(
   if (isRefusal(afterId)) return afterId;
   const page = keys.page({ ...filter, afterId, limit });
   if (page === null) return unknownKey();
-  const last = page.rows.at(-1);
-  const next = page.more && last !== undefined ? { nextKey: idPageKey('keys', last.keyId) } : {};
-  return { status: 200, data: { keys: page.rows.map(presentKey), count: page.rows.length, ...next } };
+  const end = idPageEnd('keys', page, ({ keyId }) => keyId);
+  return { status: 200, data: { keys: page.rows.map(presentKey), ...end } };
 }
 
 function created(result: CreatedKey | Refusal): ApiResponse | Refusal {

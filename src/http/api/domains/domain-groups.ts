@@ -4,7 +4,7 @@ import { type DomainGroup, presentDomainGroup } from '../../../domains/present.t
 import type { Domains } from '../../../domains/service.ts';
 import { type Route, route } from '../../route.ts';
 import { definedFields, line, lines, optionalLine } from '../fields.ts';
-import { idPageKey, pageEndFields, pagingWide, readIdPageKey, unknownKey } from '../paging.ts';
+import { idPageEnd, pageEndFields, pagingWide, readIdPageKey, unknownKey } from '../paging.ts';
 
 /** The name of the list in its page keys. */
 const LIST = 'domain-groups';
@@ -16,15 +16,8 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
     if (isRefusal(afterId)) return afterId;
     const page = groups.page({ accountId, afterId, limit: query.limit });
     if (page === null) return unknownKey();
-    const last = page.rows.at(-1);
-    return {
-      status: 200,
-      data: {
-        domainGroups: page.rows.map(presentDomainGroup),
-        count: page.rows.length,
-        ...(page.more && last !== undefined ? { nextKey: idPageKey(LIST, last.group_id) } : {}),
-      },
-    };
+    const end = idPageEnd(LIST, page, ({ group_id }) => group_id);
+    return { status: 200, data: { domainGroups: page.rows.map(presentDomainGroup), ...end } };
   };
   return [
     route({
