@@ -28,7 +28,7 @@ export interface DomainGroupFilter {
   limit: number;
 }
 
-/** Of one account, with the default group. */
+/** Maximum number of groups of an account, with the default group. */
 export const MAX_GROUPS = 1000;
 
 export interface DomainGroups {

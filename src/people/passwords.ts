@@ -36,7 +36,7 @@ type Derive = (password: string, salt: Buffer, length: number, options: ScryptOp
 // Sound: the overload of `scrypt` with options.
 const derive = promisify(scrypt) as Derive;
 
-/** `logCost`: of new hashes; lower in tests. */
+/** `logCost`: the cost of new hashes; lower in tests. */
 export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {}): Passwords {
   const inTurn = createHashQueue();
   const dummy = format(logCost, Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
@@ -65,11 +65,11 @@ export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {
 type Purpose = 'change' | 'sign-in';
 type InTurn = <T>(purpose: Purpose, of: string, run: () => Promise<T>) => Promise<T | Refusal>;
 
-/** Returns a function that runs one work at a time, in turns between those that they are for. */
+/** Returns a function that runs one task at a time, in turns between the persons and clients that wait. */
 function createHashQueue(): InTurn {
-  /** Waiting work by purpose and person, the persons in the order of their next turns. */
+  /** Waiting tasks by purpose and person or client, in the order of their next turns. */
   const queues = new Map<string, (() => Promise<void>)[]>();
-  /** Works that run or wait, by the same keys. */
+  /** Number of tasks that run or wait, by the same keys. */
   const pending = new Map<string, number>();
   const total = { change: 0, 'sign-in': 0 };
   let running = false;
@@ -98,17 +98,17 @@ function createHashQueue(): InTurn {
   function takeNext(): (() => Promise<void>) | undefined {
     const [first] = queues;
     if (first === undefined) return undefined;
-    const [key, works] = first;
-    const work = works.shift();
+    const [key, tasks] = first;
+    const task = tasks.shift();
     queues.delete(key);
-    if (works.length > 0) queues.set(key, works);
-    return work;
+    if (tasks.length > 0) queues.set(key, tasks);
+    return task;
   }
 
   async function runAll(): Promise<void> {
     if (running) return;
     running = true;
-    for (let work = takeNext(); work !== undefined; work = takeNext()) await work();
+    for (let task = takeNext(); task !== undefined; task = takeNext()) await task();
     running = false;
   }
 
@@ -118,13 +118,13 @@ function createHashQueue(): InTurn {
     if (refusal !== null) return refusal;
     count(purpose, key, 1);
     const result = new Promise<T>((resolve) => {
-      const work = async () => {
+      const task = async () => {
         const done = run();
         resolve(done);
         await done.catch(() => {});
         count(purpose, key, -1);
       };
-      queues.set(key, [...(queues.get(key) ?? []), work]);
+      queues.set(key, [...(queues.get(key) ?? []), task]);
     });
     void runAll();
     return result;

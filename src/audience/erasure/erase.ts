@@ -173,7 +173,7 @@ function removeHistory(tables: Tables, contact: number, limit: number): boolean 
   return true;
 }
 
-/** Of an erasure; without `contact` when it is complete. */
+/** The person of an erasure, with `contact` while a long history is being removed; empty when the erasure is complete. */
 function personIn({ erasures }: Tables, seq: number): Partial<Person> {
   const row = erasures.get(seq);
   return row === null ? {} : (JSON.parse(row.person) as Person);

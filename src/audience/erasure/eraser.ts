@@ -14,7 +14,7 @@ export interface Eraser {
 }
 
 /**
- * waiting: a worker is sending one of the messages; the eraser is called again later. prepare: the eraser's `prepare` has to
+ * waiting: a worker is sending one of the messages; the eraser is called again later. prepare: the eraser's `prepare` must
  * run before it continues.
  */
 export type EraseResult = 'more' | 'done' | 'waiting' | 'prepare';

@@ -24,7 +24,7 @@ interface RewrittenContent {
   result: { digest: string; content: NewContent } | null;
 }
 
-/** In a unit of work. Returns false when nothing was done, because `prepareContent` has to rewrite the content first. */
+/** In a unit of work. Returns false when nothing was done, because `prepareContent` must rewrite the content first. */
 export function rewriteContent({ messages, erasures }: Tables, contentId: number, run: ErasureRun): boolean {
   const stored = messages.content(contentId);
   if (stored === null) return true;
@@ -60,7 +60,7 @@ export async function prepareContent(reader: Reader, run: ErasureRun): Promise<b
   }
 }
 
-/** `person`: of the erasure, as JSON. Null: the content was deleted. */
+/** `person`: that of the erasure, as JSON. Null: the content was deleted. */
 export const contentWithoutPerson = readQuery(
   'contentWithoutPerson',
   (
@@ -75,7 +75,7 @@ export const contentWithoutPerson = readQuery(
   },
 );
 
-/** Of the stored bytes. */
+/** SHA-256 of the stored bytes, by which a change is noticed. */
 function digestOf({ bytes }: ContentRow): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

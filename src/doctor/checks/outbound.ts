@@ -57,23 +57,25 @@ async function connectAll(
 ): Promise<OutboundFacts> {
   const attempts = targets.map(async ({ host, port }) => {
     const found = await addressOf(view, host, source);
-    if (found.kind !== 'address') return { host, greeting: null, isUnknown: found.kind === 'unknown' };
+    if (found.kind !== 'address') return { host, result: found.kind };
     const { address } = found;
     const localAddress = source ?? undefined;
     return {
       host,
-      greeting: await readGreeting({ address, port, localAddress, timeoutMs: TIMEOUT_MS, signal }),
+      result: await readGreeting({ address, port, localAddress, timeoutMs: TIMEOUT_MS, signal }),
     };
   });
   const done = await Promise.all(attempts);
+  const hostsWith = (kind: 'absent' | 'unknown') =>
+    done.flatMap(({ host, result }) => (result === kind ? [host] : []));
   return {
     source,
     port: targets[0]?.port ?? 25,
-    attempts: done.flatMap(({ host, greeting }) => (greeting === null ? [] : [{ host, greeting }])),
-    unresolved: done.flatMap(({ host, greeting, isUnknown = false }) =>
-      greeting === null && !isUnknown ? [host] : [],
+    attempts: done.flatMap(({ host, result }) =>
+      typeof result === 'string' ? [] : [{ host, greeting: result }],
     ),
-    unanswered: done.flatMap(({ host, isUnknown = false }) => (isUnknown ? [host] : [])),
+    unresolved: hostsWith('absent'),
+    unanswered: hostsWith('unknown'),
   };
 }
 
