@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { listenOrOff, live, restart, section } from './setting-types.ts';
 
 /* The settings of the web console. */
