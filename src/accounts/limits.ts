@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, DAY, HOUR } from '../core/clock.ts';
-import { type Refusal, refuse } from '../core/refusal.ts';
+import { accountLimitReached, type Refusal, refuse } from '../core/refusal.ts';
 import { type AccountLimitsRow, type CountedResource, MESSAGE_SLOT_MS } from '../store/account-limits.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -87,7 +87,7 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
     (all, accountId) => {
       const limit = limitOf(all, defaults, accountId, resource);
       if (limit === null || all.accountLimits.count(resource, accountId) < limit) return null;
-      return limitReached(resource, limit);
+      return accountLimitReached(resource, limit);
     };
   return {
     of: (accountId) => limitsFrom(tables.accountLimits.get(accountId), defaults),
@@ -255,11 +255,5 @@ function messagesRefused(
     details: [{ field: 'to', name, message: `limit ${name} (${limit}) is reached` }],
     retryAfter: Math.max(1, Math.ceil(waitMs / 1000)),
     limit: { name: label, calls: limit, seconds: ms / 1000 },
-  });
-}
-
-function limitReached(resource: CountedResource, limit: number): Refusal {
-  return refuse('LIMIT_REACHED', `This account has reached its limit of ${limit} ${resource}`, {
-    details: [{ field: resource, name: resource, message: `limit ${resource} (${limit}) is reached` }],
   });
 }

@@ -106,6 +106,21 @@ export function invalid(field: string, message: string): Refusal {
   return new Refusal('VALIDATION_ERROR', `${field}: ${message}`, { details: [{ field, message }] });
 }
 
+/**
+ * A `LIMIT_REACHED` of an account. `name`: the limit as `details` names it. `resources`: what is counted, in words, if that is
+ * not the name. `remedy`: what the caller can do, without a period.
+ */
+export function accountLimitReached(
+  name: string,
+  limit: number,
+  { resources = name, remedy }: { resources?: string; remedy?: string } = {},
+): Refusal {
+  const message = `This account has reached its limit of ${limit} ${resources}`;
+  return refuse('LIMIT_REACHED', remedy === undefined ? message : `${message}: ${remedy}`, {
+    details: [{ field: name, name, message: `limit ${name} (${limit}) is reached` }],
+  });
+}
+
 /** Whether a function that can refuse has refused. */
 export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal;

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { accountLimitReached, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
 import { type Page, pageOf } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
@@ -61,7 +61,11 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
     get: (accountId, groupId) => findGroup(tables, accountId, groupId),
     create: (accountId, input) =>
       writer.run(({ domainGroups }): CountedDomainGroup | Refusal => {
-        if (domainGroups.count(accountId) >= MAX_GROUPS) return tooManyGroups();
+        if (domainGroups.count(accountId) >= MAX_GROUPS)
+          return accountLimitReached('domainGroups', MAX_GROUPS, {
+            resources: 'domain groups',
+            remedy: 'delete one that is empty',
+          });
         const now = clock.now();
         const row = {
           ...input,
@@ -102,22 +106,6 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
         return null;
       }),
   };
-}
-
-function tooManyGroups(): Refusal {
-  return refuse(
-    'LIMIT_REACHED',
-    `This account has reached its limit of ${MAX_GROUPS} domain groups: delete one that is empty`,
-    {
-      details: [
-        {
-          field: 'domainGroups',
-          name: 'domainGroups',
-          message: `limit domainGroups (${MAX_GROUPS}) is reached`,
-        },
-      ],
-    },
-  );
 }
 
 /** Returns a group of the account. The refusal is equal for an unknown group and for one of another account. */

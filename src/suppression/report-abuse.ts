@@ -53,7 +53,7 @@ export function createReportAbuse(deps: ReportAbuseDeps): ReportAbuse {
     });
     if (!added) return false;
     onSuppressionChange(tables, mail.accountId, mail.recipientHash);
-    recorder.complained(tables, withoutMessage(mail, fields));
+    recorder.complained(tables, withoutMessage(mail, { ...fields, suppressed: true }));
     return true;
   };
 }

@@ -73,7 +73,12 @@ describe('the report page', () => {
     await report(rig, purged);
     expect(rig.suppressions(mail)).toEqual(['complaint mk']);
     expect(rig.events()).toMatchObject([
-      { event: 'email_complained', source: 'report_link', contactIdentifier: mail.recipientHash },
+      {
+        event: 'email_complained',
+        source: 'report_link',
+        contactIdentifier: mail.recipientHash,
+        suppressed: true,
+      },
     ]);
   });
 
