@@ -9,6 +9,7 @@ import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
+import { createCallShares } from './call-shares.ts';
 import { type CallOutcome, outcomeOf, withoutErased } from './outcome.ts';
 import { createEndpointPace, type EndpointPace } from './pace.ts';
 import { signatureHeaders, webhookPayload } from './payload.ts';
@@ -47,7 +48,10 @@ export interface WebhookSenderDeps {
   observe?: (outcome: 'succeeded' | 'failed') => void;
 }
 
-/** Calls in progress above which each webhook is limited to one: however many are slow, every webhook gets that one. */
+/**
+ * Calls in progress that the accounts share. Each webhook of an account above its share is limited to one call: slow
+ * endpoints of one account take no calls from others, and every webhook gets one.
+ */
 const MAX_SHARED_CALLS = 256;
 const READ_AHEAD = 50;
 const PROMOTE_BATCH_SIZE = 1000;
@@ -67,6 +71,7 @@ const INTERNAL_ERROR: CallResult = { kind: 'no-response', reason: 'internal erro
 /** The deliveries of one webhook. */
 interface EndpointQueue {
   webhook: number;
+  accountId: string;
   pace: EndpointPace;
   /** Calls in progress, by event. */
   inFlight: Map<number, AbortController>;
@@ -80,25 +85,21 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
   /** Webhooks with deliveries of the group commit in progress. */
   const due = new Set<number>();
   const calls = new Set<Promise<void>>();
+  const shares = createCallShares(MAX_SHARED_CALLS);
   const stopping = new AbortController();
   const giveUp = new AbortController();
   let purgedAt = Number.NEGATIVE_INFINITY;
 
-  function queueOf(webhook: number): EndpointQueue {
-    const queue = queues.get(webhook) ?? {
-      webhook,
-      pace: createEndpointPace(),
-      inFlight: new Map(),
-      ready: [],
-    };
-    queues.set(webhook, queue);
+  function createQueue({ number, account_id: accountId }: WebhookRow): EndpointQueue {
+    const queue = { webhook: number, accountId, pace: createEndpointPace(), inFlight: new Map(), ready: [] };
+    queues.set(number, queue);
     return queue;
   }
 
   /** Calls that can be started now. */
-  function capacity({ pace, inFlight }: EndpointQueue): number {
+  function capacity({ accountId, pace, inFlight }: EndpointQueue): number {
     const width = pace.width(clock.now());
-    return (calls.size < MAX_SHARED_CALLS ? width : Math.min(1, width)) - inFlight.size;
+    return (shares.isBelowShare(accountId) ? width : Math.min(1, width)) - inFlight.size;
   }
 
   /** Starts calls of a webhook up to the capacity of its queue. */
@@ -112,11 +113,12 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
   }
 
   function startCalls(number: number): void {
-    const queue = queueOf(number);
-    const free = capacity(queue);
-    if (free <= 0) return;
+    const known = queues.get(number);
+    if (known !== undefined && capacity(known) <= 0) return;
     const webhook = tables.webhooks.byNumber(number);
-    if (webhook === null || webhook.is_active === 0) return abortCalls(queue);
+    if (webhook === null || webhook.is_active === 0) return known && abortCalls(known);
+    const queue = known ?? createQueue(webhook);
+    const free = capacity(queue);
     if (queue.ready.length === 0) queue.ready = readAhead(queue);
     if (queue.ready.length > 0) {
       const keys = secrets.keys(tables, webhook, clock.now());
@@ -138,6 +140,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
   ): void {
     const abort = new AbortController();
     queue.inFlight.set(row.event_seq, abort);
+    shares.started(queue.accountId);
     const call = deliver(queue, webhook, row, keys, abort.signal)
       .catch((error: unknown) => {
         log.error({ err: error, deliveryId: row.delivery_id }, 'webhook call failed with an internal error');
@@ -146,6 +149,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
       .finally(() => {
         queue.inFlight.delete(row.event_seq);
         calls.delete(call);
+        shares.ended(queue.accountId);
         pump(queue.webhook);
       });
     calls.add(call);

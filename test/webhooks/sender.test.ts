@@ -1,9 +1,10 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { DOMAIN_EVENT_FIELDS } from '../support/events.ts';
+import { DOMAIN_EVENT_FIELDS, exampleEvent } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { granted } from '../support/refusal.ts';
+import { enqueue } from '../support/store.ts';
 import { type Answering, type Received, startEndpoint } from '../support/webhook-endpoint.ts';
 import { NO_RESPONSE, startWebhooks, type WebhookEnv } from './setup.ts';
 
@@ -335,6 +336,24 @@ describe('an endpoint that does not answer', () => {
     );
     // Above the limit: the capacity of the last one, and one call for each other.
     expect(env.sender.inFlight()).toBeLessThanOrEqual(256 + 10 + 40);
+  });
+
+  it('takes no calls from other accounts', async () => {
+    const env = await startWebhooks();
+    const slow = await startEndpoint(() => new Promise(() => {}));
+    for (let n = 0; n < 40; n++) await env.hook(slow.url);
+    await env.sentTogether(20);
+    await env.sender.round();
+    await until('256 calls to arrive', () => slow.received.length >= 256);
+    const other = await startEndpoint(() => new Promise(() => {}));
+    await env.hook(other.url, 'acct_two');
+    await env.writer.run((all) => {
+      for (let n = 0; n < 20; n++) {
+        const message = enqueue(all, env.clock.now(), { account_id: 'acct_two' });
+        env.recorder.message(all, message, exampleEvent('email_sent'));
+      }
+    });
+    await until('as many calls as an endpoint may have', () => other.received.length >= 10);
   });
 });
 
