@@ -183,6 +183,10 @@ export interface AttemptResultsDeps {
   failover?: Failover;
 }
 
+/**
+ * Keeps no state. A deferral whose next attempt would be at or after the expiry of the message ends it with
+ * `email_failed`, reason `expired`; once a message has expired, it does not change its lane.
+ */
 export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
   const { clock, random, recorder, retry } = deps;
 

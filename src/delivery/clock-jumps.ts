@@ -15,6 +15,10 @@ export interface ClockWatch {
 
 const MIN_JUMP_MS = 5 * SECOND;
 
+/**
+ * `clock`: the system clock. The first call measures from the creation. A difference below 5 s counts as 0 and is then
+ * forgotten, so that slewing never adds up to a jump.
+ */
 export function createClockWatch(clock: Clock, monotonic: Clock): ClockWatch {
   let offset = clock.now() - monotonic.now();
   return {
@@ -59,6 +63,10 @@ interface Step {
   move(tables: Tables, after: number): number | null;
 }
 
+/**
+ * Units of work move 500 messages each; the steps that remain are in memory only. The first `run` also shortens waits
+ * that are longer than the schedule or a reply allows: a clock that was ahead before the start caused them.
+ */
 export function createQueueRebase(deps: QueueRebaseDeps): QueueRebase {
   const { clock, watch, retry, writer, log, isStopping } = deps;
   const steps: Step[] = [];

@@ -166,6 +166,10 @@ const LAST_OUTCOMES_MS = 2 * SECOND;
 const STALLED_AFTER_MS = 15 * SECOND;
 const HOUSEKEEPING_INTERVAL_MS = SECOND;
 
+/**
+ * Connects the modules and starts the worker threads; nothing is read or sent before `start`, and `stop` ends the
+ * threads also without it. Throws an `OperatorFault` when a password file of a proxy or a route cannot be used.
+ */
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { clock, monotonic, random, log, tables, writer, recorder } = deps;
   const config = deps.config.delivery;

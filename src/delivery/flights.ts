@@ -108,6 +108,10 @@ interface Flight {
   bytes: BudgetShare;
 }
 
+/**
+ * Starts the worker threads immediately; `stop` ends them. Sites that have not answered may use half of the sessions in
+ * `limits`. Of a content, only the bytes beyond `UNCOUNTED_BYTES` count toward `limits.bytes`.
+ */
 export function createFlights(deps: FlightsDeps): Flights {
   const { log, results, classify, feedback, leases, localAttempts, recording, parking, egress, buildJob } =
     deps;

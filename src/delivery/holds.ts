@@ -33,6 +33,10 @@ export interface HoldsDeps {
 const RELEASE_INTERVAL_MS = SECOND;
 const COUNT_INTERVAL_MS = 5 * SECOND;
 
+/**
+ * `start` begins two loops: one releases messages every second, the other one counts them every 5 s. `count` returns 0
+ * until the first count has ended.
+ */
 export function createHolds(deps: HoldsDeps): Holds {
   const { clock, log, tables, writer, announce } = deps;
   const portions = createPortions({ writer, share: 'held messages' });

@@ -61,6 +61,10 @@ const HELD_UNTIL_EXPIRY = {
   domain_failed: 'the message was held because the verification of its domain has failed',
 };
 
+/**
+ * A commit of `take`, `conclude`, `fail` or `postpone` that fails is logged and not retried. The commits in progress
+ * are kept for `settled`; there is no other state and no timer.
+ */
 export function createLeases(deps: LeasesDeps): Leases {
   const { clock, log, writer, recorder, claims, recording } = deps;
   const inProgress = new Set<Promise<void>>();

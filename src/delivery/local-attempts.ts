@@ -66,6 +66,10 @@ function rejectionBy(control: QueueControlRow): AttemptResult {
   };
 }
 
+/**
+ * Keeps no state. Attempts without a session are logged when they are on disk, failures without an attempt when the
+ * function is called.
+ */
 export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
   const { clock, log, recorder, results, leases, parking } = deps;
 

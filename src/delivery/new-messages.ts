@@ -46,6 +46,10 @@ export interface NewMessagesDeps {
 /** Larger contents are read when they are sent: this bounds those of leased messages in memory. Bytes as stored. */
 const MAX_CONTENT_BYTES = 64 * 1024;
 
+/**
+ * Keeps no state, and `take` does not throw. A message whose route is not cached waits in the queue, as no lookup is
+ * begun for it. A leased message keeps a content of at most 64 KiB as stored in memory.
+ */
 export function createNewMessages(deps: NewMessagesDeps): NewMessages {
   const { clock, log, recorder, parking, targets, scheduler, generation } = deps;
 

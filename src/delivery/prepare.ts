@@ -52,6 +52,10 @@ export interface PrepareDeps {
 /** The values that differ between copies: the links and addresses with the tokens of one message. */
 export type DescribeCopy = (message: MessageRow, domain: SendingDomain) => CopyDetails;
 
+/**
+ * Reads no table. `tracking` is absent from copies of messages that track neither opens nor clicks. `publicUrl` is the
+ * base of links unless the domain has a verified tracking host.
+ */
 export function createDescribeCopy({ tokens, publicUrl }: Omit<PrepareDeps, 'config'>): DescribeCopy {
   const trackingOf = (message: MessageRow, signed: AccountTokens, base: string): Tracking => ({
     linkPrefix: `${base}/c/`,
@@ -81,6 +85,10 @@ export function createDescribeCopy({ tokens, publicUrl }: Omit<PrepareDeps, 'con
   };
 }
 
+/**
+ * The envelope sender has the message's signed token as its local part; its host is that of `returnHost`, with the
+ * settings at the time of the call.
+ */
 export function createPrepare(deps: PrepareDeps): Prepare {
   const { config, tokens } = deps;
   const describeCopy = createDescribeCopy(deps);

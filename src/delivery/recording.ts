@@ -52,6 +52,10 @@ const FAILING_PERIOD_MS = 60 * SECOND;
 const READ_CHECK_INTERVAL_MS = 5 * SECOND;
 const LOG_INTERVAL_MS = SECOND;
 
+/**
+ * `unrecorded` is null until a check or several outcomes have failed: call `suspect` at the start to check. Outcomes
+ * that wait are in memory only; each waits on a timer between its retries, which `drain` ends.
+ */
 export function createRecording(deps: RecordingDeps): Recording {
   const { writer, tables, recorder, monotonic, log, firstRetryMs = FIRST_RETRY_MS } = deps;
   const pending = new Map<number, Promise<void>>();

@@ -92,6 +92,10 @@ interface WorkerHandle {
   restart: NodeJS.Timeout | null;
 }
 
+/**
+ * Starts `options.workers` threads immediately; they keep the process running until `stop`. Jobs of one turn of the
+ * event loop are posted as one message; while a thread is restarted, its jobs wait in memory without a bound.
+ */
 export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { log, monotonic } = options;
   let stopping = false;

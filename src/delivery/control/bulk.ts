@@ -69,6 +69,10 @@ const PAGE_SIZE = 200;
 /** Messages that one unit of work changes. */
 const UNIT_SIZE = 20;
 
+/**
+ * Keeps no state. A call reads pages of 200 messages and changes 20 of them in each unit of work; without `isOver` it
+ * ends with the last match. An empty filter, an unknown pool or an invalid reason is refused before any change.
+ */
 export function createBulkChanges(deps: BulkDeps): BulkChanges {
   const { writer, recorder, read } = deps;
 

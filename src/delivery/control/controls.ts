@@ -35,6 +35,10 @@ export interface ControlsDeps {
 
 const REFRESH_INTERVAL_MS = SECOND / 2;
 
+/**
+ * Has no controls until the first `refresh`: call it before the queue is read. `start` begins the loop, which also
+ * deletes the rows of controls that have ended. Changes are logged before `onChange` is called.
+ */
 export function createControls(deps: ControlsDeps): Controls {
   const { clock, log, tables, writer, onChange } = deps;
   let rows: readonly QueueControlRow[] = [];
@@ -78,6 +82,10 @@ export function createControls(deps: ControlsDeps): Controls {
 /** Finds the control that applies to a queue key or a site. */
 export type ControlIndex = Pick<Controls, 'ofKey' | 'ofSite'>;
 
+/**
+ * A fixed index of `rows`: it does not notice when one of them is changed, removed or ends. Without rows a lookup costs
+ * nothing.
+ */
 export function createControlIndex(rows: readonly QueueControlRow[]): ControlIndex {
   const controls = new Map(rows.map((row) => [`${row.scope} ${row.target}`, row]));
   const find = (scope: QueueControlRow['scope'], target: string) =>

@@ -77,6 +77,10 @@ export interface InspectionDeps {
 
 const MAX_SITES = 200;
 
+/**
+ * Keeps no state: each call reads the collaborators in memory; only the path of a message reads the database. `sites`
+ * returns at most 200.
+ */
 export function createInspection(deps: InspectionDeps): Inspection {
   const { sites, parking, routes, paths, egress, controls, claims } = deps;
 

@@ -57,6 +57,10 @@ const MAX_REASON_LENGTH = 200;
 const MAX_TARGET_LENGTH = 1000;
 const MAX_PAUSE_MS = 365 * DAY;
 
+/**
+ * Used by the API, and by the command line also while no daemon runs. Refuses a time that is past or more than a year
+ * ahead, and rejections of anything but a destination. Rows of controls that have ended are removed by `create`.
+ */
 export function createControlOrders(deps: ControlOrdersDeps): ControlOrders {
   const { tables, writer, clock, onChange } = deps;
   return {
@@ -104,6 +108,7 @@ const NOT_IN_FORCE: Readonly<Record<ControlScope, (target: string) => string>> =
   pool: (target) => `Mail from the egress pool ${target} is not paused`,
 };
 
+/** Converts the times of the row to ISO 8601. Used by the API, `/readyz` and the explanations of waiting mail. */
 export function presentControl(row: QueueControlRow): QueueControl {
   const { action, scope, target, reason, until, created_at, created_by } = row;
   return {

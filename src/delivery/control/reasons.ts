@@ -256,6 +256,10 @@ function dueReason({ status, due_at, attempts }: ListedInQueue): WaitReason {
       );
 }
 
+/**
+ * Code `paused` or `rejected`; the remedy is the command that removes the control. `until` null: it does not end by
+ * itself.
+ */
 export function controlReason(control: QueueControlRow): WaitReason {
   const text = describeControl(control);
   const flag = `--${control.scope} ${control.scope === 'site' ? `'${control.target}'` : control.target}`;
