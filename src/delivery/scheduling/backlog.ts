@@ -47,6 +47,10 @@ export interface Backlog {
 
 type Admits = (assignment: Assignment) => boolean;
 
+/**
+ * Empty at first and without a bound: the site limits what is added (`Site.capacity`). Messages are in memory only; the
+ * queue in the database has all of them.
+ */
 export function createBacklog(): Backlog {
   /** Messages by priority: without a lease, and with one. */
   const unleased = [createTurns(), createTurns()] as const;

@@ -42,6 +42,10 @@ const SITE_FACTOR = [2, 1] as const;
 /** The share of the budget that all marketing mail together may use. */
 const MARKETING_SHARE = 0.9;
 
+/**
+ * `total`: the limit in sessions or bytes. `take` does not check it: call `admits` first, and pass the same share to
+ * `release`. Accounts and sites without a share take no memory.
+ */
 export function createBudget(total: number): Budget {
   const accounts = new Map<string, number>();
   const sites = new Map<string, number>();

@@ -30,6 +30,10 @@ export interface SchedulingDeps
   leases: QueueReaderDeps['leases'] & SchedulerDeps['leases'];
 }
 
+/**
+ * Starts nothing: the owner calls `scheduler.start` and runs `scan` in a loop. A key that the reader can read again is
+ * requested from the scheduler.
+ */
 export function createScheduling(deps: SchedulingDeps): Scheduling {
   const { controls } = deps;
   const targets = createTargets(deps);

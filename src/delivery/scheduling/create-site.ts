@@ -66,6 +66,10 @@ const MAX_AGE_MS = 10 * SECOND;
  */
 const MAX_AGE_HELD_BACK_MS = 2 * SECOND;
 
+/**
+ * Creates a site without mail. `memory` restores its limits, its suspension and the wait that it requires from
+ * greylisted mail. Starts no timer: what depends on time is computed when a function is called.
+ */
 export function createSite(options: SiteOptions): Site {
   const { clock, key, number, pool, memory, isPaused = () => false } = options;
   const clocks = { clock: options.wallClock ?? clock, monotonic: clock };

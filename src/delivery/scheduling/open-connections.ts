@@ -30,6 +30,10 @@ export interface OpenConnectionsOptions {
 /** A connection that was idle for this long is closed for that of another slot. */
 const MIN_IDLE_MS = 5 * SECOND;
 
+/**
+ * Counts what `began` and `ended` report. A connection that the server closes while it is idle counts as open until its
+ * slot is used again or it is the oldest one when another needs its place.
+ */
 export function createOpenConnections({ limit, clock }: OpenConnectionsOptions): OpenConnections {
   /** Idle connections with the time since which they are, the oldest first. */
   const idle = new Map<SlotIdentity, number>();

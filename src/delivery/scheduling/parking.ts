@@ -55,6 +55,10 @@ export interface ParkingDeps {
   log: Log;
 }
 
+/**
+ * Nothing is parked at first: a restart releases all. Remembers failures of 10,000 domains and 10,000 accounts; the
+ * wait doubles from 1 to 30 minutes. Starts no timer.
+ */
 export function createParking({ clock, monotonic, log }: ParkingDeps): Parking {
   const entries = {
     domain: createLru<Entry>(MAX_REMEMBERED),

@@ -78,6 +78,10 @@ const MAX_QUARANTINED = 10_000;
 /** Messages examined for their expiry in one step. */
 const EXPIRY_SCAN_SIZE = 25;
 
+/**
+ * `read` logs errors and does not throw. Keys that it does not read for a time are in memory, at most 10,000 of each
+ * kind; the wait of an unreadable key doubles from 2 s to 5 minutes. Starts no timer: call `sweep` periodically.
+ */
 export function createQueueReader(deps: QueueReaderDeps): QueueReader {
   const { clock, monotonic, log, tables, claims, parking, targets, controls, localAttempts, leases } = deps;
   const blocked = createBlockedKeys(monotonic);

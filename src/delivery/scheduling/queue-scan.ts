@@ -60,6 +60,10 @@ const EXPIRY_INTERVAL_MS = 30 * SECOND;
 /** Messages that the search for expired mail reads in one run. */
 const EXPIRY_BATCH_SIZE = 100;
 
+/**
+ * Starts no timer. A run requests at most 500 keys of each priority and makes at most 1000 deferred messages ready; the
+ * search for expired mail begins every 30 s and reads 100 messages in a run.
+ */
 export function createQueueScan(deps: QueueScanDeps): QueueScan {
   const { clock, monotonic, log, tables, writer, sites, claims, reader, scheduler } = deps;
   /** The last key that was read, by priority; null: start at the first. */

@@ -76,6 +76,10 @@ const WAKE_BATCH_SIZE = 8;
 const MAX_RATE_WAIT_MS = SECOND;
 const PRIORITIES: readonly QueuePriority[] = [0, 1];
 
+/**
+ * Ignores requests before `start` and after `stop`. At most 10,000 keys wait to be read; further ones are left to the
+ * scan. The only timers are those of sites whose rate allows the next message within a second.
+ */
 export function createScheduler(deps: SchedulerDeps): Scheduler {
   const { sites, claims, reader, flights, leases, defer = setImmediate, after = startTimer } = deps;
   /** Keys to read, in order, by priority. */

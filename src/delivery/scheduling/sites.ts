@@ -40,6 +40,10 @@ export interface SitesOptions {
   readonly openConnections?: OpenConnections;
 }
 
+/**
+ * Has no sites at first; a site is numbered in the order of creation. `sweep` alone removes sites: those without mail
+ * that are neither suspended nor limited and were not used for 10 minutes.
+ */
 export function createSites(options: SitesOptions): Sites {
   const { clock, wallClock } = options;
   const profiles = createProfiles(options);

@@ -55,6 +55,10 @@ const SUSPEND_AFTER_FAILURES = 2;
 const INITIAL_CONNECTIONS = 2;
 const MAX_SUSPENSION_MS = 30 * MINUTE;
 
+/**
+ * With `memory`, a suspension lasts for the rest of its time, at most 30 minutes, and then one connection probes the
+ * site. Starts no timer.
+ */
 export function createSuspension(options: SuspensionOptions): Suspension {
   const { clock, monotonic, firstMs, initialConnections = INITIAL_CONNECTIONS } = options;
   let stored = options.memory ?? null;

@@ -68,6 +68,10 @@ interface Place {
   site: Site | null;
 }
 
+/**
+ * Reads the database for paths only: `find` once in a batch for each domain, use case and lane, and for each rerouted
+ * message; `pauseOf`, `obstacle` and `egressObstacle` at each call.
+ */
 export function createTargets(deps: TargetsDeps): Targets {
   const { clock, monotonic, sites, routes, pools, egress, controls } = deps;
   /** Paths of the domains in this batch, by lane, use case and domain. */

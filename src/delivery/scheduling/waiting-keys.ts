@@ -49,6 +49,10 @@ export function createWaitingIndex(clock: Clock): WaitingIndex {
   };
 }
 
+/**
+ * Empty at first. `index` is shared by all sites. Keys above `MAX_WAITING_AT_SITE` of this site or above the limit of
+ * the index are ignored: the scan of the queue finds them.
+ */
 export function createWaitingKeys(index: WaitingIndex): WaitingKeys {
   /** By priority, account and destination; the account and the key whose turn it is come first. */
   const accounts: [Map<string, Map<string, QueueKey>>, Map<string, Map<string, QueueKey>>] = [

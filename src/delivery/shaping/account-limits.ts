@@ -37,6 +37,10 @@ const MAX_ACCOUNTS = 1000;
 /** Limits of the accounts at almost all sites: there are none. */
 const NONE: ReadonlyMap<string, LimiterMemory> = new Map();
 
+/**
+ * Restores the accounts in `memory`; at most 1000 are limited. An account whose limits are the configured ones again is
+ * removed when `memory` is called.
+ */
 export function createSiteAccountLimits({
   clock,
   monotonic,

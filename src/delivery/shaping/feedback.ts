@@ -68,6 +68,10 @@ const MAX_GREYLISTED = 20_000;
 const MAX_GREYLIST_MS = 4 * HOUR;
 const MIN_GREYLIST_MS = SECOND;
 
+/**
+ * Remembers when 20,000 greylisted messages were deferred first, which a restart forgets. Logs each suspension and each
+ * reduction of limits as a warning.
+ */
 export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Feedback {
   /** When messages were greylisted first (monotonic), by seq. */
   const greylisted = createLru<{ at: number }>(MAX_GREYLISTED);

@@ -83,6 +83,10 @@ interface Step {
   stored: LimiterMemory;
 }
 
+/**
+ * Begins with the configured limits, or with the step in `memory`, whose times end at most 4 h from now. Starts no
+ * timer: steps are taken back when a function is called.
+ */
 export function createLimiter(options: LimiterOptions): Limiter {
   const { clock, monotonic } = options;
   let { limits } = options;

@@ -44,6 +44,10 @@ export interface ShapingDeps {
 
 const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
 
+/**
+ * Reads the stored limits of sites now. Starts no timer: changed limits and replies without known wording are stored by
+ * `write` only.
+ */
 export function createShaping(deps: ShapingDeps): Shaping {
   const { config, clock, monotonic, log, tables, writer } = deps;
   const sites = createSites({

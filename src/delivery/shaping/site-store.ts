@@ -40,6 +40,10 @@ interface Change {
   state: State | null;
 }
 
+/**
+ * Reads the newest 10,000 rows now; `memoryOf` returns them from memory, and no row is read again. A failure of `write`
+ * is logged once, until one succeeds; the next call writes the same changes.
+ */
 export function createSiteStore({ clock, log, tables, writer, sites }: SiteStoreDeps): SiteStore {
   /** What is stored, by site and account. */
   const stored = new Map<string, Map<string, State>>();
