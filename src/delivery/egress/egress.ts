@@ -59,6 +59,10 @@ export interface EgressDeps {
 const UNRESOLVED_WAIT_MS = 5 * SECOND;
 const MAX_PROBLEMS = 100;
 
+/**
+ * Reads the refused addresses and the steps of warm-ups from the database now, and the counts of an entry at its first
+ * use on a day. Starts no timer: `refresh` notices what other processes change.
+ */
 export function createEgress(deps: EgressDeps): Egress {
   const { config, clock, monotonic, log, tables, pools, proxies } = deps;
   const usage = createEgressUsage({ clock, tables });

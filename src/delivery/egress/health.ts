@@ -46,6 +46,10 @@ const UNNAMED_REFUSALS = 3;
 const MAX_REFUSED = 500;
 const MAX_REPLY_LENGTH = 300;
 
+/**
+ * Empty until `load`. Remembers at most 500 refusals of an address by a provider, and for 2000 other pairs the replies
+ * that do not name the address; those are lost with a restart.
+ */
 export function createEgressHealth(): EgressHealth {
   const rows = new Map<string, EgressHealthRow>();
   const probing = new Set<string>();

@@ -58,6 +58,10 @@ export interface OverviewDeps {
   now: number;
 }
 
+/**
+ * Reads the tables at each call, for entries with a name only. Warm-ups have a row for each provider with counts of
+ * today or yesterday (UTC) or with a step back, and one for `OTHER_PROVIDERS`.
+ */
 export function egressOverview(deps: OverviewDeps): EgressOverview {
   const { config, tables, now } = deps;
   const shifts = tables.egressWarmup.all();

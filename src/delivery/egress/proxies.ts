@@ -34,6 +34,10 @@ export interface EgressProxiesDeps {
 const RESOLVE_INTERVAL_MS = MINUTE;
 const RETRY_INTERVAL_MS = 10 * SECOND;
 
+/**
+ * Resolves nothing until the first `refresh`, which looks a name up every minute, after a failure every 10 s; its last
+ * known address remains in use. `jobEgress` throws for a proxy that was never resolved.
+ */
 export function createEgressProxies(deps: EgressProxiesDeps, passwords: ProxyPasswords): EgressProxies {
   const { resolver, monotonic, log } = deps;
   let current = passwords;

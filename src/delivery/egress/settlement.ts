@@ -48,6 +48,10 @@ export interface SettlementDeps {
 /** After this time a message is sent again from another address. */
 const OTHER_ADDRESS_WAIT_MS = 2 * SECOND;
 
+/**
+ * All state is in the collaborators. `begin` counts the message as in flight, and a probe as running, until `release`
+ * or `settle`; a ticket from before midnight (UTC) no longer changes the counts in memory.
+ */
 export function createSettlements(deps: SettlementDeps): Settlements {
   const { clock, log, usage, faults, health, warmup, alternativeTo } = deps;
 

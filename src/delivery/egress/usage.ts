@@ -37,6 +37,10 @@ interface EntryUsage {
   yesterday: Map<string, number>;
 }
 
+/**
+ * Reads the counts of an entry from the database at its first use on a day (UTC), with those of the day before, and
+ * drops all of them when the day changes. `countedAs` bounds the providers in memory.
+ */
 export function createEgressUsage({
   clock,
   tables,

@@ -35,6 +35,10 @@ export interface EgressWarmupDeps {
 
 const COMPLAINT_INTERVAL_MS = 10 * SECOND;
 
+/**
+ * Reads the stored steps now. `refresh` reads them again unless rows of `evaluate` are not stored yet, and evaluates
+ * the complaints of today and yesterday every 10 s; without a configured warm-up it does nothing.
+ */
 export function createEgressWarmup(deps: EgressWarmupDeps): EgressWarmup {
   const { config, clock, monotonic, log, tables, writer, pools, usage } = deps;
   let rows = load();

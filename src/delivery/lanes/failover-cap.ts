@@ -44,6 +44,10 @@ const NO_ACCOUNT = '';
 /** Messages that changed their lane: account, time of the period (epoch ms), number. */
 type StoredCount = [accountId: string, at: number, messages: number];
 
+/**
+ * Begins with the counts in `stored` that are not older than an hour. Counts 10,000 accounts in periods of five
+ * minutes; the least recently used account is forgotten first, while the total of all accounts remains.
+ */
 export function createFailoverCap({ clock, wallClock = clock, stored }: FailoverCapOptions): FailoverCap {
   const accounts = createLru<{ attempts: HourCount; messages: HourCount }>(MAX_ACCOUNTS);
   const all = createHourCount(clock);

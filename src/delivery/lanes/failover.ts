@@ -37,6 +37,10 @@ const BEFORE_DATA: ReadonlySet<SmtpPhase> = new Set([
 /** Name of the stored setting with the counts of messages that changed their lane in the last hour. */
 const COUNTS = 'delivery.failovers';
 
+/**
+ * Reads the stored counts of the cap now; `decide` stores them again with each admitted change, in the same unit of
+ * work. While `secondary.share` or `secondary.perHour` is 0, no message changes its lane.
+ */
 export function createFailover({ config, clock, wallClock, settings }: FailoverDeps): Failover {
   const cap = createFailoverCap({ clock, wallClock, stored: settings.get(COUNTS) });
 

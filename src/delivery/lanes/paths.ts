@@ -35,6 +35,10 @@ export interface DeliveryPathsDeps {
   egress: { poolOf(region: string, useCase: UseCase): string };
 }
 
+/**
+ * Equal next hops are the same object, because a route's password belongs to its object; those of reroutes are cached,
+ * at most `MAX_REROUTES`. After a reload that changes `secondary`, the relay is a new object.
+ */
 export function createDeliveryPaths({ config, tables, egress }: DeliveryPathsDeps): DeliveryPaths {
   // A route is one object as long as its settings are the same: its password belongs to the object.
   const relay = derived(() => config.secondary, relayRoute);

@@ -40,6 +40,10 @@ export interface EgressPools {
   ipv6Of(pool: string): Ipv6Use;
 }
 
+/**
+ * Reads the configuration only, and again when a reload has replaced `delivery.egress` or `regions`. While
+ * `delivery.egress` is empty, every pool has one entry without a name.
+ */
 export function createEgressPools(config: Config): EgressPools {
   const fallback: readonly EgressEntry[] = [{ name: null, hostname: config.hostname }];
   // A reload replaces the settings.

@@ -86,6 +86,10 @@ export function preferredToSelf<Host extends { name: string }>(
   return resolved.filter(({ name }) => preferred.includes(name));
 }
 
+/**
+ * `ttl`: seconds for which the failure is cached. `route`: the next hop that cannot be used; null: the hosts of the
+ * destination.
+ */
 export function failure(name: LocalFailure, ttl: number, route: DeliveryRoute | null = null): RouteFailure {
   return { kind: 'failure', failure: name, route, ttl };
 }

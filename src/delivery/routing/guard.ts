@@ -21,6 +21,10 @@ export interface Guard {
   judge(address: string, port: number): AddressVerdict;
 }
 
+/**
+ * Ignores texts in `ownListeners` that are not an address and a port. A listener at a wildcard address or a name
+ * matches every address of this machine, whose interfaces are read at each call. Does not use DNS.
+ */
 export function createGuard(options: GuardOptions): Guard {
   const own = options.ownListeners.flatMap((text) => parseListen(text) ?? []);
   return {

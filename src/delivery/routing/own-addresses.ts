@@ -20,6 +20,10 @@ export interface OwnAddressesDeps {
 
 const NONE: ReadonlySet<string> = new Set();
 
+/**
+ * Keeps no state. `among` looks up the addresses of `hostname` only if one of the addresses is in `publicAddresses`; it
+ * rejects only with an internal error of the resolver.
+ */
 export function createOwnAddresses(deps: OwnAddressesDeps): OwnAddresses {
   const { resolver } = deps;
 

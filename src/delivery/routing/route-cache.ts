@@ -31,6 +31,10 @@ export interface RouteCacheDeps {
 const MAX_CACHED = 50_000;
 const MIN_TTL_SECONDS = 5;
 
+/**
+ * Caches 50,000 routes, each for its TTL and at least 5 s; the least recently used is removed first. An error of the
+ * finder is logged and cached for 5 s as the failure `dns-trouble`.
+ */
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
   const cache = createLru<{ result: RouteResult; until: number }>(MAX_CACHED);
   const pending = new Map<string, (() => void)[]>();

@@ -54,6 +54,10 @@ const MAX_HOSTS = 5;
 const MAX_NAMES = 25;
 const MAX_ADDRESSES = 2;
 
+/**
+ * Caches nothing: each `find` queries the resolver for at most 25 MX hosts, and returns at most 5 hosts with 2
+ * addresses each. The guard does not apply to configured routes. Rejects only with an internal error.
+ */
 export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   const { resolver, random, guard } = deps;
 
