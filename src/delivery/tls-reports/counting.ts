@@ -41,6 +41,10 @@ const KNOWN_MS = HOUR;
 const UNKNOWN_MS = 5 * MINUTE;
 const MAX_REASON_LENGTH = 200;
 
+/**
+ * Caches for 50,000 domains whether they want reports: for an hour, after a failed lookup for 5 minutes. A lookup that
+ * `count` begins is not awaited. `count` has no effect while `isOn` is false.
+ */
 export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
   const { clock, log, resolver } = deps;
   const known = createLru<{ wants: boolean; until: number }>(MAX_KNOWN);

@@ -24,6 +24,10 @@ export interface ReportMailInput {
   now: number;
 }
 
+/**
+ * Pure. The boundary and the Message-ID derive from the id of the report and `to`, so a mail that is sent again has the
+ * same ones. From: `postmaster@` and the domain of the submitter.
+ */
 export function composeReportMail({ report, submitter, to, signer, now }: ReportMailInput): ReportMail {
   const from = `postmaster@${submitter.domain}`;
   const hash = createHash('sha256').update(`${report.id} ${to}`).digest('hex').slice(0, 32);

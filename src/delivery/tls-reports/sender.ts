@@ -61,6 +61,10 @@ interface Retry {
 
 const START: UnreportedDay = { day: 0, domain: '' };
 
+/**
+ * `start` begins a loop, whose first run follows after `intervalMs`; a run sends at most 200 reports, 8 at a time, and
+ * `stop` waits for those in progress. Counts older than two days are removed also while `isOn` is false.
+ */
 export function createReportSender(deps: ReportSenderDeps): ReportSender {
   const { clock, log, tables, writer, counting } = deps;
   const retries = new Map<string, Retry>();

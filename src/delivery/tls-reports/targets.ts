@@ -45,6 +45,10 @@ const POOL = 'default';
 /** A report is small, and is tried again. */
 const TIMEOUTS: SmtpTimeouts = { ...SMTP_TIMEOUTS, command: MINUTE, dot: 2 * MINUTE, message: 4 * MINUTE };
 
+/**
+ * Has an SMTP client with a timer until `close`, which also ends the deliveries in progress. Mail is sent from the pool
+ * `default`, never through a proxy, and only while DNS has the record of the signing key.
+ */
 export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
   const { clock, resolver, finder, egress, userAgent } = deps;
   const closing = new AbortController();

@@ -39,6 +39,10 @@ export interface TlsPoliciesDeps {
 
 const NO_STS: StsLookup = { policy: null, fault: null };
 
+/**
+ * Caches nothing: TLSA records are queried for each host, policies of MTA-STS are those of `sts`. While `mtaSts` or
+ * `dane` is false, nothing is queried for it and no policy of that kind applies.
+ */
 export function createTlsPolicies(deps: TlsPoliciesDeps): TlsPolicies {
   const { resolver, sts: policies } = deps;
   return {

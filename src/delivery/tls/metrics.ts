@@ -18,6 +18,10 @@ const FETCH_RESULTS = [
   'sts-webpki-invalid',
 ] as const;
 
+/**
+ * Registers three counters and one gauge, `postrider_mta_sts_policies`, whose value `storedPolicies` returns at each
+ * scrape. Results of fetches and reports have their series from the start.
+ */
 export function registerTlsMetrics(registry: Registry, storedPolicies: () => number): TlsMetrics {
   const sessions = new Counter({
     name: 'postrider_tls_sessions_total',

@@ -32,6 +32,10 @@ const MAX_POLICY_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 const PLAIN_TEXT = /^text\/plain\s*(;|$)/i;
 
+/**
+ * A fetch is one GET of at most 64 KiB that ends within `timeoutMs`; the certificate must be valid for
+ * `mta-sts.<domain>`. After `close` every fetch, also one in progress, resolves as failed.
+ */
 export function createStsFetcher(options: StsFetcherOptions): StsFetcher {
   const { timeoutMs = FETCH_TIMEOUT_MS, port = 443, userAgent } = options;
   const closing = new AbortController();

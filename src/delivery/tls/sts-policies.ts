@@ -61,6 +61,10 @@ const REFRESH_RETRY_MS = HOUR;
 /** A policy that was not used for this time expires without a refresh. */
 const UNUSED_MS = 30 * DAY;
 
+/**
+ * `start` begins the refresh of due policies, at most 20 in a run; `of` works without it. At most 50 fetches run and
+ * 1000 wait. `stop` closes `fetcher` and resolves when no fetch is in progress.
+ */
 export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   const { clock, log, resolver, tables, writer, fetcher, maxWaitMs = MAX_WAIT_MS } = deps;
   const { refreshIntervalMs = REFRESH_INTERVAL_MS } = deps;

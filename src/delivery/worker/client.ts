@@ -33,6 +33,10 @@ export interface ClientOptions {
 /** How long servers may take to reply to QUIT when the worker ends. */
 const QUIT_TIMEOUT_MS = 1000;
 
+/**
+ * Opens no connection. Its deadlines are checked on an interval, which does not keep the process running and which
+ * `close` ends.
+ */
 export function createSmtpClient(options: ClientOptions): Client {
   const { clock, dial, timeouts } = options;
   const deadlines = createDeadlines(options.monotonic, timeouts.tick);

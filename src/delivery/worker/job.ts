@@ -156,6 +156,10 @@ export interface CachedShared {
  */
 const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
+/**
+ * For one worker: caches up to 16 MiB of contents, by the size of their JSON; the least recently used is removed first.
+ * Throws when a content cannot be unpacked or is not JSON.
+ */
 export function createSharedContents(): SharedContents {
   const cache = new LRUCache<number, CachedShared & { size: number }>({
     maxSize: MAX_CACHED_BYTES,

@@ -25,6 +25,10 @@ export interface TlsRequirement {
   key: string;
 }
 
+/**
+ * An MTA-STS policy in mode `testing` changes no requirement. A configured mode above `opportunistic` remains where all
+ * TLSA records are unusable.
+ */
 export function requirementOf(job: Pick<DeliveryJob, 'tls' | 'tlsSource'>, host: TargetHost): TlsRequirement {
   const { policy } = host;
   const configured = { mode: job.tls, source: job.tlsSource, dane: null, key: job.tls };

@@ -24,6 +24,10 @@ export function insecure(phase: SmtpPhase, text: string): SessionResult {
 /** What follows a session. After a decisive reply about the recipient or the message no other host is tried. */
 export type StepAfterSession = 'conclude' | 'next-host' | 'next-address';
 
+/**
+ * `next-address`: the connection to this address failed. `next-host`: a 4xx reply, a reply before RCPT, a session that
+ * broke later, or a refusal by this side that concerns this host alone. Else `conclude`.
+ */
 export function nextStep(result: SessionResult): StepAfterSession {
   const { kind, phase } = result;
   if (kind === 'answered') return isDecisive(phase) && !isTransient(result.reply) ? 'conclude' : 'next-host';

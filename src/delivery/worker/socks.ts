@@ -11,7 +11,7 @@ import type { JobProxy } from './protocol.ts';
 export interface Tunnel {
   /**
    * Asks the proxy, to which `socket` is connected, to connect to the destination. Resolves with the address from which
-   * the proxy does; null: it does not say. Rejects with what `rejection` describes.
+   * the proxy does; null: it does not state one. Rejects with what `rejection` describes.
    */
   open(
     socket: Socket,
@@ -44,6 +44,10 @@ const OWN_FAILURES: Readonly<Record<string, string>> = {
 
 const USERNAME_PASSWORD = 2;
 
+/**
+ * One tunnel for each connection. Opens no socket and looks nothing up: `proxy.host` is an address, and `open` gets the
+ * connected socket, which is destroyed when it rejects.
+ */
 export function createTunnel(proxy: JobProxy): Tunnel {
   /** Bytes of the negotiation that the proxy has sent, of those that precede its reply to CONNECT. */
   let received = 0;
