@@ -23,18 +23,25 @@ export interface Finding {
 /** A finding before the runner adds the id of its check. */
 export type Result = Omit<Finding, 'check'>;
 
+/** A result without a problem and without a fix. `reason`: a sentence, as for the others. */
 export function ok(subject: string, reason: string): Result {
   return { subject, status: 'ok', reason };
 }
 
+/**
+ * A problem that does not stop the service, or does not yet. `fix`: see `Finding`; it is omitted from the result when
+ * undefined.
+ */
 export function warning(subject: string, reason: string, fix?: string): Result {
   return result(subject, 'warning', reason, fix);
 }
 
+/** A problem because of which mail or a part of the service does not work, or data may be lost. */
 export function failure(subject: string, reason: string, fix?: string): Result {
   return result(subject, 'failure', reason, fix);
 }
 
+/** The state could not be determined; `reason` states why. It proves no problem. */
 export function unknown(subject: string, reason: string, fix?: string): Result {
   return result(subject, 'unknown', reason, fix);
 }

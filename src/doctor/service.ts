@@ -34,6 +34,10 @@ const CACHE_MS = 30 * SECOND;
 const MAX_DOMAINS = 20;
 const INTEGRITY_MS = 10 * SECOND;
 
+/**
+ * Runs no check until `examine`. A run examines 20 domains and reads the database for up to 10 s (integrity); its
+ * result is cached for 30 s after its end, an error is not cached.
+ */
 export function createDoctor(deps: DoctorServiceDeps): Doctor {
   const { clock, monotonic, integrityScript } = deps;
   const stopping = new AbortController();

@@ -73,6 +73,10 @@ const REFUSED = /^127\.255\.255\.\d+$/;
 /** RFC 5782 §2.1: entries have addresses in 127/8. */
 const LISTED = /^127\./;
 
+/**
+ * One result for the zone where the list cannot be used: it refuses the resolver, does not answer, or its test entries
+ * are wrong. Else one for each source address; a listed one is a failure.
+ */
 export function judgeList({ zone, listedEntry, unlistedEntry, addresses }: ListFacts): Result[] {
   const all = [listedEntry, unlistedEntry, ...addresses.map(({ found }) => found)];
   const answers = all.flatMap((found) => (found.kind === 'records' ? found.records : []));

@@ -98,6 +98,10 @@ async function readFiles(
   }
 }
 
+/**
+ * One result for each certificate in files and each obtained one; a generated one of submission is a warning. Warns 14
+ * days before a certificate in a file expires, and 21 days before an obtained one whose renewal failed does.
+ */
 export function judgeCertificates(facts: CertificateFacts): Result[] {
   const { hostname, now, files, submissionWithoutFiles, obtained } = facts;
   const results = files.map((file) => judgeFile(file, hostname, now));

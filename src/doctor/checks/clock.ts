@@ -44,6 +44,10 @@ export const clockCheck = check<ClockFacts>({
 
 const FIX = 'timedatectl set-ntp true; timedatectl timesync-status';
 
+/**
+ * A difference of 2 s or more is a warning, one of 60 s or more a failure; the uncertainty of the measurement is
+ * subtracted first. Unknown when no time server answered.
+ */
 export function judgeClock({ servers, measured }: ClockFacts): Result[] {
   if (measured === null) {
     const asked =

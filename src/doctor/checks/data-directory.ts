@@ -47,6 +47,10 @@ export const dataDirectoryCheck = check<OwnerFacts>({
 const OTHERS = 0o007;
 const GROUP_AND_OTHERS = 0o077;
 
+/**
+ * Failures: files that other users may use or that belong to another user, and a missing master key where there is a
+ * database. A directory that does not exist yet is a warning alone.
+ */
 export function judgeOwners(facts: OwnerFacts): Result[] {
   const { dir, files, masterKeyFile, hasDatabase, uid } = facts;
   if (dir.facts === null)

@@ -34,6 +34,10 @@ export const integrityCheck = check<IntegrityFacts>({
   judge: judgeIntegrity,
 });
 
+/**
+ * Damage is a failure; unknown when there is no database, or the check did not end or could not run. A fault on opening
+ * (`closed`) is a result in addition.
+ */
 export function judgeIntegrity({ file, closed, result }: IntegrityFacts): Result[] {
   const results = closed === null ? [] : [closed];
   if (result === null) return results.length > 0 ? results : [unknown(file, 'There is no database.')];
@@ -85,6 +89,10 @@ export const writeAheadLogCheck = check<LogFacts>({
   judge: judgeLog,
 });
 
+/**
+ * From 128 MiB on the log is a warning, from 1 GiB on a failure: the daemon copies it at 16 MB unless a reader or a
+ * slow disk prevents that.
+ */
 export function judgeLog({ file, bytes }: LogFacts): Result[] {
   const size = `The log has ${formatBytes(bytes)}`;
   const fix = `fuser -v ${file}; end the process that reads the database for a long time`;

@@ -91,6 +91,10 @@ function soaAnswer({ authoritative, answers }: DnsResponse): SoaAnswer {
   return { authoritative, serial: soa?.data.serial ?? null };
 }
 
+/**
+ * One result for the NS records, then one for each address of a name server. The largest serial number that was
+ * answered over UDP counts as the current version of the zone.
+ */
 export function judgeDelegation({ hostname, expected, found, servers, fix }: DelegationFacts): Result[] {
   const serials = servers.flatMap(({ udp }) => udp?.serial ?? []);
   const newest = Math.max(0, ...serials);

@@ -57,6 +57,10 @@ const FILE_SYSTEMS: Readonly<
   },
 };
 
+/**
+ * Results on free space and inodes, the time of a flush and, if it is unsafe, the file system. Less than `minFreeBytes`
+ * is a failure, less than twice as much a warning.
+ */
 export function judgeDisk({ dir, disk, flushMs, minFreeBytes }: StorageFacts): Result[] {
   if (disk === null) return [unknown(dir, 'The data directory does not exist.')];
   return [...judgeSpace(dir, disk, minFreeBytes), judgeFlush(dir, flushMs), ...judgeFileSystem(dir, disk)];

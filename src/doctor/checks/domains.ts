@@ -32,6 +32,10 @@ export const domainRecordsCheck = check<DomainFacts>({
   judge: judgeDomains,
 });
 
+/**
+ * A required check that fails is a failure for a named domain and for one that was verified before, else a warning.
+ * Domains beyond those examined are one unknown result; a domain whose checks all pass is one `ok`.
+ */
 export function judgeDomains({ domains, count, named, platform }: DomainFacts): Result[] {
   if (named !== null && domains.length === 0)
     return [
@@ -119,6 +123,10 @@ export const alignmentCheck = check<AlignmentFacts[]>({
   judge: (all) => all.map(judgeAlignment),
 });
 
+/**
+ * A failure if neither DKIM nor SPF is aligned, a warning if only one of them is, `ok` if both are or no DMARC policy
+ * applies. Unknown when DNS did not answer.
+ */
 export function judgeAlignment(facts: AlignmentFacts): Result {
   const { domain, discovery, dkim, returnPathSpf, returnPath } = facts;
   if (discovery.unknown !== null || dkim === 'unknown')

@@ -27,6 +27,10 @@ export const egressHealthCheck = check<EgressOverview>({
 
 const MAX_FINDINGS = 20;
 
+/**
+ * Warnings only, at most 20: addresses that providers refuse, then warm-ups that are behind the calendar and whose mail
+ * was throttled today.
+ */
 export function judgeEgressHealth({ entries, warmup }: EgressOverview): Result[] {
   const refused = entries.flatMap(({ address, refusedBy }) =>
     refusedBy.map(({ provider, since, nextProbeAt, reply }) =>
@@ -123,6 +127,10 @@ async function firstAddress({ view }: DoctorContext, name: string): Promise<stri
   return found.kind === 'records' ? (found.records[0] ?? null) : null;
 }
 
+/**
+ * A proxy that does not work is a failure. It is a warning if the proxy does not reach the target, or connects from a
+ * public address that the entry does not name.
+ */
 export function judgeProxy({ entry, proxy, target, answer }: ProxyFacts): Result {
   const subject = `${addressOf(entry)} via ${proxy}`;
   if (answer === null) return unknown(subject, `${target} could not be resolved.`);

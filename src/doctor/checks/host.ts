@@ -37,6 +37,10 @@ export const hostnameCheck = check<HelloFacts[]>({
   judge: (names) => names.map(judgeHello),
 });
 
+/**
+ * A name that is not fully qualified or has no address is a failure. It is a warning if the name lacks one of the
+ * addresses that send with it; the fix has the missing records.
+ */
 export function judgeHello({ key, name, found, sources }: HelloFacts): Result {
   if (!isFullyQualified(name))
     return failure(
@@ -97,6 +101,10 @@ export const spfCheck = check<SpfFacts>({
   judge: judgeSpf,
 });
 
+/**
+ * A record that does not pass is a failure if mail may use the platform's return path (`isUsed`), else a warning.
+ * Unknown without a source address, for which SPF could be evaluated.
+ */
 export function judgeSpf({ hostname, result, sources, isUsed }: SpfFacts): Result[] {
   const { verdict, hint, expected } = result;
   if (sources.length === 0)
@@ -117,6 +125,7 @@ export const publicUrlCheck = check<string>({
   judge: judgePublicUrl,
 });
 
+/** A URL that only this machine reaches is a failure, one without https a warning (RFC 8058 requires https). */
 export function judgePublicUrl(url: string): Result[] {
   if (isLocalUrl(url))
     return [

@@ -116,6 +116,10 @@ async function gatherPages(
   return { url: platform.publicUrl, attempts: await Promise.all(attempts) };
 }
 
+/**
+ * Results on MX, submission, the public pages and the API, in this order. A failed connection is a failure if it is
+ * decisive (`Attempt`), else unknown. If none succeeds and the listener is on loopback, that is the failure.
+ */
 export function judgeListeners(facts: ListenerFacts): Result[] {
   const { hostname, mx, submission, pages, api } = facts;
   const off = warning(

@@ -92,6 +92,10 @@ async function addressOf(
   return address === undefined ? { kind: 'absent' } : { kind: 'address', address };
 }
 
+/**
+ * A failure if no mail server can be reached or the machine lacks the source address; a warning if only some can, or
+ * some refuse the address in their greeting. Unknown if no host could be tried.
+ */
 export function judgeOutbound({ source, port, attempts, unresolved, unanswered }: OutboundFacts): Result {
   const subject = source === null ? `port ${port}` : `port ${port} from ${source}`;
   if (attempts.length === 0 && unanswered.length > 0)
@@ -162,6 +166,10 @@ export const sourcesCheck = check<InterfaceFacts>({
   judge: judgeSources,
 });
 
+/**
+ * Failures: a configured address that no interface has, and no known source address. Warnings: a private address, and a
+ * public one of the machine that DNS does not have and from which the system may send.
+ */
 export function judgeSources({ configured, own, known, lookupFault }: InterfaceFacts): Result[] {
   const missing = configured.filter((address) => !own.includes(address));
   const results = missing.map((address) =>

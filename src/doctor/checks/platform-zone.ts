@@ -92,6 +92,10 @@ async function shareAddress(view: DnsView, name: string, target: string): Promis
   return own.records.some((address) => others.records.includes(address));
 }
 
+/**
+ * One result for each name and type. A missing record is a failure, a missing wildcard a warning. Keys that were not
+ * examined (`omittedKeys`) are one unknown result.
+ */
 export function judgeZone({ sets, hostname, omittedKeys }: ZoneFacts): Result[] {
   const results = sets.map((set) => judgeSet(set, hostname));
   if (omittedKeys > 0)

@@ -88,6 +88,10 @@ async function examine(
 
 export const OWN_RESOLVER = 'apt install unbound, then set dns.resolvers = ["127.0.0.1"]';
 
+/**
+ * A server that does not answer, or answers for names that do not exist, is a failure. No validation of DNSSEC and a
+ * median time of lookups of 300 ms or more are warnings.
+ */
 export function judgeServer({ server, forged, validates, isTrusted, latencyMs }: ServerFacts): Result[] {
   if (latencyMs === null)
     return [failure(server, 'The DNS server does not answer, or cannot resolve anything.', OWN_RESOLVER)];

@@ -36,6 +36,10 @@ export const reverseDnsCheck = check<PointerFacts[]>({
     all.length === 0 ? [unknown('delivery.egress', 'No source address is known.')] : all.map(judgePointers),
 });
 
+/**
+ * A failure if no PTR name leads back to the address (RFC 1912 §2.1), a warning if there are several or the EHLO name
+ * is not among those that do. Unknown for a private address or without an answer.
+ */
 export function judgePointers({ address, name, pointers, forward }: PointerFacts): Result {
   if (isLocalNetwork(address))
     return unknown(

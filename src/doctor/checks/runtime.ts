@@ -21,6 +21,10 @@ export const runtimeCheck = check({
   judge: judgeRuntime,
 });
 
+/**
+ * A version below `OLDEST` is a failure. Warnings: a release line that is not listed, is past its end of life, or
+ * reaches it within 60 days.
+ */
 export function judgeRuntime({ version, now }: { version: string; now: number }): Result[] {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const subject = `Node.js ${version}`;

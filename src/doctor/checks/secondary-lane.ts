@@ -38,6 +38,10 @@ export const secondaryLaneCheck = check<LaneFacts>({
   judge: judgeLane,
 });
 
+/**
+ * A relay that cannot be used is a failure, one without `spfInclude` a warning. A pool of a region for which the lane
+ * is no alternative is a warning; a lane that is not set up is `ok`.
+ */
 export function judgeLane({ secondary, pools, isConfigured, relayProblem }: LaneFacts): Result[] {
   if (secondary.type === 'relay') {
     const subject = `${secondary.host}:${secondary.port}`;

@@ -18,6 +18,10 @@ const SLOW_LOOP_SECONDS = 0.25;
 const LOOP_METRIC = 'nodejs_eventloop_lag_p99_seconds';
 const RESTART = 'journalctl -u postrider -n 100; systemctl restart postrider';
 
+/**
+ * Failures: an API that does not answer, and each check of `/readyz` that fails. Warnings: a stopped daemon, and an
+ * event loop whose delay (p99) is 250 ms or more.
+ */
 export function judgeDaemon(state: DaemonState): Result[] {
   if (state.kind === 'stopped')
     return [
@@ -97,6 +101,10 @@ const VERY_OLD_MS = 2 * HOUR;
 const OVERDUE_MS = 10 * MINUTE;
 const NEARLY_FULL = 0.8;
 
+/**
+ * Mail that has been ready for 15 minutes is a warning, for 2 hours a failure, unless an address has a warm-up. From 80
+ * % of the limit on the queue is a warning, at the limit a failure, as is deferred mail overdue by 10 minutes.
+ */
 export function judgeQueue({
   now,
   queue,
@@ -203,6 +211,10 @@ export const webhookCheck = check<WebhookFacts>({
   judge: judgeWebhooks,
 });
 
+/**
+ * Failures: webhooks that the daemon has deactivated, and a call that has been due for 10 minutes while the daemon
+ * runs. A webhook whose calls fail is a warning.
+ */
 export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFacts): Result[] {
   const results = webhooks.map((webhook): Result => {
     const { webhookId, accountId, url, isActive, offReason, failingSince } = webhook;
@@ -260,6 +272,10 @@ export const backgroundCheck = check<BackgroundFacts>({
   judge: judgeBackground,
 });
 
+/**
+ * Failed steps of migrations, outcomes that are not recorded and rows that cannot be read are failures; steps in
+ * progress are `ok`. The numbers are metrics of the running daemon.
+ */
 export function judgeBackground({ failed, pending, unrecorded, unreadable }: BackgroundFacts): Result[] {
   const results: Result[] = [];
   if (failed > 0)

@@ -29,6 +29,10 @@ export async function fileFacts(file: string): Promise<FileFacts | null> {
   }
 }
 
+/**
+ * Reads statfs(2) of the file system that contains `dir`; `freeBytes` excludes blocks reserved for root. Rejects with
+ * the error of the system.
+ */
 export async function diskFacts(dir: string): Promise<DiskFacts> {
   const { bavail, bsize, files, ffree, type } = await statfs(dir);
   return {
