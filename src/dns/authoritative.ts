@@ -234,6 +234,10 @@ export function originOf(name: string, origins: readonly string[]): string | und
     );
 }
 
+/**
+ * The SOA record of the zone; if there is none, one with `serial`, the first name server and fixed times. Throws for a
+ * malformed record.
+ */
 export function soaOf(origin: string, zone: Zone, serial: number): Answer {
   const apex = zone.find(origin) ?? [];
   const own = apex.find((record) => record.type === 'SOA');

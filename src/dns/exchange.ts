@@ -32,6 +32,10 @@ const MAX_IN_PROGRESS = 256;
 
 const CANCELLED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
 
+/**
+ * Opens a socket for each transmission and keeps none. At most 256 queries are in progress; further ones wait, and the
+ * time counts toward their timeout. `servers` must not be empty.
+ */
 export function createExchange(options: ExchangeOptions): Exchange {
   const { random } = options;
   let settings = settingsOf(options);

@@ -25,6 +25,7 @@ export interface RecordContext {
 /** Bytes in one string of a TXT record (RFC 1035 §3.3). */
 const MAX_TXT_STRING = 255;
 
+/** Adds `chunks` to a value of more than 255 bytes; a shorter one has none. */
 export function txtRecord(record: Omit<DnsRecord, 'type' | 'chunks'>): DnsRecord {
   const whole: DnsRecord = { type: 'TXT', ...record };
   if (Buffer.byteLength(record.value) <= MAX_TXT_STRING) return whole;

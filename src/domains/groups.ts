@@ -50,6 +50,10 @@ export interface DomainGroupsDeps {
   ids: Ids;
 }
 
+/**
+ * Keeps no state: reads use `tables`, each change is one unit of work. Refuses with `GROUP_NOT_FOUND`,
+ * `GROUP_NOT_EMPTY` (also for the default group) and `LIMIT_REACHED`.
+ */
 export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsDeps): DomainGroups {
   return {
     page: ({ accountId, afterId, limit }) => {

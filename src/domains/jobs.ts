@@ -41,6 +41,10 @@ const RETRY_MS = HOUR;
 /** Pause before a secondary lane that could not be used is probed again. */
 const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
+/**
+ * Does nothing until `start` or `runDue`; then 8 verifications and one other step run at a time. What failed is tried
+ * again after an hour: verifications by the database, the rest by a time in memory.
+ */
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;
   const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });

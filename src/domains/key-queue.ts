@@ -31,6 +31,10 @@ interface Waiting {
 /** Returns a new private key for DKIM signatures. */
 export type GenerateKey = () => Promise<KeyObject>;
 
+/**
+ * Empty at first. `generate` refuses an account's requests above `MAX_KEYS_PER_ACCOUNT` (`RATE_LIMITED`), and all above
+ * `MAX_KEYS` (`UNAVAILABLE`). An error of `generateKey` rejects only its request.
+ */
 export function createKeyQueue(generateKey: GenerateKey): KeyQueue {
   /** Keys that wait, by owner, in the order of turns. */
   const waiting = new Map<Owner, Waiting[]>();

@@ -38,6 +38,7 @@ export function optionalSlots({ rotationMs, ed25519 }: KeyPolicy): KeySlot[] {
 
 type SlotOwner = Pick<DomainRow, 'alt_domain_id'>;
 
+/** The prefix of the slot and the end of `alt_domain_id`: it never changes, also when another key takes the slot. */
 export function slotSelector(domain: SlotOwner, slot: KeySlot): string {
   return `${SLOTS[slot].prefix}${domain.alt_domain_id.slice(-8)}`;
 }

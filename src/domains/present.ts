@@ -60,6 +60,10 @@ export interface PresentedKey {
   publishedBy: 'owner' | 'platform';
 }
 
+/**
+ * In the order of `rows`. `since`: when the key entered its state. Keys without a slot are RSA keys in the owner's
+ * zone.
+ */
 export function presentKeys(rows: readonly DkimKeyRow[]): PresentedKey[] {
   return rows.map(({ selector, lane, slot, state, changed_at: since }) => ({
     selector,
@@ -71,14 +75,20 @@ export function presentKeys(rows: readonly DkimKeyRow[]): PresentedKey[] {
   }));
 }
 
+/** Whether each check of the primary lane passed last, by the field of the API. */
 export function presentFlags(row: DomainRow): DomainFlags {
   return mapFlags('primary', (column) => row[column] === 1);
 }
 
+/** Whether each check of the secondary lane passed last, by the field of the API. */
 export function presentSecondaryFlags(row: DomainRow): SecondaryFlags {
   return mapFlags('secondary', (column) => row[column] === 1);
 }
 
+/**
+ * Without the account and the flags of the secondary lane. `lastCheckedAt` null: not checked yet; `trackingDomain`
+ * null: the default host.
+ */
 export function presentDomain(row: DomainRow): Domain {
   return {
     domain: row.name,
@@ -95,6 +105,7 @@ export function presentDomain(row: DomainRow): Domain {
   };
 }
 
+/** `ownerId`: the account. `domainCount`: the number of its domains when the row was read. */
 export function presentDomainGroup(row: CountedDomainGroup): DomainGroup {
   return {
     groupId: row.group_id,

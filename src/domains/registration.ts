@@ -43,6 +43,10 @@ export type RegisterDomain = (
 /** Pause before the first scheduled check of a new domain or key. */
 export const FIRST_CHECK_MS = MINUTE;
 
+/**
+ * Refuses invalid names, unknown use cases and groups, and what `mayAdd` or the key queue refuses. The RSA key is
+ * generated before the unit of work, which checks group and limit again. Throws for an account without a default group.
+ */
 export function createRegistration(deps: RegistrationDeps): RegisterDomain {
   const { regions, tables, writer, ids, log, seal, keyQueue, mayAdd } = deps;
   return async (accountId, input) => {

@@ -21,6 +21,10 @@ export function retirementMs({ delivery: { retry } }: PlatformOptions): number {
   );
 }
 
+/**
+ * The primary key that is announced to the owner of the domain and not found in DNS yet; undefined: there is no
+ * rotation. Keys in the platform's zone (`slot`) do not count.
+ */
 export function pendingKey(keys: readonly DkimKeyRow[]): DkimKeyRow | undefined {
   return keys.find((key) => key.lane === 'primary' && key.slot === null && key.state === 'pending');
 }

@@ -26,6 +26,10 @@ export interface ProvisionSecondaryDeps {
  */
 export type ProvisionSecondary = (domainId: string) => Promise<boolean>;
 
+/**
+ * Calls `probeSecondary` for each domain and caches nothing; the probe of the daemon does. The key and the state of the
+ * domain are stored in one unit of work. Rejects when the key cannot be generated or stored.
+ */
 export function createProvisionSecondary(deps: ProvisionSecondaryDeps): ProvisionSecondary {
   const { tables, writer, clock, log, seal, keyQueue } = deps;
   return async (domainId) => {

@@ -112,6 +112,10 @@ export interface RotationStart {
   isManaged: boolean;
 }
 
+/**
+ * Creates the module without starting work: call `jobs.start`. All keys of the process are generated in one queue, and
+ * verifications on request are limited to 10 a minute for each domain (`RATE_LIMITED`).
+ */
 export function createDomains(deps: DomainsDeps): Domains {
   const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = deps;
   const platform = platformOf(config);

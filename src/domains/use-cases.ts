@@ -34,10 +34,15 @@ const KINDS: Record<UseCase, { name: string; description: string; icon: string }
   },
 };
 
+/** `Transactional` or `Marketing`: `useCaseLabel` in the API. */
 export function useCaseLabel(useCase: UseCase): string {
   return KINDS[useCase].name;
 }
 
+/**
+ * `region`: its code. The result, `tx-eu` for example, is not checked against the configuration; `findUseCase` does
+ * that.
+ */
 export function useCaseId(useCase: UseCase, region: string): string {
   return `${useCase}-${region}`;
 }
@@ -56,6 +61,7 @@ export function offeredUseCases(regions: readonly RegionSetting[]): OfferedUseCa
   );
 }
 
+/** Refuses an id that `regions` do not offer with `USE_CASE_NOT_FOUND`; the message lists the available ids. */
 export function findUseCase(regions: readonly RegionSetting[], id: string): OfferedUseCase | Refusal {
   const offered = offeredUseCases(regions);
   return (

@@ -31,6 +31,10 @@ const OPCODE_BITS = 0x7800;
 /** RFC 1996 §3.6: at most five repetitions; each waits longer than the one before. */
 const TIMEOUTS_MS = [2, 5, 15, 30, 60].map((seconds) => seconds * SECOND);
 
+/**
+ * Sends nothing until `notify`. Each server is notified over UDP until it responds, at most five times within two
+ * minutes; what a restart interrupts is not continued.
+ */
 export function createZoneNotifier({ random, log, observe }: NotifierDeps): Notifier {
   const running = new Set<Promise<void>>();
   /** Ends the notifications in progress. */

@@ -50,6 +50,10 @@ const MAX_QUERY_BYTES = 4096;
 const MAX_UNREAD_BYTES = 256 * 1024;
 const QUERIES_PER_TURN = 16;
 
+/**
+ * The owner accepts connections and passes them to `serve`. Disconnects a client after 10 s without a complete query or
+ * a read response, with more than 256 KiB of unread responses, or with a query above 4096 bytes.
+ */
 export function createTcpClients(handle: QueryHandler, limits: TcpLimits): TcpClients {
   const clients = new Set<Client>();
   let uses = 0;

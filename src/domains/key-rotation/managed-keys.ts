@@ -69,6 +69,10 @@ export interface ManagedKeysDeps {
   onStep: (step: KeyStepKind) => void;
 }
 
+/**
+ * Keeps no state. Call order in a verification: `observe` (DNS), `generate` (key queue), `apply` in the unit of work,
+ * `report` after its commit. A key that was not generated leaves its step and later ones for the next verification.
+ */
 export function createManagedKeys(deps: ManagedKeysDeps): ManagedKeys {
   const { tables, clock, log, seal, keyQueue, platform, policy, graceMs, onStep } = deps;
 

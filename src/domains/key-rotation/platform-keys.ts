@@ -34,6 +34,10 @@ export interface PlatformKeysDeps {
 /** Takes the steps that are due. All state is in the database, so it can be interrupted at any time. */
 export type AdvancePlatformKeys = (signal: AbortSignal) => Promise<void>;
 
+/**
+ * The function is called once a minute (`createDomainJobs`). A call either creates a key, or writes the steps of all
+ * keys in one unit of work; it looks a record up only while a pending key waits for it.
+ */
 export function createPlatformKeys(deps: PlatformKeysDeps): AdvancePlatformKeys {
   const { tables, writer, clock, ids, log, seal, resolver, keyQueue, platform, graceMs } = deps;
 

@@ -22,6 +22,10 @@ interface StoredSerial {
 
 const SETTING = 'zone-serial';
 
+/**
+ * Keeps no state: the setting `zone-serial` has the number and a SHA-256 hash of the content, and is read at each call.
+ * `current` resolves with a new number when it is on disk.
+ */
 export function createZoneSerial(deps: { tables: Tables; writer: Writer; clock: Clock }): ZoneSerial {
   const { tables, writer, clock } = deps;
   return {

@@ -63,6 +63,10 @@ const REFRESH_MS = SECOND;
 const TCP_LIMITS = { connections: 100, connectionsPerAddress: 20 };
 const MAX_TRANSFERS = 4;
 
+/**
+ * Registers its metrics now and binds nothing. `listen` loads the zone, binds each address of `dns.server.listen`,
+ * notifies the secondaries and begins to refresh the zone every second; call `close` also after it failed.
+ */
 export function createPlatformNameServer(deps: NameServerDeps): PlatformNameServer {
   const { config, tables, writer, resolver, clock, random, log, registry } = deps;
   const platform = platformOf(config);

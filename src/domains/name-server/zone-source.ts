@@ -26,6 +26,10 @@ export interface ZoneSourceDeps {
 /** Keys that are read at a time: about a millisecond. */
 const PAGE_SIZE = 100;
 
+/**
+ * The records of the platform are indexed once for each array that `records` returns. Keys are never cached: `find`
+ * below `dkim.<hostname>` reads those of one domain, `pages` 100 at a time.
+ */
 export function createZoneSource({ hostname, tables, records }: ZoneSourceDeps): ZoneSource {
   const keyHost = `dkim.${hostname}`;
   const listed = zoneOfList(records, [hostname]);

@@ -157,11 +157,16 @@ async function pointerProblem(view: DnsView, address: string): Promise<string | 
     : `the PTR record of the source address ${address} names ${names}, which does not lead back to it: ${CONSEQUENCE}`;
 }
 
+/**
+ * Whether the host is a loopback address, `localhost` or a name below it. Throws a TypeError for a text that is not a
+ * URL; does not use DNS.
+ */
 export function isLocalUrl(url: string): boolean {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
   return isLoopbackHost(host);
 }
 
+/** Whether `listen` has a loopback address or `localhost`. False for `off` and for a wildcard address. */
 export function isLoopbackListener(listen: string): boolean {
   const address: ListenAddress | null = parseListen(listen);
   return address !== null && isLoopbackHost(address.host);

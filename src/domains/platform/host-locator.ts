@@ -67,6 +67,10 @@ interface DomainState {
   pausedUntil: number;
 }
 
+/**
+ * Caches results for 5000 hosts: `here` for a minute, `elsewhere` for up to 10 minutes, others not. A domain has at
+ * most 20 lookups a minute and pauses of up to an hour without answers. The platform's own names are read now.
+ */
 export function createHostLocator(deps: HostLocatorDeps): HostLocator {
   const { resolver, clock, platform, timeoutMs = LOOKUP_TIMEOUT_MS } = deps;
   const gateOf = (lookup: LookupClass): Gate =>

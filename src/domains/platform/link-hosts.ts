@@ -44,6 +44,10 @@ export interface LinkHostsDeps {
   clock: Clock;
 }
 
+/**
+ * Looks nothing up until `leadsHere`, which uses DNS through a locator with caches and limits (`createHostLocator`).
+ * `standingOf` reads the database at each call.
+ */
 export function createLinkHosts({ config, tables, resolver, clock }: LinkHostsDeps): LinkHosts {
   const platform = platformOf(config);
   const locator = createHostLocator({ resolver, clock, platform });

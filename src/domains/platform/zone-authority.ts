@@ -68,6 +68,7 @@ export function servedAddresses(
   return addresses.length > 0 ? addresses : ownAddresses(platform);
 }
 
+/** An AAAA record for an IPv6 address, else an A record, with `ZONE_TTL`. */
 export function addressRecord(name: string, address: string): ZoneRecord {
   return { name, type: isIPv6(address) ? 'AAAA' : 'A', value: address, ttl: ZONE_TTL };
 }

@@ -147,6 +147,7 @@ export type SecondaryFlags = Record<FieldOf<'secondary'>, boolean>;
 const TABLE: Record<CheckName, Check> = CHECKS;
 export const CHECK_NAMES = Object.keys(CHECKS) as CheckName[]; // the table has no other keys
 
+/** The entry of CHECKS with the common type: for code that treats all checks alike. */
 export function checkOf(name: CheckName): Check {
   return TABLE[name];
 }
@@ -160,6 +161,7 @@ export const REQUIRED_CHECKS: readonly { name: CheckName; column: CheckColumn }[
   },
 );
 
+/** Whether a domain is verified only while the check passes. Narrows the type of the name. */
 export function isRequiredCheck(name: CheckName): name is RequiredCheck {
   return TABLE[name].isRequired;
 }
@@ -186,6 +188,10 @@ export function requiredRecordBuilders(): ((context: RecordContext) => DnsRecord
 
 export type CheckResults = Record<CheckName, CheckResult>;
 
+/**
+ * Runs all checks at the same time, with `context.view` for DNS. What DNS does not answer is the verdict `unknown`;
+ * writes nothing. Rejects only with an internal error of a check.
+ */
 export async function runChecks(context: CheckContext): Promise<CheckResults> {
   const results = await Promise.all(
     CHECK_NAMES.map(async (name) => [name, await TABLE[name].run(context)] as const),

@@ -73,6 +73,10 @@ const VERIFICATION_TIMEOUT_MS = 20 * SECOND;
 /** Resolves with null when the domain does not exist, was deleted meanwhile, or the verification was cancelled. */
 export type Verifier = (domainId: string, options: VerifyOptions) => Promise<Verification | null>;
 
+/**
+ * A verification has 20 s for DNS; checks without an answer by then are `unknown`. Scheduled verifications generate
+ * keys, requested ones look up the recommended records that no check covers.
+ */
 export function createVerifier(deps: VerifierDeps): Verifier {
   const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent, managedKeys } =
     deps;

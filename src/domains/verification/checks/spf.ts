@@ -34,6 +34,10 @@ const EVALUATION_TIMEOUT_MS = 15_000;
 /** RFC 7208 §4.6.4. */
 const MAX_LOOKUPS = 10;
 
+/**
+ * Evaluates the record for every egress address (RFC 7208), each for at most 15 s. `expected` is the record to publish:
+ * the existing one with our include, corrected where it would not pass. `unknown` when DNS does not answer.
+ */
 export async function checkSpf(view: DnsView, subject: SpfSubject): Promise<CheckResult> {
   const { domain } = subject;
   const answer = await view.txt(domain);

@@ -9,6 +9,10 @@ import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown
 
 /* The host of tracked links: the domain's own host only while it leads here, so that no link is ever broken. */
 
+/**
+ * The CNAME from `link.<domain>` to `track.<hostname>`. It is listed with the required records, but a domain is
+ * verified without it, too.
+ */
 export function trackingRecord({ domain, platform }: RecordContext): DnsRecord {
   return {
     type: 'CNAME',
@@ -19,6 +23,10 @@ export function trackingRecord({ domain, platform }: RecordContext): DnsRecord {
   };
 }
 
+/**
+ * The verdict is that of the preferred host. `changes.tracking_host` is the host for links: null for the platform's
+ * own, absent while it is not known. With an https `publicUrl` the host must answer over HTTPS.
+ */
 export async function checkTracking(context: CheckContext): Promise<CheckResult> {
   const { view, platform, domain, answersHttps } = context;
   const target = trackHost(platform);
