@@ -48,6 +48,10 @@ export interface CertificateSourceDeps {
   checkIntervalMs?: number;
 }
 
+/**
+ * Call `load` before `watch`, which checks the files every 5 s. A later pair that cannot be used is logged and tried
+ * again, while the last one remains in use. A generated certificate is not replaced until files are configured.
+ */
 export function createCertificateSource(deps: CertificateSourceDeps): CertificateSource {
   const { hostname, clock, log, checkIntervalMs = CHECK_INTERVAL_MS } = deps;
   const pairOf = async (files: CertificateFiles | null) =>

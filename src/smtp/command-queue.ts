@@ -14,6 +14,10 @@ const COMMANDS_PER_BATCH = 50;
 /** Pause between batches while commands wait: at most 12,500 commands per second. */
 const PAUSE_MS = 4;
 
+/**
+ * Empty at first. A batch runs at most 50 commands by default; the next one follows in the next turn of the event loop,
+ * or 4 ms later while commands wait. Jobs must not throw.
+ */
 export function createCommandQueue(
   options: { batchSize?: number; defer?: (callback: () => void, hasBacklog: boolean) => void } = {},
 ): CommandQueue {

@@ -78,6 +78,10 @@ export interface ConnectionsDeps {
   disconnect(session: SMTPServerSession, text: string): void;
 }
 
+/**
+ * Has no connections at first and no timer: the listener calls `sweep`. `admit` may end another connection, which is
+ * removed before `disconnect` is called. Functions ignore sessions that were removed.
+ */
 export function createConnections({ clock, limits, disconnect }: ConnectionsDeps): Connections {
   const entries = new Map<SMTPServerSession, Entry>();
   const blocks = createCounter();

@@ -88,6 +88,10 @@ export interface SmtpListener {
 const CONNECTION_MARGIN = 200;
 const SWEEP_INTERVAL_MS = 2 * SECOND;
 
+/**
+ * Loads the certificate, and rejects with an OperatorFault when it cannot be used. `listen` binds the address, whose
+ * usual faults are OperatorFaults, and begins a sweep every 2 s and the watch of the certificate; `close` ends both.
+ */
 export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpListener> {
   const { name, hostname, limits, log } = deps;
   const { clock, budget } = deps;

@@ -25,6 +25,10 @@ const WINDOW_MS = MINUTE;
 const MAX_ADDRESSES = 500;
 const OTHERS = 'others';
 
+/**
+ * Has no timer: lines are written by `sweep`, a minute after their first occurrence, and by `flush`. `message` is the
+ * text of each line; beyond 500 addresses, all others share one line.
+ */
 export function createLogWindow(clock: Clock, log: Pick<Log, 'warn'>, message: string): LogWindow {
   const entries = new Map<string, Entry>();
   const write = (before: number): void => {

@@ -71,6 +71,10 @@ interface Active extends MailUploadOptions {
   windowBytes: number;
 }
 
+/**
+ * `options` are fixed. Has no timer: the listener calls `sweep`. `evict` is called after the memory of the upload was
+ * released, also inside the `reserve` of another upload.
+ */
 export function createReceiveBudget(clock: Clock, options: BudgetOptions): ReceiveBudget {
   const limits = {
     holder: options.bytes * options.holderShare,

@@ -70,6 +70,10 @@ export interface StallCheck {
   isStalled(socket: Socket): boolean;
 }
 
+/**
+ * Remembers the progress of a socket between two calls, weakly: nothing remains of a socket that is gone. A peer is
+ * stalled when no byte left for `WRITE_STALL_TIMEOUT_MS` although some wait.
+ */
 export function createStallCheck(clock: Clock): StallCheck {
   const last = new WeakMap<Socket, { sent: number; at: number }>();
   return {

@@ -26,6 +26,10 @@ export interface UnclassifiedReply {
 const MAX_PENDING = 500;
 const MAX_TEXT_LENGTH = 300;
 
+/**
+ * `now`: epoch ms. Counts at most 500 different replies, by code, enhanced code, phase and normalized text; the host is
+ * that of the last one.
+ */
 export function createUnclassifiedReplies(now: () => number): UnclassifiedReplies {
   const pending = new Map<string, UnclassifiedReply>();
 

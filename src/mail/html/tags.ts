@@ -33,6 +33,10 @@ const END_TAG = /<\/([a-z][a-z0-9]*)[ \t\r\n\f]*>/iy;
 const MAX_KNOWN_TAGS = 256;
 const MAX_KNOWN_LENGTH = 512;
 
+/**
+ * For one text. Calls `handler` for each tag that it reads, with the attributes in `requested` (lower case), whose
+ * spans are relative to the tag. Caches the first 256 different tags of up to 512 characters.
+ */
 export function createTagScanner(
   html: string,
   handler: Pick<TokenHandler, 'startTag' | 'endTag'>,

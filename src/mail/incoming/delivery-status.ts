@@ -44,6 +44,10 @@ const GROUP_FIELDS = new Set([
   'x-powermta-bouncecategory',
 ]);
 
+/**
+ * Never throws: what is missing is ''. Reads at most `limits.reports` groups and `limits.fieldChars` characters of a
+ * value; groups that state nothing about a recipient are omitted.
+ */
 export function readDeliveryStatus(text: string, limits: IncomingLimits): DeliveryStatus {
   const message = new Map<string, string>();
   const groups: Map<string, string>[] = [];

@@ -98,6 +98,10 @@ interface Section {
   value: string;
 }
 
+/**
+ * Never throws. Of parameters with equal names the last one counts; values in quotes are unquoted and encoded-words
+ * decoded. At most 49 parameters are read.
+ */
 export function readParameters(text: string): ParameterizedValue {
   const [first = '', ...rest] = splitOutsideQuotes(text);
   const parameters = new Map<string, string>();

@@ -108,11 +108,16 @@ function recipientIn(line: string): { recipient: string; rest: string; isWeak: b
   return null;
 }
 
+/**
+ * Whether a text of a notice may be a mail address: a local part, and after the last `@` a domain without white space
+ * and `/`; at most 320 characters. No rules of domain names are checked.
+ */
 export function isAddress(text: string): boolean {
   const at = text.lastIndexOf('@');
   return at > 0 && /^[^\s@/]{1,255}$/.test(text.slice(at + 1)) && text.length <= 320;
 }
 
+/** Compares without regard to case, in the local part, too. */
 export function sameAddress(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }

@@ -20,6 +20,10 @@ export interface ReturnedMail {
   original: Fields;
 }
 
+/**
+ * If the mail has no delivery-status part, those of an embedded `multipart/report` are used, with the notice of the
+ * outer mail. HTML is read only while no text was found before it. `limits` bounds all texts together.
+ */
 export function sortParts(mail: Part, limits: IncomingLimits): ReturnedMail {
   const sorted = sortLeaves(mail, limits);
   if (sorted.statusTexts.length > 0) return sorted;

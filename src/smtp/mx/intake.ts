@@ -63,6 +63,10 @@ export interface IntakeDeps {
   optOut(tables: Tables, message: SentMessage): void;
 }
 
+/**
+ * Keeps no state. Reports on domains are stored before the unit of work of the mail, so that they remain if it fails.
+ * Each recipient of a mail is logged and observed after the commit.
+ */
 export function createIntake(deps: IntakeDeps): Intake {
   const { clock, log, writer, recorder, tokens } = deps;
   const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');

@@ -41,6 +41,10 @@ export interface RcptPolicyDeps {
 const CACHE_MS = 10 * SECOND;
 const MAX_CACHED_DOMAINS = 1000;
 
+/**
+ * Caches for 10 s whether a domain is registered, for 1000 domains: for that long a new one may be rejected, and a
+ * deleted one accepted. `hostname` is compared in lower case and without a trailing dot.
+ */
 export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
   const { tokens } = deps;
   const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');

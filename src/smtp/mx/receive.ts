@@ -41,6 +41,10 @@ const KEY_TIMEOUT_MS = 5 * SECOND;
 const MAX_LOOKUPS = 200;
 const MAX_LOOKUPS_PER_NETWORK = 10;
 
+/**
+ * The counts of reports and the lookups in progress are in memory. Keys of at most 200 mails are looked up at a time,
+ * 10 of one network, for up to 5 s each; other mails count as unsigned.
+ */
 export function createMailReceiver({ clock, log, parser, intake, resolver }: MailReceiverDeps): MailReceiver {
   const limits = createReportLimits(clock);
   const lookups = new Map<string, number>();

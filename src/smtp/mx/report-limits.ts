@@ -26,6 +26,7 @@ export const REPORTS_TOTAL: Limit = { hour: 3000, day: 30_000 };
 /** Above this, the least recently counted sender is forgotten: its count begins at zero, so no report is refused for it. */
 const MAX_COUNTERS = 20_000;
 
+/** All counts are in memory and begin at zero: 20,000 counters, each for the current hour and day of UTC. */
 export function createReportLimits(clock: Clock): ReportLimits {
   const counters = createLru<Counter>(MAX_COUNTERS);
 

@@ -73,6 +73,10 @@ export interface MailParserDeps {
 
 const NO_RULES: readonly ReplyRule[] = [];
 
+/**
+ * Starts the thread immediately; `stop` terminates it, and mails that wait resolve as `stopping`. A thread that exits
+ * is replaced after a second, one that exceeds the time limit without a pause.
+ */
 export function createMailParser(deps: MailParserDeps): MailParser {
   const { log, startThread = () => startParserThread(), timeoutMs = TIMEOUT_MS } = deps;
   const queue = createFairQueue<Waiting>(() => performance.now());

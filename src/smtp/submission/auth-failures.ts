@@ -23,6 +23,10 @@ export const MAX_FAILURES = 10;
 const WINDOW_MS = 10 * MINUTE;
 const MAX_ADDRESSES = 20_000;
 
+/**
+ * Counts in memory, for sessions and for 20,000 addresses (an IPv6 /64 is one), of which the least recently counted is
+ * forgotten first. Has no timer: the listener calls `sweep`.
+ */
 export function createAuthFailures(deps: { clock: Clock; log: Pick<Log, 'warn'> }): AuthFailures {
   const { clock, log } = deps;
   const ofSession = new WeakMap<SMTPServerSession, number>();

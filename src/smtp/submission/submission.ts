@@ -70,6 +70,10 @@ interface Login {
   streams: UseCase[];
 }
 
+/**
+ * Rejects with an OperatorFault when the certificate cannot be used. Starts the thread of the mail parser and binds
+ * nothing until `listen`; `close` also ends the thread, after the connections.
+ */
 export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListener> {
   const { config, clock, log, authenticator, rateLimits, acceptance } = deps;
   const { submission, hostname } = config;
