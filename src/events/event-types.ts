@@ -364,10 +364,12 @@ export const MESSAGE_EVENT_KINDS = kindsOf(MESSAGE_EVENT_TYPES);
 export const DOMAIN_EVENT_KINDS = kindsOf(DOMAIN_EVENT_TYPES);
 export const EVENT_KINDS = [...MESSAGE_EVENT_KINDS, ...DOMAIN_EVENT_KINDS] as const;
 
+/** Whether the text is the kind of an event of a message or a domain. */
 export function isEventKind(text: string): text is EventKind {
   return Object.hasOwn(EVENT_TYPES, text);
 }
 
+/** Whether the text is the kind of an event of a message; false for those of domains. */
 export function isMessageEventKind(text: string): text is MessageEventKind {
   return Object.hasOwn(MESSAGE_EVENT_TYPES, text);
 }

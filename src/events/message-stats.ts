@@ -77,6 +77,10 @@ export function readMessageStats(tables: Tables, { by, from, to, accountId }: St
   return { from: first, to: end, rows: list, total };
 }
 
+/**
+ * Pure. Outcomes count in the hour in which they happen: an open of mail that was delivered in an earlier period counts
+ * too, so that shares of delivered messages may exceed 1.
+ */
 export function ratesOf({ outcomes }: OutcomeCounts): OutcomeRates {
   const { delivered, bounced, failed, complained, opened, clicked } = outcomes;
   const final = delivered + bounced + failed;

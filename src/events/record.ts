@@ -93,6 +93,7 @@ export interface RecorderDeps {
   onWebhookDue?: (webhook: number) => void;
 }
 
+/** Keeps no state. The callbacks are called inside the unit of work, which may still be rolled back. */
 export function createRecorder(deps: RecorderDeps): Recorder {
   const { clock, ids, onSuppressionChange, onWebhookDue } = deps;
 

@@ -98,6 +98,10 @@ function inStatements(step: PortionStep<Deletion>): PortionStep<Deletion> {
   };
 }
 
+/**
+ * Starts nothing until `start`. A scheduled pass that fails is logged, and the next one continues; `run` rejects. Each
+ * pass reads `bodyDays` and `eventDays` once, at its beginning.
+ */
 export function createRetention(deps: RetentionDeps): Retention {
   const { clock, log, tables, writer, onPortion, mayShrink = () => true } = deps;
   const portions = createPortions({ writer, share: 'retention' });

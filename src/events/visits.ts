@@ -64,6 +64,10 @@ interface Allowance {
   at: number;
 }
 
+/**
+ * At most 20,000 visits wait. A unit of work records up to 64, and the next one begins when it is on disk. The
+ * allowances of 50,000 messages are in memory. Call `close` when no more visits can come.
+ */
 export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps): Visits {
   const allowances = createLru<Allowance>(MAX_ALLOWANCES);
   const waiting: TrackedVisit[] = [];

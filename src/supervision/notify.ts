@@ -56,6 +56,10 @@ interface Waiting {
   resolve: (received: boolean) => void;
 }
 
+/**
+ * Starts the shell with the first `send`; another one follows if it ends or exceeds `timeoutMs` (default: 20 s). While
+ * 16 messages wait, and after `close`, a message is not sent and resolves with false.
+ */
 export function createNotifier({
   socket,
   log,

@@ -70,6 +70,10 @@ export interface SuppressionListDeps {
   onSuppressionChange?: OnSuppressionChange;
 }
 
+/**
+ * Keeps no state; the API and the command line use it. `add` refuses an invalid address, `remove` a target without
+ * suppressions (`NOT_FOUND`). `onSuppressionChange` is called in the unit of work of the change.
+ */
 export function createSuppressionList(deps: SuppressionListDeps): SuppressionList {
   const { tables, writer, clock, recorder, onSuppressionChange } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
@@ -145,6 +149,7 @@ export interface Suppression {
   createdAt: string;
 }
 
+/** `contactIdentifier`: the hash of the address (`email_<md5>`), which remains after the person was erased. */
 export function presentSuppression(row: SuppressionRow): Suppression {
   return {
     email: row.email,

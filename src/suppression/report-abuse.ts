@@ -24,6 +24,10 @@ export interface ReportAbuseDeps {
  */
 export type ReportAbuse = (tables: Tables, mail: SentMail, report: AbuseReport) => boolean;
 
+/**
+ * Keeps no state. For a message that was purged, the suppression of the stream `mk` with reason `complaint` shows
+ * whether it was reported before; simulated mail is then ignored.
+ */
 export function createReportAbuse(deps: ReportAbuseDeps): ReportAbuse {
   const { clock, recorder, onSuppressionChange } = deps;
 

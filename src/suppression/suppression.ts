@@ -53,6 +53,7 @@ export function suppressedFor(
   return { code, ...deciding };
 }
 
+/** `field`: path of the recipient in the request. The message states the reason and since when in ISO 8601. */
 export function suppressionDetail(field: string, recipient: string, found: Suppressed): RecipientDetail {
   const { reason, created_at } = found.row;
   const since = iso(created_at);

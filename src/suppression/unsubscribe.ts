@@ -48,6 +48,10 @@ export interface UnsubscribingDeps {
   onSuppressionChange: OnSuppressionChange;
 }
 
+/**
+ * Keeps no state. `state` only reads. `undo` records no event and leaves suppressions of other reasons;
+ * `onSuppressionChange` is called for a stream, not for a group.
+ */
 export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
   const { clock, recorder, onSuppressionChange } = deps;
 

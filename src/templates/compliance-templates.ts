@@ -38,6 +38,10 @@ export interface ComplianceTemplates {
   remove(accountId: string, templateId: string): Promise<ComplianceTemplateRow | Refusal>;
 }
 
+/**
+ * Keeps no state. Refuses an unknown template or that of another account (`TEMPLATE_NOT_FOUND`), content with an
+ * unknown variable or without the required one (`VALIDATION_ERROR`), and what `mayAdd` refuses.
+ */
 export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTemplates {
   const { tables, writer, clock, ids, mayAdd } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
@@ -183,6 +187,7 @@ export interface ComplianceTemplate {
   updatedAt: string;
 }
 
+/** Without the account. `domain` null: for all From domains without a default. */
 export function presentComplianceTemplate(row: ComplianceTemplateRow): ComplianceTemplate {
   return {
     templateId: row.template_id,

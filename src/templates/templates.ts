@@ -57,6 +57,10 @@ export interface TemplatesDeps {
   mayAdd: MayAdd;
 }
 
+/**
+ * Keeps no state. `create` and `update` refuse a template with neither html nor text (`VALIDATION_ERROR`); an update
+ * that changes the content stores the previous one as a version, in the same unit of work.
+ */
 export function createTemplates(deps: TemplatesDeps): Templates {
   const { tables, writer, clock, ids, mayAdd } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
@@ -161,6 +165,7 @@ export interface StoredTemplate {
   updatedAt: string;
 }
 
+/** Without the account and the versions. Null fields remain: see `TemplateFields`. */
 export function presentTemplate(row: TemplateRow): StoredTemplate {
   const { name, type, subject, html, text } = row;
   return {

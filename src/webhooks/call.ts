@@ -39,6 +39,10 @@ const MAX_STORED_BYTES = 1024;
 const MAX_READ_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 
+/**
+ * Opens no connection until `call`; connections are used again while the endpoint keeps them open. `close` ends the
+ * calls in progress, which resolve as `no-response`.
+ */
 export function createWebhookCaller(options: WebhookCallerOptions): WebhookCaller {
   const { timeoutMs = CALL_TIMEOUT_MS, userAgent } = options;
   // One connection for each call; the sender limits the calls of each webhook.

@@ -87,6 +87,10 @@ export interface WebhookDeliveriesDeps {
   ids: Ids;
 }
 
+/**
+ * Keeps no state. `retry` and `replay` refuse a disabled webhook (`INVALID_STATE`). A replay reads 500 events in a unit
+ * of work, and at most 100,000 in one call.
+ */
 export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDeliveries {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);

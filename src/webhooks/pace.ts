@@ -20,6 +20,10 @@ const MAX_FAILURES = 5;
 const FIRST_PAUSE_MS = SECOND;
 const MAX_PAUSE_MS = MINUTE;
 
+/**
+ * Begins with 10 concurrent calls. Five failures in a row, an overload or a `Retry-After` halve the number, and calls
+ * pause for 1 s, doubled up to a minute. Has no timer: `now` is the caller's.
+ */
 export function createEndpointPace(): EndpointPace {
   let width = MAX_WIDTH;
   let failures = 0;

@@ -14,6 +14,7 @@ export interface WebhookPayload {
   data: { object: FeedEvent | (FeedEvent & { to: string[] }) };
 }
 
+/** Pure. `id` is the id of the event, not of the delivery; `created` and `timestamp` are both its time. */
 export function webhookPayload(event: EventRow): WebhookPayload {
   const object = presentEvent(event);
   const { recipient } = object;

@@ -43,6 +43,7 @@ export function findWebhook(tables: Tables, accountId: string, webhookId: string
   );
 }
 
+/** Without description and secret. `failingSince` is absent while calls succeed. */
 export function presentWebhook(row: WebhookRow): Webhook {
   const { url, name, events, isActive } = fieldsOf(row);
   return {
@@ -56,6 +57,7 @@ export function presentWebhook(row: WebhookRow): Webhook {
   };
 }
 
+/** `secret`: the current one, as `presentSecret` returns it. Fields without a value are absent, not null. */
 export function presentWebhookDetail(row: WebhookRow, secret: string): WebhookDetail {
   return {
     ...presentWebhook(row),
@@ -66,6 +68,7 @@ export function presentWebhookDetail(row: WebhookRow, secret: string): WebhookDe
   };
 }
 
+/** What the account has set; parses the stored list of kinds. `events` may contain `EVERY_EVENT`. */
 export function fieldsOf(row: WebhookRow): WebhookFields {
   const events: string[] = JSON.parse(row.events);
   return {
@@ -96,6 +99,10 @@ export interface WebhookDelivery {
   createdAt: string;
 }
 
+/**
+ * `pending` stands for `ready` and `waiting`. `nextAttemptAt` is present for pending deliveries only, and not while a
+ * restore holds them.
+ */
 export function presentDelivery(row: ListedWebhookDelivery): WebhookDelivery {
   const status = row.state === 'ready' || row.state === 'waiting' ? 'pending' : row.state;
   return {

@@ -13,6 +13,10 @@ export interface WebhookSecrets {
   keys(tables: Tables, webhook: { number: number; webhook_id: string }, now: number): Buffer[];
 }
 
+/**
+ * Keeps no state and caches no key: `keys` reads and decrypts at each call, and throws when a secret cannot be
+ * decrypted with the master key.
+ */
 export function createWebhookSecrets({ seal, random }: { seal: Seal; random: Random }): WebhookSecrets {
   return {
     create: (webhookId) => seal.seal(random.bytes(KEY_BYTES), webhookSealContext(webhookId)),

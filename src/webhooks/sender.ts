@@ -79,6 +79,10 @@ interface EndpointQueue {
   ready: WebhookDeliveryRow[];
 }
 
+/**
+ * Sends nothing until `start`, `round` or `due`. `start` begins a loop of one second, which keeps the process running
+ * until `stop`. Reads 50 deliveries of a webhook ahead; a webhook without calls and failures takes no memory.
+ */
 export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
   const { clock, random, log, tables, writer, secrets, caller } = deps;
   const queues = new Map<number, EndpointQueue>();

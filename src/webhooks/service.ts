@@ -56,6 +56,10 @@ export interface Webhooks extends WebhookDeliveries {
 const OLD_SECRET_MS = DAY;
 const MAX_OLD_SECRETS = 5;
 
+/**
+ * A webhook gets its first secret in the unit of work that creates it. `update` checks the URL again; a changed URL,
+ * and enabling the webhook, reset `failingSince`. `onChange` is not called for a new webhook.
+ */
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { tables, writer, clock, ids, log, secrets, allowPrivateNetworks, onChange } = deps;
 

@@ -42,6 +42,10 @@ export interface WebhookTesterDeps {
   caller: WebhookCaller;
 }
 
+/**
+ * Refuses an unknown webhook, and a second test of a webhook while one is in progress (`RATE_LIMITED`). Writes nothing;
+ * an abort of `signal` is a result with an error.
+ */
 export function createWebhookTester(deps: WebhookTesterDeps): WebhookTester {
   const { tables, clock, ids, secrets, caller } = deps;
   /** Numbers of the webhooks that are being tested. */
