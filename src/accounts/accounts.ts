@@ -50,6 +50,10 @@ export interface AccountDeps {
   ids: Ids;
 }
 
+/**
+ * Stateless: reads come from `tables`, and each change is one unit of work. The secrets of the first keys are only in
+ * the result of `create`.
+ */
 export function createAccounts(deps: AccountDeps): Accounts {
   const { tables, writer, clock, ids } = deps;
 

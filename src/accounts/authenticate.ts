@@ -48,6 +48,10 @@ export interface AuthenticatorDeps {
   onUse?: (keyId: string) => void;
 }
 
+/**
+ * Keeps the parsed networks of up to 1000 different allow-lists in memory, and the frozen caller of each key row until
+ * the row changes. Only calls without a valid key count in `failures`.
+ */
 export function createAuthenticator({ tables, failures, onUse }: AuthenticatorDeps): Authenticator {
   const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
   /**

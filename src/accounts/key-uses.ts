@@ -19,6 +19,10 @@ export interface KeyUses {
 
 const WRITE_INTERVAL_MS = 60_000;
 
+/**
+ * Begins without a timer: `note` only changes memory, and the loop of `start` writes for the first time after a minute.
+ * A last write that fails in `stop` is logged, not thrown.
+ */
 export function createKeyUses({ writer, clock, log }: { writer: Writer; clock: Clock; log: Log }): KeyUses {
   // At most one entry per key.
   let noted = new Map<string, number>();

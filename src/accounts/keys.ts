@@ -94,6 +94,10 @@ const MAX_VALID_KEYS = 500;
 /** Of one account, with revoked ones, which the retention of events deletes (events/retention). */
 const MAX_STORED_KEYS = 1000;
 
+/**
+ * Stateless: reads come from `tables`, and the limits on the number of keys are checked in the unit of work that
+ * inserts one. Without `creator` (the command line) a key may have any rights.
+ */
 export function createKeys(deps: KeyDeps): Keys {
   const { tables, writer, clock } = deps;
   return {

@@ -80,6 +80,10 @@ export type AccountLimitDefaults = Partial<Pick<Config['limits']['account'], Lim
 /** Stored for an unlimited value; NULL stands for the configured default. */
 const UNLIMITED = -1;
 
+/**
+ * `defaults`: the values of limits that an account does not have; a limit that is absent in both is unlimited. Only
+ * `of` reads through `tables` of `deps`; everything else reads through the caller's, so that its unit of work counts.
+ */
 export function createAccountLimits(deps: { tables: Tables; defaults: AccountLimitDefaults }): AccountLimits {
   const { tables, defaults } = deps;
   const mayAdd =

@@ -27,6 +27,10 @@ export interface RateLimitOptions {
   account?: { setup: Rate };
 }
 
+/**
+ * Begins with full buckets, for up to 20,000 keys per class and 20,000 accounts in memory; one that was evicted begins
+ * full again. Accounts have a limit for the class `setup` only.
+ */
 export function createRateLimits(clock: Clock, options: RateLimitOptions): RateLimits {
   const bucketsOf = ({ setup, send, account }: RateLimitOptions) => ({
     ofKey: {
@@ -58,6 +62,10 @@ export interface FailureLimits {
 export const FAILURES_PER_MINUTE = 100;
 const MAX_ADDRESSES = 20_000;
 
+/**
+ * Begins with full buckets of 100 failures, refilled within a minute, one for each block of addresses that one caller
+ * controls (`callerBlock`). Keeps up to 20,000 in memory; one that was evicted begins full again.
+ */
 export function createFailureLimits(clock: Clock): FailureLimits {
   const rate = { burst: FAILURES_PER_MINUTE, perSecond: FAILURES_PER_MINUTE / 60 };
   const buckets = createTokenBuckets(clock, rate, MAX_ADDRESSES);

@@ -39,6 +39,10 @@ export interface Audit {
 const MAX_DETAIL = 500;
 const MAX_TARGET_VALUE = 200;
 
+/**
+ * Stateless: `record` is one unit of work and rejects when it fails. Values of `target` are shortened to 200
+ * characters, `detail` to 500.
+ */
 export function createAudit({
   tables,
   writer,

@@ -69,6 +69,10 @@ const MAX_UNKNOWN = 10_000;
 const SETUP_MS = 15 * MINUTE;
 const ISSUER = 'Postrider';
 
+/**
+ * Counts attempts and changes in memory, so that all are allowed again after a restart. A TOTP setup is not stored: its
+ * sealed `state` is valid for 15 minutes.
+ */
 export function createPasswordCredentials(deps: CredentialDeps): PasswordCredentials {
   const { tables, writer, clock, random, seal, passwords } = deps;
   const attemptsOfClients = createTokenBuckets(clock, CLIENT_ATTEMPTS, MAX_CLIENTS);

@@ -74,6 +74,10 @@ interface Profile {
   groups: ReadonlySet<string>;
 }
 
+/**
+ * Sends nothing yet: the library is loaded, the secret file read and the provider's metadata requested with the first
+ * sign-in, then again after an hour or a failure. Without a provider `begin` and `finish` reject.
+ */
 export function createOidc(deps: OidcDeps): Oidc {
   const { settings, clock, seal, callback } = deps;
   const { issuer, clientId } = settings;

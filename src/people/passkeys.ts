@@ -80,6 +80,10 @@ const MAX_CHALLENGES = 10_000;
 const RP_NAME = 'Postrider';
 const SIGN_IN = 'sign in';
 
+/**
+ * Keeps up to 10,000 open challenges in memory: a restart invalidates them. The WebAuthn library is loaded at its first
+ * use. `url` is called at each use, as the port may not be known yet.
+ */
 export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Passkeys {
   /** The purpose of each open challenge: SIGN_IN, or the session that registers. */
   const challenges = new LRUCache<string, { purpose: string; until: number }>({ max: MAX_CHALLENGES });

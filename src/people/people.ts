@@ -58,8 +58,9 @@ export interface People {
   /** The role of a person in an account; null: none, or there is no such account. */
   standing(person: Pick<ConsolePerson, 'id' | 'operator'>, accountId: string): Standing | null;
   /**
-   * Creates an operator with a sign-in link. An existing person becomes an operator and loses all credentials and sessions:
-   * an owner of an account may have created them in the name of another person.
+   * Creates an operator with a sign-in link. An existing person becomes an operator and loses all credentials and
+   * sessions: an owner of an account may have created them in the name of another person. A person who is an operator
+   * already, other than by a group, only gets a link.
    */
   createOperator(input: PersonInput): Promise<Invited | Refusal>;
   /**
@@ -96,6 +97,11 @@ export interface PeopleDeps {
 export const MAX_MEMBERS = 500;
 export const MAX_LISTED_ACCOUNTS = 500;
 const MAX_NAME = 100;
+
+/**
+ * Stateless: each change is one unit of work, in which the limits and the last operator or owner are checked. Unknown
+ * people and members are refused with NOT_FOUND.
+ */
 export function createPeople(deps: PeopleDeps): People {
   const { tables, writer, clock } = deps;
   const change = (personId: string, fields: Partial<PersonRow>) => (all: Tables) => {

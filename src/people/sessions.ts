@@ -94,6 +94,10 @@ export function endedSession(all: Tables, { hash, person }: Session, now: number
   return isOpen ? null : refuse('UNAUTHENTICATED', 'This session has ended: sign in again');
 }
 
+/**
+ * Stateless, without a timer: retention deletes expired sessions. `find` writes the last use at most once a minute and
+ * does not wait for it.
+ */
 export function createSessions({ tables, writer, clock, ids }: SessionDeps): Sessions {
   function openSession(
     all: Tables,
