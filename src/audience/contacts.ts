@@ -59,6 +59,10 @@ export interface ContactsDeps {
   mayAdd: MayAdd;
 }
 
+/**
+ * Stateless: lists, searches and memberships run through `reader`, `get` and `history` on the calling thread. Each
+ * change is one unit of work together with its consent entry and its status.
+ */
 export function createContacts(deps: ContactsDeps): Contacts {
   const { tables, writer, clock, ids, recorder, mayAdd } = deps;
   const reader = deps.reader ?? createLocalReader(tables);

@@ -67,6 +67,10 @@ const REMOVAL_RETRY_MS = MINUTE;
 /** The writer's share of deletions, so that they take turns with requests. */
 const REMOVAL_SHARE = 'deleted-groups';
 
+/**
+ * Starts nothing: the loop of `background` runs at its start, after each `remove` and every hour. Lists run through
+ * `reader`, everything else on the calling thread.
+ */
 export function createSubscriptionGroups(deps: {
   tables: Tables;
   /** Runs lists; default: on the calling thread. */

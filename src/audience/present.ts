@@ -32,6 +32,10 @@ export function contactIdentifierOf({ email_hash, phone_hash }: KnownContact): s
   return email_hash ?? phone_hash ?? '';
 }
 
+/**
+ * The contact as the API returns it: custom fields parsed, times in ISO 8601. The five fields of consent are null while
+ * no consent is in effect.
+ */
 export function presentContact(row: KnownContact): Contact {
   return {
     contactIdentifier: contactIdentifierOf(row),
@@ -65,6 +69,7 @@ export interface ContactMembership {
   source: string;
 }
 
+/** A membership as the contact with its memberships shows it; `joinedAt` in ISO 8601. */
 export function presentMembership(row: Membership): ContactMembership {
   return {
     subscriptionGroupId: row.subscription_group_id,
@@ -86,6 +91,10 @@ export interface ConsentRecord {
   recordedBy: string;
 }
 
+/**
+ * An entry of the consent history. `timestamp`: when the person decided, null if it is unknown; `recordedAt`: when it
+ * was stored.
+ */
 export function presentConsent(row: ConsentRow): ConsentRecord {
   return {
     action: row.action,
@@ -113,6 +122,7 @@ export interface Subscriber {
   consentDetails: string;
 }
 
+/** `groupId`: the public id, which the rows lack. Columns that are null become ''. */
 export function presentSubscriber(groupId: string, { contact, subscription }: Member): Subscriber {
   return {
     subscriptionGroupId: groupId,
@@ -136,6 +146,7 @@ export interface SubscriberDetail extends Subscriber {
   customFields: CustomFields;
 }
 
+/** `presentSubscriber` with the profile of the contact; a name or number that is null becomes ''. */
 export function presentMember(groupId: string, member: Member): SubscriberDetail {
   const { contact } = member;
   return {
@@ -175,6 +186,10 @@ export interface SubscriptionGroup {
   updatedAt: string;
 }
 
+/**
+ * The group as the API returns it: `tags` and the form parsed from JSON, times in ISO 8601. Its counts are those of the
+ * row, which `subscriptionTable` maintains.
+ */
 export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
   return {
     subscriptionGroupId: row.subscription_group_id,

@@ -69,6 +69,7 @@ export function readSource(text: string): Parsed<string> {
   return text.trim() === '' ? { fault: 'must not be empty' } : readLine(text, MAX_SOURCE);
 }
 
+/** One line of at most MAX_USER_AGENT characters without control characters; '' is accepted. */
 export function readUserAgent(text: string): Parsed<string> {
   return readLine(text, MAX_USER_AGENT);
 }
@@ -79,6 +80,7 @@ function readLine(text: string, max: number): Parsed<string> {
   return readText(text);
 }
 
+/** At most 2000 characters, line breaks included: the evidence of a consent. */
 export function readDetails(text: string): Parsed<string> {
   if (text.length > MAX_DETAILS) return { fault: `must have at most ${MAX_DETAILS} characters` };
   return readText(text);
@@ -89,10 +91,12 @@ function readText(text: string): Parsed<string> {
   return fault === null ? { value: text } : { fault };
 }
 
+/** An IPv4 or IPv6 address, returned as it was given, not in canonical form. */
 export function readIpAddress(text: string): Parsed<string> {
   return isIP(text) === 0 ? { fault: 'must be an IP address' } : { value: text };
 }
 
+/** One of CONSENT_METHODS, in exactly this spelling. */
 export function readMethod(text: string): Parsed<ConsentMethod> {
   const method = CONSENT_METHODS.find((known) => known === text);
   return method === undefined

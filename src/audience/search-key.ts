@@ -35,6 +35,10 @@ export interface SearchKeys {
   search_text: string;
 }
 
+/**
+ * The columns of a contact that searches read, written with every change of its profile. A key is null where the value
+ * is null or empty; `search_text` has the folded address, name and number on one line each.
+ */
 export function searchKeys(person: {
   email: string | null;
   first_name: string | null;

@@ -46,6 +46,10 @@ export interface AudienceDeps {
   erasureWaitMs?: number;
 }
 
+/**
+ * Creates the parts over the same `deps` and starts nothing. `background` runs the loops of groups and erasures;
+ * background imports are separate (`createBackgroundImports`).
+ */
 export function createAudience(deps: AudienceDeps): Audience {
   const erasers = createErasers(deps);
   const groups = createSubscriptionGroups(deps);

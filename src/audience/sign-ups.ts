@@ -49,6 +49,10 @@ export interface SignUpsDeps {
 const SOURCE = 'sign_up_form';
 const METHOD = 'double_opt_in';
 
+/**
+ * Stateless: the state of a link follows from closed sign-ups, opt-outs, suppressions and the membership. `confirm` is
+ * one unit of work, and also refuses an unknown group and a contact above the account's limit.
+ */
 export function createSignUps(deps: SignUpsDeps): SignUps {
   const { tables, writer, clock } = deps;
   return {

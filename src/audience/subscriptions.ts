@@ -88,6 +88,10 @@ export interface SubscriptionsDeps {
   recorder: Pick<Recorder, 'optedOut'>;
 }
 
+/**
+ * Stateless: lists and searches run through `reader`, and each change is one unit of work with its consent, opt-out and
+ * event. `remove` deletes the membership without an opt-out.
+ */
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { tables, writer, clock, recorder } = deps;
   const reader = deps.reader ?? createLocalReader(tables);

@@ -89,6 +89,10 @@ export interface CampaignsDeps {
   ids: Ids;
 }
 
+/**
+ * Stateless: lists and counts run through `reader`, and each change is one unit of work. Sending, which changes the
+ * status, is separate (`createCampaignSending`).
+ */
 export function createCampaigns(deps: CampaignsDeps): Campaigns {
   const { tables, writer, clock, ids } = deps;
   const reader = deps.reader ?? createLocalReader(tables);
@@ -176,6 +180,7 @@ export interface Campaign {
   updatedAt: string;
 }
 
+/** The campaign without its progress, which `presentWithProgress` adds; times in ISO 8601. */
 export function presentCampaign(row: CampaignRow): Campaign {
   const { name, description, status } = row;
   return {
@@ -197,6 +202,7 @@ export interface PresentedAnalytics {
   providers: ProviderTotals[];
 }
 
+/** The counts as the API returns them: `timestamp` is the beginning of each hour or day, in ISO 8601. */
 export function presentAnalytics(
   campaignId: string,
   { totals, series, links, providers }: CampaignAnalytics,

@@ -46,6 +46,10 @@ export interface SharedBody {
 /** Characters of all cached campaigns, of their source and their rendering. */
 const MAX_CACHED_CHARACTERS = 32 * 1024 * 1024;
 
+/**
+ * Begins with an empty cache by `campaign_seq`, bounded by MAX_CACHED_CHARACTERS; the content that was used least
+ * recently is dropped. `prepare` works in turns of the account.
+ */
 export function createCampaignContents(htmlReader: HtmlReader): CampaignContents {
   const cache = new LRUCache<number, CampaignContent>({
     maxSize: MAX_CACHED_CHARACTERS,

@@ -29,6 +29,9 @@ export const EMPTY_CONTACT: Readonly<Record<string, unknown>> = {
   [CUSTOM]: {},
 };
 
+/**
+ * The values of the contact's fields in one copy: null columns become '', and `customFields` is parsed from its column.
+ */
 export function contactVariables(member: CampaignMember): Record<string, unknown> {
   return {
     email: member.email ?? '',

@@ -47,6 +47,10 @@ const FAULT_RETRY_MS = 10 * SECOND;
 /** The pause after a unit of work, as a share of its duration: others get their turn. */
 const PAUSE_SHARE = 0.5;
 
+/**
+ * Starts nothing; after `start` the loop keeps the process running. A campaign that fails is tried again after 10 s,
+ * which is in memory only. One html reader and one content cache serve all campaigns.
+ */
 export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
   const { clock, log, tables, writer, recorder, pressure, maxAhead = MAX_AHEAD } = deps;
   const batchDeps = { ...deps, htmlReader: createHtmlReader() };

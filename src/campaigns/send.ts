@@ -74,6 +74,10 @@ export interface CampaignSendingDeps {
   onChange(): void;
 }
 
+/**
+ * Starts nothing, and puts no mail into the queue: `onChange`, called after the commit of each accepted change, wakes
+ * the runner, which otherwise notices within a second. Keeps an html cache apart from that of the runner.
+ */
 export function createCampaignSending(deps: CampaignSendingDeps): CampaignSending {
   const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
   const htmlReader = createHtmlReader();

@@ -41,6 +41,10 @@ export interface ErasureDeps extends TracesDeps {
   claimFile?: NonNullable<TracesDeps['claimFile']>;
 }
 
+/**
+ * Starts nothing: `erase` works without `start`, whose loop continues erasures that an earlier process left. `stop`
+ * waits 3 s for those in progress, then ends them after their current portion. `erasers` run in the order of the list.
+ */
 export function createErasure(deps: ErasureDeps): Erasure {
   const { tables, writer, clock, log, erasers, waitMs } = deps;
   /** Erasures in progress by number, which the loop skips. */

@@ -35,6 +35,9 @@ export interface ErasureRun {
   now: number;
 }
 
+/**
+ * Begins a run at the start of every eraser: parses the person of the row and compiles the scrubber. `now`: epoch ms.
+ */
 export function createErasureRun(row: ErasureRow, now: number): ErasureRun {
   const person = JSON.parse(row.person) as Person;
   return { row, person, scrubber: createScrubber(person), progress: new Map(), now };

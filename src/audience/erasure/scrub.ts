@@ -31,6 +31,11 @@ const PERSONAL_FIELDS = new Set(['ip', 'userAgent']);
 const BEFORE = String.raw`(?:(?<![\p{L}\p{N}._+-])|(?<=%[0-9a-f]{2}))`;
 const AFTER = String.raw`(?![\p{L}\p{N}-]|\.[\p{L}\p{N}])`;
 
+/**
+ * Compiles one pattern, regardless of case, from the addresses and the number (also in URL and JSON encoding) and the
+ * full name. The first identifier replaces all values but the name. `json` throws a SyntaxError for text that is not
+ * JSON.
+ */
 export function createScrubber({ identifiers, addresses, phone, fullName }: Person): Scrubber {
   const identifier = identifiers[0] ?? ERASED;
   const values = [...addresses, ...(phone === null ? [] : [phone])];

@@ -51,6 +51,10 @@ const CLEARED_AT = 'traces-cleared-at';
 
 const ALREADY_HELD: DaemonLock = { release: () => {} };
 
+/**
+ * Starts nothing: passes run in `clear` only. Whether one is due is stored in `settings`, so that it survives a
+ * restart; after `stop` none begins. `clear` rejects with the error of its pass, which stays due.
+ */
 export function createTraces(deps: TracesDeps): Traces {
   const { tables, writer, clock, log, claimFile, slackScript, smallFileBytes = SMALL_FILE_BYTES } = deps;
   const stopping = new AbortController();

@@ -96,6 +96,10 @@ const PAUSE_SHARE = 0.25;
 /** Ends a unit of work without its rows. */
 const ENDED = refuse('INVALID_STATE', 'the import has ended, or its account is disabled');
 
+/**
+ * Starts nothing: `add` stores uploads before `start`, too. The loop removes files without an unfinished import once,
+ * then runs the imports of active accounts in turns, after each upload and every minute.
+ */
 export function createBackgroundImports(deps: BackgroundImportsDeps): BackgroundImports {
   const { tables, writer, importer, clock, ids, log } = deps;
   const directory = join(deps.dataDir, IMPORT_FOLDER);

@@ -108,6 +108,10 @@ export const NO_COUNTS: ImportCounts = {
   optedOut: 0,
 };
 
+/**
+ * Stateless: `run` sets the import status of the group, except in a dry run. A contact above the limit of `mayAdd` is a
+ * rejected row and does not end the import. Rejects with the error of the records, after which earlier batches remain.
+ */
 export function createImporter(deps: {
   writer: Writer;
   clock: Clock;

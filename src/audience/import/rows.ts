@@ -56,6 +56,7 @@ export function fieldNamed(name: string): string | null {
   return field === CUSTOM_PREFIX ? null : field;
 }
 
+/** Narrows a row to one with a profile; false: the row is rejected and has a `reason`. */
 export function isReadable(row: ImportRow): row is Readable {
   return 'profile' in row;
 }
