@@ -225,6 +225,10 @@ export async function freeBytes(path: string): Promise<number> {
   return bavail * bsize;
 }
 
+/**
+ * Bytes of the whole file system of an existing path, used or not; `createBackup` derives the space that must stay
+ * free.
+ */
 export async function sizeOfFileSystem(path: string): Promise<number> {
   const { blocks, bsize } = await statfs(path);
   return blocks * bsize;

@@ -32,6 +32,10 @@ export interface HeldMailDeps {
 /** Rows in one unit of work. */
 const BATCH_SIZE = 200;
 
+/**
+ * Stateless: rows change in units of work of 200, so that a call that fails or is killed has changed whole batches, and
+ * calling it again continues.
+ */
 export function createHeldMail(deps: HeldMailDeps): HeldMail {
   const { clock, tables, writer } = deps;
 
@@ -105,6 +109,10 @@ export interface HeldExpiryDeps extends HeldMailDeps {
 const EXPIRY_INTERVAL_MS = MINUTE;
 const MAX_COUNTED = 100_000;
 
+/**
+ * Starts nothing: the loop runs at its start and every minute, in batches of 200 messages. `counts` returns zeros
+ * before the first run.
+ */
 export function createHeldExpiry(deps: HeldExpiryDeps): HeldExpiry {
   const { clock, tables, writer, recorder, log } = deps;
   let counts: HeldCounts = { messages: 0, webhookDeliveries: 0 };

@@ -57,6 +57,10 @@ const STATE = 'backup-schedule';
 const MAX_PAUSE_MS = MINUTE;
 const RETRY_MS = 15 * MINUTE;
 
+/**
+ * Starts nothing; registers its metrics in `registry` and reads the stored state. A schedule that has changed gets a
+ * new next time. A failed backup is repeated after 15 minutes. Throws when the schedule has no next time.
+ */
 export function createBackupSchedule(deps: BackupScheduleDeps): BackupSchedule {
   const { config, schedule, clock, log, tables, writer } = deps;
   const stopping = new AbortController();

@@ -38,6 +38,10 @@ const responseSchema = z.object({
   data: z.object({ instanceId: z.string(), generation: z.int() }),
 });
 
+/**
+ * Sends no request yet. Each check asks all peers at the same time, for 3 s at most, and logs a peer once when it stops
+ * responding. `watch` starts a loop, except without peers; `stop` ends it.
+ */
 export function createStandby({ peers, log, intervalMs = INTERVAL_MS }: StandbyOptions): Standby {
   /** Peers whose last request failed: each failure is logged once. */
   const unreachable = new Set<string>();

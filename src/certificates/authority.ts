@@ -59,6 +59,11 @@ const FIRST_POLL_MS = SECOND;
 const MAX_POLL_MS = 5 * SECOND;
 const MAX_POLLS = 20;
 
+/**
+ * Loads the ACME library and registers the account (RFC 8555 §7.3) with the first order, and again after one that
+ * failed. Configures the library's only HTTP client, so that a process has one authority. After `close` every order
+ * rejects.
+ */
 export function createCertificateAuthority(deps: CertificateAuthorityDeps): CertificateAuthority {
   const { directory, email, trusted, userAgent, resolver, publish, withdraw } = deps;
   const closing = new AbortController();

@@ -29,6 +29,10 @@ interface LoadedCertificate {
   notAfter: number;
 }
 
+/**
+ * Begins empty: `current` loads certificates from the database, and up to 2000 stay in memory. It throws when the
+ * stored key cannot be decrypted.
+ */
 export function createContexts({ tables, clock, seal }: CertificateContextsDeps): CertificateContexts {
   const contexts = new LRUCache<string, LoadedCertificate>({ max: MAX_CONTEXTS });
 

@@ -79,6 +79,11 @@ const HANDSHAKE_TIMEOUT_MS = 30 * SECOND;
 const LOG_INTERVAL_MS = HOUR;
 const MAX_LOGGED_NAMES = 2000;
 
+/**
+ * Begins ready: `contextFor` orders certificates before `start`, which only starts the loop of a minute. Up to 500
+ * orders of a kind wait; further ones are dropped until the next request or run. After `stop` only stored certificates
+ * are used.
+ */
 export function createKeeper(deps: KeeperDeps): CertificateKeeper {
   const { tables, writer, clock, seal, log, authority, ownHost, isOurs, leadsHere } = deps;
   const gateOf = (kind: OrderKind): Gate =>
