@@ -96,6 +96,10 @@ export interface CliContextOptions extends Pick<CliDeps, 'generateKey'> {
   json?: boolean;
 }
 
+/**
+ * Reads nothing yet: each call of `config` reads the file again and throws for an invalid one; `open` opens the
+ * database once, until `close`. Each failure is reported on stderr and sets `process.exitCode`.
+ */
 export function createContext(
   configFile: () => string | undefined,
   { json = false, generateKey }: CliContextOptions = {},

@@ -24,6 +24,10 @@ interface Waiting {
   abandon(): void;
 }
 
+/**
+ * Begins open and empty. Has no timers: work waits without a limit of time. `perKey`: how many works of one key may run
+ * at the same time. Each number may be infinite.
+ */
 export function createGate({ concurrency, perKey, maxWaiting }: GateOptions): Gate {
   const waiting = new Set<Waiting>();
   const running = new Map<string, number>();

@@ -39,6 +39,10 @@ export interface Ids {
   uuid(): string;
 }
 
+/**
+ * Stateless: the time comes from `clock`, the rest from `random`, and uniqueness is not checked; twelve base-36
+ * characters are 62 bits.
+ */
 export function createIds(clock: Clock, random: Random): Ids {
   const suffix = () => randomText(random, BASE36, 12);
   return {

@@ -2,9 +2,9 @@ import { invalid, type Refusal } from './refusal.ts';
 
 /**
  * Counts the values of a JSON body while its bytes arrive, so that a body of many small values is refused before it is
- * parsed; the same for one record of an import. It does not validate: `JSON.parse` rejects what is not JSON. With `list` it also finds the beginning and the end
- * of each element of that list, so that the elements can be parsed one at a time; the limits then apply to each element and
- * to the rest of the body.
+ * parsed; the same for one record of an import. It does not validate: `JSON.parse` rejects what is not JSON. With
+ * `list` it also finds the beginning and the end of each element of that list, so that the elements can be parsed one
+ * at a time; the limits then apply to each element and to the rest of the body.
  */
 export interface JsonScan {
   /** Takes the chunks of the body in order; returns a refusal as soon as a limit is exceeded. */
@@ -50,6 +50,10 @@ const KIND = new Uint8Array(256);
 for (const blank of [0x20, 0x09, 0x0a, 0x0d]) KIND[blank] = 1;
 for (const mark of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) KIND[mark] = 2;
 
+/**
+ * A scan of one body, without a copy of its bytes: memory grows with the number of elements of `list` only. Chunks may
+ * end anywhere, also inside a character.
+ */
 export function createJsonScan(list?: JsonList): JsonScan {
   /** Offset of the current chunk in the body. */
   let base = 0;

@@ -28,6 +28,10 @@ export const LOG_KEY_PURPOSE = 'log-addresses';
 const HASH_DIGITS = 16;
 const NOT_KEYED = '[address]';
 
+/**
+ * Begins without a key: `hash` returns `[address]` until `useKey`, then `hmac:` and 16 hexadecimal digits of the
+ * HMAC-SHA256 of the trimmed lower-case address.
+ */
 export function createAddressHasher(): AddressHasher {
   let key: Buffer | null = null;
   return {

@@ -19,6 +19,10 @@ const VERSION = 1;
 const NONCE = 12;
 const TAG = 16;
 
+/**
+ * Derives the encryption key now, and keeps both keys in memory. `random` supplies the nonces. Throws an Error when the
+ * master key does not have 32 bytes.
+ */
 export function createSeal(masterKey: Buffer, random: Random): Seal {
   if (masterKey.length !== 32)
     throw new Error(`The master key must have 32 bytes, but has ${masterKey.length}`);

@@ -33,6 +33,10 @@ interface Volume {
   at: number;
 }
 
+/**
+ * Begins without series: the first `max` values get them. Keeps the volumes of up to 20 times as many other values in
+ * memory. Has no timer: volumes decay when they are compared.
+ */
 export function createTopLabels({ max, now, onDropped }: TopLabelsOptions): TopLabels {
   const chosen = new Map<string, Volume>();
   const candidates = new LRUCache<string, Volume>({ max: max * CANDIDATES_PER_LABEL });

@@ -70,6 +70,10 @@ interface Flow {
   start: number;
 }
 
+/**
+ * `now`: monotonic milliseconds. Schedules callbacks (`setImmediate`) only while work waits or has run in this
+ * iteration, and keeps an entry for each account that waits or still owes time. A process uses one, `eventLoopTurns`.
+ */
 export function createTurns(now: () => number = () => performance.now()): Turns {
   const flows = new Map<string, Flow>();
   let waiting = 0;

@@ -50,6 +50,10 @@ export interface ApiClientOptions {
   output: Output;
 }
 
+/**
+ * Sends each request with the key for its path: `/transactional/`, `/marketing/`, else setup. Returns `data` of the
+ * envelope; for an error that was expected, the whole body.
+ */
 export function createClient({ apiUrl, accountId, keys, output }: ApiClientOptions): ApiCall {
   const keyFor = (path: string) => {
     if (path.startsWith('/transactional/')) return keys.transactional;

@@ -26,6 +26,10 @@ export interface Output {
 const WIDTH = 76;
 const UNIQUE_PART = /_\d{13}_[0-9a-z]{12}/g;
 
+/**
+ * Numbers steps from 1, indents everything else by three spaces and shortens values to 76 characters. `print` receives
+ * text without a final line break.
+ */
 export function createOutput(print: (text: string) => void): Output {
   let steps = 0;
   const line = (text: string) => print(`   ${text}`);

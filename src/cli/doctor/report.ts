@@ -37,6 +37,10 @@ const MIN_WIDTH = 60;
 /** Width of texts without a terminal. */
 const TEXT_WIDTH = 80;
 
+/**
+ * Text without a final line break: each group with findings, then the counts. Findings of a check that differ in their
+ * subject only become one entry; without `all`, so do those that passed.
+ */
 export function formatFindings(findings: readonly Finding[], options: ReportOptions): string {
   const groups = CHECK_GROUPS.flatMap((group) => {
     const checks = CHECKS.filter((check) => check.group === group);

@@ -20,6 +20,7 @@ export interface FormatOptions {
   json?: boolean;
 }
 
+/** `--format` takes precedence over `--json`, and both over the default of the command. */
 export function outputFormat({ format, json }: FormatOptions, defaultFormat: RecordFormat): RecordFormat {
   return format ?? (json === true ? 'json' : defaultFormat);
 }
@@ -33,6 +34,9 @@ export function platformZoneFile(records: readonly ZoneRecord[], notes: readonly
   return [...notes.map(comment), toZoneFile(forward).trimEnd(), ...commentedOut(reverse)].join('\n');
 }
 
+/**
+ * The platform's zone as text: the notes, then the records, with values on separate lines so that they can be copied.
+ */
 export function platformZoneTable(records: readonly ZoneRecord[], notes: readonly string[]): string {
   return [...notes, ...records.flatMap((record) => block(record))].join('\n');
 }

@@ -35,6 +35,7 @@ export async function withDomains(
   });
 }
 
+/** Runs `work` with a resolver of `dns.resolvers`, and closes it when `work` has ended, also with an error. */
 export async function withResolver(
   deps: CliDeps,
   work: (resolver: Resolver) => Promise<void>,

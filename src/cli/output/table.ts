@@ -26,6 +26,10 @@ const COLUMN_OVERHEAD = 3;
 
 type Row = Readonly<Record<string, unknown>>;
 
+/**
+ * The columns are the keys of the first row. Where shortening cannot make the table fit `width`, each row becomes lines
+ * of name and value, as in `formatRecord`.
+ */
 export function formatTable(rows: readonly Row[], options: TableOptions): string {
   const names = Object.keys(rows[0] ?? {});
   const cells = rows.map((row) => names.map((name) => formatValue(row[name], options)));

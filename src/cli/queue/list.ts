@@ -12,6 +12,10 @@ export interface ListOptions extends FilterOptions {
   json?: boolean;
 }
 
+/**
+ * `queue list`: without a filter the 200 destinations with the most messages, else single messages by due time. Prints
+ * nothing for a filter that `filterOf` has reported.
+ */
 export async function listQueue(context: CliContext, options: ListOptions): Promise<void> {
   const { tables, clock } = await context.open();
   const filter = filterOf(context, tables, options);
@@ -58,6 +62,10 @@ export async function listQueue(context: CliContext, options: ListOptions): Prom
   if (rows.length > options.limit) noteMore(context, options.limit);
 }
 
+/**
+ * `queue show`: one queued message with its last reply and what it waits for. Reports a failure when the message is
+ * unknown or no longer in the queue.
+ */
 export async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
   const deps = await context.open();
   const { tables, clock } = deps;

@@ -11,6 +11,9 @@ export interface Axes {
   timeZone: string | undefined;
 }
 
+/**
+ * Days are those of UTC, as the statistics count them; hours are in the zone of the browser. `locale`: a BCP 47 tag.
+ */
 export function axesOf(locale: string, unit: 'hour' | 'day'): Axes {
   const timeZone = unit === 'day' ? 'UTC' : undefined;
   const dates = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone });

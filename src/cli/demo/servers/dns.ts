@@ -11,6 +11,10 @@ export interface PrivateDns {
 
 const TTL = 60;
 
+/**
+ * Listens on a free port of the loopback address until `close`. Records replace only those with the same name, type and
+ * value; without any, a recipient domain has the MX and a name of the sender does not exist.
+ */
 export async function startPrivateDns(): Promise<PrivateDns> {
   const published = new Map<string, ZoneRecord[]>();
   const publish = (records: readonly ZoneRecord[]) => {

@@ -33,6 +33,10 @@ export interface ReceiverOptions {
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
+/**
+ * Listens on a free port of the loopback address until `close`; rejects when it cannot bind. Refuses UNKNOWN_USER at
+ * RCPT, accepts everything else and passes mail for GONE_USER to `sendBack`. Mail stays in memory until it is returned.
+ */
 export async function startReceiver({ resolver, sendBack }: ReceiverOptions): Promise<Receiver> {
   const waiting: ((mail: DeliveredMail) => void)[] = [];
   const arrived: DeliveredMail[] = [];

@@ -31,6 +31,10 @@ const CALL_TIMEOUT_MS = 10_000;
 /** Older calls are rejected as replays. */
 const MAX_AGE_S = 5 * 60;
 
+/**
+ * Listens on a free port of the loopback address until `close`; rejects when it cannot bind. Responds with 401 without
+ * a valid signature, else with 204. `received` rejects after 10 s, and only one call of it may wait at a time.
+ */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const eventIds = new Set<string>();
   const arrived: ReceivedCall[] = [];

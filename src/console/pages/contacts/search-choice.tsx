@@ -25,6 +25,10 @@ interface SearchChoiceOptions {
   isOffered: boolean;
 }
 
+/**
+ * Counts through the API, page by page, when the offered button is pressed; `clear` and unmounting abort it. A choice
+ * does not follow later `filters`: the component that uses it has a `key` of the page's address.
+ */
 export function useSearchChoice({ filters, isOffered }: SearchChoiceOptions): SearchChoice {
   const { t } = useTexts();
   const { accountId } = useMember();

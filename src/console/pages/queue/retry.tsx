@@ -11,6 +11,10 @@ export interface Retries {
   start(target: string, filter: QueueOrder['filter']): void;
 }
 
+/**
+ * One task at a time, in the state of the component. `start` counts first and starts no task for 0 messages; `onEnd` is
+ * called when the task has ended.
+ */
 export function useRetries(onEnd: () => void): Retries {
   const { t } = useTexts();
   const task = useQueueTask('retry', onEnd);
