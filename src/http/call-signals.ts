@@ -10,6 +10,10 @@ export interface CallSignals {
   stop(): void;
 }
 
+/**
+ * Keeps a controller for each request that asked for a signal, until its response is closed. After `stop` signals are
+ * aborted when they are created.
+ */
 export function createCallSignals(): CallSignals {
   const live = new Set<AbortController>();
   let stopped = false;

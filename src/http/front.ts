@@ -42,6 +42,10 @@ const DISCARDED_PER_TURN = 16 * 1024;
 /** A larger body is written to the connection in chunks of this size. */
 const CHUNK_BYTES = 64 * 1024;
 
+/**
+ * Must be the first middleware of an application. Never rejects: errors become responses, logged once per kind and 10 s
+ * while storage fails. Logs up to 100 unknown host names, each once.
+ */
 export function createFront(deps: FrontDeps): Middleware {
   const { log, metrics } = deps;
   const logError = createErrorLog(log);

@@ -103,6 +103,10 @@ export interface HealthOptions {
   metricsKey(): string | undefined;
 }
 
+/**
+ * `/web-setup/health`, `/healthz` and `/readyz`, without a key. Each request for `/readyz` runs all checks at the same
+ * time; `metricsKey` is read at each request.
+ */
 export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRoute[] {
   return [
     {
@@ -269,6 +273,10 @@ export interface ProbeOptions {
 const PROBE_INTERVAL_MS = 5000;
 const PROBE_OVERDUE_MS = 10_000;
 
+/**
+ * Runs nothing before `start`; until then `check` passes. A run begins 5 s after the previous one has ended, and fails
+ * the check once it takes 10 s. `stop` does not wait for it.
+ */
 export function createProbe(options: ProbeOptions): Probe {
   const { name, log, intervalMs = PROBE_INTERVAL_MS, overdueMs = PROBE_OVERDUE_MS } = options;
   const now = options.now ?? (() => performance.now());

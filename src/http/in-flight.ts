@@ -6,6 +6,9 @@ export interface InFlight {
   enter(accountId: string, limit: number | null): { release(): void } | Refusal;
 }
 
+/**
+ * Begins at zero; keeps one number for each account with requests in progress. Calling `release` again has no effect.
+ */
 export function createInFlight(): InFlight {
   const counts = new Map<string, number>();
   return {

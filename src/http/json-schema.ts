@@ -61,6 +61,7 @@ export function alternativesOf({ anyOf, oneOf }: JsonSchema): JsonSchema[] {
   return [anyOf, oneOf].filter(Array.isArray).flat().filter(isRecord);
 }
 
+/** False for null, arrays and everything that is not an object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -10,6 +10,10 @@ export interface HttpMetrics {
   observe(operationId: string, status: number, seconds: number): void;
 }
 
+/**
+ * Registers `postrider_http_requests_total` and `postrider_http_request_seconds` in `registry`; throws when it has them
+ * already.
+ */
 export function createHttpMetrics(registry: Registry): HttpMetrics {
   const requests = new Counter({
     name: 'postrider_http_requests_total',

@@ -54,6 +54,10 @@ const CALLER = Object.freeze<Caller>({
   strictCompliance: false,
 });
 
+/**
+ * Binds nothing before `listen`, which removes the socket that a killed daemon left: the caller holds the daemon lock.
+ * Requests have no rate limit; at most 16 connections, bodies of 64 KiB.
+ */
 export function createOperatorSocket({
   path,
   log,

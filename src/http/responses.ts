@@ -25,6 +25,10 @@ export function successBody(data: object, warnings: readonly string[]): string {
   return JSON.stringify({ success: true, data: warnings.length === 0 ? data : { ...data, warnings } });
 }
 
+/**
+ * `raw` is sent as it is: its body contains the warnings already. Fields of the response take precedence over
+ * `headers`.
+ */
 export function successResponse(
   response: ApiResponse,
   warnings: readonly string[],
@@ -38,6 +42,7 @@ export function successResponse(
   };
 }
 
+/** The response of a route without a key, without an envelope. */
 export function openResponse(page: OpenResponse): HttpResponse {
   return {
     status: page.status,
@@ -86,6 +91,7 @@ export function refusalBody(
   return JSON.stringify(refusalEnvelope(refusal, requestId, maxDetails));
 }
 
+/** The envelope of `refusalBody` as an object, for responses that add fields to it. */
 export function refusalEnvelope(
   refusal: Refusal,
   requestId: string,

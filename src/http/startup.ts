@@ -36,6 +36,10 @@ const LIMITS: HttpConnectionLimits = {
 };
 const RETRY_AFTER_SECONDS = 30;
 
+/**
+ * Binds nothing before `listen`. `state` is called for each request. `close` ends all connections immediately, so that
+ * the API can bind the same address.
+ */
 export function createStartupServer({ listen, ids, state }: StartupServerOptions): StartupServer {
   const listener = createListener(listen, 'api.listen', LIMITS);
   listener.server.on('request', (request, response) => {

@@ -74,6 +74,10 @@ export const campaignSchema = z
   .meta({ id: 'Campaign' });
 export const campaignResult = z.object({ campaign: campaignSchema }).meta({ id: 'CampaignResult' });
 
+/**
+ * The campaign as the API returns it; `progress` is absent until it was sent to a group. Reads the database through
+ * `sending`.
+ */
 export function presentWithProgress(
   sending: Pick<CampaignSending, 'progress'>,
   row: CampaignRow,

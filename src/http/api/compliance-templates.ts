@@ -16,6 +16,10 @@ export interface ComplianceTemplateRouteDeps {
   hasDomain(accountId: string, domain: string): boolean;
 }
 
+/**
+ * Create, read, update and delete, with the scope `setup`. A response warns when the domain of the template is not
+ * registered in the account.
+ */
 export function complianceTemplateRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
   return [...collectionRoutes(deps), ...memberRoutes(deps)];
 }

@@ -64,6 +64,7 @@ const EXAMPLE: z.output<typeof inboxEntrySchema> = {
   readAt: null,
 };
 
+/** All with the scope `operator`: list, read, source, and mark as read. Mail is read and parsed in reader threads. */
 export function inboxRoutes(deps: InboxRouteDeps): Route[] {
   return [listInbox(deps), getInboxMail(deps), getInboxSource(deps), updateInboxMail(deps)];
 }

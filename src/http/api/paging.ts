@@ -51,6 +51,7 @@ export function readPageKey(list: string, key: string | undefined): number | nul
   return match?.[1] === list ? Number(match[2]) : unknownKey();
 }
 
+/** The refusal (`VALIDATION_ERROR` of `lastKey`) of a page key that is malformed or that another list issued. */
 export function unknownKey(): Refusal {
   return invalid('lastKey', 'is not a nextKey of this list');
 }

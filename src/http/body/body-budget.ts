@@ -26,6 +26,10 @@ export interface BodyShare {
 /** Bytes of each body that are not counted. */
 export const UNCOUNTED_BODY_BYTES = 64 * 1024;
 
+/**
+ * Begins with all bytes free; counts by account and key in memory, only while bodies are in progress. Each share must
+ * be released; releasing it again has no effect.
+ */
 export function createBodyBudget(totalBytes: number): BodyBudget {
   const accounts = new Map<string, number>();
   const keys = new Map<string, number>();

@@ -62,6 +62,10 @@ const PACES: BodyPaces = {
 /** Maximum interval between checks of the pace of a body. */
 const PACE_CHECK_MS = 1000;
 
+/**
+ * `maxWaiting`: bytes of all JSON bodies together, default 128 MiB. Each reader has a separate budget, so that a
+ * listener creates one. `readJson` and uploads check the pace of the body every second while it arrives.
+ */
 export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPaces } = {}): BodyReader {
   const budget = createBodyBudget(options.maxWaiting ?? MAX_WAITING);
   const paces = options.paces ?? PACES;

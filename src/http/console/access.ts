@@ -71,6 +71,10 @@ export interface ConsoleAccessDeps {
   cookie(): SessionCookie;
 }
 
+/**
+ * Reads the session, the person and the role for every request, and may extend the session. Identities are kept as long
+ * as the objects of their requests and callers.
+ */
 export function createConsoleAccess({ tables, people, sessions, cookie }: ConsoleAccessDeps): ConsoleAccess {
   const ofRequest = new WeakMap<IncomingMessage, Identity>();
   const ofCaller = new WeakMap<Caller, Identity>();

@@ -28,6 +28,10 @@ export interface AuditingDeps {
 const REPEATED_MS = MINUTE;
 const MAX_REPEATED = 5000;
 
+/**
+ * Keeps the times of up to 5000 different failures in memory, by person (or address), operation and account. Successful
+ * changes are always recorded, before the response is sent.
+ */
 export function createAuditing({ audit, access, clock, log }: AuditingDeps): Auditing {
   const lastFailure = new LRUCache<string, number>({ max: MAX_REPEATED });
 

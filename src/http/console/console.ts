@@ -114,6 +114,10 @@ const CONNECTIONS_PER_CLIENT = 64;
 /** Requests of a person, or of an address without a session. */
 const RATE = { burst: 300, perSecond: 50 };
 
+/**
+ * Binds nothing before `listen`, but starts the loop of the event streams now, which `close` ends. Rate limits, body
+ * budget and concurrency are separate from those of the API.
+ */
 export function createConsole(deps: ConsoleDeps): Console {
   const { config, log, ids } = deps;
   const settings = config.console;

@@ -21,6 +21,10 @@ export interface CredentialRouteDeps {
 const password = z.string().min(1).max(MAX_PASSWORD);
 const totp = z.string().max(20).optional();
 
+/**
+ * `/session/password`, `/session/reauthenticate`, `/me/password` and `/me/totp`. Changes need a session that was
+ * confirmed recently. A wrong password counts against the address of the client.
+ */
 export function credentialRoutes({
   access,
   sessions,

@@ -64,6 +64,10 @@ const MAX_WAITING_BYTES = 256 * 1024;
 /** Interval of comments, so that proxies do not close the connection, and of checks of the session. */
 const HEARTBEAT_MS = 15 * SECOND;
 
+/**
+ * Starts its loop now; `stop` ends it. Accounts without a stream are not read. At most 200 streams are open, 20 of them
+ * for operators only: 3 of a session, 12 of a person, 50 of the members of an account.
+ */
 export function createEventStreams(deps: EventStreamDeps): EventStreams {
   const { clock, log, intervalMs = INTERVAL_MS } = deps;
   const watched = new Map<string, Watched>();

@@ -39,6 +39,10 @@ const MAX_STATE = 4000;
 const RATE = { burst: 60, perSecond: 1 };
 const MAX_CLIENTS = 10_000;
 
+/**
+ * The middleware must come before `requestOrigin`, and passes everything on when no provider is configured. Limits a
+ * client to 60 requests, then one per second, in memory. Failures redirect to the sign-in page with a reason.
+ */
 export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPagesDeps): OperationGroup {
   const requests = createTokenBuckets(clock, RATE, MAX_CLIENTS);
   const attributes = () =>

@@ -22,6 +22,10 @@ export interface PasskeyRouteDeps {
   signIn: SignIn;
 }
 
+/**
+ * `/session/passkey/…` and `/me/passkeys`. Adding and removing need a session that was confirmed recently. Options are
+ * refused (`INVALID_STATE`) where passkeys do not work.
+ */
 export function passkeyRoutes({ access, sessions, passkeys, signIn }: PasskeyRouteDeps): ConsoleRoute[] {
   const sessionOf = (call: { caller: Caller }): Session => access.sessionOf(call.caller);
   return [

@@ -25,6 +25,10 @@ export interface PeopleRouteDeps {
 const params = z.object({ personId: z.string().max(100) });
 const role = z.enum(ROLES);
 
+/**
+ * All need the permission `people`, and changes a session that was confirmed recently. Nobody can disable themselves. A
+ * link is in the response that issues it only.
+ */
 export function peopleRoutes({ access, people, url }: PeopleRouteDeps): ConsoleRoute[] {
   const scopeOf = (call: { caller: Caller }) => access.identityOf(call.caller);
   const ownId = (call: { caller: Caller }) => access.sessionOf(call.caller).person.id;

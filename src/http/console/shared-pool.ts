@@ -26,6 +26,10 @@ export interface PoolLimits {
   forOperators: number;
 }
 
+/**
+ * Begins with all places free. `take` compares every holder, which is fast for a few hundred places. Calling the
+ * returned function again has no effect.
+ */
 export function createSharedPool({ total, ofPerson, ofAccount, forOperators }: PoolLimits): SharedPool {
   const taken = new Set<Holder>();
   const count = (matches: (holder: Holder) => boolean) => [...taken].filter(matches).length;

@@ -44,6 +44,10 @@ async function readStored(file: string): Promise<StoredFile> {
   return { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` };
 }
 
+/**
+ * Reads the list of files now, synchronously; without the directory every request is answered with 404. `serve` rejects
+ * when a file of the list cannot be read; the next request reads it again.
+ */
 export function createStaticFiles(directory: string): StaticFiles {
   const names = new Set(filesIn(directory));
   const contents = new Map<string, Promise<StoredFile>>();

@@ -40,6 +40,10 @@ interface StreamedOperation {
 /** Exports that may run at the same time. */
 const EXPORTS = { total: 16, ofPerson: 2, ofAccount: 4, forOperators: 4 };
 
+/**
+ * Middleware for `/console/stream`, `/console/audit/export` and `/console/exports/contacts`; other paths are passed on.
+ * At most 16 exports run, 4 of them for operators only: 2 of a person, 4 of the members of an account.
+ */
 export function streamedOperations(deps: StreamedDeps): OperationGroup {
   const download = createDownloads(deps.log);
   const operations = new Map<string, StreamedOperation>([

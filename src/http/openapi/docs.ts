@@ -38,6 +38,10 @@ function policy(style: string): string {
   return `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 }
 
+/**
+ * The complete page as HTML, in steps of one section. Pure; throws an Error when a reference of the document has no
+ * target.
+ */
 export function* writingDocs(document: OpenApiDocument): Work<string> {
   const sections = yield* buildingReference(document);
   const written: string[] = [];

@@ -52,6 +52,10 @@ export interface ReferenceParameter extends ReferenceField {
 /** Levels of nesting that a table of fields shows. */
 const MAX_DEPTH = 5;
 
+/**
+ * In steps of one operation, in the order of the document's tags; an operation with several tags is in each section.
+ * Pure; throws an Error when a reference of the document has no target.
+ */
 export function* buildingReference(document: OpenApiDocument): Work<ReferenceSection[]> {
   const operations: { tags: string[]; described: ReferenceOperation }[] = [];
   for (const [path, methods] of Object.entries(document.paths)) {

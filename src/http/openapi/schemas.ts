@@ -12,6 +12,10 @@ export interface SchemaRegistry {
   add(name: string, schema: JsonSchema): JsonSchema;
 }
 
+/**
+ * Begins with the common schemas: errors and warnings. `schemas` is filled by later calls, and complete when all
+ * operations are described.
+ */
 export function createSchemaRegistry(): SchemaRegistry {
   const schemas: Record<string, JsonSchema> = {};
 
@@ -37,6 +41,7 @@ export function createSchemaRegistry(): SchemaRegistry {
   };
 }
 
+/** A reference into `components.schemas` of the document; whether the schema exists is not checked. */
 export function referenceTo(name: string): { $ref: string } {
   return { $ref: `#/components/schemas/${name}` };
 }

@@ -3,6 +3,7 @@ import type { PublicResponse } from './response.ts';
 
 /** Pages for requests without a valid link, and for errors. */
 
+/** 200 for `/`, for people who open the host of a link. */
 export function homePage(): PublicResponse {
   return pageResponse(
     200,
@@ -11,6 +12,7 @@ export function homePage(): PublicResponse {
   );
 }
 
+/** 404 for a path without a route, and for a token that is not valid or has no target. */
 export function unknownLinkPage(): PublicResponse {
   return pageResponse(
     404,
@@ -20,6 +22,7 @@ export function unknownLinkPage(): PublicResponse {
   );
 }
 
+/** 405; `allow`: the value of the field Allow (RFC 9110 §15.5.6). */
 export function methodPage(allow: string): PublicResponse {
   const page = pageResponse(
     405,
@@ -29,6 +32,7 @@ export function methodPage(allow: string): PublicResponse {
   return { ...page, headers: { ...page.headers, Allow: allow } };
 }
 
+/** 413 for a form that exceeds the limit of `readFormFields`. */
 export function tooLargePage(): PublicResponse {
   return pageResponse(
     413,
@@ -37,6 +41,7 @@ export function tooLargePage(): PublicResponse {
   );
 }
 
+/** 429 with Retry-After, for undoing an opt-out above its rate; opting out is never limited. */
 export function tooOftenPage(retryAfterSeconds: number): PublicResponse {
   const page = pageResponse(
     429,
@@ -46,6 +51,7 @@ export function tooOftenPage(retryAfterSeconds: number): PublicResponse {
   return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }
 
+/** 503 with `Retry-After: 60`, after an error that the server has logged. */
 export function faultPage(): PublicResponse {
   const page = pageResponse(
     503,

@@ -48,6 +48,10 @@ export interface PublicPagesDeps {
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
+/**
+ * Binds nothing before `listen`; registers `postrider_visits_total`. Visits wait in memory until they are written, at
+ * the latest in `close`, after the listeners.
+ */
 export function createPublicPages(deps: PublicPagesDeps): PublicPages {
   const { config, log, registry, tokens, certificates } = deps;
   const counted = new Counter({

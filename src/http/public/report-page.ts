@@ -16,6 +16,7 @@ const REASONS: readonly [AbuseReportReason, string][] = [
   ['other', 'Another reason'],
 ];
 
+/** 200 for GET. `recipient`: the masked address; null: the message was deleted, and the page names the sender only. */
 export function reportForm({ sender, recipient }: ReportView): PublicResponse {
   const options = REASONS.map(
     ([reason, label], index) =>
@@ -36,6 +37,7 @@ ${options}</fieldset>
   );
 }
 
+/** 200 after a report; `isNew` false: this mail was reported before, and nothing was recorded. */
 export function reportedPage({ sender, stream }: ReportView, isNew: boolean): PublicResponse {
   const others =
     stream === 'tx'

@@ -17,6 +17,10 @@ export interface ReportDeps {
   reportAbuse: ReportAbuse;
 }
 
+/**
+ * A reason that is not in the form counts as `other`. The report is one unit of work, and the page follows when it is
+ * durable.
+ */
 export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps): PublicRoute {
   async function report(
     mail: SentMail,

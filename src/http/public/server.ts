@@ -51,6 +51,10 @@ const LIMITS: Omit<HttpConnectionLimits, 'ofOneCaller'> = {
 const CONNECTIONS_PER_CLIENT = 256;
 const NO_FIELDS: FormFields = new Map();
 
+/**
+ * Binds nothing before `listen`; registers `postrider_public_answers_total`. Without `secure` there is only the HTTP
+ * listener. An error of a route becomes a 503 without details.
+ */
 export function createPublicServer(options: PublicServerOptions): PublicServer {
   const { config } = options;
   const logError = createErrorLog(options.log);

@@ -11,6 +11,7 @@ export interface SignUpView {
   description: string | null;
 }
 
+/** 200 with the form; with `fault`, what is wrong with the address, 400. */
 export function signUpForm(view: SignUpView, fault: string | null = null): PublicResponse {
   const about = view.description === null ? empty : html`<p>${view.description}</p>`;
   const wrong = fault === null ? empty : html`<p role="alert">The address ${fault}.</p>`;
@@ -42,6 +43,10 @@ export function sentPage(view: SignUpView): PublicResponse {
   );
 }
 
+/**
+ * 200 for GET of a link that can be confirmed: a button, because scanners follow links. `email`: in full, as it was in
+ * the mail.
+ */
 export function confirmPage(view: SignUpView, email: string): PublicResponse {
   return pageResponse(
     200,
@@ -52,6 +57,7 @@ export function confirmPage(view: SignUpView, email: string): PublicResponse {
   );
 }
 
+/** 200 after a confirmation, by this request or an earlier one. */
 export function confirmedPage(view: SignUpView, email: string): PublicResponse {
   return pageResponse(
     200,
@@ -60,6 +66,7 @@ export function confirmedPage(view: SignUpView, email: string): PublicResponse {
   );
 }
 
+/** 410 for a link older than SIGN_UP_LIFETIME_MS, seven days. */
 export function expiredPage(): PublicResponse {
   return pageResponse(
     410,
@@ -78,6 +85,7 @@ export function endedPage(view: SignUpView, form: string): PublicResponse {
   );
 }
 
+/** 429 above a rate; 503 when the mail or the confirmation was not accepted. With Retry-After. */
 export function signUpUnavailablePage(retryAfterSeconds: number, status: 429 | 503): PublicResponse {
   const page = pageResponse(
     status,

@@ -15,6 +15,7 @@ export interface UnsubscribeView {
   state: OptOutState;
 }
 
+/** The form with its choices; `status` is 400 after a POST without a valid choice. */
 export function askPage(view: UnsubscribeView, status = 200): PublicResponse {
   return pageResponse(
     status,
@@ -48,6 +49,7 @@ ${more ? allForm(view) : empty}
   );
 }
 
+/** 200 after an undo, with the form to unsubscribe again. */
 export function resubscribedPage(view: UnsubscribeView): PublicResponse {
   return pageResponse(
     200,

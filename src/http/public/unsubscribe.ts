@@ -36,6 +36,10 @@ export interface UnsubscribeDeps {
 const UNDO_RATE: Rate = { burst: 10, perSecond: 10 / 3600 };
 const MAX_RECIPIENTS = 20_000;
 
+/**
+ * Keeps the undo rates of up to 20,000 recipients in memory. A valid POST is one unit of work, and the page follows
+ * when it is durable.
+ */
 export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   const { tables, writer, tokens, unsubscribing } = deps;
   const undos = createTokenBuckets(deps.clock, UNDO_RATE, MAX_RECIPIENTS);

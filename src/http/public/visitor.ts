@@ -36,6 +36,10 @@ const COMMAND_LINE_TOOLS = /^(?:curl|wget|node|undici)\b/i;
 
 const MAX_USER_AGENT = 500;
 
+/**
+ * `ip`: the address behind trusted proxies. `isHead`: a HEAD request, which counts as a program. The user agent is cut
+ * after 500 characters. Pure.
+ */
 export function visitorOf(headers: IncomingHttpHeaders, ip: string, isHead: boolean): Visitor {
   const userAgent = (headers['user-agent'] ?? '').slice(0, MAX_USER_AGENT);
   if (PRIVACY_PROXIES.some((proxy) => proxy.test(userAgent)))

@@ -110,6 +110,7 @@ function respond(row: BackgroundImportRow | Refusal): ApiResponse | Refusal {
   return isRefusal(row) ? row : { status: 200, data: { import: presentImport(row) } };
 }
 
+/** The import as the API returns it; `bytesRead` is the position that was committed with the last rows. */
 export function presentImport(row: BackgroundImportRow): z.output<typeof backgroundImport> {
   const { counts, rejected, ignored } = stateOf(row);
   return {

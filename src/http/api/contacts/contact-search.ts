@@ -26,6 +26,10 @@ export const search = z
     'Any part of the email address, the name, the phone number or an identifier (`email_…`, `phone_…`, `userId`; at least 5 characters of these). Every word must match. Case and accents are ignored. Words of one or two characters match only the start of the address, the full name and the last name; so do all words for some time after an upgrade from a version without the search index. A page may be short or even empty and still have a `nextKey`.',
   );
 
+/**
+ * Encodes a position as an opaque `nextKey`, which `readSearchPageKey` decodes. It is not signed: it only names where
+ * to continue in the caller's account.
+ */
 export function searchPageKey(position: SearchPosition): string {
   const parts = 'before' in position ? [position.before] : [position.walk, position.key, position.seq];
   return Buffer.from(PREFIX + JSON.stringify(parts)).toString('base64url');

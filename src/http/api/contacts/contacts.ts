@@ -25,6 +25,10 @@ export interface ContactRouteDeps {
   erasure: Erasure;
 }
 
+/**
+ * All with the scope `setup`. A list with `search` has page keys of the search, without it those of the table. PUT
+ * replaces all custom fields, PATCH merges them.
+ */
 export function contactRoutes({ contacts, erasure }: ContactRouteDeps): Route[] {
   return [...collectionRoutes(contacts), ...memberRoutes(contacts, erasure)];
 }

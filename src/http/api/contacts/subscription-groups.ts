@@ -20,6 +20,10 @@ export interface SubscriptionGroupRouteDeps {
   senderRefusal(accountId: string, address: string): Refusal | null;
 }
 
+/**
+ * All with the scope `setup`. Changes are refused when a template is not the account's, or when the sender of the
+ * sign-up form cannot send; PUT and PATCH are the same operation.
+ */
 export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route[] {
   const { groups, complianceTemplates } = deps;
   const present = presentIn(deps);

@@ -157,6 +157,10 @@ const EXAMPLE: z.output<typeof domainReportsSchema> = {
   },
 };
 
+/**
+ * One route with the scope `setup`, which reads in a reader thread. Without a verified DKIM record of the domain all
+ * numbers are 0 and `message` states why.
+ */
 export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps): Route[] {
   return [
     route({

@@ -38,6 +38,10 @@ export const messageContentSchema = z
   })
   .meta({ id: 'MessageContent' });
 
+/**
+ * Both with the scope `setup`: the content is read in a reader thread and composed in turns of the account. Refused
+ * with MESSAGE_NOT_FOUND once the content or the domain was deleted.
+ */
 export function messageContentRoutes(deps: MessageContentRouteDeps): Route[] {
   return [getMessageContent(deps), getMessageSource(deps)];
 }

@@ -70,6 +70,10 @@ export interface MessageRouteDeps {
   reader: Reader;
 }
 
+/**
+ * All with the scope `setup`, and all read in reader threads: the list, one message with its timeline, and the event
+ * feed.
+ */
 export function messageRoutes(deps: MessageRouteDeps): Route[] {
   return [listMessages(deps), getMessage(deps), listEvents(deps)];
 }

@@ -94,6 +94,10 @@ const STREAMS: BatchStream[] = [
   },
 ];
 
+/**
+ * One route for each stream, with its scope; bodies of up to 32 MiB. The status is that of a success whenever the batch
+ * itself is valid, however many items were refused.
+ */
 export function sendBatchRoutes(deps: SendRouteDeps): Route[] {
   return STREAMS.map((stream) => batchRoute(deps, stream));
 }

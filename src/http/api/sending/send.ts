@@ -66,6 +66,10 @@ export const MARKETING_REFUSALS: RefusalCode[] = [
   'CONSENT_REQUIRED',
 ];
 
+/**
+ * One route for each stream, with its scope and the size limit of sends. `Prefer: wait` applies to transactional mail
+ * only, for 30 s at most.
+ */
 export function sendRoutes(deps: SendRouteDeps): Route[] {
   return [transactionalSend(deps), marketingSend(deps)];
 }
