@@ -115,6 +115,10 @@ interface StoredSend extends Omit<RenderedSend, 'contents'> {
   taken: readonly TakenMessage[];
 }
 
+/**
+ * Starts nothing. Keeps an html cache, the render queue and the bounds of refusal events in memory, so that a process
+ * has one. `accept` rejects with the writer's error when the unit of work fails.
+ */
 export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   const { clock, ids, tables, writer, keys, pressure } = deps;
   const htmlReader = createHtmlReader();

@@ -77,6 +77,10 @@ export const PRIORITY_OF_STREAM: Record<UseCase, QueuePriority> = {
   mk: MARKETING_PRIORITY,
 };
 
+/**
+ * Assigns the ids of copies and job and builds the response; stores nothing. The contents are separate, so that the
+ * draft does not keep them in memory. `now`: epoch ms, the Date of the mail.
+ */
 export function createDraft(
   sender: Sender,
   send: ParsedSend,

@@ -26,6 +26,10 @@ const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
 /** Sources that are compared with the next one before it is looked up. */
 const MAX_RECENT = 8;
 
+/**
+ * Begins with empty caches, bounded by MAX_CACHED_CHARACTERS of html and a quarter of it of texts. Readers share
+ * nothing: each has separate caches. Results are shared and must not be modified.
+ */
 export function createHtmlReader(): HtmlReader {
   const templates = createSourceCache<ReadHtml>(MAX_CACHED_CHARACTERS);
   const textTemplates = createSourceCache<Template>(MAX_CACHED_CHARACTERS / 4);

@@ -48,6 +48,10 @@ export function parseIdempotencyKey(header: string): string | null {
   return /^[\x20-\x7e]{1,255}$/.test(key) ? key : null;
 }
 
+/**
+ * Begins without reservations. They exclude concurrent requests in this process; those of another one fail at the
+ * primary key of the table. `now`: epoch ms.
+ */
 export function createIdempotencyKeys(deps: {
   tables: Tables;
   now: () => number;

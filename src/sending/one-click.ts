@@ -15,6 +15,10 @@ const WARNING =
   'List-Unsubscribe-Post (one-click unsubscribe, RFC 8058) is omitted: public.url is not https, and Gmail and ' +
   'Yahoo require it of bulk senders';
 
+/**
+ * With https it does nothing. Otherwise it logs a warning now, and keeps the accounts that were warned in memory: after
+ * a restart each is warned again.
+ */
 export function createOneClickNotice({ publicUrl, log }: { publicUrl: string; log: Log }): OneClickNotice {
   if (new URL(publicUrl).protocol === 'https:') return { warnings: () => [], sent: () => undefined };
   log.warn({ publicUrl }, 'public.url is not https: marketing mail has no one-click unsubscribe');

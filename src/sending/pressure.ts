@@ -40,6 +40,10 @@ export interface PressureDeps {
   unrecorded?: () => string | null;
 }
 
+/**
+ * Accepts mail until the first check, which `start` runs; `start` rejects with its error. Then a loop checks every 5 s;
+ * the error of a later check is logged, and the last result applies.
+ */
 export function createPressure(deps: PressureDeps): Pressure {
   const { tables, log, dir } = deps;
   let reason: string | null = null;

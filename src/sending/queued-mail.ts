@@ -37,6 +37,10 @@ export interface QueuedMailDeps {
   obstacle?: (message: QueuedMessage) => string | null;
 }
 
+/**
+ * Stateless: each action is one unit of work, so that it cannot overlap with a lease. Without `announce` and `obstacle`
+ * (a command) delivery runs in another process.
+ */
 export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
   const { tables, writer, clock, recorder, announce, obstacle } = deps;
   return {

@@ -49,6 +49,10 @@ interface AccountHour {
   rows: number;
 }
 
+/**
+ * Begins with no event counted; keeps up to 50,000 recipients and 10,000 accounts in memory. `record` resolves when the
+ * events are durable, in units of about 200 rows.
+ */
 export function createRefusalEvents(deps: RefusalEventsDeps): RefusalEvents {
   const { clock, tables, writer, recorder, limits } = deps;
   const recipients = createLru<Repeats>(MAX_RECIPIENTS);

@@ -27,6 +27,10 @@ interface Waiting {
   start(): void;
 }
 
+/**
+ * Begins empty. Has no timers: work waits without a limit of time. Medium messages (up to 512 Ki characters) and large
+ * ones have separate capacities, 2 Mi and 8 Mi characters.
+ */
 export function createRenderQueue(): RenderQueue {
   const medium = createFairSemaphore(MAX_MEDIUM_TOTAL);
   const large = createFairSemaphore(MAX_LARGE_TOTAL);

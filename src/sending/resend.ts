@@ -59,6 +59,10 @@ const STATUS = 200;
 /** A message with another status may still arrive. */
 const FINAL: readonly MessageStatus[] = ['delivered', 'bounced', 'failed', 'cancelled', 'complained'];
 
+/**
+ * Returns the function; keeps nothing between calls. The unit of work that stores the message checks the message
+ * limits, and again that the domain exists.
+ */
 export function createResend(deps: ResendDeps): Resend {
   const { clock, ids, tables, reader, writer, keys, pressure, limits } = deps;
 
