@@ -17,6 +17,10 @@ export interface AccountLimitsRow {
 /** Resources whose number is limited. */
 export type CountedResource = 'domains' | 'webhooks' | 'templates' | 'contacts';
 
+/**
+ * `account_limits`, by account, cached until a write. Triggers count contacts in `contact_counts`; other resources are
+ * counted at each call.
+ */
 export function accountLimitTable(db: Database) {
   const get = db.prepare<[string], AccountLimitsRow>('SELECT * FROM account_limits WHERE account_id = ?');
   const ofAccount = cachedLookup(db, (accountId: string) => get.get(accountId) ?? null);
@@ -58,6 +62,10 @@ export interface MessageCount {
   messages: number;
 }
 
+/**
+ * `message_counts`: accepted messages of an account in slots of five minutes. Beginning a slot deletes those that no
+ * window of a day overlaps any more.
+ */
 export function messageCountTable(db: Database) {
   const add = db.prepare<[number, string, number]>(
     'UPDATE message_counts SET messages = messages + ? WHERE account_id = ? AND slot = ?',

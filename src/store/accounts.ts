@@ -44,6 +44,10 @@ export interface AccountPage {
 /** Maximum number of accounts that one page of a search examines. */
 const MAX_SEARCHED = 5000;
 
+/**
+ * `accounts`; `get` is cached until a write. Pages follow the index `accounts_by_creation`; one of a search examines at
+ * most MAX_SEARCHED accounts. There is no deletion.
+ */
 export function accountTable(db: Database) {
   const insert = db.prepare<AccountRow>(`
     INSERT INTO accounts (account_id, name, status, company_name, company_address, abuse_email, logo_url, created_at, updated_at)

@@ -44,6 +44,10 @@ export const API_KEY_POLICY = {
   retention: { kind: 'revokedKeys', rows: 'timed', period: 'events', key: 'key_id', time: 'revoked_at' },
 } as const satisfies DataPolicy;
 
+/**
+ * `api_keys` and `api_key_uses`. `byHash` caches known keys until a write to keys or accounts; uses are in a separate
+ * table so that recording them does not empty the cache.
+ */
 export function apiKeyTable(db: Database) {
   const insert = db.prepare<ApiKeyRow>(`
     INSERT INTO api_keys (key_id, account_id, name, hash, scopes, allow_ips, allow_from, allow_essential,

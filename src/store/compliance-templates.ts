@@ -28,6 +28,10 @@ export interface ComplianceTemplateFilter extends PageFilter {
 
 type DefaultTemplate = Pick<ComplianceTemplateRow, 'type' | 'domain' | 'html_content'>;
 
+/**
+ * `compliance_templates`; `defaultsFor` is cached until a write. The unique index `compliance_templates_default` makes
+ * a write throw that would create a second default of a type and domain.
+ */
 export function complianceTemplateTable(db: Database) {
   const insert = db.prepare<Omit<ComplianceTemplateRow, 'seq'>>(`
     INSERT INTO compliance_templates (template_id, account_id, name, type, domain, is_default, html_content, created_at, updated_at)

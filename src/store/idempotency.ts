@@ -27,6 +27,10 @@ export const IDEMPOTENCY_POLICY = {
   },
 } as const satisfies DataPolicy;
 
+/**
+ * `idempotency`, by account, endpoint and key. An expired row is not returned, and the next one with its key replaces
+ * it.
+ */
 export function idempotencyTable(db: Database) {
   const get = db.prepare<[string, string, string, number], IdempotencyRow>(
     'SELECT * FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at > ?',

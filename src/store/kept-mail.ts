@@ -71,6 +71,10 @@ interface PageParameters {
   limit: number;
 }
 
+/**
+ * `kept_mail` and the marks in `kept_mail_reads`, deleted with their mail. Lists of one box are read by the index
+ * `kept_mail_by_box`.
+ */
 export function keptMailTable(db: Database) {
   const insert = db.prepare<Omit<KeptMailRow, 'seq'>>(`
     INSERT INTO kept_mail (box, kind, recipient, sender, remote_address, network, message_seq, size, received_at, raw)

@@ -34,6 +34,9 @@ export const SUPPRESSION_REMOVAL_POLICY = {
 /** Removals of an address that are listed, the newest. */
 export const MAX_LISTED_REMOVALS = 50;
 
+/**
+ * `suppression_removals`, append-only; erasure clears the notes. Read by the index `suppression_removals_of_recipient`.
+ */
 export function suppressionRemovalTable(db: Database) {
   const insert = db.prepare<Omit<SuppressionRemovalRow, 'seq'>>(`
     INSERT INTO suppression_removals (account_id, recipient_hash, stream, reason, suppressed_at, note, removed_by,

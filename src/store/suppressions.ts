@@ -61,6 +61,10 @@ export const STRIKE_POLICY = {
   },
 } as const satisfies DataPolicy;
 
+/**
+ * `suppressions`, one for each recipient, stream and reason of an account, and `strikes`. Never cached: a suppression
+ * has an immediate effect.
+ */
 export function suppressionTable(db: Database) {
   const add = db.prepare<NewSuppression>(`
     INSERT INTO suppressions (account_id, recipient_hash, stream, reason, email, message_seq, created_at)

@@ -15,6 +15,7 @@ export type TemplateVersionHead = Pick<TemplateVersionRow, 'version' | 'name' | 
 /** Versions of a template that are kept, the newest. */
 export const MAX_VERSIONS = 10;
 
+/** `template_versions`, by template and version number, deleted with the template. */
 export function templateVersionTable(db: Database) {
   const newest = db
     .prepare<[number], number>(

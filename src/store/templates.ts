@@ -23,6 +23,10 @@ export interface TemplateRow {
 /** A page ends after this many characters: templates are large, and a page is one response. */
 const MAX_PAGE_CHARS = 4 * 1024 * 1024;
 
+/**
+ * `templates`. Pages follow the index `templates_by_account` and read row by row, so that a page of large templates
+ * ends early.
+ */
 export function templateTable(db: Database) {
   const insert = db.prepare<Omit<TemplateRow, 'seq'>>(`
     INSERT INTO templates (template_id, account_id, name, type, subject, html, text, created_at, updated_at)

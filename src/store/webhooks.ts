@@ -28,6 +28,10 @@ export interface WebhookSecretRow {
   expires_at: number | null;
 }
 
+/**
+ * `webhooks` and `webhook_secrets`; `subscribed` is cached until a write to webhooks. The caller seals and opens the
+ * secrets.
+ */
 export function webhookTable(db: Database) {
   const insert = db.prepare<NewWebhook>(`
     INSERT INTO webhooks (webhook_id, account_id, name, description, url, events, is_active, off_reason, failing_since,

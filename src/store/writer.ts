@@ -114,6 +114,10 @@ const LOCK_TIMEOUT_MS = 5000;
 const FIRST_RETRY_MS = 2;
 const MAX_RETRY_MS = 100;
 
+/**
+ * Starts nothing: the first unit begins a group in the next turn of the event loop. No other code may begin a
+ * transaction on `db`. Without `log` (a command) COMMIT flushes, and `checkpoint` resolves immediately.
+ */
 export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
   const { log, lockWaitMs = LOCK_TIMEOUT_MS } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');

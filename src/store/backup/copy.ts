@@ -76,6 +76,10 @@ export type TaskMessage =
   | { kind: 'stopped' }
   | { kind: 'failed'; message: string; code: string | undefined };
 
+/**
+ * Starts no thread yet: each copy has one until it ends, and the other tasks share one until `close`, so they must not
+ * overlap. Once `signal` is aborted every task rejects. A damaged database is a StoreFault.
+ */
 export function createCopier(options: CopierOptions): Copier {
   const programs = options.programs ?? {
     copy: new URL('./copy-thread.js', import.meta.url),

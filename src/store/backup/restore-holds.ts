@@ -51,6 +51,10 @@ interface StoredHeldFilter {
 const NUMBER_GAP = 10_000_000_000;
 const DROPPED = 'dropped by the operator after a restore';
 
+/**
+ * Rows of `queue` and `webhook_deliveries` with the due time HELD_BY_RESTORE, read by the indexes `queue_due` and
+ * `webhook_deliveries_due`. Holding, pausing and `skipNumbers` are for a restore, before a daemon starts.
+ */
 export function restoreHoldTable(db: Database) {
   const { account, domain, campaign } = idNumbers(db);
   const queueEnd = db

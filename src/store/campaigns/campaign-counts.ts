@@ -85,6 +85,10 @@ export const CAMPAIGN_LINK_POLICY = {
   retention: { until: 'the campaign is deleted' },
 } as const satisfies DataPolicy;
 
+/**
+ * `campaign_counts` by hour, `campaign_links` and `campaign_providers`; deleted with their campaign. Additions run in
+ * the unit of work of the event, and do nothing for a campaign that does not exist.
+ */
 export function campaignCountTable(db: Database) {
   const add = new Map(
     Object.entries(COLUMNS).map(([name, column]) => [

@@ -57,6 +57,10 @@ export interface MemberRange {
   limit: number;
 }
 
+/**
+ * `campaign_sends` and `campaign_mails`, one row for each campaign that was sent to a group. Members are read by
+ * `subscriptions_by_activity`, queued messages by `queue_by_campaign`.
+ */
 export function campaignSendTable(db: Database) {
   const select =
     'SELECT s.*, c.campaign_id, c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq';

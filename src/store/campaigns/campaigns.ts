@@ -20,6 +20,10 @@ export interface CampaignRow {
   updated_at: number;
 }
 
+/**
+ * `campaigns`; pages follow the index `campaigns_by_account`. Only `get` and `list` compare the account: the others
+ * take the `seq` of a row that was read with it.
+ */
 export function campaignTable(db: Database) {
   const insert = db.prepare<Omit<CampaignRow, 'seq'>>(`
     INSERT INTO campaigns (campaign_id, account_id, name, description, status, prepared, created_at, updated_at)

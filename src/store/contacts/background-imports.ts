@@ -50,6 +50,10 @@ export const IMPORT_FOLDER = 'imports';
 /** Imports of an account that are kept, the newest. */
 export const MAX_KEPT_IMPORTS = 50;
 
+/**
+ * `background_imports`; those that wait or run are read by the index `background_imports_unfinished`. An import that
+ * has ended does not change any more: changes of it return false or do nothing.
+ */
 export function backgroundImportTable(db: Database) {
   const insert = db.prepare<NewBackgroundImport>(`
     INSERT INTO background_imports (import_id, account_id, group_id, file_name, format, columns, actor, bytes, counts,

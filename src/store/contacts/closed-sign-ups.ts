@@ -35,6 +35,10 @@ export const closeSignUps = (rows: string) => `
   INSERT INTO closed_sign_ups (account_id, recipient_hash, subscription_group_id, until, expires_at) ${rows}
   ON CONFLICT DO UPDATE SET until = max(until, excluded.until), expires_at = max(expires_at, excluded.expires_at)`;
 
+/**
+ * `closed_sign_ups`, by account, recipient and group. Expired rows count until retention deletes them; their links are
+ * rejected by age before that.
+ */
 export function closedSignUpTable(db: Database) {
   const close = db.prepare<ClosedSignUpRow>(
     closeSignUps('VALUES (@account_id, @recipient_hash, @subscription_group_id, @until, @expires_at)'),

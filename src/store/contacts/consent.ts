@@ -47,6 +47,9 @@ export const CONSENT_POLICY = {
   retention: { until: 'the contact is deleted' },
 } as const satisfies DataPolicy;
 
+/**
+ * `consents`, by contact and number. Entries are never changed; `contacts.setConsent` sets the one that is in effect.
+ */
 export function consentTable(db: Database) {
   const last = db
     .prepare<[number], number | null>('SELECT max(n) FROM consents WHERE contact_seq = ?')

@@ -64,6 +64,10 @@ export interface IndexHits {
   next: number | null;
 }
 
+/**
+ * `contact_search`. Changes and `merge` run in the transaction of the writer; the number of rows that are not merged
+ * yet is in memory.
+ */
 export function contactSearchIndex(db: Database) {
   const add = db.prepare<[number, string]>('INSERT INTO contact_search (rowid, trigrams) VALUES (?, ?)');
   const remove = db.prepare<[number, string]>(

@@ -50,6 +50,10 @@ export type ErasableResponse = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 
 /** Mail to the operator is not erased. */
 const NOT_TO_OPERATOR = "box NOT IN ('postmaster', 'abuse')";
 
+/**
+ * `erasures`, and the statements by which erasers find and clear rows of messages, events and mail. `emptyLog` and
+ * `rewrite` must not run in a unit of work; all other writes must.
+ */
 export function erasureTable(db: Database) {
   const insert = db.prepare<Omit<ErasureRow, 'seq' | 'before_message' | 'before_event' | 'at_message'>>(`
     INSERT INTO erasures (account_id, person, before_message, before_event, at_message, created_at)

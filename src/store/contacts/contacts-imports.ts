@@ -16,6 +16,10 @@ export interface ContactImportRow {
   updated_at: number;
 }
 
+/**
+ * `contact_imports`, for imports of the command line that are not complete. `put` of a key that exists leaves
+ * `account_id` and `started_at` unchanged.
+ */
 export function contactImportTable(db: Database) {
   const get = db.prepare<[string], ContactImportRow>('SELECT * FROM contact_imports WHERE import_key = ?');
   const put = db.prepare<ContactImportRow>(`

@@ -108,6 +108,10 @@ export const CONTACT_POLICIES = [
   { table: 'contact_search', personal: ['trigrams'], erasure: ['contact'], retention: CONTACT_RETENTION },
 ] as const satisfies DataPolicy[];
 
+/**
+ * `contacts` with their entries in `contact_search`, which insertion, update and removal maintain. Address and number
+ * are unique in an account (`contacts_by_email`, `contacts_by_phone`); pages follow `seq`.
+ */
 export function contactTable(db: Database) {
   const insert = db.prepare<Omit<ContactRow, 'seq'>>(`
     INSERT INTO contacts (account_id, user_id, email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,

@@ -37,6 +37,10 @@ export type NewSubscriptionGroup = Omit<
   'seq' | 'total_subscribers' | 'active_subscribers' | 'import_status' | 'deleted_at'
 >;
 
+/**
+ * `subscription_groups`. Reads omit deleted groups, except `deleted`; pages follow the index
+ * `subscription_groups_by_account`.
+ */
 export function subscriptionGroupTable(db: Database) {
   const insert = db.prepare<NewSubscriptionGroup>(`
     INSERT INTO subscription_groups (subscription_group_id, account_id, name, description, is_active, tags,

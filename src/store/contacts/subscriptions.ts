@@ -55,6 +55,10 @@ export const SUBSCRIPTION_POLICY = {
   retention: { until: 'the contact leaves the group' },
 } as const satisfies DataPolicy;
 
+/**
+ * `subscriptions`, by group and contact; each change also updates the counts of the group, in the same unit of work.
+ * Lists by activity are read by the index `subscriptions_by_activity`.
+ */
 export function subscriptionTable(db: Database) {
   const get = db.prepare<[number, number], SubscriptionRow>(
     'SELECT * FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
@@ -192,6 +196,7 @@ export const OPT_OUT_POLICY = {
   retention: { until: 'the opt-out is withdrawn or the group is deleted' },
 } as const satisfies DataPolicy;
 
+/** `group_opt_outs`, by group and identifier, whether or not a contact with it exists. */
 export function groupOptOutTable(db: Database) {
   const add = db.prepare<OptOutRow>(`
     INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)

@@ -35,6 +35,10 @@ export const SITE_LIMIT_POLICY = {
   },
 } as const satisfies DataPolicy;
 
+/**
+ * `site_limits`, by site and account, from which delivery restores its limits at its start; read by the index
+ * `site_limits_by_age`.
+ */
 export function siteLimitTable(db: Database) {
   const newest = db.prepare<[number], SiteLimitRow>(
     'SELECT * FROM site_limits ORDER BY updated_at DESC LIMIT +?',

@@ -34,6 +34,10 @@ export const UNCLASSIFIED_REPLY_POLICY = {
 /** Maximum number of different replies; above it, those that were received least recently are deleted. */
 const MAX_ROWS = 1000;
 
+/**
+ * `unclassified_replies`, by code, phase and text. `maxRows`: different replies that stay after an `add`, the latest
+ * ones by the index `unclassified_replies_by_age`.
+ */
 export function unclassifiedReplyTable(db: Database, maxRows = MAX_ROWS) {
   const add = db.prepare<[UnclassifiedReplyRow]>(
     `INSERT INTO unclassified_replies VALUES (@code, @enhanced, @phase, @text, @host, @replies, @first_at, @last_at)

@@ -28,6 +28,10 @@ export type CertificateState = Pick<
 /** Attempts among which hosts without a certificate are searched. */
 const MAX_SCANNED_TRIES = 200;
 
+/**
+ * `certificates`, by host. Renewals are read by the index `certificates_due`; attempts are counted by
+ * `certificates_by_try`, so that the limits on orders hold after a restart.
+ */
 export function certificateTable(db: Database) {
   const get = db.prepare<[string], CertificateRow>('SELECT * FROM certificates WHERE host = ?');
   const put = db.prepare<CertificateRow>(`

@@ -74,6 +74,10 @@ export const DMARC_REPORT_POLICY = {
   retention: { kind: 'dmarcReports', rows: 'aged', period: 'events', number: 'seq', time: 'received_at' },
 } as const satisfies DataPolicy;
 
+/**
+ * `dmarc_reports` with their `dmarc_sources`; periods are read by the index `dmarc_reports_by_end`. Inserting a report
+ * may delete others on the domain (`reportShares`).
+ */
 export function dmarcReportTable(db: Database) {
   const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
     INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at, network, signer)

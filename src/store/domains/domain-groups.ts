@@ -20,6 +20,10 @@ export type CountedDomainGroup = DomainGroupRow & { domain_count: number };
 
 const BEGINNING: DomainGroupPosition = { created_at: -1, group_id: '' };
 
+/**
+ * `domain_groups`; each read counts the domains of the group by the index `domains_by_group`. Pages follow
+ * `domain_groups_by_account`. The table does not enforce that an account has one default.
+ */
 export function domainGroupTable(db: Database) {
   const counted =
     'SELECT g.*, (SELECT count(*) FROM domains d WHERE d.group_id = g.group_id) AS domain_count FROM domain_groups g';

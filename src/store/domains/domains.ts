@@ -72,6 +72,10 @@ const COLUMNS: Record<keyof DomainRow, 'fixed' | 'updated'> = {
   updated_at: 'updated',
 };
 
+/**
+ * `domains`; `byId`, `named` and `sendingStop` are cached until a write to domains or accounts. Checks that are due are
+ * read by the index `domains_by_next_check`.
+ */
 export function domainTable(db: Database) {
   const columns = Object.keys(COLUMNS);
   const updated = Object.entries(COLUMNS).flatMap(([column, kind]) => (kind === 'updated' ? [column] : []));
@@ -216,6 +220,10 @@ export function dkimSealContext(domainId: string, selector: string): string {
   return `dkim:${domainId}:${selector}`;
 }
 
+/**
+ * `dkim_keys`; `signing` is cached until a write to keys or domains. Triggers count each change of a key with a slot in
+ * `zone_changes`, which the zone compares.
+ */
 export function dkimKeyTable(db: Database) {
   const insert = db.prepare<Omit<DkimKeyRow, 'key_id'>>(`
     INSERT INTO dkim_keys (domain_id, lane, slot, selector, state, private_key, public_key, created_at, changed_at)

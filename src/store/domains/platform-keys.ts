@@ -20,6 +20,10 @@ export function platformSealContext(selector: string): string {
   return `dkim:platform:${selector}`;
 }
 
+/**
+ * `platform_keys`, oldest first, and `zone_changes`, which triggers increase with each change of a published key, also
+ * of a domain.
+ */
 export function platformKeyTable(db: Database) {
   const insert = db.prepare<Omit<PlatformKeyRow, 'key_id'>>(`
     INSERT INTO platform_keys (selector, state, private_key, public_key, created_at, changed_at)

@@ -50,6 +50,10 @@ export const TLS_REPORT_POLICY = {
   retention: { kind: 'tlsReports', rows: 'aged', period: 'events', number: 'seq', time: 'received_at' },
 } as const satisfies DataPolicy;
 
+/**
+ * `tls_reports` with their `tls_failures`; periods are read by the index `tls_reports_by_end`. Inserting a report may
+ * delete others on the host (`reportShares`).
+ */
 export function tlsReportTable(db: Database) {
   const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
     INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at, network, signer)

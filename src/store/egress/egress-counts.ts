@@ -47,10 +47,15 @@ export const EGRESS_COUNT_POLICY = {
 
 type Pending = Map<string, EgressCountRow>;
 
+/** A new object with 0 for every counter. */
 export function emptyCounts(): EgressCounts {
   return { transactional: 0, marketing: 0, delivered: 0, throttled: 0, refused: 0, complained: 0 };
 }
 
+/**
+ * `egress_counts`. Counts of open units are in memory: reads return them only after the writer has called `endUnit` and
+ * `write`.
+ */
 export function egressCountTable(db: Database) {
   const add = db.prepare<EgressCountRow>(`
     INSERT INTO egress_counts (day, entry, provider, ${EGRESS_COUNTERS.join(', ')})

@@ -62,6 +62,10 @@ function standings<Row extends object>(db: Database, table: string, values: read
   };
 }
 
+/**
+ * `egress_warmup`, by entry and provider. `all` reads the whole table, which is bounded by the entries and providers
+ * that an operator or the service adjusted.
+ */
 export function egressWarmupTable(db: Database) {
   const remove = db.prepare<[string]>('DELETE FROM egress_warmup WHERE entry = ?');
   return {
@@ -77,6 +81,10 @@ export function egressWarmupTable(db: Database) {
   };
 }
 
+/**
+ * `egress_health`, by entry and provider. `all` reads the whole table, which has rows only while a provider refuses an
+ * address.
+ */
 export function egressHealthTable(db: Database) {
   const remove = db.prepare<[string, string]>('DELETE FROM egress_health WHERE entry = ? AND provider = ?');
   return {

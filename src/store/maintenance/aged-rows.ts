@@ -46,6 +46,10 @@ interface Range {
   before: number;
 }
 
+/**
+ * Names of tables and columns become part of the SQL: they come from data policies only. `only`: a further condition
+ * for rows that are deleted. Keeps no position between calls.
+ */
 export function agedRows(db: Database, { table, number, time, only, children }: AgedTable): AgedRows {
   const bounds = db.prepare<[], { first: number | null; last: number | null }>(
     `SELECT (SELECT min(${number}) FROM ${table}) AS first, (SELECT max(${number}) FROM ${table}) AS last`,

@@ -12,6 +12,10 @@ export interface FilePages {
   free: number;
 }
 
+/**
+ * Reads and changes pages of the main database of the connection. In a file without incremental vacuum `release`
+ * returns 0.
+ */
 export function freeSpaceTable(db: Database) {
   const read = (pragma: string) => db.prepare<[], number>(`PRAGMA ${pragma}`).pluck();
   const pageSize = read('page_size');

@@ -48,6 +48,10 @@ const PAUSE_FACTOR = 1;
 const MIN_PAUSE_MS = 2;
 const MAX_PAUSE_MS = 1000;
 
+/**
+ * Each `run` begins with one row and learns how many fit into 2 ms, at most 1000. `stop` is final: later runs resolve
+ * with false. Pauses do not keep the process running.
+ */
 export function createPortions(options: PortionsOptions): Portions {
   const { writer, share, now = () => performance.now(), pause = pauseFor } = options;
   const stopping = new AbortController();

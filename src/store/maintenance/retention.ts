@@ -65,6 +65,10 @@ interface Use {
   lastSeq: number;
 }
 
+/**
+ * One purge for each data policy with rows that are deleted by age. Purges write: they run in units of work. Tables
+ * with the rule `timed` need an index on the time.
+ */
 export function retentionTable(db: Database) {
   return {
     events: agedRows(db, tableOf(EVENT_POLICY)),

@@ -52,6 +52,10 @@ export function isClearable(file: string): boolean {
   return pageCountOf(fd) < MAX_PAGES;
 }
 
+/**
+ * Opens two connections until `close`; the descriptor stays open (`openedFile`). `fd`: the descriptor that the process
+ * has already, in a thread. Throws when the file does not exist; `clear` throws for MAX_PAGES or more.
+ */
 export function openSlackCleaner(file: string, fd = openedFile(file)): SlackCleaner {
   const writing = openConnection(file, { timeout: 0, fileMustExist: true });
   const copying = openConnection(file, { timeout: 20, fileMustExist: true });

@@ -106,11 +106,16 @@ export function toStoredData(
   return data === NO_FIELDS ? null : packJson(JSON.parse(data), at);
 }
 
+/** The fields as JSON text; NULL stands for `{}`. `at`: the time of the event, epoch ms, with which it was packed. */
 export function dataOf(stored: StoredData, at: number): string {
   if (stored === null) return NO_FIELDS;
   return typeof stored === 'string' ? stored : unpackJson(stored, at);
 }
 
+/**
+ * Conversion between events and rows of EVENT_COLUMNS. Ids of resources are resolved through `idNumbers`, which reads
+ * the database when they are not cached.
+ */
 export function eventRows(db: Database) {
   const { account, domain, campaign, subscription_group: group } = idNumbers(db);
   return {

@@ -24,6 +24,9 @@ export const EVENT_POLICY = {
   retention: { kind: 'events', rows: 'aged', period: 'events', number: 'seq', time: 'at' },
 } as const satisfies DataPolicy;
 
+/**
+ * `events`; those of a message are read by the index `events_by_message`. The feed of an account is in `event-feed.ts`.
+ */
 export function eventTable(db: Database) {
   const { toRow, toStored } = eventRows(db);
   const insert = db.prepare<NewStoredEvent>(`
@@ -56,6 +59,7 @@ const VISITS = {
 
 export type VisitKind = keyof typeof VISITS;
 
+/** The column `messages.visits`. Marking returns false for a message that does not exist, as for a further visit. */
 export function visitTable(db: Database) {
   const mark = db.prepare<{ seq: number; bit: number }>(
     'UPDATE messages SET visits = visits | @bit WHERE seq = @seq AND visits & @bit = 0',

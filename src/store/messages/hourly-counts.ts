@@ -106,6 +106,10 @@ interface StoredCount {
   messages: number;
 }
 
+/**
+ * `hourly_counts`. Counts of open units are in memory: reads return them only after the writer has called `endUnit` and
+ * `write`. `maxRowsPerHour`: rows of an account and hour before further ones count for `other`.
+ */
 export function hourlyCountTable(db: Database, maxRowsPerHour = MAX_ROWS_PER_HOUR) {
   const numbers = idNumbers(db);
   const increase = db.prepare<StoredCount>(`

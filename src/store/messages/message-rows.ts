@@ -147,6 +147,10 @@ export const messageIdOf = (key: StoredKey): string => idOfKey('msg', key);
 export const jobKey = (id: string): StoredKey => keyOfId('job', id);
 export const jobIdOf = (key: StoredKey): string => idOfKey('job', key);
 
+/**
+ * Conversion between messages and rows of MESSAGE_COLUMNS. Ids of resources are resolved through `idNumbers`, which
+ * reads the database when they are not cached.
+ */
 export function messageRows(db: Database) {
   const { account, domain, campaign, subscription_group: group } = idNumbers(db);
   return {
@@ -217,15 +221,18 @@ export interface StoredAttempt {
 /** An attempt to be stored; its report must be representable as JSON. */
 export type NewAttempt = Omit<AttemptRow, 'report'> & { report: object };
 
+/** Packs the report with times relative to `at`; `toAttempt` needs the same `at`. */
 export function toStoredAttempt({ message_seq, attempt, at, lane, report }: NewAttempt): StoredAttempt {
   return { message_seq, attempt, at, lane_code: ATTEMPT_LANE_CODES.code(lane), report: packJson(report, at) };
 }
 
+/** The report as JSON text. Throws when the code of the lane is unknown. */
 export function toAttempt({ message_seq, attempt, at, lane_code, report }: StoredAttempt): AttemptRow {
   const lane = ATTEMPT_LANE_CODES.value(lane_code);
   return { message_seq, attempt, at, lane, report: unpackJson(report, at) };
 }
 
+/** The id that a nullable column stands for. Throws when its number was never assigned. */
 export function idOrNull(numbers: IdNumbers, stored: StoredId | null): string | null {
   return stored === null ? null : numbers.id(stored);
 }

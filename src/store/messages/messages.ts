@@ -95,6 +95,10 @@ export const ATTEMPT_POLICY = {
 /** Newest messages to one recipient among which its last delivery is searched: bounds a query of the writer. */
 const MAX_RECENT_MESSAGES = 1000;
 
+/**
+ * `messages`, `contents` and `attempts`, which retention deletes. Reads by `seq` or id are not limited to an account.
+ * Lists of an account are in `message-list.ts`.
+ */
 export function messageTable(db: Database) {
   const { account } = idNumbers(db);
   const { toRow, toStored } = messageRows(db);

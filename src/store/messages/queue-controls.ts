@@ -23,6 +23,10 @@ export interface QueueControlRow {
 /** Maximum number of rows: the daemon has all of them in memory and reads them twice a second. */
 export const MAX_QUEUE_CONTROLS = 500;
 
+/**
+ * `queue_controls`, by scope and target. `put` does not enforce MAX_QUEUE_CONTROLS: the caller compares `count`, which
+ * includes controls that have ended.
+ */
 export function queueControlTable(db: Database) {
   const COLUMNS = 'scope, target, action, reason, until, created_at, created_by';
   const list = db.prepare<[number], QueueControlRow>(
@@ -70,6 +74,10 @@ export interface Reroute {
 /** Maximum number of different reroutes of queued messages. */
 export const MAX_REROUTES = 100;
 
+/**
+ * `queue_reroutes`, at most MAX_REROUTES. A row never changes, and is deleted only when the limit is reached and no
+ * queued message has it.
+ */
 export function queueRerouteTable(db: Database) {
   const get = db.prepare<[number], Reroute>(
     'SELECT host, port, tls, pool FROM queue_reroutes WHERE reroute = ?',

@@ -67,6 +67,9 @@ interface ListedSeq {
   message_id: string;
 }
 
+/**
+ * Reads of `queue` for the operator. Most examine every queued message, so that the daemon runs them in reader threads.
+ */
 export function queueList(db: Database) {
   const { account, domain, campaign } = idNumbers(db);
   const { toRow } = messageRows(db);

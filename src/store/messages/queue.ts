@@ -231,6 +231,10 @@ export const QUEUE_POLICY = {
 /** Messages among which those in the queue are searched: bounds a query of the writer. */
 const MAX_NEWEST = 5000;
 
+/**
+ * `queue`. Ready messages of a key are read by the index `queue_ready`, deferred ones by `queue_due`, held ones by
+ * `queue_held`. Of `messages` only `moveExpiry` changes a column; the caller sets the status.
+ */
 export function queueTable(db: Database) {
   const { account, domain } = idNumbers(db);
   const { toRow } = messageRows(db);

@@ -19,6 +19,9 @@ export const SHARED_CONTENT_POLICY = {
   retention: { kind: 'sharedBodies', rows: 'shared contents', period: 'bodies' },
 } as const satisfies DataPolicy;
 
+/**
+ * `shared_contents`, unique by campaign and digest. Rows without copies are read by the index `shared_contents_unused`.
+ */
 export function sharedContentTable(db: Database) {
   const find = db
     .prepare<[number, Uint8Array], number>(

@@ -43,6 +43,10 @@ export interface BackgroundStepDeps {
 
 const LOG_INTERVAL_MS = 30_000;
 
+/**
+ * Starts nothing; `start` runs the steps once, in their order. A step that throws is logged and counted, and the next
+ * one follows. Progress is logged every 30 s.
+ */
 export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps {
   const { steps, writer, log, observe, now = () => performance.now(), pause } = deps;
   const portions = createPortions({

@@ -33,6 +33,7 @@ import { basename, dirname, join } from 'node:path';
 const COMPANIONS = ['-wal', '-shm', '-journal'] as const;
 const COPY_CHUNK_BYTES = 4 * 2 ** 20;
 
+/** In the same directory as the database, so that the rename is atomic. */
 export function newFileOf(file: string): string {
   return `${file}.new`;
 }

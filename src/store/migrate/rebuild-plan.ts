@@ -90,6 +90,10 @@ interface ColumnInfo {
   type: string;
 }
 
+/**
+ * Plans the copies from the attached database `old`, whose schema is `schema`, in the order in which `main` created its
+ * tables. Reads the catalogs only. Throws an Error when a table or column would be lost or does not exist.
+ */
 export function planCopies(db: Database, rebuild: Rebuild, schema: number): CopyPlan[] {
   const copies = rebuild.copies?.(schema) ?? {};
   const dropped = new Set(rebuild.dropped);
@@ -189,10 +193,12 @@ function hasHiddenRowid({ wr }: TableInfo, columns: readonly ColumnInfo[]): bool
   return wr === 0 && !(keys.length === 1 && keys[0]?.type.toUpperCase() === 'INTEGER');
 }
 
+/** SELECT of the number of all rows of a table of the attached database `old`. */
 export function countOf(oldTable: string): string {
   return `SELECT count(*) FROM old.${quoted(oldTable)}`;
 }
 
+/** The name as an SQL identifier, quoted. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

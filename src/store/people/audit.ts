@@ -33,6 +33,7 @@ export const AUDIT_POLICY = {
   retention: { kind: 'auditRecords', rows: 'aged', period: 'events', number: 'seq', time: 'recorded_at' },
 } as const satisfies DataPolicy;
 
+/** `audit_records`, append-only. Lists follow the indexes `audit_records_by_account` and `audit_records_by_person`. */
 export function auditTable(db: Database) {
   const insert = db.prepare<Omit<AuditRow, 'seq'>>(`
     INSERT INTO audit_records (recorded_at, person_id, person_email, account_id, operation, target, outcome, detail,

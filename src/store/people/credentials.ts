@@ -32,6 +32,10 @@ export const IDENTITY_POLICY = {
   retention: UNTIL_DELETED,
 } as const satisfies DataPolicy;
 
+/**
+ * `passkeys`, by credential id, deleted with their person; those of a person are read by the index
+ * `passkeys_by_person`.
+ */
 export function passkeyTable(db: Database) {
   const insert = db.prepare<PasskeyRow>(`
     INSERT INTO passkeys (credential_id, person_id, name, public_key, counter, transports, created_at, used_at)

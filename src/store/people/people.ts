@@ -51,6 +51,7 @@ export const MEMBERSHIP_POLICY = {
   retention: UNTIL_DELETED,
 } as const satisfies DataPolicy;
 
+/** `people`. The address is unique in lower case (`email_key`): inserting or updating to one that is taken throws. */
 export function peopleTable(db: Database) {
   const insert = db.prepare<PersonRow>(`
     INSERT INTO people (person_id, email, email_key, name, operator, operator_by_group, status, language, password, totp, totp_used,
@@ -91,6 +92,10 @@ export function peopleTable(db: Database) {
   };
 }
 
+/**
+ * `memberships`, one for each person and account, deleted with either. `put` leaves `created_at` of an existing one
+ * unchanged. Members are read by the index `memberships_by_account`.
+ */
 export function membershipTable(db: Database) {
   const put = db.prepare<MembershipRow>(`
     INSERT INTO memberships (person_id, account_id, role, source, created_at)

@@ -50,6 +50,10 @@ export const SESSION_POLICY = {
   },
 } as const satisfies DataPolicy;
 
+/**
+ * `sign_in_links`, by the hash of the token. `take` also returns a link that has expired: the caller compares
+ * `expires_at`.
+ */
 export function signInLinkTable(db: Database) {
   const insert = db.prepare<SignInLinkRow>(`
     INSERT INTO sign_in_links (link_hash, person_id, purpose, created_at, expires_at)
@@ -70,6 +74,10 @@ export function signInLinkTable(db: Database) {
   };
 }
 
+/**
+ * `console_sessions`, by the hash of the cookie's value. Reads also return sessions that have expired, until retention
+ * deletes them: the caller compares `expires_at`.
+ */
 export function sessionTable(db: Database) {
   const insert = db.prepare<SessionRow>(`
     INSERT INTO console_sessions (session_hash, session_id, person_id, method, user_agent, remote_address, created_at,

@@ -88,6 +88,10 @@ interface ReaderHandle {
   restartMs: number;
 }
 
+/**
+ * Starts all threads now. By default a read waits for 10 s at most, with 1024 others, 128 of its account. A thread that
+ * ended is replaced after 100 ms, then after twice as long each time, up to 30 s.
+ */
 export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
   const { threads, log, observe = () => {}, turn } = options;
   const limits = { ...LIMITS, ...options.limits };

@@ -26,6 +26,10 @@ export interface ReadQueueLimits {
   threads: number;
 }
 
+/**
+ * Begins empty. Has no timers: the pool bounds how long a job waits. `take` and `ended` must be balanced, as running
+ * jobs count by account.
+ */
 export function createReadQueue<Job extends { accountId: string }>(limits: ReadQueueLimits): ReadQueue<Job> {
   /** Waiting jobs by account; the accounts are in the order of their turns. */
   const waiting = new Map<string, Job[]>();

@@ -29,6 +29,7 @@ const MAX_CACHED = 10_000;
 /** The numbers of each connection: their statements are prepared once. */
 const KNOWN = new WeakMap<Database, Record<Numbered, IdNumbers>>();
 
+/** Returns the same object for a connection each time. The statements read and write the tables `…_numbers`. */
 export function idNumbers(db: Database): Record<Numbered, IdNumbers> {
   const known = KNOWN.get(db);
   if (known !== undefined) return known;

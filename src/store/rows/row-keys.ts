@@ -21,6 +21,7 @@ export function keyOfId(kind: string, id: string): StoredKey {
   return key;
 }
 
+/** The id for a key of `keyOfId`; a key that is text is the id itself. */
 export function idOfKey(kind: string, key: StoredKey): string {
   if (typeof key === 'string') return key;
   return `${kind}_${key.readUIntBE(0, TIME_BYTES)}_${readSuffix(key, TIME_BYTES)}`;
@@ -35,6 +36,7 @@ export function keyOfEvent(id: string, at: number): StoredKey {
   return key;
 }
 
+/** The id for a key of `keyOfEvent`. `at`: the time of the event, epoch ms. */
 export function idOfEvent(key: StoredKey, at: number): string {
   return typeof key === 'string' || key.length !== SUFFIX_BYTES
     ? idOfKey('evt', key)
@@ -69,6 +71,9 @@ export function keyOfRecipient(identifier: string): StoredKey {
     : identifier;
 }
 
+/**
+ * The identifier for a key of `keyOfRecipient`; a key that is text, such as `phone_<md5>`, is the identifier itself.
+ */
 export function recipientOfKey(key: StoredKey): string {
   return typeof key === 'string' ? key : EMAIL_PREFIX + key.toString('hex');
 }
@@ -154,6 +159,7 @@ export function codeOfKind(kind: string): bigint | string {
   return KIND_CODES.get(kind) ?? kind;
 }
 
+/** The kind for a code of `codeOfKind`; text is the kind itself. Throws for a number without a kind. */
 export function kindOfCode(code: number | string): string {
   const kind = typeof code === 'string' ? code : EVENT_KINDS[code];
   if (kind === undefined) throw new Error(`there is no event kind ${code}`);

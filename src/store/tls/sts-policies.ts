@@ -35,6 +35,10 @@ export const STS_POLICY_POLICY = {
 /** Maximum number of policies; a further one replaces the policy that was used least recently. */
 export const MAX_STS_POLICIES = 20_000;
 
+/**
+ * `sts_policies`, by domain. `get` also returns a policy that has expired, until `expire` deletes it. `max`: rows at
+ * most, the most recently used ones.
+ */
 export function stsPolicyTable(db: Database, max = MAX_STS_POLICIES) {
   const get = db.prepare<[string], StsPolicyRow>('SELECT * FROM sts_policies WHERE domain = ?');
   const put = db.prepare<StsPolicyRow>(`

@@ -51,6 +51,9 @@ const MAX_POLICIES = 20;
 /** Maximum number of different failures of one policy; further ones are counted without details. */
 const MAX_FAILURES = 100;
 
+/**
+ * `tls_sessions` with their `tls_session_failures`. `maxRows`: the range of row numbers in which new rows are inserted.
+ */
 export function tlsSessionTable(db: Database, maxRows = MAX_ROWS) {
   const find = db
     .prepare<TlsSessionKey, number>(`

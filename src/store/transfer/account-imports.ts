@@ -11,6 +11,10 @@ export interface AccountImportRow {
   updated_at: number;
 }
 
+/**
+ * `account_imports`: a row exists from the first portion of an import until it is complete. `put` leaves `digest` and
+ * `started_at` of an existing one unchanged.
+ */
 export function accountImportTable(db: Database) {
   const get = db.prepare<[string], AccountImportRow>('SELECT * FROM account_imports WHERE account_id = ?');
   const put = db.prepare<AccountImportRow>(`

@@ -39,6 +39,10 @@ type Columns = Record<string, TransferValue>;
 type Parent = Columns & { seq: number; number: number };
 type Scope = { accountId: string; now: number };
 
+/**
+ * Opens a connection for reading and begins its transaction, which ends with `close`. Throws when the database cannot
+ * be opened or read; the connection is closed then.
+ */
 export function openExportedAccount(file: string, scope: ExportScope): ExportedAccount {
   const db = openForReading(file);
   try {

@@ -74,6 +74,10 @@ export function movedMessages(db: Database): (stored: StoredMoved) => MovedMessa
   });
 }
 
+/**
+ * `moved_messages`, by message id; inserting an id again throws. Those of an account are read by the index
+ * `moved_messages_by_account`.
+ */
 export function movedMessageTable(db: Database) {
   const numbers = idNumbers(db);
   const toRow = movedMessages(db);

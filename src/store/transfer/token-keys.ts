@@ -9,6 +9,7 @@ export interface TokenKeyRow {
   key: Buffer;
 }
 
+/** `token_keys`, by tag; `byTag` is cached until a write. The caller seals and opens the keys. */
 export function tokenKeyTable(db: Database) {
   const insert = db.prepare<TokenKeyRow>(
     'INSERT INTO token_keys (tag, account_id, key) VALUES (@tag, @account_id, @key)',

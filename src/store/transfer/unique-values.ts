@@ -13,6 +13,10 @@ const TRANSACTION_ADDITIONS = 100_000;
 /** Memory for pages of the set, KiB. */
 const CACHE_KIB = 65_536;
 
+/**
+ * Creates the file in SQLite's directory for temporary files, with up to 64 MiB of it in memory. `add` throws when the
+ * disk is full; `close` deletes the file.
+ */
 export function createUniqueValues(): UniqueValues {
   // An empty name: SQLite creates a temporary file, which is deleted when it is closed.
   const db: Database = openConnection('', {});
