@@ -103,7 +103,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     // Held messages first: they are in the queue already, and sending them makes it shorter.
     if (await releaseHeld(seq)) return 0;
     if (isComplete(send)) return finish(send);
-    if (pressure.refusal() !== null) return ROUND_INTERVAL_MS;
+    if (pressure.refusal(send.account_id) !== null) return ROUND_INTERVAL_MS;
     if (send.started_at === null) {
       await writer.run((all) => begin(all, seq, 'sending', clock.now()));
       return 0;

@@ -149,7 +149,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
     send: async (sender, campaignId, request) => {
       const parsed = parseCampaign(request, clock.now());
       if (isRefusal(parsed)) return parsed;
-      const busy = pressure.refusal();
+      const busy = pressure.refusal(sender.account.account_id);
       if (busy !== null) return busy;
       const checked = await checkedMail(sender, campaignId, parsed);
       if (isRefusal(checked)) return checked;

@@ -40,6 +40,7 @@ export async function startSending(
   const { config, clock, log, ids, tables, reader, writer, onStop } = base;
   const pressure = createPressure({
     tables,
+    reader,
     log,
     dir: config.data.dir,
     unrecorded: delivery.unrecorded,

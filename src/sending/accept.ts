@@ -132,7 +132,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     reservation: Reservation | null,
   ): Promise<StoredSend | Refusal> | Refusal {
     const { sender } = request;
-    const refusal = pressure.refusal() ?? checkGroupAndCampaign(sender, send);
+    const refusal = pressure.refusal(sender.account.account_id) ?? checkGroupAndCampaign(sender, send);
     if (refusal !== null) return refusal;
     const content = resolveTemplate(tables, sender, send.source);
     if (isRefusal(content)) return content;

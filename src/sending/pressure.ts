@@ -3,15 +3,20 @@ import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
  * Whether more mail can be accepted: the limit of the queue and the free disk space, checked every few seconds. Under
  * pressure sends are refused with 503; deliveries continue.
+ *
+ * Above the limit of the queue, a ninth of it is reserved for accounts with few messages, so that one account cannot block
+ * the others: an account may have 9 times as many messages as the reserve has left (dynamic thresholds, as in the shared
+ * buffers of switches). An account that is alone can fill the queue up to its limit.
  */
 export interface Pressure {
-  /** Null: mail is accepted. */
-  refusal(): Refusal | null;
+  /** Null: mail of the account is accepted. Without an account: mail of all accounts is accepted. */
+  refusal(accountId?: string): Refusal | null;
   /** Messages that campaigns can still add to the queue; a share of its limit is reserved for other mail. */
   capacity(): number;
   isDiskLow(): boolean;
@@ -28,9 +33,21 @@ const RETRY_AFTER_SECONDS = 30;
 const CAMPAIGN_SHARE = 0.9;
 /** Counting up to this number is fast. Above it the count of the last check is exact enough for the reserved share. */
 const MAX_EXACT_COUNT = 100_000;
+/** The reserve above the queue's limit is this part of it, and an account may have as many times what is left of it. */
+const RESERVE_FACTOR = 9;
+/** Accounts that are refused individually; with more, all are refused. */
+const MAX_LARGE_ACCOUNTS = 10_000;
+
+/** Why mail is refused: `accounts` are those whose mail is, null: all. */
+interface Shortage {
+  kind: 'disk' | 'queue';
+  reason: string;
+  accounts: ReadonlySet<string> | null;
+}
 
 export interface PressureDeps {
   tables: Tables;
+  reader: Reader;
   log: Log;
   dir: string;
   /** This and the next are read at each check: a reload changes them. */
@@ -45,23 +62,36 @@ export interface PressureDeps {
  * the error of a later check is logged, and the last result applies.
  */
 export function createPressure(deps: PressureDeps): Pressure {
-  const { tables, log, dir } = deps;
-  let reason: string | null = null;
-  let diskLow = false;
+  const { tables, reader, log, dir } = deps;
+  let shortage: Shortage | null = null;
   let queued = 0;
 
   async function check(): Promise<void> {
     const { bavail, bsize } = await statfs(dir);
     queued = tables.queue.count();
-    diskLow = bavail * bsize < deps.freeDiskBytes;
-    const current = diskLow
-      ? 'the disk is nearly full'
-      : queued >= deps.queuedMessages
-        ? `the queue has ${queued} messages, and its limit is ${deps.queuedMessages}`
-        : null;
-    if (current !== reason)
-      log.warn({ reason: current }, current === null ? 'accepting mail again' : 'refusing new mail');
-    reason = current;
+    const current: Shortage | null =
+      bavail * bsize < deps.freeDiskBytes
+        ? { kind: 'disk', reason: 'the disk is nearly full', accounts: null }
+        : queued >= deps.queuedMessages
+          ? await queueShortage(queued, deps.queuedMessages)
+          : null;
+    if (current?.kind !== shortage?.kind)
+      log.warn({ reason: current?.reason }, current === null ? 'accepting mail again' : 'refusing new mail');
+    shortage = current;
+  }
+
+  async function queueShortage(messages: number, limit: number): Promise<Shortage> {
+    const reason = `the queue has ${messages} messages, and its limit is ${limit}`;
+    const left = Math.floor(limit / RESERVE_FACTOR) - (messages - limit);
+    if (left <= 0) return { kind: 'queue', reason, accounts: null };
+    const threshold = left * RESERVE_FACTOR;
+    try {
+      const large = await reader.table(NO_ACCOUNT, 'queue', 'largestAccounts', threshold, MAX_LARGE_ACCOUNTS);
+      return { kind: 'queue', reason, accounts: large.length < MAX_LARGE_ACCOUNTS ? new Set(large) : null };
+    } catch (error) {
+      log.error({ err: error }, 'queued messages of accounts could not be counted; refusing new mail of all');
+      return { kind: 'queue', reason, accounts: null };
+    }
   }
 
   const loop = createLoop({
@@ -73,8 +103,12 @@ export function createPressure(deps: PressureDeps): Pressure {
   });
 
   return {
-    refusal: () => {
-      const current = reason ?? (deps.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
+    refusal: (accountId) => {
+      const isShort =
+        accountId === undefined || shortage?.accounts === null || shortage?.accounts.has(accountId);
+      const current =
+        (isShort ? shortage?.reason : null) ??
+        (deps.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
       return current === null
         ? null
         : refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
@@ -84,7 +118,7 @@ export function createPressure(deps: PressureDeps): Pressure {
       // Rounded up, so that campaigns can send even with a limit of one.
       return Math.max(0, Math.ceil(deps.queuedMessages * CAMPAIGN_SHARE) - count);
     },
-    isDiskLow: () => diskLow,
+    isDiskLow: () => shortage?.kind === 'disk',
     queued: () => queued,
     start: async () => {
       await check();

@@ -91,7 +91,7 @@ export function createResend(deps: ResendDeps): Resend {
     { sender, messageId, envelope }: ResendRequest,
     reservation: Reservation | null,
   ): Promise<Resent | Refusal> {
-    const found = pressure.refusal() ?? (await find(sender, messageId));
+    const found = pressure.refusal(sender.account.account_id) ?? (await find(sender, messageId));
     if (isRefusal(found)) return found;
     const { message } = found;
     const fromDomain = domainOf(message.from_address);

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
 import { createPressure } from '../../src/sending/pressure.ts';
-import { startStore } from '../support/store.ts';
+import { createLocalReader } from '../../src/store/readers/reads.ts';
+import { insertDomain } from '../support/rows.ts';
+import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 describe('sends', () => {
   it('are refused while outcomes of deliveries cannot be recorded', async () => {
@@ -9,7 +11,8 @@ describe('sends', () => {
     const log = createLog({ level: 'silent', hashAddresses: true });
     let fault: string | null = null;
     const limits = { queuedMessages: 100, freeDiskBytes: 0 };
-    const pressure = createPressure({ tables, log, dir: '.', unrecorded: () => fault, ...limits });
+    const reader = createLocalReader(tables);
+    const pressure = createPressure({ tables, reader, log, dir: '.', unrecorded: () => fault, ...limits });
     await pressure.start();
     await pressure.stop();
     expect(pressure.refusal()).toBeNull();
@@ -22,6 +25,62 @@ describe('sends', () => {
     });
     fault = null;
     expect(pressure.refusal()).toBeNull();
+  });
+});
+
+describe('a full queue', () => {
+  async function pressureWith(queued: Record<string, number>, queuedMessages: number) {
+    const { tables, clock } = startStore();
+    for (const [account, count] of Object.entries(queued)) {
+      insertAccount(tables, account, clock.now());
+      const domain = { domain_id: `domain_${account}`, account_id: account, name: `${account}.example` };
+      insertDomain(tables, domain, clock.now());
+      for (let n = 0; n < count; n++)
+        enqueue(tables, clock.now(), { account_id: account, domain_id: `domain_${account}` });
+    }
+    const logged: string[] = [];
+    const log = createLog(
+      { level: 'warn', hashAddresses: true },
+      { write: (line) => logged.push(JSON.parse(line).msg) },
+    );
+    const reader = createLocalReader(tables);
+    const pressure = createPressure({ tables, reader, log, dir: '.', queuedMessages, freeDiskBytes: 0 });
+    await pressure.start();
+    await pressure.stop();
+    const refused = Object.keys(queued).filter((account) => pressure.refusal(account) !== null);
+    return { pressure, refused, logged };
+  }
+
+  it('accepts mail of all accounts below its limit, however many messages one has', async () => {
+    const { refused, pressure, logged } = await pressureWith({ acct_large: 88, acct_small: 1 }, 90);
+    expect(refused).toEqual([]);
+    expect(pressure.refusal()).toBeNull();
+    expect(logged).toEqual([]);
+  });
+
+  it('refuses the mail of the account that filled it, and accepts that of others', async () => {
+    const { refused, pressure, logged } = await pressureWith({ acct_large: 91, acct_small: 1 }, 90);
+    expect(refused).toEqual(['acct_large']);
+    expect(pressure.refusal('acct_large')).toMatchObject({
+      code: 'UNAVAILABLE',
+      message: 'Nothing was accepted: the queue has 92 messages, and its limit is 90',
+    });
+    expect(pressure.refusal('acct_without_messages')).toBeNull();
+    // For `/readyz`: the mail of some is refused.
+    expect(pressure.refusal()).not.toBeNull();
+    expect(logged).toEqual(['refusing new mail']);
+  });
+
+  it('refuses several accounts that filled it together, each above 9 times what is left', async () => {
+    const { refused } = await pressureWith({ acct_large: 48, acct_medium: 47, acct_small: 2 }, 90);
+    // 97 of 100: 3 are left, so that an account may have 27.
+    expect(refused).toEqual(['acct_large', 'acct_medium']);
+  });
+
+  it('refuses the mail of all when the reserve is used', async () => {
+    const { refused, pressure } = await pressureWith({ acct_large: 60, acct_small: 40 }, 90);
+    expect(refused).toEqual(['acct_large', 'acct_small']);
+    expect(pressure.refusal('acct_without_messages')).not.toBeNull();
   });
 });
 
@@ -45,7 +104,7 @@ describe('the capacity of the queue for campaigns', () => {
     tables.queue.count = () => count;
     const log = createLog({ level: 'silent', hashAddresses: true });
     const limits = { queuedMessages: bound, freeDiskBytes: 0 };
-    const pressure = createPressure({ tables, log, dir: '.', ...limits });
+    const pressure = createPressure({ tables, reader: createLocalReader(tables), log, dir: '.', ...limits });
     await pressure.start();
     await pressure.stop();
     count += since;

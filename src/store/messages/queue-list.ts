@@ -88,6 +88,11 @@ export function queueList(db: Database) {
     SELECT destination, ${NUMBERS} GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
   const byAccount = db.prepare<[], QueueNumbers & { account: StoredId }>(`
     SELECT account, ${NUMBERS} GROUP BY account ORDER BY messages DESC, account LIMIT 200`);
+  // By domain first, which only reads the smallest index; a domain belongs to one account.
+  const largestAccounts = db.prepare<[number, number], { account: StoredId }>(`
+    SELECT (SELECT q.account FROM queue q WHERE q.domain = d.domain LIMIT 1) AS account, sum(d.messages) AS messages
+    FROM (SELECT domain, count(*) AS messages FROM queue GROUP BY domain) d
+    GROUP BY 1 HAVING sum(d.messages) >= ? ORDER BY 2 DESC LIMIT +?`);
   const ofAccount = db.prepare<[BoundId], QueueNumbers & { account: StoredId }>(`
     SELECT account, ${NUMBERS} WHERE q.account = ? GROUP BY account`);
 
@@ -138,6 +143,9 @@ export function queueList(db: Database) {
       (accountId === undefined ? byAccount.all() : ofAccount.all(account.find(accountId))).map(
         ({ account: stored, ...numbers }) => ({ account_id: account.id(stored), ...numbers }),
       ),
+    /** The ids of up to `limit` accounts that have at least `messages` messages in the queue, largest first. */
+    largestAccounts: (messages: number, limit: number): string[] =>
+      largestAccounts.all(messages, limit).map(({ account: stored }) => account.id(stored)),
     /** Messages in the queue by due time, held ones last. */
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`${SELECT} WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)

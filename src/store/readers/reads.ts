@@ -52,7 +52,7 @@ export const TABLE_READS = {
   complianceTemplates: ['list'],
   campaigns: ['list'],
   webhookDeliveries: ['list'],
-  queue: ['count', 'countHeld', 'byDestination', 'byAccount', 'counts', 'waiting'],
+  queue: ['count', 'countHeld', 'byDestination', 'byAccount', 'largestAccounts', 'counts', 'waiting'],
   backlog: ['read'],
 } as const satisfies { [Table in keyof Tables]?: readonly PlainMethod<Table>[] };
 
