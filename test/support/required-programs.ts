@@ -87,7 +87,7 @@ export function findProgram(name: string): string | null {
 
 /** Debian's Chromium, or Chrome. */
 export function findBrowser(): string | null {
-  return findProgram('chromium') ?? findProgram('google-chrome');
+  return findProgram('chromium-headless-shell') ?? findProgram('chromium') ?? findProgram('google-chrome');
 }
 
 const FAULTS: Record<Program, () => string | null> = {
@@ -103,7 +103,8 @@ const FAULTS: Record<Program, () => string | null> = {
     findPrograms('kdig and keymgr (packages knot-dnsutils, knot)', ['kdig', 'keymgr']),
   dante: () => findPrograms('Dante (package dante-server)', ['danted']),
   dkimpy: () => importModules('dkimpy (package python3-dkim)', ['dkim', 'dns']),
-  chromium: () => (findBrowser() === null ? 'Chromium (package chromium) is not installed' : null),
+  chromium: () =>
+    findBrowser() === null ? 'Chromium (package chromium-headless-shell or chromium) is not installed' : null,
   pebble: () => findPrograms('Pebble (package pebble)', ['pebble']),
   swaks: () => findPrograms('swaks (package swaks)', ['swaks']),
   curl: () => findPrograms('curl', ['curl']),
