@@ -3,7 +3,7 @@ import type { ReplyRule } from '../../config/reply-rules.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createFairQueue, type JobOrigin, type JobPriority } from './fair-queue.ts';
-import type { ParseJob, ParseResults, RulesMessage } from './thread.ts';
+import type { ParseJob, ParseResults, ReadyMessage, RulesMessage } from './thread.ts';
 
 /**
  * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
@@ -37,11 +37,8 @@ interface Waiting {
 }
 
 const TIMEOUT_MS = 5 * SECOND;
-/**
- * Timeout of the first mail, which waits while the thread loads its modules: on a busy machine that takes more than 5
- * s.
- */
-const FIRST_TIMEOUT_MS = 60 * SECOND;
+/** Time limit of the start of a thread, which loads its modules: on a busy machine that takes more than 5 s. */
+const START_TIMEOUT_MS = 60 * SECOND;
 /**
  * Limits of jobs posted to the thread ahead of time, so that it continues while a commit occupies the main thread. Only
  * small mails: the order of posted jobs no longer changes.
@@ -67,7 +64,7 @@ export interface MailParserDeps {
   log: Log;
   /** The rules of the operator for replies, read at each use: a reload replaces them. Default: none. */
   readonly replyRules?: readonly ReplyRule[];
-  /** Time limit of one mail, ms. Default: 5 s, and a minute for the first. */
+  /** Time limit of one mail, and of the start of a thread, ms. Default: 5 s and a minute. */
   timeoutMs?: number;
 }
 
@@ -90,15 +87,20 @@ export function createMailParser(deps: MailParserDeps): MailParser {
   let threadRules = NO_RULES;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
-  /** Until a mail was parsed. */
-  let limitMs = deps.timeoutMs ?? FIRST_TIMEOUT_MS;
+  /** Whether the thread has started: the time of the first job begins then. */
+  let isReady = false;
 
   function start(): void {
     const started = startThread();
     thread = started;
     threadRules = NO_RULES;
-    started.on('message', (result: ParseResults[keyof ParseResults]) => {
-      if (thread === started) done(result);
+    isReady = false;
+    started.on('message', (result: ParseResults[keyof ParseResults] | ReadyMessage) => {
+      if (thread !== started) return;
+      if (result !== null && 'ready' in result) {
+        isReady = true;
+        restartTimer();
+      } else done(result);
     });
     started.on('error', (error) => {
       log.error({ err: error }, 'mail parser thread failed');
@@ -106,11 +108,12 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     started.on('exit', () => {
       if (thread === started) onExit();
     });
+    const question: ReadyMessage = { ready: true };
+    started.postMessage(question);
     next();
   }
 
   function done(result: ParseResults[keyof ParseResults]): void {
-    limitMs = timeoutMs;
     const finished = posted.shift();
     if (finished !== undefined) {
       postedBytes -= finished.job.raw.length;
@@ -150,11 +153,15 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     );
   }
 
-  /** Starts the time limit of the first job. */
+  /** Starts the time limit of the first job, or of the start of the thread. */
   function restartTimer(): void {
     clearTimeout(timer);
     begunAt = performance.now();
-    if (posted.length > 0) timer = setTimeout(timedOut, limitMs);
+    if (posted.length > 0) timer = setTimeout(timedOut, limitMs());
+  }
+
+  function limitMs(): number {
+    return isReady ? timeoutMs : (deps.timeoutMs ?? START_TIMEOUT_MS);
   }
 
   /** Returns the job in progress; those behind it wait for the next thread. */
@@ -173,8 +180,8 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     const slow = thread;
     const first = detach();
     const caller = first?.origin.caller;
-    log.error({ timeoutMs: limitMs, purpose: first?.job.purpose, caller }, 'mail parser timed out');
-    if (first !== undefined) queue.charge(first.origin, limitMs);
+    log.error({ timeoutMs: limitMs(), purpose: first?.job.purpose, caller }, 'mail parser timed out');
+    if (first !== undefined) queue.charge(first.origin, limitMs());
     first?.resolve({ unreadable: 'too-long' });
     void slow?.terminate();
     if (!stopped) start();

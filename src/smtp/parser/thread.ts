@@ -43,6 +43,11 @@ export interface RulesMessage {
   rules: readonly ReplyRule[];
 }
 
+/** Asks whether the thread has loaded its modules. It answers with the same message. */
+export interface ReadyMessage {
+  ready: true;
+}
+
 /** A job; the thread returns the result of its purpose, in the order of the jobs. */
 export type ParseJob = {
   [Purpose in keyof ParseResults]: { purpose: Purpose; raw: Uint8Array } & JobFields[Purpose];
@@ -77,7 +82,11 @@ function fingerprintOf(mail: Buffer): Uint8Array {
 }
 
 let last: Promise<void> = Promise.resolve();
-parentPort?.on('message', (job: ParseJob | RulesMessage) => {
+parentPort?.on('message', (job: ParseJob | RulesMessage | ReadyMessage) => {
+  if ('ready' in job) {
+    parentPort?.postMessage(job);
+    return;
+  }
   if ('rules' in job) {
     replies.rules = job.rules;
     return;

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
 import type { JobOrigin } from '../../../src/smtp/parser/fair-queue.ts';
 import { createMailParser } from '../../../src/smtp/parser/mail-parser.ts';
@@ -8,10 +8,15 @@ import { startParser } from '../mx/setup.ts';
 
 const log = createLog({ level: 'silent', hashAddresses: false });
 
-/** A thread that answers every mail except four: it hangs, exits, throws, or allocates memory without end. */
+/**
+ * A thread that answers every mail except four: it hangs, exits, throws, or allocates memory without end. `workerData`: ms
+ * for which it starts.
+ */
 const FRAGILE = `
-const { parentPort } = require('node:worker_threads');
-parentPort.on('message', ({ raw }) => {
+const { parentPort, workerData } = require('node:worker_threads');
+Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, workerData);
+parentPort.on('message', ({ raw, ready }) => {
+  if (ready) return parentPort.postMessage({ ready });
   const text = Buffer.from(raw).toString();
   if (text === 'hang') for (;;);
   if (text === 'die') process.exit(1);
@@ -34,8 +39,8 @@ function startParserWith(startThread: () => Worker, timeoutMs?: number) {
       started++;
       const thread = startThread();
       const postMessage = thread.postMessage.bind(thread);
-      thread.postMessage = (job: unknown) => {
-        posted++;
+      thread.postMessage = (job: object) => {
+        if ('raw' in job) posted++;
         postMessage(job);
       };
       return thread;
@@ -55,7 +60,8 @@ function startParserWith(startThread: () => Worker, timeoutMs?: number) {
   };
 }
 
-const fragile = () => new Worker(FRAGILE, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 32 } });
+const fragile = (startMs = 0) =>
+  new Worker(FRAGILE, { eval: true, workerData: startMs, resourceLimits: { maxOldGenerationSizeMb: 32 } });
 
 describe('the mail parser', () => {
   it('classifies a mail and derives its fingerprint from the body', async () => {
@@ -75,7 +81,7 @@ describe('the mail parser', () => {
   });
 
   it('parses mail about our messages before other mail, and that before reports', async () => {
-    const { read } = startParserWith(fragile);
+    const { read } = startParserWith(() => fragile());
     const order: string[] = [];
     const noted = (name: string, count: number, turnOf: (n: number) => Partial<JobOrigin>) =>
       Array.from({ length: count }, (_, n) => read(`${name} ${n}`, turnOf(n)).then(() => order.push(name)));
@@ -91,7 +97,7 @@ describe('the mail parser', () => {
   });
 
   it('posts at most half a megabyte ahead', async () => {
-    const { read, posted } = startParserWith(fragile);
+    const { read, posted } = startParserWith(() => fragile());
     const waiting = Array.from({ length: 30 }, (_, n) => read('x'.repeat(200_000), { subject: `msg_${n}` }));
     expect(posted()).toBe(2);
     await Promise.all(waiting);
@@ -106,7 +112,7 @@ describe('the mail parser', () => {
   ])(
     'reports a mail at which the thread fails with %s as %s, and parses the next ones',
     async (poison, unreadable, deaths) => {
-      const { read, started } = startParserWith(fragile, poison === 'hang' ? 1500 : 60_000);
+      const { read, started } = startParserWith(() => fragile(), poison === 'hang' ? 1500 : 60_000);
       const [before, bad, after] = await Promise.all([read('one'), read(poison), read('two')]);
       expect(before).toMatchObject({ parsed: { kind: 'one' } });
       expect(bad).toEqual({ unreadable });
@@ -116,11 +122,26 @@ describe('the mail parser', () => {
     20_000,
   );
 
+  it('does not count the start of a new thread toward the time limit of a mail', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    let starts = 0;
+    const { read, started } = startParserWith(() => fragile(starts++ === 0 ? 0 : 300));
+    await read('one');
+    const [bad, after] = [read('hang'), read('two')];
+    vi.advanceTimersByTime(5000);
+    expect(await bad).toEqual({ unreadable: 'too-long' });
+    // While the second thread starts.
+    vi.advanceTimersByTime(30_000);
+    expect(await after).toMatchObject({ parsed: { kind: 'two' } });
+    expect(started()).toBe(2);
+  });
+
   it.each<[string, Partial<JobOrigin>, number]>([
     ['one message', {}, 8],
     ['the reports of one network', { priority: 'last' }, 30],
   ])('refuses more mail than the share of %s', (_, turn, share) => {
-    const { isFull } = startParserWith(fragile);
+    const { isFull } = startParserWith(() => fragile());
     const full = Array.from({ length: 200 }, () => isFull(turn));
     // Posted jobs no longer wait.
     expect(full.indexOf(true)).toBeGreaterThanOrEqual(share);
@@ -129,13 +150,13 @@ describe('the mail parser', () => {
   });
 
   it('refuses more mail in total than its limit', () => {
-    const { isFull } = startParserWith(fragile);
+    const { isFull } = startParserWith(() => fragile());
     const full = Array.from({ length: 5100 }, (_, n) => isFull({ caller: `${n}`, subject: `${n}` }));
     expect(full.indexOf(true)).toBeGreaterThan(4000);
   });
 
   it('parses no mail after stop', async () => {
-    const { read, stop } = startParserWith(fragile);
+    const { read, stop } = startParserWith(() => fragile());
     const waiting = [read('hang'), read('one')];
     await stop();
     expect(await Promise.all(waiting)).toEqual([{ unreadable: 'stopping' }, { unreadable: 'stopping' }]);
