@@ -30,11 +30,12 @@ export interface ExchangeOptions {
 /** Queries in progress: as many small datagrams as fit the receive buffer of a resolver of usual size. */
 const MAX_IN_PROGRESS = 256;
 
+const NO_SERVERS: QueryResult = { kind: 'failed', code: 'ETIMEOUT', detail: 'no name server is configured' };
 const CANCELLED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
 
 /**
  * Opens a socket for each transmission and keeps none. At most 256 queries are in progress; further ones wait, and the
- * time counts toward their timeout. `servers` must not be empty.
+ * time counts toward their timeout.
  */
 export function createExchange(options: ExchangeOptions): Exchange {
   const { random } = options;
@@ -125,7 +126,7 @@ function isSilent(failure: QueryResult | undefined): boolean {
 
 /** An answer is more informative than a timeout. */
 function failureOf(failures: QueryResult[]): QueryResult {
-  return failures.find((failure) => !isSilent(failure)) ?? (failures[0] as QueryResult);
+  return failures.find((failure) => !isSilent(failure)) ?? failures[0] ?? NO_SERVERS;
 }
 
 /**

@@ -177,6 +177,17 @@ describe('forged answers', () => {
   });
 });
 
+describe('a query without servers', () => {
+  it('fails immediately, and states why', async () => {
+    const exchange = between([], 60_000);
+    expect(await exchange.query(HOST)).toEqual({
+      kind: 'failed',
+      code: 'ETIMEOUT',
+      detail: 'no name server is configured',
+    });
+  });
+});
+
 describe('closing', () => {
   it('ends queries in progress and waiting ones', async () => {
     first.set('*', '*', 'silent');
