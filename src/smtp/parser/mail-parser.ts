@@ -3,7 +3,7 @@ import type { ReplyRule } from '../../config/reply-rules.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createFairQueue, type JobOrigin, type JobPriority } from './fair-queue.ts';
-import type { ParseJob, ParseResults, ReadyMessage, RulesMessage } from './thread.ts';
+import type { ParseJob, ParseResults, StartedMessage, RulesMessage } from './thread.ts';
 
 /**
  * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
@@ -95,7 +95,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     thread = started;
     threadRules = NO_RULES;
     isReady = false;
-    started.on('message', (result: ParseResults[keyof ParseResults] | ReadyMessage) => {
+    started.on('message', (result: ParseResults[keyof ParseResults] | StartedMessage) => {
       if (thread !== started) return;
       if (result !== null && 'ready' in result) {
         isReady = true;
@@ -108,7 +108,7 @@ export function createMailParser(deps: MailParserDeps): MailParser {
     started.on('exit', () => {
       if (thread === started) onExit();
     });
-    const question: ReadyMessage = { ready: true };
+    const question: StartedMessage = { ready: true };
     started.postMessage(question);
     next();
   }

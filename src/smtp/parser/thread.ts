@@ -44,7 +44,7 @@ export interface RulesMessage {
 }
 
 /** Asks whether the thread has loaded its modules. It answers with the same message. */
-export interface ReadyMessage {
+export interface StartedMessage {
   ready: true;
 }
 
@@ -82,7 +82,7 @@ function fingerprintOf(mail: Buffer): Uint8Array {
 }
 
 let last: Promise<void> = Promise.resolve();
-parentPort?.on('message', (job: ParseJob | RulesMessage | ReadyMessage) => {
+parentPort?.on('message', (job: ParseJob | RulesMessage | StartedMessage) => {
   if ('ready' in job) {
     parentPort?.postMessage(job);
     return;
