@@ -400,7 +400,13 @@ export const configSchema = z.strictObject({
       .default(4_194_304)
       .meta(restart('Maximum request body of the send operations, in bytes.')),
     setupBytes: count.default(262_144).meta(live('Maximum request body of other operations, in bytes.')),
-    queuedMessages: count.default(5_000_000).meta(live('Queued messages above which sends answer 503.')),
+    queuedMessages: count
+      .default(5_000_000)
+      .meta(
+        live(
+          'Queued messages above which sends answer 503. A ninth more is reserved for accounts with few queued messages.',
+        ),
+      ),
     freeDiskBytes: z
       .int()
       .min(0)
