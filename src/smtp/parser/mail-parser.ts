@@ -3,7 +3,7 @@ import type { ReplyRule } from '../../config/reply-rules.ts';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createFairQueue, type JobOrigin, type JobPriority } from './fair-queue.ts';
-import type { ParseJob, ParseResults, StartedMessage, RulesMessage } from './thread.ts';
+import type { ParseJob, ParseResults, RulesMessage, StartedMessage } from './thread.ts';
 
 /**
  * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
