@@ -32,7 +32,7 @@ export interface DomainJobsDeps {
 }
 
 /** Domains verified at the same time; each sends about twenty queries. */
-const VERIFY_CONCURRENCY = 8;
+const VERIFY_CONCURRENCY = 6;
 const INTERVAL_MS = SECOND;
 /** Interval of the steps of the platform's own keys. */
 const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
@@ -42,7 +42,7 @@ const RETRY_MS = HOUR;
 const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
 /**
- * Does nothing until `start` or `runDue`; then 8 verifications and one other step run at a time. What failed is tried
+ * Does nothing until `start` or `runDue`; then 6 verifications and one other step run at a time. What failed is tried
  * again after an hour: verifications by the database, the rest by a time in memory.
  */
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {

@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../core/clock.ts';
+import { createGate } from '../core/gate.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
@@ -113,6 +114,12 @@ export interface RotationStart {
 }
 
 /**
+ * Verifications on request at the same time, and those of one account; others wait. Each sends about twenty queries, and name
+ * servers that never answer hold them until their timeout: all together must leave queries for deliveries.
+ */
+const REQUESTED_VERIFICATIONS = { concurrency: 6, perKey: 2, maxWaiting: Number.POSITIVE_INFINITY };
+
+/**
  * Creates the module without starting work: call `jobs.start`. All keys of the process are generated in one queue, and
  * verifications on request are limited to 10 a minute for each domain (`RATE_LIMITED`).
  */
@@ -134,6 +141,7 @@ export function createDomains(deps: DomainsDeps): Domains {
   const verify = createVerifier({ ...deps, platform, answersHttps, managedKeys });
   const provisionSecondary = createProvisionSecondary({ ...deps, keyQueue });
   const verifyLimit = createVerifyLimit(clock);
+  const requested = createGate(REQUESTED_VERIFICATIONS);
 
   /** Updates a domain of the account with the row that `edit` returns, in a unit of work. */
   function update(
@@ -212,7 +220,8 @@ export function createDomains(deps: DomainsDeps): Domains {
       if (isRefusal(row)) return row;
       const refusal = verifyLimit(domainId);
       if (refusal !== null) return refusal;
-      return (await verify(domainId, { fresh: true, automatic: false })) ?? notFound(domainId);
+      const work = () => verify(domainId, { fresh: true, automatic: false });
+      return (await requested.run(accountId, work)) ?? notFound(domainId);
     },
 
     assignGroup: (accountId, domainId, groupId) =>

@@ -35,6 +35,32 @@ it('limits concurrent work in total and per key, and starts waiting work in orde
   expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1']);
 });
 
+it('starts the work of the key with the least running work first', async () => {
+  const { running, job, end } = jobs();
+  const gate = createGate({ concurrency: 4, perKey: 3, maxWaiting: 10 });
+  const names = ['a1', 'a2', 'a3', 'b1', 'a4', 'b2', 'c1', 'b3'];
+  const all = names.map((name) => gate.run(name[0] ?? '', job(name)));
+  await new Promise(setImmediate);
+  expect(running).toEqual(['a1', 'a2', 'a3', 'b1']);
+  await end('a1');
+  expect(running).toEqual(['a2', 'a3', 'b1', 'c1']);
+  await end('c1');
+  expect(running).toEqual(['a2', 'a3', 'b1', 'b2']);
+  await end('a2');
+  expect(running).toEqual(['a3', 'b1', 'b2', 'a4']);
+  for (const name of ['a3', 'b1', 'b2', 'a4', 'b3']) await end(name);
+  expect(await Promise.all(all)).toEqual(names);
+});
+
+it('limits the waiting work of a key', async () => {
+  const { job, end } = jobs();
+  const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 10, maxWaitingPerKey: 1 });
+  const admitted = [gate.run('a', job('a1')), gate.run('a', job('a2')), gate.run('b', job('b1'))];
+  expect(await gate.run('a', job('a3'))).toBeNull();
+  for (const name of ['a1', 'a2', 'b1']) await end(name);
+  expect(await Promise.all(admitted)).toEqual(['a1', 'a2', 'b1']);
+});
+
 it('continues after failed work', async () => {
   const { running, job, end } = jobs();
   const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 10 });

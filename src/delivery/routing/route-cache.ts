@@ -1,5 +1,6 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { Clock } from '../../core/clock.ts';
+import { createGate } from '../../core/gate.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
 import type { Ipv6Use } from './egress.ts';
@@ -8,17 +9,26 @@ import type { RouteFinder, RouteResult } from './routes.ts';
 
 /** Caches routes. A caller never waits for a lookup: it gets null and is called back. */
 export interface RouteCache {
-  /** The route if it is known; null while it is looked up: `onKnown` is then called when it is known. */
+  /**
+   * The route if it is known; null while it is looked up for mail of the account: `onKnown` is then called when it is
+   * known. It is not called if too many lookups of the account are waiting.
+   */
   get(
     destination: string,
     ipv6: Ipv6Use,
-    onKnown: () => void,
-    via?: DeliveryRoute | null,
+    onKnown: (() => void) | null,
+    wanted: WantedRoute,
   ): RouteResult | null;
   /** The route if it is known; never begins a lookup. */
   peek(destination: string, ipv6: Ipv6Use, via?: DeliveryRoute | null): RouteResult | null;
   /** Removes all routes, and discards lookups in progress. Call after the settings have changed. */
   clear(): void;
+}
+
+export interface WantedRoute {
+  accountId: string;
+  /** A next hop that precedes the configured routes; null: none. */
+  via: DeliveryRoute | null;
 }
 
 export interface RouteCacheDeps {
@@ -30,6 +40,17 @@ export interface RouteCacheDeps {
 
 const MAX_CACHED = 50_000;
 const MIN_TTL_SECONDS = 5;
+/**
+ * Lookups at the same time, and those of one account. Name servers of others may never answer: a lookup then takes the whole
+ * timeout of DNS, and two or more of the concurrent queries of the resolver.
+ */
+const MAX_LOOKUPS = 96;
+const MAX_LOOKUPS_PER_ACCOUNT = 64;
+/** Lookups that wait. Keys of the queue without a lookup are requested again by the scan of the queue. */
+const MAX_WAITING = 10_000;
+const MAX_WAITING_PER_ACCOUNT = 1000;
+/** Of one lookup: of keys of both priorities, and of repeated requests while it waits. */
+const MAX_CALLBACKS = 10;
 
 /**
  * Caches 50,000 routes, each for its TTL and at least 5 s; the least recently used is removed first. An error of the
@@ -37,30 +58,45 @@ const MIN_TTL_SECONDS = 5;
  */
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
   const cache = createLru<{ result: RouteResult; until: number }>(MAX_CACHED);
+  /** Callbacks of lookups in progress and waiting ones, by account and route: an account never waits for another one. */
   const pending = new Map<string, (() => void)[]>();
+  const gate = createGate({
+    concurrency: MAX_LOOKUPS,
+    perKey: MAX_LOOKUPS_PER_ACCOUNT,
+    maxWaiting: MAX_WAITING,
+    maxWaitingPerKey: MAX_WAITING_PER_ACCOUNT,
+  });
   /** Number of calls of `clear`: the result of a lookup that began before the last one is not cached. */
   let era = 0;
 
-  async function resolve(
-    key: string,
-    destination: string,
-    ipv6: Ipv6Use,
-    via: DeliveryRoute | null,
-  ): Promise<void> {
-    let result: RouteResult;
-    const began = era;
+  async function resolve(destination: string, ipv6: Ipv6Use, { accountId, via }: WantedRoute): Promise<void> {
+    const key = cacheKey(destination, ipv6, via);
+    const ran = await gate.run(accountId, async () => {
+      // While this lookup waited, another account's may have found the route.
+      if (peek(destination, ipv6, via) !== null) return true;
+      const began = era;
+      const result = await find(destination, ipv6, via);
+      // Another account's lookup may have been answered meanwhile.
+      const isWorse = isTemporary(result) && peek(destination, ipv6, via) !== null;
+      if (began === era && !isWorse)
+        cache.set(key, { result, until: clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000 });
+      return true;
+    });
+    const name = pendingName(accountId, key);
+    const waiting = pending.get(name) ?? [];
+    pending.delete(name);
+    // Without a lookup, callers would request it again immediately.
+    if (ran !== null) for (const onKnown of waiting) onKnown();
+  }
+
+  async function find(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null): Promise<RouteResult> {
     try {
-      result = await finder.find(destination, ipv6, via);
+      return await finder.find(destination, ipv6, via);
     } catch (error) {
       // An internal error must not bounce mail: it is handled like a DNS failure, and logged.
       log.error({ err: error, destination }, 'route lookup failed');
-      result = failure('dns-trouble', MIN_TTL_SECONDS, via);
+      return failure('dns-trouble', MIN_TTL_SECONDS, via);
     }
-    if (began === era)
-      cache.set(key, { result, until: clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000 });
-    const waiting = pending.get(key) ?? [];
-    pending.delete(key);
-    for (const onKnown of waiting) onKnown();
   }
 
   function peek(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null = null): RouteResult | null {
@@ -70,17 +106,15 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
 
   return {
     peek,
-    get: (destination, ipv6, onKnown, via = null) => {
-      const known = peek(destination, ipv6, via);
+    get: (destination, ipv6, onKnown, wanted) => {
+      const known = peek(destination, ipv6, wanted.via);
       if (known !== null) return known;
-      const key = cacheKey(destination, ipv6, via);
-      const waiting = pending.get(key);
-      if (waiting) {
-        waiting.push(onKnown);
-        return null;
-      }
-      pending.set(key, [onKnown]);
-      void resolve(key, destination, ipv6, via);
+      const name = pendingName(wanted.accountId, cacheKey(destination, ipv6, wanted.via));
+      const waiting = pending.get(name);
+      if (waiting === undefined) {
+        pending.set(name, onKnown === null ? [] : [onKnown]);
+        void resolve(destination, ipv6, wanted);
+      } else if (onKnown !== null && waiting.length < MAX_CALLBACKS) waiting.push(onKnown);
       return null;
     },
     clear: () => {
@@ -88,6 +122,14 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       cache.clear();
     },
   };
+}
+
+function isTemporary(result: RouteResult): boolean {
+  return result.kind === 'failure' && result.failure === 'dns-trouble';
+}
+
+function pendingName(accountId: string, key: string): string {
+  return `${accountId} ${key}`;
 }
 
 /** All destinations share the route to a next hop. */

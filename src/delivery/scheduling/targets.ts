@@ -99,7 +99,7 @@ export function createTargets(deps: TargetsDeps): Targets {
     const result =
       onKnown === null
         ? routes.peek(message.destination, ipv6, via)
-        : routes.get(message.destination, ipv6, onKnown, via);
+        : routes.get(message.destination, ipv6, onKnown, { accountId: message.account_id, via });
     if (result === null) return { kind: 'waiting' };
     if (result.kind === 'failure')
       return controls.ofSite({ key: '', pool }) === null ? result : { kind: 'waiting' };
@@ -132,7 +132,8 @@ export function createTargets(deps: TargetsDeps): Targets {
   /** `place` null: the route is not known, or there is none. */
   function locate(message: QueuedMessage): { pool: string; place: Place | null } {
     const { pool, via } = deps.paths.of(message);
-    const route = routes.get(message.destination, pools.ipv6Of(pool), () => {}, via);
+    const wanted = { accountId: message.account_id, via };
+    const route = routes.get(message.destination, pools.ipv6Of(pool), null, wanted);
     if (route?.kind !== 'hosts') return { pool, place: null };
     const site = sites.find(message.destination, route.hosts, route.route, pool);
     return { pool, place: { pool, route, site } };

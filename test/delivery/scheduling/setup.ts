@@ -127,7 +127,7 @@ export function createTestScheduling(options: SchedulingOptions = {}) {
         options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination),
       get: (destination, _ipv6, onKnown) => {
         const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
-        if (route === null) lookups.push(onKnown);
+        if (route === null && onKnown !== null) lookups.push(onKnown);
         return route;
       },
     },

@@ -3,6 +3,7 @@ import { HOUR, MINUTE } from '../../../src/core/clock.ts';
 import { linkBase } from '../../../src/delivery/prepare.ts';
 import { FAILURE_GRACE_MS } from '../../../src/domains/verification/status.ts';
 import { checkColumns, type DomainRow } from '../../../src/store/domains/domains.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type DomainsSetup, flagsOf, startDomains } from '../setup.ts';
 
 /** A domain with all of its required records, and the platform's zone. */
@@ -182,6 +183,24 @@ describe('verifying a domain over real DNS', () => {
     await setup.verify(two);
     setup.clock.advance(45_000);
     await setup.verify(one);
+  });
+
+  it('verifies two domains of an account at the same time, and those of other accounts next to them', async () => {
+    const setup = await startDomains({ timeoutMs: 500 });
+    const names = ['one', 'two', 'three', 'four'].map((name) => `${name}.example`);
+    const domains = await Promise.all(names.map((name) => setup.register(name)));
+    const other = await setup.register('other.example', 'acct_two');
+    setup.dns.set('*', '*', 'silent');
+    setup.dns.questions.splice(0);
+    const all = [...domains, other].map((domain) => setup.verify(domain));
+    const asked = () =>
+      [...names, 'other.example'].filter((name) =>
+        setup.dns.questions.some((question) => question.name.endsWith(name)),
+      );
+    await eventually('the queries of the first', () => asked().length >= 3);
+    expect(asked()).toEqual(['one.example', 'two.example', 'other.example']);
+    await Promise.all(all);
+    expect(asked()).toHaveLength(5);
   });
 
   it('chooses the return path that passes SPF', async () => {
