@@ -183,7 +183,8 @@ describe('a mail that ends the parser thread', () => {
   /** Exits at one mail, and classifies all others as unknown. */
   const FRAGILE = `
 const { parentPort } = require('node:worker_threads');
-parentPort.on('message', ({ raw }) => {
+parentPort.on('message', ({ raw, ready }) => {
+  if (ready) return parentPort.postMessage({ ready });
   if (Buffer.from(raw).includes('poison')) process.exit(1);
   const parsed = { kind: 'unknown', from: '', reports: [], aggregate: null, tls: null, postriderId: null };
   parentPort.postMessage({ parsed, fingerprint: new Uint8Array(16), keyNames: [] });
