@@ -10,7 +10,7 @@ import { heldClock } from '../../support/store.ts';
 /** Parses each mail as a complaint with one aligned signature. */
 const COMPLAINTS = `
 const { parentPort } = require('node:worker_threads');
-parentPort.on('message', () => parentPort.postMessage({
+parentPort.on('message', ({ ready }) => parentPort.postMessage(ready ? { ready } : {
   parsed: { kind: 'arf', from: 'abuse@example.net', reports: [], aggregate: null, tls: null, postriderId: null },
   fingerprint: new Uint8Array(16),
   keyNames: ['s1._domainkey.example.net'],
