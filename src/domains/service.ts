@@ -115,7 +115,8 @@ export interface RotationStart {
 
 /**
  * Verifications on request at the same time, and those of one account; others wait. Each sends about twenty queries, and name
- * servers that never answer hold them until their timeout: all together must leave queries for deliveries.
+ * servers that never answer hold them until their timeout: all together must leave queries for deliveries. Those that wait
+ * are requests, which `limits.account.concurrentRequests` bounds.
  */
 const REQUESTED_VERIFICATIONS = { concurrency: 6, perKey: 2, maxWaiting: Number.POSITIVE_INFINITY };
 
@@ -141,7 +142,7 @@ export function createDomains(deps: DomainsDeps): Domains {
   const verify = createVerifier({ ...deps, platform, answersHttps, managedKeys });
   const provisionSecondary = createProvisionSecondary({ ...deps, keyQueue });
   const verifyLimit = createVerifyLimit(clock);
-  const requested = createGate(REQUESTED_VERIFICATIONS);
+  const requestedVerifications = createGate(REQUESTED_VERIFICATIONS);
 
   /** Updates a domain of the account with the row that `edit` returns, in a unit of work. */
   function update(
@@ -221,7 +222,7 @@ export function createDomains(deps: DomainsDeps): Domains {
       const refusal = verifyLimit(domainId);
       if (refusal !== null) return refusal;
       const work = () => verify(domainId, { fresh: true, automatic: false });
-      return (await requested.run(accountId, work)) ?? notFound(domainId);
+      return (await requestedVerifications.run(accountId, work)) ?? notFound(domainId);
     },
 
     assignGroup: (accountId, domainId, groupId) =>

@@ -11,8 +11,8 @@ import type { Tables } from '../store/tables.ts';
  * pressure sends are refused with 503; deliveries continue.
  *
  * Above the limit of the queue, a ninth of it is reserved for accounts with few messages, so that one account cannot block
- * the others: an account may have 9 times as many messages as the reserve has left (dynamic thresholds, as in the shared
- * buffers of switches). An account that is alone can fill the queue up to its limit.
+ * the others: an account may have 9 times as many messages as the unused part of the reserve (dynamic thresholds, as in the
+ * shared buffers of switches). An account that is alone can fill the queue up to its limit.
  */
 export interface Pressure {
   /** Null: mail of the account is accepted. Without an account: mail of all accounts is accepted. */
@@ -33,7 +33,7 @@ const RETRY_AFTER_SECONDS = 30;
 const CAMPAIGN_SHARE = 0.9;
 /** Counting up to this number is fast. Above it the count of the last check is exact enough for the reserved share. */
 const MAX_EXACT_COUNT = 100_000;
-/** The reserve above the queue's limit is this part of it, and an account may have as many times what is left of it. */
+/** The reserve above the queue's limit is this part of it, and an account may have as many times its unused part. */
 const RESERVE_FACTOR = 9;
 /** Accounts that are refused individually; with more, all are refused. */
 const MAX_LARGE_ACCOUNTS = 10_000;
@@ -82,9 +82,9 @@ export function createPressure(deps: PressureDeps): Pressure {
 
   async function queueShortage(messages: number, limit: number): Promise<Shortage> {
     const reason = `the queue has ${messages} messages, and its limit is ${limit}`;
-    const left = Math.floor(limit / RESERVE_FACTOR) - (messages - limit);
-    if (left <= 0) return { kind: 'queue', reason, accounts: null };
-    const threshold = left * RESERVE_FACTOR;
+    const unusedReserve = Math.floor(limit / RESERVE_FACTOR) - (messages - limit);
+    if (unusedReserve <= 0) return { kind: 'queue', reason, accounts: null };
+    const threshold = unusedReserve * RESERVE_FACTOR;
     try {
       const large = await reader.table(NO_ACCOUNT, 'queue', 'largestAccounts', threshold, MAX_LARGE_ACCOUNTS);
       return { kind: 'queue', reason, accounts: large.length < MAX_LARGE_ACCOUNTS ? new Set(large) : null };

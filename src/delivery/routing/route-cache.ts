@@ -69,8 +69,12 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
   /** Number of calls of `clear`: the result of a lookup that began before the last one is not cached. */
   let era = 0;
 
-  async function resolve(destination: string, ipv6: Ipv6Use, { accountId, via }: WantedRoute): Promise<void> {
-    const key = cacheKey(destination, ipv6, via);
+  /** Resolves with false, without a lookup, if too many lookups of the account are waiting. */
+  async function lookUp(
+    destination: string,
+    ipv6: Ipv6Use,
+    { accountId, via }: WantedRoute,
+  ): Promise<boolean> {
     const ran = await gate.run(accountId, async () => {
       // While this lookup waited, another account's may have found the route.
       if (peek(destination, ipv6, via) !== null) return true;
@@ -78,15 +82,18 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       const result = await find(destination, ipv6, via);
       // Another account's lookup may have been answered meanwhile.
       const isWorse = isTemporary(result) && peek(destination, ipv6, via) !== null;
-      if (began === era && !isWorse)
-        cache.set(key, { result, until: clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000 });
+      const until = clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000;
+      if (began === era && !isWorse) cache.set(cacheKey(destination, ipv6, via), { result, until });
       return true;
     });
-    const name = pendingName(accountId, key);
-    const waiting = pending.get(name) ?? [];
+    return ran !== null;
+  }
+
+  function callBack(name: string, isKnown: boolean): void {
+    const callbacks = pending.get(name) ?? [];
     pending.delete(name);
     // Without a lookup, callers would request it again immediately.
-    if (ran !== null) for (const onKnown of waiting) onKnown();
+    if (isKnown) for (const onKnown of callbacks) onKnown();
   }
 
   async function find(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null): Promise<RouteResult> {
@@ -109,12 +116,12 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     get: (destination, ipv6, onKnown, wanted) => {
       const known = peek(destination, ipv6, wanted.via);
       if (known !== null) return known;
-      const name = pendingName(wanted.accountId, cacheKey(destination, ipv6, wanted.via));
-      const waiting = pending.get(name);
-      if (waiting === undefined) {
+      const name = `${wanted.accountId} ${cacheKey(destination, ipv6, wanted.via)}`;
+      const callbacks = pending.get(name);
+      if (callbacks === undefined) {
         pending.set(name, onKnown === null ? [] : [onKnown]);
-        void resolve(destination, ipv6, wanted);
-      } else if (onKnown !== null && waiting.length < MAX_CALLBACKS) waiting.push(onKnown);
+        void lookUp(destination, ipv6, wanted).then((isKnown) => callBack(name, isKnown));
+      } else if (onKnown !== null && callbacks.length < MAX_CALLBACKS) callbacks.push(onKnown);
       return null;
     },
     clear: () => {
@@ -126,10 +133,6 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
 
 function isTemporary(result: RouteResult): boolean {
   return result.kind === 'failure' && result.failure === 'dns-trouble';
-}
-
-function pendingName(accountId: string, key: string): string {
-  return `${accountId} ${key}`;
 }
 
 /** All destinations share the route to a next hop. */
