@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
-import type { Writer } from '../store/writer.ts';
+import type { Writer } from '../store/database/writer.ts';
 
 /**
  * When keys were last used. A call changes memory only; once a minute the new times are written in one unit of work. What

@@ -4,9 +4,9 @@ import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import type { ApiKeyFilter, ApiKeyRow, ListedApiKeyRow } from '../store/api-keys.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { parseNetwork } from './caller-addresses.ts';
 
 /*

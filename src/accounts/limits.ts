@@ -2,8 +2,8 @@ import type { Config } from '../config/schema.ts';
 import { type Clock, DAY, HOUR } from '../core/clock.ts';
 import { accountLimitReached, type Refusal, refuse } from '../core/refusal.ts';
 import { type AccountLimitsRow, type CountedResource, MESSAGE_SLOT_MS } from '../store/account-limits.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /**
  * Limits per account. The values are read from the database at each use, so that a change by another process

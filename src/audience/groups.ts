@@ -1,13 +1,13 @@
 import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /*
  * Subscription groups. An inactive group has members and receives no mail. A deleted group is invisible immediately; its

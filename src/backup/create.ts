@@ -6,7 +6,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import type { DatabaseContent } from '../store/backup/content.ts';
 import { type CopyPrograms, createCopier, type TaskKind, type TaskProgress } from '../store/backup/copy.ts';
-import { databaseFileIn } from '../store/connection.ts';
+import { databaseFileIn } from '../store/database/connection.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import {
   copyFile,

@@ -7,7 +7,7 @@ import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { LOCATION_FILE } from '../store/backup/identity.ts';
 import { IMPORT_FOLDER } from '../store/contacts/background-imports.ts';
-import { DATABASE_FILE } from '../store/database.ts';
+import { DATABASE_FILE } from '../store/database/database.ts';
 import { CONFIG_FOLDER, DATA_FOLDER } from './manifest.ts';
 
 /** A file next to the database that belongs in a backup. */

@@ -3,7 +3,7 @@ import { basename, join, resolve } from 'node:path';
 import { DAY, iso } from '../core/clock.ts';
 import { errorCode, errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
-import { type DaemonLock, tryLockFile } from '../store/database.ts';
+import { type DaemonLock, tryLockFile } from '../store/database/database.ts';
 import { statIfExists } from './files.ts';
 import { MANIFEST_FILE, type Manifest, ManifestFault, readManifest } from './manifest.ts';
 

@@ -1,11 +1,11 @@
 import { type Clock, iso, MINUTE } from '../core/clock.ts';
+import { createLoop, type Loop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop, type Loop } from '../core/loop.ts';
 import type { Recorder } from '../events/record.ts';
 import type { HeldFilter } from '../store/backup/restore-holds.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { HELD_BY_RESTORE } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /** Releases or drops what a restore holds; the daemon may be running. */
 export interface HeldMail {

@@ -2,12 +2,12 @@ import { createTask } from 'node-cron';
 import { Counter, type Registry } from 'prom-client';
 import type { Config } from '../config/schema.ts';
 import { type Clock, iso, MINUTE } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { gaugesOf } from '../core/metrics.ts';
 import type { CopyPrograms } from '../store/backup/copy.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { createBackup } from './create.ts';
 import { removeOldBackups } from './folder.ts';
 

@@ -1,10 +1,10 @@
 import { request } from 'undici';
 import * as z from 'zod';
 import { SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import type { Instance } from '../store/backup/identity.ts';
-import { Superseded } from '../store/failure.ts';
+import { Superseded } from '../store/database/failure.ts';
 
 /**
  * Prevents two daemons from sending the same mail: an original that starts again after a copy of its database was restored

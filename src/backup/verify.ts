@@ -9,7 +9,7 @@ import {
   type TaskKind,
   type TaskProgress,
 } from '../store/backup/copy.ts';
-import { StoreFault } from '../store/failure.ts';
+import { StoreFault } from '../store/database/failure.ts';
 import { keyFingerprint, readMasterKey } from '../store/master-key.ts';
 import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
 import { statIfExists } from './files.ts';

@@ -9,10 +9,10 @@ import type {
   ProviderTotals,
 } from '../store/campaigns/campaign-counts.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { type PreparedSend, readPrepared, writePrepared } from './prepared.ts';
 
 /** Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { inSlices, type Work } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { inSlices, type Work } from '../core/slices.ts';
 import type { SharedContent, SharedPart } from '../mail/shared-content.ts';
 import {
   contentWriter,
@@ -10,9 +10,9 @@ import {
   type PackedContent,
   packLongContent,
 } from '../mail/stored-content.ts';
-import type { HtmlReader } from '../sending/html-reader.ts';
-import { parsingContent } from '../sending/render.ts';
-import { type SharedRendering, sharedParts, sharingPrepared } from '../sending/render-shared.ts';
+import type { HtmlReader } from '../sending/render/html-reader.ts';
+import { parsingContent } from '../sending/render/render.ts';
+import { type SharedRendering, sharedParts, sharingPrepared } from '../sending/render/render-shared.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 import { isContactField } from './fields.ts';

@@ -1,7 +1,7 @@
-import { createGate } from '../core/gate.ts';
+import { createGate } from '../core/concurrency/gate.ts';
 import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
-import type { PreparedTemplate } from '../sending/render.ts';
+import type { PreparedTemplate } from '../sending/render/render.ts';
 import type { CampaignMember } from '../store/campaigns/campaign-sends.ts';
 import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';

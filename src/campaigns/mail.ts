@@ -1,10 +1,10 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
+import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { inSlices } from '../core/slices.ts';
 import { checkDomain, type Sender } from '../sending/checks.ts';
 import { collectFaults } from '../sending/faults.ts';
-import type { HtmlReader } from '../sending/html-reader.ts';
-import { type PreparedTemplate, parsingContent, prepareTemplate } from '../sending/render.ts';
+import type { HtmlReader } from '../sending/render/html-reader.ts';
+import { type PreparedTemplate, parsingContent, prepareTemplate } from '../sending/render/render.ts';
 import { type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';

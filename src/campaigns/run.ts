@@ -1,14 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import { MINUTE, SECOND } from '../core/clock.ts';
-import { createLoop } from '../core/loop.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import { isRefusal } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import { createHtmlReader } from '../sending/html-reader.ts';
 import type { Pressure } from '../sending/pressure.ts';
+import { createHtmlReader } from '../sending/render/html-reader.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { type BatchDeps, isComplete, MEMBER_BATCH_SIZE, queueBatch } from './batch.ts';
 import { createCampaignContents } from './content.ts';
 

@@ -1,20 +1,25 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
 import { type Clock, iso } from '../core/clock.ts';
+import { inSlices } from '../core/concurrency/slices.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { inSlices } from '../core/slices.ts';
 import { formatMailbox } from '../mail/address.ts';
 import { hasRawVariables } from '../mail/compliance.ts';
 import type { Sender } from '../sending/checks.ts';
-import { clippingWarnings } from '../sending/clipping.ts';
-import { createHtmlReader } from '../sending/html-reader.ts';
 import type { Pressure } from '../sending/pressure.ts';
-import { namesOf, type PreparedTemplate, parsingContent, renderingPrepared } from '../sending/render.ts';
+import { clippingWarnings } from '../sending/render/clipping.ts';
+import { createHtmlReader } from '../sending/render/html-reader.ts';
+import {
+  namesOf,
+  type PreparedTemplate,
+  parsingContent,
+  renderingPrepared,
+} from '../sending/render/render.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { isComplete } from './batch.ts';
 import { findCampaign } from './campaigns.ts';

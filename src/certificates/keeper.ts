@@ -2,15 +2,15 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import { createGate, type Gate } from '../core/concurrency/gate.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import { errorText } from '../core/errors.ts';
-import { createGate, type Gate } from '../core/gate.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import type { Seal } from '../core/seal.ts';
 import { normalizeDomain, organizationalDomain } from '../mail/address.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { CertificateRow } from '../store/domains/certificates.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { type CertificateAuthority, type IssuedCertificate, RateLimitedError } from './authority.ts';
 import { createContexts, sealContext } from './contexts.ts';
 import {

@@ -15,7 +15,7 @@ import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { linkPrefix } from '../mail/tokens.ts';
-import { DATABASE_FILE } from '../store/connection.ts';
+import { DATABASE_FILE } from '../store/database/connection.ts';
 import { addTransferCommands } from './account-transfer.ts';
 import type { CliContext } from './context.ts';
 

@@ -10,11 +10,11 @@ import { type Random, systemRandom } from '../core/random.ts';
 import type { Refusal } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import type { GenerateKey } from '../domains/key-queue.ts';
-import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database.ts';
-import { StoreFault } from '../store/failure.ts';
+import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database/database.ts';
+import { StoreFault } from '../store/database/failure.ts';
+import { createWriter, type Writer } from '../store/database/writer.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
-import { createWriter, type Writer } from '../store/writer.ts';
 import {
   DEFAULT_WIDTH,
   escapeControlsInText,

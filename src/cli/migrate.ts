@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { Command } from 'commander';
-import { lockDaemon } from '../store/database.ts';
+import { lockDaemon } from '../store/database/database.ts';
 import type { MigrationEstimate } from '../store/migrate/migration-estimate.ts';
 import { estimateUpgrade, formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
 import type { CliContext } from './context.ts';

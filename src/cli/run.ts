@@ -3,8 +3,8 @@ import { CommanderError } from 'commander';
 import { ConfigFault } from '../config/load.ts';
 import { programVersion } from '../config/version.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
-import { DATABASE_FILE } from '../store/database.ts';
-import { Superseded, usingFault } from '../store/failure.ts';
+import { DATABASE_FILE } from '../store/database/database.ts';
+import { Superseded, usingFault } from '../store/database/failure.ts';
 import { type CliContext, createContext, FAILED, formatError, SUPERSEDED, USAGE } from './context.ts';
 import { buildProgram } from './program.ts';
 

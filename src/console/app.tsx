@@ -5,7 +5,7 @@ import { SignInPage } from './pages/sign-in.tsx';
 import { CurrentPage, PAGES, WITHOUT_ACCOUNT } from './pages.tsx';
 import { AccountOptions } from './parts/account-options.tsx';
 import { discardTasks } from './parts/long-task.tsx';
-import { Palette } from './parts/palette.tsx';
+import { Palette } from './parts/palette/palette.tsx';
 import { SessionConfirmation } from './parts/session-confirmation.tsx';
 import { Settings } from './parts/settings.tsx';
 import { Empty, Failure, focusHeading, Page } from './parts.tsx';

@@ -9,7 +9,7 @@ import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { GenerateKey } from '../domains/key-queue.ts';
 import type { CopyPrograms } from '../store/backup/copy.ts';
-import type { Superseded } from '../store/failure.ts';
+import type { Superseded } from '../store/database/failure.ts';
 
 /** The dependencies of a daemon: time, randomness, DNS, and the programs of its threads. */
 export interface DaemonEnv {

@@ -1,13 +1,13 @@
 import { CONTACT_SEARCH_STEP } from '../audience/search-fill.ts';
 import { createStandby } from '../backup/standby.ts';
+import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { LOG_KEY_PURPOSE } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
-import { eventLoopTurns } from '../core/slices.ts';
 import { registerMessageCounters } from '../events/message-metrics.ts';
 import { migrateAtStart } from '../http/startup.ts';
 import { createTokens, type Tokens } from '../mail/tokens.ts';
-import { lockDaemon } from '../store/database.ts';
-import type { Superseded } from '../store/failure.ts';
+import { lockDaemon } from '../store/database/database.ts';
+import type { Superseded } from '../store/database/failure.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createStorage, type Storage } from '../store/storage.ts';
 import { createTokenAccounts } from '../transfer/token-accounts.ts';

@@ -1,8 +1,8 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, DAY, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /**
  * Detects that the system clock was set: the wall clock and the monotonic clock then do not advance together. Slewing by

@@ -1,15 +1,15 @@
 import type { Config } from '../config/schema.ts';
 import { type Clock, iso, SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { QueuedMessage, QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
 import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
 import { type Controls, createControls } from './control/controls.ts';

@@ -1,10 +1,10 @@
 import { type Clock, SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { createPortions } from '../store/maintenance/portions.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /**
  * Releases messages that were held because their account was disabled or the verification of their domain had failed. What

@@ -2,8 +2,8 @@ import { type Clock, SECOND } from '../core/clock.ts';
 import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import type { DeliveryOutcome } from './attempt-result.ts';
 
 /**

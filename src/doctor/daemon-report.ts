@@ -1,6 +1,6 @@
 import { parseListen } from '../config/setting-types.ts';
-import { abortAfter } from '../core/abort.ts';
 import { SECOND } from '../core/clock.ts';
+import { abortAfter } from '../core/concurrency/abort.ts';
 import { daemonProcess } from '../store/daemon-process.ts';
 import type { DaemonReport, DaemonState } from './context.ts';
 

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { OperatorFault } from '../core/operator-fault.ts';
-import { databaseFileIn, readNumber } from '../store/connection.ts';
-import { openForReading } from '../store/database.ts';
-import { openingFault } from '../store/failure.ts';
+import { databaseFileIn, readNumber } from '../store/database/connection.ts';
+import { openForReading } from '../store/database/database.ts';
+import { openingFault } from '../store/database/failure.ts';
 import { knownMigrations, newestOf } from '../store/migrate/migrations.ts';
 import { createLocalReader } from '../store/readers/reads.ts';
 import { createTables, prepareTables } from '../store/tables.ts';

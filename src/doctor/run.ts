@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
-import { abortAfter } from '../core/abort.ts';
 import { SECOND } from '../core/clock.ts';
+import { abortAfter } from '../core/concurrency/abort.ts';
 import type { Check, DoctorContext, DoctorDeps, DoctorOptions } from './context.ts';
 import { createContext } from './create-context.ts';
 import { AS_DAEMON, type Finding, type Result, unknown } from './finding.ts';

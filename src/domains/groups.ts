@@ -1,10 +1,10 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { accountLimitReached, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
 import { type Page, pageOf } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /*
  * Domain groups: an account's classification of its domains. Every domain is in one group; the default group is

@@ -1,9 +1,9 @@
 import PQueue from 'p-queue';
 import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import type { AdvancePlatformKeys } from './key-rotation/platform-keys.ts';
 import type { ProvisionSecondary } from './secondary.ts';
 import type { Verifier } from './verification/verify.ts';

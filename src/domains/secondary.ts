@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import type { KeyQueue } from './key-queue.ts';
 import { slotSelector } from './key-slots.ts';
 import { sealKey } from './keys.ts';

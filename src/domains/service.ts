@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../core/clock.ts';
-import { createGate } from '../core/gate.ts';
+import { createGate } from '../core/concurrency/gate.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
@@ -8,10 +8,10 @@ import { createDnsView } from '../dns/dns-view.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { DmarcReportHistory } from '../store/domains/dmarc-reports.ts';
 import type { DkimKeyRow, DomainRow } from '../store/domains/domains.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { type DmarcPath, dmarcPath } from './dmarc-path.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
 import { createDomainJobs, type DomainJobs } from './jobs.ts';

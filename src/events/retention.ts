@@ -2,11 +2,11 @@ import { type ScheduledTask, schedule } from 'node-cron';
 import { type Clock, DAY, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { type DeclaredRetentionRule, RETENTION_RULES } from '../store/data-policies.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { AgedRows } from '../store/maintenance/aged-rows.ts';
 import { createPortions, type Portion, type PortionStep } from '../store/maintenance/portions.ts';
 import type { PurgedPortion } from '../store/maintenance/retention.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /**
  * Deletes rows by age, as their tables declare (`store/data-policies`): bodies some days after all their messages are

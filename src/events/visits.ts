@@ -1,9 +1,9 @@
 import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLru } from '../core/lru.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { VisitKind } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import type { MessageEvent } from './event-types.ts';
 import type { Recorder } from './record.ts';
 

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
+import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
-import { eventLoopTurns } from '../core/slices.ts';
-import { storageFailure } from '../store/failure.ts';
+import { storageFailure } from '../store/database/failure.ts';
 import { hasBody } from './body/body.ts';
 import type { CallerAddressOf } from './caller-address.ts';
 import type { HttpMetrics } from './metrics.ts';

@@ -1,9 +1,9 @@
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateClass, RateLimits } from '../accounts/rate-limits.ts';
+import type { Turns } from '../core/concurrency/turns.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
-import type { Turns } from '../core/turns.ts';
-import { ReadRejected } from '../store/failure.ts';
+import { ReadRejected } from '../store/database/failure.ts';
 import { type BodyReader, UploadAborted, UploadTooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';

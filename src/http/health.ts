@@ -1,11 +1,11 @@
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { refuse } from '../core/refusal.ts';
 import { presentControl } from '../delivery/control/orders.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { Holds } from '../delivery/holds.ts';
 import type { Pressure } from '../sending/pressure.ts';
-import { storageFailure } from '../store/failure.ts';
+import { storageFailure } from '../store/database/failure.ts';
 import { mayReadMetrics } from './metrics.ts';
 import { JSON_TYPE, refusalEnvelope, refusalResponse, successBody } from './responses.ts';
 import type { OpenResponse, OpenRoute } from './route.ts';

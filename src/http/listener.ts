@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { callerBlock } from '../accounts/caller-addresses.ts';
 import { parseListen } from '../config/setting-types.ts';
+import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { listenFault } from '../core/operator-fault.ts';
-import { eventLoopTurns } from '../core/slices.ts';
 
 /** An HTTP server that listens on an address, with limits on its connections. The owner handles the requests. */
 export interface HttpListener {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Work, withoutPause } from '../core/slices.ts';
+import { type Work, withoutPause } from '../core/concurrency/slices.ts';
 import { MARKS } from './content.ts';
 import { DISPLAY_ATTRIBUTES, trackDisplay } from './html/display.ts';
 import { escapeHtml } from './html/escape.ts';

@@ -8,7 +8,7 @@ import {
   sign,
 } from 'node:crypto';
 import { promisify } from 'node:util';
-import { type Work, withoutPause } from '../core/slices.ts';
+import { type Work, withoutPause } from '../core/concurrency/slices.ts';
 
 /**
  * Generates DKIM keys and signs messages (RFC 6376): rsa-sha256 and ed25519-sha256 (RFC 8463), relaxed/relaxed, no `l=`.

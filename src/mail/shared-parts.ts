@@ -1,4 +1,4 @@
-import type { Work } from '../core/slices.ts';
+import type { Work } from '../core/concurrency/slices.ts';
 import type { CopyParts } from './compose.ts';
 import { type CopyDetails, personalize, type Tracking } from './content.ts';
 import { encodeLines, lineEnd, type TextLines, textLines } from './encode.ts';

@@ -1,4 +1,4 @@
-import type { Work } from '../core/slices.ts';
+import type { Work } from '../core/concurrency/slices.ts';
 import {
   endsAtLineStart,
   filling,

@@ -1,4 +1,4 @@
-import { type Work, withoutPause } from '../core/slices.ts';
+import { type Work, withoutPause } from '../core/concurrency/slices.ts';
 import { escapingHtml } from './html/escape.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.ts';
 import { shortened } from '../core/refusal.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { AuditFilter, AuditRow } from '../store/people/audit.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /** The audit log: changes that people made with the console, and denied requests. It has no bodies of requests. */
 export interface AuditRecord {

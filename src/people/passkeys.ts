@@ -2,9 +2,9 @@ import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import { type Clock, MINUTE } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { PasskeyRow } from '../store/people/credentials.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { MAX_PASSKEYS } from './person.ts';
 import { endedSession, type Session } from './sessions.ts';
 

@@ -2,9 +2,9 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { parseMailbox } from '../mail/address.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { MemberRole, PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { createLink, type IssuedLink } from './links.ts';
 import {
   type ConsolePerson,

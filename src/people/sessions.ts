@@ -1,10 +1,10 @@
 import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { PersonRow } from '../store/people/people.ts';
 import type { SessionRow } from '../store/people/sessions.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { tokenHash } from './links.ts';
 import { type ConsolePerson, presentPerson } from './person.ts';
 

@@ -1,17 +1,16 @@
 import type { AccountLimits } from '../accounts/limits.ts';
 import type { Clock } from '../core/clock.ts';
+import { inSlices, type Order } from '../core/concurrency/slices.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { inSlices, type Order } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
 import type { PackedContent } from '../mail/stored-content.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { checkingSend, type Sender } from './checks.ts';
-import { clippingWarnings } from './clipping.ts';
 import {
   countedCopies,
   createDraft,
@@ -25,12 +24,13 @@ import {
 } from './draft.ts';
 import { encodeContents } from './encode.ts';
 import { replacedFieldWarnings } from './headers.ts';
-import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
 import { createRefusalEvents } from './refusal-events.ts';
-import { createRenderQueue, renderedSize } from './render-queue.ts';
+import { clippingWarnings } from './render/clipping.ts';
+import { createHtmlReader } from './render/html-reader.ts';
+import { createRenderQueue, renderedSize } from './render/render-queue.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { marketingIneligibility } from '../audience/eligibility.ts';
 import { iso } from '../core/clock.ts';
+import type { Work } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse, type SubscriptionStatus } from '../core/refusal.ts';
-import type { Work } from '../core/slices.ts';
 import { domainOf } from '../mail/address.ts';
 import { requiredVariables } from '../mail/compliance.ts';
 import type { MailingList } from '../mail/content.ts';
@@ -11,9 +11,9 @@ import type { DomainRow, UseCase } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
 import type { TemplateContent } from '../templates/source.ts';
-import { appendingFooter } from './footer.ts';
-import type { HtmlReader } from './html-reader.ts';
-import { type Rendered, renderingSend } from './render.ts';
+import { appendingFooter } from './render/footer.ts';
+import type { HtmlReader } from './render/html-reader.ts';
+import { type Rendered, renderingSend } from './render/render.ts';
 import type { ParsedSend } from './request.ts';
 
 /**

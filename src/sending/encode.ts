@@ -1,5 +1,5 @@
+import { inSlices, type Order, type Work } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { inSlices, type Order, type Work } from '../core/slices.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
   contentWriter,

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { NO_ACCOUNT, type Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';

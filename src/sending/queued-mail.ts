@@ -1,6 +1,7 @@
 import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
 import {
   HELD,
@@ -10,7 +11,6 @@ import {
   type StoredInQueueRow,
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /** Cancels queued messages that are not being sent, and retries deferred ones. */
 export interface QueuedMail {

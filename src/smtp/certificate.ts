@@ -2,8 +2,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../core/clock.ts';
 import { SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { generateSelfSignedCertificate, type KeyAndCertificate } from './self-signed-certificate.ts';
 

@@ -1,10 +1,10 @@
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
 import { type ListenAddress, parseListen } from '../config/setting-types.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import { createErrorLog, type Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { listenFault } from '../core/operator-fault.ts';
-import { storageFailure } from '../store/failure.ts';
+import { storageFailure } from '../store/database/failure.ts';
 import { type BodyReading, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type CommandRates, createCommandLimits } from './command-limits.ts';

@@ -1,7 +1,7 @@
 import type { Server, Socket } from 'node:net';
 import { callerBlock, canonicalAddress } from '../accounts/caller-addresses.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
-import { eventLoopTurns } from '../core/slices.ts';
+import { eventLoopTurns } from '../core/concurrency/slices.ts';
 
 /** Limits on TCP sockets that an SMTP session cannot enforce: before it begins, and when replies are not read. */
 

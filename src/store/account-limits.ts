@@ -1,6 +1,6 @@
 import { DAY } from '../core/clock.ts';
 import { cachedLookup } from './cached-rows.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 
 /** Limits of one account. Null: the configured default applies; -1: unlimited. */
 export interface AccountLimitsRow {

@@ -1,5 +1,5 @@
 import { cachedLookup } from './cached-rows.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
 /** The address of an account's company, for the compliance footer. */

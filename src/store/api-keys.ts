@@ -1,7 +1,7 @@
 import type { AccountRow } from './accounts.ts';
 import { cachedLookup } from './cached-rows.ts';
 import type { DataPolicy } from './data-policy.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 import { type Page, pageOf } from './rows/page.ts';
 
 /** An API key, found by the SHA-256 of its secret; the secret itself is not stored. */

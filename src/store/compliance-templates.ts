@@ -1,5 +1,5 @@
 import { cachedLookup } from './cached-rows.ts';
-import { type Database, preparedByText } from './database.ts';
+import { type Database, preparedByText } from './database/database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /* Texts that an account sets for the compliance variables. Each type has at most one default for a domain. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LOCK_FILE } from './database.ts';
+import { LOCK_FILE } from './database/database.ts';
 
 /**
  * Finds the daemon of a data directory without acquiring its lock: a daemon that starts at this moment must not find the

@@ -1,5 +1,5 @@
 import type { DataPolicy } from './data-policy.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 
 /** Responses to requests with an idempotency key, by account, endpoint and key. */
 export interface IdempotencyRow {

@@ -1,5 +1,5 @@
 import type { DataPolicy } from './data-policy.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 
 /*
  * Received mail for the operator to read. Each box is bounded, and so is each network's share of it: a flood displaces

@@ -14,11 +14,11 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { type Random, systemRandom } from '../core/random.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
-import { prepareDataDir } from './database.ts';
-import { openingFault, StoreFault } from './failure.ts';
+import { prepareDataDir } from './database/database.ts';
+import { openingFault, StoreFault } from './database/failure.ts';
+import type { Writer } from './database/writer.ts';
 import { syncPath } from './migrate/files.ts';
 import type { Tables } from './tables.ts';
-import type { Writer } from './writer.ts';
 
 /*
  * The key file: 32 random bytes that seal all secrets in the database. It is created once, readable only by the daemon's

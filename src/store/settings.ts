@@ -1,5 +1,5 @@
 import { cachedLookup } from './cached-rows.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 
 /** Values about this database, by name. */
 export function settingsTable(db: Database) {

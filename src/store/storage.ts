@@ -3,8 +3,10 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { ensureLocation, instanceIn, recordIdentity, requireOriginal } from './backup/identity.ts';
-import { type DaemonLock, openDatabase } from './database.ts';
-import { Superseded } from './failure.ts';
+import { type DaemonLock, openDatabase } from './database/database.ts';
+import { Superseded } from './database/failure.ts';
+import { openWriteAheadLog } from './database/write-ahead-log.ts';
+import { createWriter, type Writer } from './database/writer.ts';
 import type { CountedMessages } from './messages/hourly-counts.ts';
 import type { QueueKey } from './messages/queue.ts';
 import { type BackgroundStep, createBackgroundSteps } from './migrate/background-steps.ts';
@@ -19,8 +21,6 @@ import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './rea
 import type { Reader } from './readers/reads.ts';
 import type { ReaderThreadData } from './readers/thread.ts';
 import { createTables, prepareTables, type Tables } from './tables.ts';
-import { openWriteAheadLog } from './write-ahead-log.ts';
-import { createWriter, type Writer } from './writer.ts';
 
 /** The database as the daemon uses it: reads, writes, the write-ahead log and the background steps of migrations. */
 export interface Storage {

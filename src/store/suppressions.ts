@@ -1,5 +1,5 @@
 import type { DataPolicy } from './data-policy.ts';
-import { type Database, preparedByText } from './database.ts';
+import { type Database, preparedByText } from './database/database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /* Recipients that an account may not send to, and the strikes that lead to a suppression. */

@@ -16,7 +16,7 @@ import { erasureTable } from './contacts/contacts-erasure.ts';
 import { contactImportTable } from './contacts/contacts-imports.ts';
 import { subscriptionGroupTable } from './contacts/subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './contacts/subscriptions.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 import { siteLimitTable } from './delivery/site-limits.ts';
 import { unclassifiedReplyTable } from './delivery/unclassified-replies.ts';
 import { certificateTable } from './domains/certificates.ts';

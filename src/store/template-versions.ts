@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 import type { TemplateRow } from './templates.ts';
 
 /** A content that a template had before a change. */

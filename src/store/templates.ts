@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 import type { NamedPageFilter, Page } from './rows/page.ts';
 
 /* Templates of messages. A lookup by account never returns a template of another account. */

@@ -1,5 +1,5 @@
 import type { DataPolicy } from './data-policy.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 import { type BoundId, idNumbers } from './rows/id-numbers.ts';
 import { MAX_SCANNED_ROWS, type ScanPage } from './rows/page.ts';
 import { idOfEvent, kindOfCode, type StoredKey } from './rows/row-keys.ts';

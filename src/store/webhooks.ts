@@ -1,5 +1,5 @@
 import { cachedLookup } from './cached-rows.ts';
-import type { Database } from './database.ts';
+import type { Database } from './database/database.ts';
 
 /** Webhooks and the secrets that sign their calls. */
 export interface WebhookRow {

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type Clock, MINUTE, monotonicClock, SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { createNotifier, type Notification, type SystemdNotifier } from './notify.ts';
 
 /**

@@ -3,6 +3,7 @@ import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { emailIdentifier, recipientIdentifier } from '../mail/identifier.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { SuppressionRemovalRow } from '../store/suppression-removals.ts';
@@ -13,7 +14,6 @@ import type {
   SuppressionStream,
 } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
 
 /**
  * The suppression list as the account manages it. Suppressions after bounces and complaints are added by

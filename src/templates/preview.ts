@@ -1,4 +1,4 @@
-import { type Work } from '../core/slices.ts';
+import { type Work } from '../core/concurrency/slices.ts';
 import { complianceVariables, findingMissingCompliance, missingInText } from '../mail/compliance.ts';
 import { personalize } from '../mail/content.ts';
 import { derivingText } from '../mail/html/text-part.ts';

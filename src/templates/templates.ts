@@ -3,12 +3,12 @@ import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import { isServiceVariable, parseTemplate } from '../mail/template.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { NamedPageFilter, Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { TemplateVersionHead, TemplateVersionRow } from '../store/template-versions.ts';
 import type { TemplateRow, TemplateType } from '../store/templates.ts';
-import type { Writer } from '../store/writer.ts';
 
 /**
  * Stored templates that a send can name. A template that lacks compliance variables causes a warning here and a refusal

@@ -16,12 +16,12 @@ import { type Refusal, refuse } from '../core/refusal.ts';
 import { mac, type Seal } from '../core/seal.ts';
 import { ownTokenKey } from '../mail/tokens.ts';
 import { instanceIn } from '../store/backup/identity.ts';
-import { databaseFileIn } from '../store/connection.ts';
+import { databaseFileIn } from '../store/database/connection.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { formatBytes } from '../store/migrate/upgrade.ts';
 import type { Tables } from '../store/tables.ts';
 import { type ExportedAccount, openExportedAccount } from '../store/transfer/exported-account.ts';
 import { TRANSFER_TYPES } from '../store/transfer/kinds.ts';
-import type { Writer } from '../store/writer.ts';
 import {
   type End,
   type FileSeal,

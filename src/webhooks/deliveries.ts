@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Writer } from '../store/database/writer.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import type {
@@ -9,7 +10,6 @@ import type {
   WebhookDeliveryState,
 } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
-import type { Writer } from '../store/writer.ts';
 import { EVERY_EVENT } from './input.ts';
 import { type WebhookPayload, webhookPayload } from './payload.ts';
 import {

@@ -1,13 +1,13 @@
 import { type Clock, DAY, MINUTE, SECOND } from '../core/clock.ts';
+import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import type { Random } from '../core/random.ts';
-import { commitWithRetries } from '../store/commit-retry.ts';
+import { commitWithRetries } from '../store/database/commit-retry.ts';
+import type { Writer } from '../store/database/writer.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
-import type { Writer } from '../store/writer.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
 import { createCallShares } from './call-shares.ts';
 import { type CallOutcome, outcomeOf, withoutErased } from './outcome.ts';

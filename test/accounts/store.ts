@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { openNewDatabase } from '../support/store.ts';
 
 /** A real database in a temporary directory, and a clock that the test controls. */

@@ -20,7 +20,7 @@ import {
   recordIdentity,
   requireOriginal,
 } from '../../src/store/backup/identity.ts';
-import { lockDaemon } from '../../src/store/database.ts';
+import { lockDaemon } from '../../src/store/database/database.ts';
 import { FINGERPRINT } from '../../src/store/master-key.ts';
 import { HELD, HELD_BY_RESTORE } from '../../src/store/messages/queue.ts';
 import type { Tables } from '../../src/store/tables.ts';

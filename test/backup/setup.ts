@@ -5,10 +5,10 @@ import { type CreateOptions, createBackup } from '../../src/backup/create.ts';
 import type { RestoreOptions } from '../../src/backup/restore.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemRandom } from '../../src/core/random.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { loadMasterKey, openSeal } from '../../src/store/master-key.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { builtThread } from '../support/built-thread.ts';
 import { startStore, temporaryDir } from '../support/store.ts';
 

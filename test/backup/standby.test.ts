@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createStandby } from '../../src/backup/standby.ts';
 import { createLog } from '../../src/core/log.ts';
-import { Superseded } from '../../src/store/failure.ts';
+import { Superseded } from '../../src/store/database/failure.ts';
 import { portOf } from '../support/https-client.ts';
 
 const log = createLog({ level: 'silent', hashAddresses: true });

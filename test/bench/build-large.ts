@@ -1,6 +1,6 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DATABASE_FILE } from '../../src/store/database.ts';
+import { DATABASE_FILE } from '../../src/store/database/database.ts';
 import { buildHistory } from './large/history.ts';
 import { prepareInstallation } from './large/installation.ts';
 import { readOptions } from './options.ts';

@@ -7,11 +7,11 @@ import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
 import { searchKeys } from '../../src/audience/search-key.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { ContactRow } from '../../src/store/contacts/contacts.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { openWriteAheadLog } from '../../src/store/database/write-ahead-log.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { createBackgroundSteps } from '../../src/store/migrate/background-steps.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { readOptions } from './options.ts';
 
 /**

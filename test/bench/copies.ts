@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { withoutPause } from '../../src/core/slices.ts';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { composing } from '../../src/mail/compose.ts';
 import type { CopyDetails } from '../../src/mail/content.ts';
 import { mergeContent, type SharedContent } from '../../src/mail/shared-content.ts';

@@ -6,10 +6,10 @@ import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { egressOverview } from '../../src/delivery/egress/overview.ts';
 import { readMessageStats } from '../../src/events/message-stats.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import type { EgressCountRow } from '../../src/store/egress/egress-counts.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { insertAccount, insertDomain, insertQueued, messageIdOf, newMessage } from '../support/rows.ts';
 import {
   createProviders,

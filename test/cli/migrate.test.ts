@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lockDaemon } from '../../src/store/database.ts';
+import { lockDaemon } from '../../src/store/database/database.ts';
 import { schemaOf } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations, newestOf } from '../../src/store/migrate/migrations.ts';
 import { createOldDatabase, OLD_SCHEMA } from '../support/old-database.ts';

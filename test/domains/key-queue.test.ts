@@ -2,10 +2,10 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createKeyQueue, MAX_KEYS, MAX_KEYS_PER_ACCOUNT } from '../../src/domains/key-queue.ts';
 import { generateDkimKey } from '../../src/mail/dkim.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { openWriteAheadLog } from '../../src/store/database/write-ahead-log.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { builtThread } from '../support/built-thread.ts';
 import { fixedKey } from '../support/rsa-keys.ts';
 import { startDomains } from './setup.ts';
@@ -102,7 +102,7 @@ describe('300 simultaneous registrations by one account', () => {
   it("do not delay another account's commit, and are refused beyond the limit", async () => {
     const { dir, domains, tables } = await startDomains({ generateKey: generateDkimKey });
     const db = openDatabase(dir, { busyTimeoutMs: 0 });
-    const log = openWriteAheadLog(db, { script: builtThread('store/flush-thread.ts') });
+    const log = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
     const writer = createWriter(db, createTables(db), { log });
     onTestFinished(async () => {
       await writer.close();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { MAX_FRAMES } from '../../src/store/write-ahead-log.ts';
+import { MAX_FRAMES } from '../../src/store/database/write-ahead-log.ts';
 import { type ApiClient, createApiClient } from '../support/api-client.ts';
 import { type RunningDaemon, type Settings, startDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

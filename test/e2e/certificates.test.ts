@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import type { VerifiedDomain } from '../support/api-client.ts';
 import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts';

@@ -10,10 +10,10 @@ import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { createRetention } from '../../src/events/retention.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { listCases } from '../bench/large/filters.ts';
 import { buildHistory, DAYS, membersOf, personAddress } from '../bench/large/history.ts';
 import {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { HOUR } from '../../src/core/clock.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import { HELD } from '../../src/store/messages/queue.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { type Child, startChild } from '../support/child.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { dsn } from '../smtp/mx/mails.ts';
 import { plain } from '../smtp/submission/setup.ts';

@@ -4,10 +4,10 @@ import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createRetention, type PurgedKind } from '../../src/events/retention.ts';
 import { packContent, plainContent } from '../../src/mail/stored-content.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { exampleEvent } from '../support/events.ts';
 import { enqueue, startStore } from '../support/store.ts';
 

@@ -17,8 +17,8 @@ import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import type { Route } from '../../src/http/route.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { openNewDatabase } from '../support/store.ts';
 
 /** An API server on a free port with a real database and a controlled clock. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { type OpenApiDocument, resolveResponse } from '../../src/http/openapi/document.ts';
 import { type Route, route } from '../../src/http/route.ts';
-import { ReadRejected } from '../../src/store/failure.ts';
+import { ReadRejected } from '../../src/store/database/failure.ts';
 import type { ApiClient, CreatedDomain } from '../support/api-client.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';

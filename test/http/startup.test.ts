@@ -4,7 +4,7 @@ import { monotonicClock, systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createProgressMeter, migrateAtStart } from '../../src/http/startup.ts';
-import { openConnection } from '../../src/store/connection.ts';
+import { openConnection } from '../../src/store/database/connection.ts';
 import { schemaOf } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations, newestOf } from '../../src/store/migrate/migrations.ts';
 import { builtThread } from '../support/built-thread.ts';

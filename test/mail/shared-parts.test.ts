@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { withoutPause } from '../../src/core/slices.ts';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { composing, messageBytes } from '../../src/mail/compose.ts';
 import { MARKS, type Tracking } from '../../src/mail/content.ts';
 import { mergeContent, type SharedContent } from '../../src/mail/shared-content.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { withoutPause } from '../../src/core/slices.ts';
+import { withoutPause } from '../../src/core/concurrency/slices.ts';
 import { complianceVariables } from '../../src/mail/compliance.ts';
 import { fillingShared, joinShared, sharingTemplate } from '../../src/mail/shared-template.ts';
 import { parseTemplate, renderTemplate, type TemplateKind } from '../../src/mail/template.ts';

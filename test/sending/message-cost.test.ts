@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DATABASE_FILE, openConnection } from '../../src/store/connection.ts';
+import { DATABASE_FILE, openConnection } from '../../src/store/database/connection.ts';
 import type { ApiClient, CreatedDomain, VerifiedDomain } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';

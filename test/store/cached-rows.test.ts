@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AccountRow } from '../../src/store/accounts.ts';
 import { cachedLookup } from '../../src/store/cached-rows.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 
 const ACCOUNT: AccountRow = {

@@ -12,10 +12,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { loadMasterKey, openSeal } from '../../src/store/master-key.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 
 let dir: string;
 let file: string;

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { ComplianceTemplateFilter } from '../../src/store/compliance-templates.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/database/database.ts';
 import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed.ts';
 import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
 import type { QueueFilter } from '../../src/store/messages/queue-list.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { DATABASE_FILE, openDatabase } from '../../src/store/database.ts';
+import { DATABASE_FILE, openDatabase } from '../../src/store/database/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { temporaryDir } from '../support/store.ts';
 

@@ -13,9 +13,9 @@ import { isRefusal } from '../../src/core/refusal.ts';
 import { startDaemon } from '../../src/daemon.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { startParserThread } from '../../src/smtp/parser/mail-parser.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import { createTables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
 import { builtThread } from './built-thread.ts';
 import { variables } from './daemon.ts';
@@ -75,7 +75,7 @@ export async function startInProcess(more: Record<string, unknown> = {}, options
     generateKey: fixedKeys(),
     log: options.log ?? createLog({ level: 'silent', hashAddresses: false }),
     workerScript: options.workerScript ?? builtThread('delivery/worker/main.ts'),
-    flushScript: builtThread('store/flush-thread.ts'),
+    flushScript: builtThread('store/database/flush-thread.ts'),
     storeReaderScript: builtThread('reader.ts'),
     slackScript: builtThread('store/maintenance/slack-thread.ts'),
     startParserThread: () => startParserThread(builtThread('smtp/parser/thread.ts')),

@@ -1,6 +1,6 @@
 import { mkdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { DATABASE_FILE, openConnection } from '../../src/store/connection.ts';
+import { DATABASE_FILE, openConnection } from '../../src/store/database/connection.ts';
 import { migrateDatabase } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations } from '../../src/store/migrate/migrations.ts';
 import { SMALL_DATABASE_BYTES } from '../../src/store/migrate/upgrade.ts';

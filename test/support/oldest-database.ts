@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { DATABASE_FILE, openConnection } from '../../src/store/connection.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DATABASE_FILE, openConnection } from '../../src/store/database/connection.ts';
+import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { migrateDatabase } from '../../src/store/migrate/migrate.ts';
 import { knownMigrations } from '../../src/store/migrate/migrations.ts';
 import { createTables } from '../../src/store/tables.ts';

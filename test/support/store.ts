@@ -9,11 +9,11 @@ import { createRecorder } from '../../src/events/record.ts';
 import { type MessageContent } from '../../src/mail/content.ts';
 import { mergeContent } from '../../src/mail/shared-content.ts';
 import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
-import { DATABASE_FILE, type Database, openDatabase } from '../../src/store/database.ts';
+import { DATABASE_FILE, type Database, openDatabase } from '../../src/store/database/database.ts';
+import { createWriter } from '../../src/store/database/writer.ts';
 import type { MessageRow, NewMessage } from '../../src/store/messages/messages.ts';
 import type { QueuePriority } from '../../src/store/messages/queue.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
-import { createWriter } from '../../src/store/writer.ts';
 import { insertAccount, insertDomain, insertQueued, messageIdOf, newMessage } from './rows.ts';
 
 export { insertAccount, insertDomain } from './rows.ts';

@@ -9,7 +9,7 @@ import { createSeal, mac } from '../../src/core/seal.ts';
 import { sealKey } from '../../src/domains/keys.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
-import type { Writer } from '../../src/store/writer.ts';
+import type { Writer } from '../../src/store/database/writer.ts';
 import { type ExportOptions, exportAccount } from '../../src/transfer/export.ts';
 import { type DeriveKey, fileSeal, macKey } from '../../src/transfer/format.ts';
 import { cancelImport, type ImportOptions, importAccount } from '../../src/transfer/import.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MINUTE, SECOND } from '../../core/clock.ts';
-import { createLoop } from '../../core/loop.ts';
+import { createLoop } from '../../core/concurrency/loop.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import { createPortions } from '../../store/maintenance/portions.ts';

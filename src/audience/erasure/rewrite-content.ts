@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { packContent, packLongContent, plainContent, unpackContent } from '../../mail/stored-content.ts';
-import { ReadRejected } from '../../store/failure.ts';
+import { ReadRejected } from '../../store/database/failure.ts';
 import type { ContentRow, NewContent } from '../../store/messages/messages.ts';
 import { type Reader, readQuery } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';

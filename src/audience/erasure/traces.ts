@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { type Clock, HOUR } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import type { DaemonLock } from '../../store/database.ts';
+import type { DaemonLock } from '../../store/database/database.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import { isClearable } from '../../store/maintenance/slack.ts';
 import { runSlackPass } from '../../store/maintenance/slack-pass.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 
 /**
  * The last step of an erasure: removes deleted data from the file itself. Deleted rows are overwritten with zeros, but

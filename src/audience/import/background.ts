@@ -2,14 +2,14 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import { createLoop } from '../../core/concurrency/loop.ts';
 import { errorCode } from '../../core/errors.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
-import { createLoop } from '../../core/loop.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { type BackgroundImportRow, IMPORT_FOLDER } from '../../store/contacts/background-imports.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { Actor } from '../contacts.ts';
 import {
   type ImportBatch,

@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import {
   type ImportBatch,
   type ImportCounts,

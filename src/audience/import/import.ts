@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.ts';
+import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import type { Ids } from '../../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
-import { eventLoopTurns } from '../../core/slices.ts';
 import { emailIdentifier, phoneIdentifier } from '../../mail/identifier.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { MayAdd, Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { Provenance } from '../consent.ts';
 import type { Actor } from '../contacts.ts';
 import { findSubscriptionGroup } from '../groups.ts';

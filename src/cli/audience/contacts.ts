@@ -8,7 +8,7 @@ import type { Audience } from '../../audience/service.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../../mail/identifier.ts';
 import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../../store/contacts/contacts.ts';
-import { tryLockDaemon } from '../../store/database.ts';
+import { tryLockDaemon } from '../../store/database/database.ts';
 import type { CliContext } from '../context.ts';
 import { noteMore, ROWS, rowLimit } from '../output/row-limit.ts';
 import { fieldLines, fieldText } from '../output/table.ts';

@@ -3,7 +3,7 @@ import { createStatusFollower } from '../../audience/standing.ts';
 import { HOUR } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
 import { createRecorder } from '../../events/record.ts';
-import { tryLockDaemon } from '../../store/database.ts';
+import { tryLockDaemon } from '../../store/database/database.ts';
 import type { CliContext, CliDeps } from '../context.ts';
 
 /** Runs `work` with the audience module of the command's database, without background work. */

@@ -1,10 +1,10 @@
 import { isNextHopHost } from '../../config/setting-types.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Recorder } from '../../events/record.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import { MAX_REROUTES, type Reroute } from '../../store/messages/queue-controls.ts';
 import type { QueueFilter } from '../../store/messages/queue-list.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import { type ControlOrdersDeps, checkReason, unknownPool } from './orders.ts';
 
 /**

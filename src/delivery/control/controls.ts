@@ -1,10 +1,10 @@
 import { type Clock, iso, SECOND } from '../../core/clock.ts';
+import { createLoop } from '../../core/concurrency/loop.ts';
 import type { Log } from '../../core/log.ts';
-import { createLoop } from '../../core/loop.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { QueueKey } from '../../store/messages/queue.ts';
 import type { QueueControlRow } from '../../store/messages/queue-controls.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 
 /**
  * The operator's controls in force: what is paused, and which destinations' mail is rejected. They are stored in the

@@ -2,6 +2,7 @@ import type { Config } from '../../config/schema.ts';
 import { type Clock, DAY, iso } from '../../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { normalizeDomain } from '../../mail/address.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import {
   type ControlAction,
   type ControlScope,
@@ -9,7 +10,6 @@ import {
   type QueueControlRow,
 } from '../../store/messages/queue-controls.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 
 /** A control as the API and the command line present it. */
 export interface QueueControl {

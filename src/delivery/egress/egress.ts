@@ -1,8 +1,8 @@
 import type { Config } from '../../config/schema.ts';
 import { type Clock, DAY, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { AttemptResult } from '../attempt-result.ts';
 import { addressOf, type EgressEntry, type EgressPools, reachingEntries } from '../routing/egress.ts';
 import { createEgressFaults } from './faults.ts';

@@ -1,9 +1,9 @@
 import type { Config } from '../../config/schema.ts';
 import { type Clock, DAY, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { EgressWarmupRow } from '../../store/egress/egress-standings.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { EgressEntry, EgressPools, WarmupSetting } from '../routing/egress.ts';
 import { type EgressUsage, MAX_PROVIDERS } from './usage.ts';
 import { complaintFault, dayOf, deferralFault, positionOf, type WarmupPosition } from './warmup.ts';

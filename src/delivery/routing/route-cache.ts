@@ -1,6 +1,6 @@
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import type { Clock } from '../../core/clock.ts';
-import { createGate } from '../../core/gate.ts';
+import { createGate } from '../../core/concurrency/gate.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
 import type { Ipv6Use } from './egress.ts';

@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { QueueKey } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import { createQueueReader, type QueueReader, type QueueReaderDeps } from './queue-reader.ts';
 import { createQueueScan, type QueueScan } from './queue-scan.ts';
 import { createScheduler, type Scheduler, type SchedulerDeps } from './scheduler.ts';

@@ -1,8 +1,8 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import { type QueueKey, type QueuePriority, queueKeyText } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { Claims } from './claims.ts';
 import type { QueueReader } from './queue-reader.ts';
 import type { Scheduler } from './scheduler.ts';

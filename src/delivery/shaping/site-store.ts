@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { SiteLimitRow } from '../../store/delivery/site-limits.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { Site } from '../scheduling/site.ts';
 import type { LimiterMemory } from './limiter.ts';
 import type { SiteMemory } from './site-limits.ts';

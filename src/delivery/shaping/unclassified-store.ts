@@ -1,6 +1,6 @@
 import type { Log } from '../../core/log.ts';
 import type { UnclassifiedReplies, UnclassifiedReply } from '../../mail/classify/unclassified.ts';
-import type { Writer } from '../../store/writer.ts';
+import type { Writer } from '../../store/database/writer.ts';
 
 /** Rows that one unit of work writes. */
 const WRITE_BATCH_SIZE = 50;

@@ -1,6 +1,6 @@
 import { Agent } from 'undici';
-import { abortAfter } from '../../core/abort.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import { abortAfter } from '../../core/concurrency/abort.ts';
 import { errorText } from '../../core/errors.ts';
 import { type ConnectorOptions, createConnector } from '../../dns/connector.ts';
 import { DnsError } from '../../dns/dns-error.ts';

@@ -1,14 +1,14 @@
 import PQueue from 'p-queue';
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
+import { createLoop } from '../../core/concurrency/loop.ts';
 import type { Log } from '../../core/log.ts';
-import { createLoop } from '../../core/loop.ts';
 import { createLru } from '../../core/lru.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import { canonicalName } from '../../dns/names.ts';
 import type { Resolver } from '../../dns/resolver.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { StsPolicyRow } from '../../store/tls/sts-policies.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { PolicyFault } from '../worker/protocol.ts';
 import type { StsFetcher, StsFetchFailure } from './sts-fetch.ts';
 import { parseStsRecord, type StsPolicy } from './sts-policy.ts';

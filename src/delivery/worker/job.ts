@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
+import { inSlices, type Work } from '../../core/concurrency/slices.ts';
 import { errorText } from '../../core/errors.ts';
-import { inSlices, type Work } from '../../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, composing, headerBytes } from '../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../mail/content.ts';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { type Answer, AUTHORITATIVE_ANSWER, encode } from 'dns-packet';
-import { abortAfter } from '../../core/abort.ts';
 import { SECOND } from '../../core/clock.ts';
+import { abortAfter } from '../../core/concurrency/abort.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { Random } from '../../core/random.ts';

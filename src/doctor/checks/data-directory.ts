@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { DATABASE_FILE } from '../../store/database.ts';
+import { DATABASE_FILE } from '../../store/database/database.ts';
 import { check } from '../context.ts';
 import { failure, ok, type Result, warning } from '../finding.ts';
 import { type FileFacts, fileFacts } from '../probes/disk.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { SECOND } from '../../core/clock.ts';
-import { DATABASE_FILE } from '../../store/database.ts';
+import { DATABASE_FILE } from '../../store/database/database.ts';
 import { checkIntegrity, type IntegrityResult } from '../../store/maintenance/integrity.ts';
 import { formatBytes } from '../../store/migrate/upgrade.ts';
 import { check } from '../context.ts';

@@ -3,7 +3,7 @@ import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { abortAfter } from '../../core/abort.ts';
+import { abortAfter } from '../../core/concurrency/abort.ts';
 
 /** How the public pages answer at one address. */
 export type PageAnswer =

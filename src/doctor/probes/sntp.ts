@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
-import { abortAfter } from '../../core/abort.ts';
 import type { Clock } from '../../core/clock.ts';
+import { abortAfter } from '../../core/concurrency/abort.ts';
 
 /** One SNTP request (RFC 4330 §5, §8). */
 export interface SntpOptions {

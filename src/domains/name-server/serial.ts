@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import { serialDistance } from '../../dns/server/transfer.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 
 /**
  * The serial number of the platform's zone: the time in seconds of its last change, or one more than the number before.

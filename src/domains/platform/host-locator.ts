@@ -1,6 +1,6 @@
-import { abortAfter } from '../../core/abort.ts';
 import { type Clock, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
-import { createGate, type Gate } from '../../core/gate.ts';
+import { abortAfter } from '../../core/concurrency/abort.ts';
+import { createGate, type Gate } from '../../core/concurrency/gate.ts';
 import { createLru } from '../../core/lru.ts';
 import { addressesOf, createDnsView, type LookupResult } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';

@@ -1,8 +1,8 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import type { Seal } from '../../core/seal.ts';
 import { type DkimSigner, publicKeyRecordValue } from '../../mail/dkim.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { GenerateKey } from '../key-queue.ts';
 import { type DkimKeyName, keyRecordName } from '../keys.ts';
 

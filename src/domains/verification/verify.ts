@@ -1,5 +1,5 @@
-import { abortAfter } from '../../core/abort.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import { abortAfter } from '../../core/concurrency/abort.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
@@ -7,9 +7,9 @@ import { createDnsView } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { DomainEventKind } from '../../events/event-types.ts';
 import type { DomainEventFields } from '../../events/record.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { GeneratedKeys, ManagedKeys } from '../key-rotation/managed-keys.ts';
 import type { SlotObservations } from '../key-rotation/plan.ts';
 import type { Platform } from '../platform/platform.ts';

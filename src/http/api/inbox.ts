@@ -2,10 +2,10 @@ import * as z from 'zod';
 import { type Clock, iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import { type InboxEntry, inboxMail, inboxPage, inboxSource } from '../../inbox/inbox.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import { BOXES } from '../../store/kept-mail.ts';
 import { NO_ACCOUNT, type Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import type { Contacts } from '../../audience/contacts.ts';
 import { contactVariables } from '../../campaigns/fields.ts';
+import { inSlices } from '../../core/concurrency/slices.ts';
 import { isRefusal } from '../../core/refusal.ts';
-import { inSlices } from '../../core/slices.ts';
 import type { Tables } from '../../store/tables.ts';
 import { MAX_PREVIEW, renderingPreview } from '../../templates/preview.ts';
 import { findTemplate } from '../../templates/templates.ts';

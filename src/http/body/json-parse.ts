@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { eventLoopTurns, inSlices, type Work } from '../../core/concurrency/slices.ts';
 import type { Range } from '../../core/json-scan.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
-import { eventLoopTurns, inSlices, type Work } from '../../core/slices.ts';
 import { decodeUtf8 } from '../../core/utf8.ts';
 
 /** Parses JSON bodies: as a whole, or without the elements of a list, which are parsed one at a time. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type Clock, SECOND } from '../../core/clock.ts';
+import { createLoop } from '../../core/concurrency/loop.ts';
 import type { Log } from '../../core/log.ts';
-import { createLoop } from '../../core/loop.ts';
 import type { FeedEvent } from '../../events/feed.ts';
 import { createSharedPool, type Holder } from './shared-pool.ts';
 

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
+import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import type { Log } from '../../core/log.ts';
 import { invalid, isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import { eventLoopTurns } from '../../core/slices.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { Session } from '../../people/sessions.ts';
 import type { Reader } from '../../store/readers/reads.ts';

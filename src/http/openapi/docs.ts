@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { inSlices, type Work } from '../../core/slices.ts';
+import { inSlices, type Work } from '../../core/concurrency/slices.ts';
 import { escapeHtml } from '../../mail/html/escape.ts';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type * as z from 'zod';
+import type { Work } from '../../core/concurrency/slices.ts';
 import type { RefusalCode } from '../../core/refusal.ts';
-import type { Work } from '../../core/slices.ts';
 import type { JsonSchema } from '../json-schema.ts';
 import { JSON_TYPE } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';

@@ -1,5 +1,5 @@
+import type { Work } from '../../core/concurrency/slices.ts';
 import { isRefusalCode, REFUSALS } from '../../core/refusal.ts';
-import type { Work } from '../../core/slices.ts';
 import { alternativesOf, isRecord, type JsonSchema } from '../json-schema.ts';
 import { ERROR_DESCRIPTIONS } from './descriptions.ts';
 import {

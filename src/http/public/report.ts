@@ -1,8 +1,8 @@
 import { ABUSE_REPORT_REASONS } from '../../events/event-types.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { ReportAbuse } from '../../suppression/report-abuse.ts';
 import { partiesOf } from './parties.ts';
 import { unknownLinkPage } from './plain-pages.ts';

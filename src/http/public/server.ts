@@ -3,7 +3,7 @@ import { Counter, type Registry } from 'prom-client';
 import type { Config } from '../../config/schema.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
-import { storageFailure } from '../../store/failure.ts';
+import { storageFailure } from '../../store/database/failure.ts';
 import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ContextFor, createListener, type HttpConnectionLimits } from '../listener.ts';

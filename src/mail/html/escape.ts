@@ -1,4 +1,4 @@
-import type { Work } from '../../core/slices.ts';
+import type { Work } from '../../core/concurrency/slices.ts';
 
 /** Characters that are escaped between two yields. */
 const ESCAPED_PER_STEP = 32 * 1024;

@@ -1,5 +1,5 @@
 import { QuoteType, Tokenizer } from 'htmlparser2';
-import type { Work } from '../../core/slices.ts';
+import type { Work } from '../../core/concurrency/slices.ts';
 import {
   CHARACTERS_PER_STEP,
   createTag,

@@ -1,4 +1,4 @@
-import { type Work, withoutPause } from '../../core/slices.ts';
+import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { escapeHtml } from './escape.ts';
 import { type HtmlVisitor, type Span, walkHtml, walkingHtml } from './walk.ts';
 

@@ -1,4 +1,4 @@
-import type { Work } from '../../core/slices.ts';
+import type { Work } from '../../core/concurrency/slices.ts';
 import { codePointOf, createTokenizing } from './html-tokenizer.ts';
 import { createTagScanner } from './tags.ts';
 import { CHARACTERS_PER_STEP, type TokenHandler } from './tokens.ts';

@@ -1,4 +1,4 @@
-import { type Work, withoutPause } from '../../core/slices.ts';
+import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { trackVisibility, VISIBILITY_ATTRIBUTES, voidElementStyle } from './visibility.ts';
 import { walkingHtml } from './walk.ts';
 

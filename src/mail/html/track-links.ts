@@ -1,4 +1,4 @@
-import { type Work, withoutPause } from '../../core/slices.ts';
+import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { organizationalDomain } from '../address.ts';
 import { type CopyDetails, MARKS, personalize, type Tracking } from '../content.ts';
 import { clickTokens } from '../tokens.ts';

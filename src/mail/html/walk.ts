@@ -1,4 +1,4 @@
-import { type Work, withoutPause } from '../../core/slices.ts';
+import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
 import { scanningHtml } from './scan.ts';
 import type { Span } from './tokens.ts';
 

@@ -8,10 +8,10 @@ import { isReportingOrganization } from '../../mail/incoming/reports/reporting-o
 import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { SentMessage } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Box } from '../../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 import type { Unreadable } from '../parser/mail-parser.ts';
 import type { IncomingResult } from '../parser/thread.ts';
 import type { Purpose } from './rcpt-policy.ts';

@@ -3,8 +3,8 @@ import { returnPathDomain } from '../../domains/names.ts';
 import type { ParsedIncoming } from '../../mail/incoming/parse.ts';
 import type { AggregateReport } from '../../mail/incoming/reports/aggregate-report.ts';
 import type { TlsReport } from '../../mail/incoming/reports/tls-report.ts';
+import type { Writer } from '../../store/database/writer.ts';
 import type { Tables } from '../../store/tables.ts';
-import type { Writer } from '../../store/writer.ts';
 
 /**
  * Stores reports of other servers on our domains. Anyone may send such a report, so reports are displayed and have no

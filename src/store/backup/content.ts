@@ -1,4 +1,4 @@
-import { type Database, openConnection, readNumber } from '../connection.ts';
+import { type Database, openConnection, readNumber } from '../database/connection.ts';
 import { dkimSealContext } from '../domains/domains.ts';
 import { FINGERPRINT } from '../master-key.ts';
 import { knownMigrations, newestOf } from '../migrate/migrations.ts';

@@ -1,5 +1,5 @@
 import { existsSync, fdatasyncSync, openSync, rmSync, statSync } from 'node:fs';
-import { openConnection, readNumber } from '../connection.ts';
+import { openConnection, readNumber } from '../database/connection.ts';
 import type { CopyTask } from './copy.ts';
 import { createThrottle, serveTasks } from './thread.ts';
 

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { StoreFault } from '../failure.ts';
+import { StoreFault } from '../database/failure.ts';
 import type { DatabaseContent } from './content.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openingFault, StoreFault } from '../failure.ts';
+import { openingFault, StoreFault } from '../database/failure.ts';
 import { syncPath } from '../migrate/files.ts';
 import type { Tables } from '../tables.ts';
 

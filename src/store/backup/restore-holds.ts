@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { HELD_BY_RESTORE, type QueueKey, type QueuePriority } from '../messages/queue.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';

@@ -1,5 +1,5 @@
 import type { ContactRow } from '../contacts/contacts.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { HELD, MARKETING_PRIORITY, type QueueKey } from '../messages/queue.ts';
 import { idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import type { CampaignStatus } from './campaigns.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 
 /* Campaigns. Their messages refer to them, and remain when a campaign is deleted. */

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** An import of contacts that the daemon runs after the upload. Its file is in IMPORT_FOLDER until it ends. */
 export interface BackgroundImportRow {

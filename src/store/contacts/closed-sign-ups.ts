@@ -1,6 +1,6 @@
 import { DAY } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** How long the link of a sign-up is valid. */
 export const SIGN_UP_LIFETIME_MS = 7 * DAY;

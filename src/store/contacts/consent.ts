@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /*
  * The consent history of each contact, numbered and append-only. The column `consent_n` of the contact is the number of the

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /*
  * The full-text index that finds contacts by any part of their text and identifiers (FTS5, contentless). Its terms are

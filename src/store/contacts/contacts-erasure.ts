@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import type { IdempotencyRow } from '../idempotency.ts';
 import { dataOf, type StoredData, toStoredData } from '../messages/event-rows.ts';
 import type { NewEvent } from '../messages/events.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Progress of an import of a file: written with the imported rows, deleted when the import is complete. */
 export interface ContactImportRow {

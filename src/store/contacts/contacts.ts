@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 import type { ConsentMethod } from './consent.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type NamedPageFilter, type Page, pageOf } from '../rows/page.ts';
 
 /*

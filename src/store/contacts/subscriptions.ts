@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type Page, pageOf } from '../rows/page.ts';
 import type { ConsentMethod, OptOutMethod } from './consent.ts';
 import { CONTACT_COLUMNS, type KnownContact, WITH_CONSENT } from './contacts.ts';

@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** The stored state of a site, or of an account at a site. All times are epoch ms. */
 export interface SiteLimitRow {

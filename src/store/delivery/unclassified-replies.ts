@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** A reply that no rule of the classifier matches, and how often it was received. */
 export interface UnclassifiedReplyRow {

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * Certificates of the public pages and the attempts to obtain them, one row per host name. The caller seals the private

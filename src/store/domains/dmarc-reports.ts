@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { reportShares } from './report-shares.ts';
 
 /** DMARC aggregate reports (RFC 9990) about domains, and their sums by source address. */

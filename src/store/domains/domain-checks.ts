@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** What the last check of a domain found for each of its records, as JSON. */
 export function domainCheckTable(db: Database) {

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Domain groups. Every domain is in one group, and every account has a default group. */
 export interface DomainGroupRow {

@@ -1,5 +1,5 @@
 import { cachedLookup } from '../cached-rows.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /* Sending domains with their verification flags, and their DKIM keys. */
 

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import type { DkimKeyState } from './domains.ts';
 
 /** The DKIM keys of the platform's own signature, and the number of changes of keys in the platform's zone. */

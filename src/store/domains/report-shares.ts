@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /*
  * Limits of stored reports. Anyone can send reports, in any name and with any dates. Therefore reports are deleted in the

@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * How many messages each source address (an entry of `delivery.egress`) sent to each mailbox provider, by day (UTC).

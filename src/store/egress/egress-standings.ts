@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Where the warm-up of a source address differs from the configured schedule. */
 export interface EgressWarmupRow {

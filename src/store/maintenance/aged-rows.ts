@@ -1,5 +1,5 @@
 import type { AgedRule } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * Deletes rows by age where numbers increase with time, from the lowest number on, without an index on the time: it reads

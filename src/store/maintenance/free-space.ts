@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * Free pages of the file. SQLite reuses them; with `auto_vacuum = INCREMENTAL` they can also be returned to the file

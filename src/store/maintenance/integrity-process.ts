@@ -1,5 +1,5 @@
 import { errorCode, errorText } from '../../core/errors.ts';
-import { type Database, openForReading } from '../database.ts';
+import { type Database, openForReading } from '../database/database.ts';
 
 /**
  * The program of the process that checks the integrity of a database: `quick_check` of one table after the other on a

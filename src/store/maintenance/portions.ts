@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Writer } from '../database/writer.ts';
 import type { Tables } from '../tables.ts';
-import type { Writer } from '../writer.ts';
 
 /**
  * Long work on the database in portions. Each portion is one unit of work, so that it delays other units and the event loop

@@ -1,6 +1,6 @@
 import { API_KEY_POLICY } from '../api-keys.ts';
 import { CLOSED_SIGN_UP_POLICY } from '../contacts/closed-sign-ups.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { SITE_LIMIT_POLICY } from '../delivery/site-limits.ts';
 import { UNCLASSIFIED_REPLY_POLICY } from '../delivery/unclassified-replies.ts';
 import { DMARC_REPORT_POLICY } from '../domains/dmarc-reports.ts';

@@ -1,6 +1,6 @@
 import { fdatasyncSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
-import { openConnection } from '../connection.ts';
-import { isBusy } from '../failure.ts';
+import { openConnection } from '../database/connection.ts';
+import { isBusy } from '../database/failure.ts';
 
 /**
  * Clears the unused space inside pages of the database file.

@@ -1,6 +1,6 @@
 import { HOUR } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { createCodes, STATUS_CODES, USE_CASE_CODES } from '../rows/row-keys.ts';
 

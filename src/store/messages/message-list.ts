@@ -1,4 +1,4 @@
-import { type Database, preparedByText } from '../database.ts';
+import { type Database, preparedByText } from '../database/database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';

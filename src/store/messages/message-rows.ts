@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import type { UseCase } from '../domains/domains.ts';
 import { type BoundId, type IdNumbers, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { packJson, unpackJson } from '../rows/packed-json.ts';

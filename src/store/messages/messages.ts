@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** What a control applies to: a recipient domain, a site (MX hosts or shaping profile), an account, an egress pool. */
 export const CONTROL_SCOPES = ['destination', 'site', 'account', 'pool'] as const;

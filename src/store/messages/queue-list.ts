@@ -1,4 +1,4 @@
-import { type Database, preparedByText } from '../database.ts';
+import { type Database, preparedByText } from '../database/database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import { MESSAGE_COLUMNS, messageIdOf, messageRows } from './message-rows.ts';

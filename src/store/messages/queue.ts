@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES } from '../rows/row-keys.ts';
 import {

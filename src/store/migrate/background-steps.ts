@@ -1,7 +1,7 @@
 import type { Log } from '../../core/log.ts';
+import type { Writer } from '../database/writer.ts';
 import { createPortions, type Portion, type PortionStep } from '../maintenance/portions.ts';
 import type { Tables } from '../tables.ts';
-import type { Writer } from '../writer.ts';
 
 /**
  * Changes of existing rows that a migration leaves to the daemon, such as filling a new column. Steps run one after the

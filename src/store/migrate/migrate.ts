@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { openConnection, readNumber } from '../connection.ts';
-import { StoreFault } from '../failure.ts';
+import { openConnection, readNumber } from '../database/connection.ts';
+import { StoreFault } from '../database/failure.ts';
 import {
   copyDatabase,
   copyOfEarlierRun,

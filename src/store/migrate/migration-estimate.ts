@@ -1,6 +1,6 @@
 import { closeSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Database, openConnection, readNumber } from '../connection.ts';
+import { type Database, openConnection, readNumber } from '../database/connection.ts';
 import { cloneFile, copyBytes, sampleFileOf, syncPath } from './files.ts';
 import { type Migration, migrationName, migrationsFrom, newestOf } from './migrations.ts';
 import { rebuildDatabase } from './rebuild.ts';

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { StoreFault } from '../failure.ts';
+import { StoreFault } from '../database/failure.ts';
 import { type ThreadMessage, type ThreadRequest, upgradeDatabase } from './upgrade.ts';
 
 /** The program of the thread that migrates a database while the main thread reports progress and handles signals. */

@@ -1,4 +1,4 @@
-import type { Database } from '../connection.ts';
+import type { Database } from '../database/connection.ts';
 
 /** What a rebuild declares (`Rebuild`), and the SELECT statements that follow from it (`planCopies`). */
 export interface Rebuild extends FileFormat {

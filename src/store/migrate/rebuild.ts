@@ -1,7 +1,7 @@
 import { closeSync, openSync, renameSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { type Database, openConnection, readNumber } from '../connection.ts';
-import { StoreFault } from '../failure.ts';
+import { type Database, openConnection, readNumber } from '../database/connection.ts';
+import { StoreFault } from '../database/failure.ts';
 import { copyOwner, keepOldFile, newFileOf, syncPath } from './files.ts';
 import {
   type CopyPlan,

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../../core/clock.ts';
 import { gaugesOf } from '../../core/metrics.ts';
-import { ReadRejected } from '../failure.ts';
+import { ReadRejected } from '../database/failure.ts';
 import type { QueueKey } from '../messages/queue.ts';
 import { NO_ACCOUNT, type Reader } from '../readers/reads.ts';
 import type { BacklogFigures } from './backlog.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { HELD, type QueueKey } from '../messages/queue.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 

@@ -1,11 +1,11 @@
 import { stat, statfs } from 'node:fs/promises';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { gaugesOf } from '../../core/metrics.ts';
-import { ReadRejected } from '../failure.ts';
+import { ReadRejected } from '../database/failure.ts';
+import type { CommitTimes } from '../database/writer.ts';
 import type { BackgroundSteps } from '../migrate/background-steps.ts';
 import type { ReaderPool, ReaderPoolOptions } from '../readers/pool.ts';
 import { NO_ACCOUNT } from '../readers/reads.ts';
-import type { CommitTimes } from '../writer.ts';
 
 /** Registers the metrics of reads; returns the function that counts one. */
 export function registerReadMetrics(registry: Registry): NonNullable<ReaderPoolOptions['observe']> {

@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** A passkey (WebAuthn credential) of a person. */
 export interface PasskeyRow {

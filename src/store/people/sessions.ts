@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** A link that signs a person in once; the token itself is not stored. */
 export interface SignInLinkRow {

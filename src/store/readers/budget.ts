@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * The time budget of reads on one connection. better-sqlite3 has no interrupt, so a running statement cannot be ended from

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads';
 import type { Log } from '../../core/log.ts';
-import { ReadRejected } from '../failure.ts';
+import { ReadRejected } from '../database/failure.ts';
 import { createReadQueue } from './queue.ts';
 import { type Reader, tableReadName } from './reads.ts';
 import type { ReadReply, ReadRequest } from './thread.ts';

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { openForReading } from '../database.ts';
+import { openForReading } from '../database/database.ts';
 import { createTables, type Tables } from '../tables.ts';
 import { BudgetExceeded, boundReads } from './budget.ts';
 import { type ReadQuery, readsByName } from './reads.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * Numbers that stand for public ids in tables with millions of rows. A number is assigned when its id is first

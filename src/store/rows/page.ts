@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** Selects a page of a list, newest first. */
 export interface PageFilter {

@@ -1,6 +1,6 @@
 import { DAY } from '../../core/clock.ts';
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * MTA-STS policies of recipient domains (RFC 8461), one row per domain. They are stored because a policy protects only

@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /**
  * Numbers of TLS sessions with mail servers, by day, recipient domain and the policy that applied, until they are

@@ -1,4 +1,4 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** The import of an account that is not complete. */
 export interface AccountImportRow {

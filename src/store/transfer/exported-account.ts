@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { iterateRows, readNumber } from '../connection.ts';
-import { type Database, openForReading } from '../database.ts';
+import { iterateRows, readNumber } from '../database/connection.ts';
+import { type Database, openForReading } from '../database/database.ts';
 import { idNumbers } from '../rows/id-numbers.ts';
 import { seqFinder } from '../rows/page.ts';
 import {

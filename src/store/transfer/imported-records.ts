@@ -3,7 +3,7 @@ import { lazily } from '../../core/lazily.ts';
 import type { consentTable } from '../contacts/consent.ts';
 import type { contactTable } from '../contacts/contacts.ts';
 import type { subscriptionTable } from '../contacts/subscriptions.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import { type TransferRecord, type TransferType, type TransferValue, transferKind } from './kinds.ts';
 import type { movedMessageTable } from './moved-messages.ts';
 import type { TransferChild, TransferKind } from './transfer-kind.ts';

@@ -1,5 +1,5 @@
 import type { DataPolicy } from '../data-policy.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 import type { UseCase } from '../domains/domains.ts';
 import { messageIdOf, messageKey } from '../messages/message-rows.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';

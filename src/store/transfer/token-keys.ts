@@ -1,5 +1,5 @@
 import { cachedLookup } from '../cached-rows.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../database/database.ts';
 
 /** The key that an account brought from another installation, sealed; see mail/tokens. */
 export interface TokenKeyRow {

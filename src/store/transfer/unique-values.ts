@@ -1,5 +1,5 @@
-import { openConnection } from '../connection.ts';
-import type { Database } from '../database.ts';
+import { openConnection } from '../database/connection.ts';
+import type { Database } from '../database/database.ts';
 
 /** A set of values that can exceed the memory, in a temporary file that the system removes however the process ends. */
 export interface UniqueValues {

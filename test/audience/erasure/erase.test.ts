@@ -9,7 +9,7 @@ import { presentEvent } from '../../../src/events/feed.ts';
 import { presentMessage } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { packContent, packLongContent, unpackContent } from '../../../src/mail/stored-content.ts';
-import { ReadRejected } from '../../../src/store/failure.ts';
+import { ReadRejected } from '../../../src/store/database/failure.ts';
 import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
 import { exampleEvent } from '../../support/events.ts';
 import { eventually } from '../../support/eventually.ts';

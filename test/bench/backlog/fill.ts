@@ -1,5 +1,5 @@
 import { MINUTE, SECOND } from '../../../src/core/clock.ts';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
 import { STATUS_CODES } from '../../../src/store/rows/row-keys.ts';
 import { createTables } from '../../../src/store/tables.ts';
 import { insertQueued, messageIdOf, newMessage } from '../../support/rows.ts';

@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { returnPathHost } from '../../../src/domains/names.ts';
 import { newPerson } from '../../../src/people/person.ts';
 import { MAX_KEPT_IMPORTS } from '../../../src/store/contacts/background-imports.ts';
-import { DATABASE_FILE, type Database, lockDaemon, openDatabase } from '../../../src/store/database.ts';
+import {
+  DATABASE_FILE,
+  type Database,
+  lockDaemon,
+  openDatabase,
+} from '../../../src/store/database/database.ts';
 import { BOXES } from '../../../src/store/kept-mail.ts';
 import type { CountedOutcome } from '../../../src/store/messages/hourly-counts.ts';
 import { copiesOf } from '../../../src/store/migrate/files.ts';

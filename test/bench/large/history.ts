@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3';
 import { searchKeys } from '../../../src/audience/search-key.ts';
 import type { MessageContent } from '../../../src/mail/content.ts';
 import { contactSearchIndex } from '../../../src/store/contacts/contact-search.ts';
-import { DATABASE_FILE } from '../../../src/store/database.ts';
+import { DATABASE_FILE } from '../../../src/store/database/database.ts';
 import { htmlOf, SUBJECT } from '../message.ts';
 import { RECIPIENT_DOMAINS } from '../receiver.ts';
 import { CAMPAIGNS, type Installation, writeInstallation } from './installation.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { DATABASE_FILE } from '../../../src/store/database.ts';
+import { DATABASE_FILE } from '../../../src/store/database/database.ts';
 
 /** The size of the database in bytes, by use. */
 export interface Space {

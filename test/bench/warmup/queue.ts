@@ -18,8 +18,8 @@ import { createParking } from '../../../src/delivery/scheduling/parking.ts';
 import { createShaping } from '../../../src/delivery/shaping/shaping.ts';
 import type { AttemptReport } from '../../../src/delivery/worker/protocol.ts';
 import { createRecorder } from '../../../src/events/record.ts';
+import type { Writer } from '../../../src/store/database/writer.ts';
 import type { Tables } from '../../../src/store/tables.ts';
-import type { Writer } from '../../../src/store/writer.ts';
 import { type createProviders, hostsOf, jobFor } from './providers.ts';
 
 /**

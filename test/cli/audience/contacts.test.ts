@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PARTIAL } from '../../../src/cli/context.ts';
-import { DATABASE_FILE, lockDaemon, openDatabase } from '../../../src/store/database.ts';
+import { DATABASE_FILE, lockDaemon, openDatabase } from '../../../src/store/database/database.ts';
 import { createTables } from '../../../src/store/tables.ts';
 import { createShell, MAIN, runProgram } from '../run.ts';
 

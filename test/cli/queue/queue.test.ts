@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR } from '../../../src/core/clock.ts';
 import type { CampaignStatus } from '../../../src/store/campaigns/campaigns.ts';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { HELD } from '../../../src/store/messages/queue.ts';
 import { createTables, type Tables } from '../../../src/store/tables.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
 import { createTables, type Tables } from '../../../src/store/tables.ts';
 import { insertDomain } from '../../support/store.ts';
 import { createShell } from '../run.ts';

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
 import { createTables, type Tables } from '../../../src/store/tables.ts';
 import { enqueue, insertAccount } from '../../support/store.ts';
 import { createShell } from '../run.ts';

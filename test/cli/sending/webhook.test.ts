@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
 import { MAX_SCANNED_ROWS } from '../../../src/store/rows/page.ts';
 import { createTables } from '../../../src/store/tables.ts';
 import { startEndpoint } from '../../support/webhook-endpoint.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { axesOf } from '../../../src/console/parts/chart-axes.ts';
+import { axesOf } from '../../../src/console/parts/chart/chart-axes.ts';
 
 const HOUR_SECONDS = 3600;
 

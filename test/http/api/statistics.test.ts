@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
+import { createWriter } from '../../../src/store/database/writer.ts';
 import { createTables } from '../../../src/store/tables.ts';
-import { createWriter } from '../../../src/store/writer.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
 

@@ -5,20 +5,20 @@ import { brotliCompressSync } from 'node:zlib';
 import * as z from 'zod';
 import { createAccounts } from '../../../src/accounts/accounts.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { createIds } from '../../../src/core/ids.ts';
 import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
 import { createSeal } from '../../../src/core/seal.ts';
-import { withoutPause } from '../../../src/core/slices.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
 import { buildingDocument, openApiRoute } from '../../../src/http/openapi/openapi.ts';
 import { type Route, route } from '../../../src/http/route.ts';
 import { createPeople, type Invited } from '../../../src/people/people.ts';
+import { createWriter } from '../../../src/store/database/writer.ts';
 import type { MemberRole } from '../../../src/store/people/people.ts';
 import { createLocalReader, type Reader } from '../../../src/store/readers/reads.ts';
 import { createTables } from '../../../src/store/tables.ts';
-import { createWriter } from '../../../src/store/writer.ts';
 import { openNewDatabase } from '../../support/store.ts';
 
 /** The console on a free port, with a database, two accounts and routes of the API that do nothing. */

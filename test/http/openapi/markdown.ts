@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { withoutPause } from '../../../src/core/slices.ts';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
 import {
   buildingReference,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import type { Accounts } from '../../../src/accounts/accounts.ts';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
-import { withoutPause } from '../../../src/core/slices.ts';
 import { accountRoutes } from '../../../src/http/api/accounts/account.ts';
 import {
   examplesOf,

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { QuoteType, Tokenizer } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
-import { withoutPause } from '../../../src/core/slices.ts';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { scanningHtml } from '../../../src/mail/html/scan.ts';
 import type { Span, TokenHandler } from '../../../src/mail/html/tokens.ts';
 

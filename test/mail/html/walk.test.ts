@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { withoutPause } from '../../../src/core/slices.ts';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
 import { type HtmlVisitor, walkHtml, walkingHtml } from '../../../src/mail/html/walk.ts';
 
 /** Records the calls of a visitor; pieces of a run of text are joined. */

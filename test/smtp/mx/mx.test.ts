@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
-import { StoreUnavailable } from '../../../src/store/failure.ts';
+import { StoreUnavailable } from '../../../src/store/database/failure.ts';
 import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL, tlsReport } from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
 

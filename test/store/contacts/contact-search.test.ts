@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { ContactRow } from '../../../src/store/contacts/contacts.ts';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
 import { createTables } from '../../../src/store/tables.ts';
 import { startStore, temporaryDir } from '../../support/store.ts';
 

@@ -6,8 +6,8 @@ import { DOMAIN_EVENT_KINDS, MESSAGE_EVENT_KINDS } from '../../../src/events/eve
 import { presentEvent } from '../../../src/events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
-import { openConnection } from '../../../src/store/connection.ts';
-import { type Database, openDatabase } from '../../../src/store/database.ts';
+import { openConnection } from '../../../src/store/database/connection.ts';
+import { type Database, openDatabase } from '../../../src/store/database/database.ts';
 import type { EventRow } from '../../../src/store/messages/events.ts';
 import {
   type AttemptRow,

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../../src/core/clock.ts';
 import { refuse } from '../../../src/core/refusal.ts';
 import { readMessageStats } from '../../../src/events/message-stats.ts';
+import { createWriter } from '../../../src/store/database/writer.ts';
 import {
   type CountedMessages,
   type CountKey,
   hourlyCountTable,
 } from '../../../src/store/messages/hourly-counts.ts';
 import { createTables } from '../../../src/store/tables.ts';
-import { createWriter } from '../../../src/store/writer.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
 const NOON = Date.UTC(2026, 0, 15, 12);

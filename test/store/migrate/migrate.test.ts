@@ -11,9 +11,9 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openConnection } from '../../../src/store/connection.ts';
-import { lockDaemon, openDatabase } from '../../../src/store/database.ts';
-import { StoreFault } from '../../../src/store/failure.ts';
+import { openConnection } from '../../../src/store/database/connection.ts';
+import { lockDaemon, openDatabase } from '../../../src/store/database/database.ts';
+import { StoreFault } from '../../../src/store/database/failure.ts';
 import { type MigrationProgress, migrateDatabase, schemaOf } from '../../../src/store/migrate/migrate.ts';
 import { estimateMigration } from '../../../src/store/migrate/migration-estimate.ts';
 import {

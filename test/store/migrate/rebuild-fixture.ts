@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { openConnection } from '../../../src/store/connection.ts';
+import { openConnection } from '../../../src/store/database/connection.ts';
 import type { Migration } from '../../../src/store/migrate/migrations.ts';
 import type { Rebuild } from '../../../src/store/migrate/rebuild-plan.ts';
 

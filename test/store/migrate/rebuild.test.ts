@@ -14,7 +14,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { openConnection } from '../../../src/store/connection.ts';
+import { openConnection } from '../../../src/store/database/connection.ts';
 import { removeLeftovers } from '../../../src/store/migrate/files.ts';
 import { migrateDatabase } from '../../../src/store/migrate/migrate.ts';
 import { type RebuildProgress, rebuildDatabase } from '../../../src/store/migrate/rebuild.ts';

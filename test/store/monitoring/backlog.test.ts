@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../../src/core/clock.ts';
-import { ReadRejected } from '../../../src/store/failure.ts';
+import { ReadRejected } from '../../../src/store/database/failure.ts';
 import { HELD, type QueueKey } from '../../../src/store/messages/queue.ts';
 import { backlogTable } from '../../../src/store/monitoring/backlog.ts';
 import { registerBacklogMetrics } from '../../../src/store/monitoring/backlog-metrics.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { openForReading } from '../../../src/store/database.ts';
+import { openForReading } from '../../../src/store/database/database.ts';
 import { BudgetExceeded, boundedStatement, boundReads } from '../../../src/store/readers/budget.ts';
 import { createTables, prepareTables, type Tables } from '../../../src/store/tables.ts';
 import { enqueue, startStore } from '../../support/store.ts';

@@ -2,12 +2,12 @@ import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
-import { ReadRejected } from '../../../src/store/failure.ts';
+import { ReadRejected } from '../../../src/store/database/failure.ts';
+import { openWriteAheadLog, type WriteAheadLog } from '../../../src/store/database/write-ahead-log.ts';
+import { createWriter } from '../../../src/store/database/writer.ts';
 import { createReaderPool, type ReaderPoolLimits } from '../../../src/store/readers/pool.ts';
 import type { ReaderThreadData } from '../../../src/store/readers/thread.ts';
 import { createLogRelief } from '../../../src/store/storage.ts';
-import { openWriteAheadLog, type WriteAheadLog } from '../../../src/store/write-ahead-log.ts';
-import { createWriter } from '../../../src/store/writer.ts';
 import { builtThread } from '../../support/built-thread.ts';
 import { eventually } from '../../support/eventually.ts';
 import { enqueue, insertAccount, startStore } from '../../support/store.ts';
@@ -261,7 +261,7 @@ describe('reader threads', { timeout: 240_000 }, () => {
     const setup = start();
     const { db, tables, pool } = setup;
     db.exec('PRAGMA busy_timeout = 0');
-    const log = openWriteAheadLog(db, { script: builtThread('store/flush-thread.ts') });
+    const log = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
     let incomplete = 0;
     const relieve = createLogRelief({ pool, checkpoint: () => writer.checkpoint() });
     const writer = createWriter(db, tables, {

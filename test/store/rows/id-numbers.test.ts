@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openForReading } from '../../../src/store/database.ts';
+import { openForReading } from '../../../src/store/database/database.ts';
 import { idNumbers } from '../../../src/store/rows/id-numbers.ts';
 import { startStore } from '../../support/store.ts';
 

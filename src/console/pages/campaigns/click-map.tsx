@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type * as z from 'zod';
 import type { analyticsSchema, campaignContent } from '../../../http/api/campaigns.ts';
 import { useData } from '../../data.ts';
-import { StoredFrame } from '../../parts/stored-frame.tsx';
+import { StoredFrame } from '../../parts/preview/stored-frame.tsx';
 import { Loaded } from '../../parts.tsx';
 import { useTexts } from '../../texts.ts';
 

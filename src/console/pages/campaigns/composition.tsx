@@ -6,7 +6,7 @@ import type { domainSchema } from '../../../http/api/domains/domain-schemas.ts';
 import type { template as templateSchema } from '../../../http/api/templates.ts';
 import { callApi, withQuery } from '../../api.ts';
 import { type Data, useData } from '../../data.ts';
-import { Preview } from '../../parts/preview.tsx';
+import { Preview } from '../../parts/preview/preview.tsx';
 import { Confirmed, Empty, Loaded, Outcome, useAction } from '../../parts.tsx';
 import { useNavigation, useUnsavedWarning } from '../../routing.ts';
 import { useMember } from '../../session.ts';

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { Chart } from '../../parts/chart.tsx';
+import { Chart } from '../../parts/chart/chart.tsx';
 import { useTexts } from '../../texts.ts';
 
 interface DayChartProps {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { addressesOf, type DnsView } from '../../../dns/dns-view.ts';
+import type { Writer } from '../../../store/database/writer.ts';
 import type { Tables } from '../../../store/tables.ts';
-import type { Writer } from '../../../store/writer.ts';
 import type { DnsRecord, RecordContext } from '../../dns-record.ts';
 import { linkHost } from '../../names.ts';
 import { trackHost } from '../../platform/platform.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { inSlices } from '../../../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
-import { inSlices } from '../../../core/slices.ts';
 import type { DescribeCopy } from '../../../delivery/prepare.ts';
 import { composing, messageBytes, readableParts } from '../../../mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../../mail/content.ts';

@@ -1,0 +1,98 @@
+import { LRUCache } from 'lru-cache';
+import type { Work } from '../../core/concurrency/slices.ts';
+import { findingMissingCompliance, type RequiredVariable } from '../../mail/compliance.ts';
+import { parsingTemplate, type Template } from '../../mail/template.ts';
+
+/**
+ * Parses html templates, finds the compliance variables that they lack, and caches the results: callers send one
+ * template thousands of times, and parsing its html is the most expensive step of a send.
+ */
+export interface ReadHtml {
+  template: Template;
+  /** Compliance variables that the template lacks. */
+  missing: RequiredVariable[];
+}
+
+export interface HtmlReader {
+  /** Reads in steps, because html can be megabytes of tags. */
+  reading(html: string): Work<ReadHtml>;
+  /** Parses a text template. */
+  readingText(text: string): Work<Template>;
+}
+
+/** Characters of cached html; those of texts are a quarter of it. */
+const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
+
+/** Sources that are compared with the next one before it is looked up. */
+const MAX_RECENT = 8;
+
+/**
+ * Begins with empty caches, bounded by MAX_CACHED_CHARACTERS of html and a quarter of it of texts. Readers share
+ * nothing: each has separate caches. Results are shared and must not be modified.
+ */
+export function createHtmlReader(): HtmlReader {
+  const templates = createSourceCache<ReadHtml>(MAX_CACHED_CHARACTERS);
+  const textTemplates = createSourceCache<Template>(MAX_CACHED_CHARACTERS / 4);
+
+  function* reading(html: string): Work<ReadHtml> {
+    const known = templates.get(html);
+    if (known !== undefined) return known;
+    const template = yield* parsingTemplate(html);
+    const missing = yield* findingMissingCompliance(html, template);
+    const read = { template, missing };
+    templates.set(html, read);
+    return read;
+  }
+
+  function* readingText(text: string): Work<Template> {
+    const known = textTemplates.get(text);
+    if (known !== undefined) return known;
+    const template = yield* parsingTemplate(text);
+    textTemplates.set(text, template);
+    return template;
+  }
+
+  return { reading, readingText };
+}
+
+interface SourceCache<Value extends object> {
+  get(source: string): Value | undefined;
+  set(source: string, value: Value): void;
+}
+
+/**
+ * A cache by source text. A map hashes each new string, which takes ten times as long as comparing it with a string of
+ * the same length: the sources that were used last are compared first.
+ */
+function createSourceCache<Value extends object>(maxCharacters: number): SourceCache<Value> {
+  const all = new LRUCache<string, Value>({
+    maxSize: maxCharacters,
+    // The size must be positive, also of an empty text.
+    sizeCalculation: (_, source) => source.length + 1,
+    dispose: (_, source) => forget(source),
+  });
+  const recent: { source: string; value: Value }[] = [];
+
+  function forget(source: string): void {
+    const index = recent.findIndex((known) => known.source === source);
+    if (index >= 0) recent.splice(index, 1);
+  }
+
+  function remember(source: string, value: Value): void {
+    if (recent.unshift({ source, value }) > MAX_RECENT) recent.pop();
+  }
+
+  return {
+    get: (source) => {
+      const known = recent.find((one) => one.source.length === source.length && one.source === source);
+      if (known !== undefined) return known.value;
+      const value = all.get(source);
+      if (value !== undefined) remember(source, value);
+      return value;
+    },
+    set: (source, value) => {
+      all.set(source, value);
+      if (all.peek(source) !== undefined) remember(source, value);
+    },
+  };
+}

@@ -1,0 +1,255 @@
+import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
+import {
+  invalid,
+  isRefusal,
+  type Refusal,
+  type RefusalDetail,
+  refuse,
+  shortened,
+} from '../../core/refusal.ts';
+import {
+  type ComplianceVariables,
+  complianceVariables,
+  findingHidden,
+  hasRawVariables,
+  missingInText,
+  type RequiredVariable,
+  requiredVariables,
+} from '../../mail/compliance.ts';
+import type { MessageContent } from '../../mail/content.ts';
+import {
+  isServiceVariable,
+  MAX_PROBLEMS,
+  MAX_SLOTS,
+  parseTemplate,
+  renderingTemplate,
+  type Template,
+  type TemplateKind,
+  type TemplateProblem,
+} from '../../mail/template.ts';
+import type { AccountRow, PostalAddress } from '../../store/accounts.ts';
+import type { Tables } from '../../store/tables.ts';
+import { complianceTexts } from '../../templates/compliance-templates.ts';
+import type { TemplateContent } from '../../templates/source.ts';
+import { subjectTemplateFault } from '../../templates/templates.ts';
+import { type ParsedSend, subjectRefusal } from '../request.ts';
+import type { HtmlReader } from './html-reader.ts';
+
+/**
+ * Renders templates: checks compliance in the template, then inserts the variables. What differs between copies is a
+ * mark (mail/content.ts).
+ */
+export type Rendered = Pick<MessageContent, 'subject' | 'html' | 'text'>;
+
+/** Characters of a rendered part. */
+export const MAX_RENDERED = 8 * 1024 * 1024;
+const COMPANY_VARIABLES = ['company_address_html', 'company_address_text', 'company_address'];
+
+/** The fields of a send that determine which compliance variables a template needs and what they insert. */
+export type TemplateContext = Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'essential'>;
+
+export interface TemplatePart {
+  field: 'subject' | 'html' | 'text';
+  kind: TemplateKind;
+  template: Template;
+}
+
+/** A parsed template with the values of the service's variables, for any number of copies. */
+export interface PreparedTemplate {
+  parts: TemplatePart[];
+  service: ComplianceVariables;
+  /** Compliance variables that the rendered html must show. */
+  required: readonly RequiredVariable[];
+}
+
+/** Parses a template and checks compliance, and the company address where it is used. */
+export function prepareTemplate(
+  tables: Tables,
+  account: AccountRow,
+  send: TemplateContext,
+  content: TemplateContent,
+  htmlReader: HtmlReader,
+): PreparedTemplate | Refusal {
+  return withoutPause(preparingTemplate(tables, account, send, content, htmlReader));
+}
+
+/** `prepareTemplate` in steps. */
+function* preparingTemplate(
+  tables: Tables,
+  account: AccountRow,
+  send: TemplateContext,
+  content: TemplateContent,
+  htmlReader: HtmlReader,
+): Work<PreparedTemplate | Refusal> {
+  const fault = subjectTemplateFault(content.subject);
+  if (fault !== null) return invalid('subject', fault);
+  const read = content.html === '' ? null : yield* htmlReader.reading(content.html);
+  if (read?.template.tooLong === true) return tooManySlots('html');
+  const text = content.text === null ? null : yield* htmlReader.readingText(content.text);
+  if (text?.tooLong === true) return tooManySlots('text');
+  const required = requiredVariables(send);
+  const missing = read === null ? missingInText(text ?? { names: [] }) : read.missing;
+  const lacking = required.filter((name) => missing.includes(name));
+  if (lacking.length > 0) return complianceMissing(lacking, read === null ? 'text' : 'html');
+  const parts: TemplatePart[] = [
+    { field: 'subject', kind: 'subject', template: parseTemplate(content.subject) },
+    ...(read === null ? [] : [{ field: 'html', kind: 'html', template: read.template } as const]),
+    ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
+  ];
+  const company = companyOf(account);
+  if (company === null && namesOf(parts).some((name) => COMPANY_VARIABLES.includes(name))) {
+    return refuse(
+      'COMPANY_ADDRESS_MISSING',
+      'The account has no company name and postal address yet: set them with PUT /web-setup/account',
+    );
+  }
+  const service = complianceVariables({
+    account: { companyName: company?.name ?? null, companyAddress: company?.address ?? null },
+    from: send.from.address,
+    templates: complianceTexts(tables, account.account_id, send),
+  });
+  return { parts, service, required };
+}
+
+function tooManySlots(field: string): Refusal {
+  return invalid(field, `must use variables at most ${MAX_SLOTS} times`);
+}
+
+/** The variables of all parts; one that several parts use is repeated. */
+export function namesOf(parts: readonly TemplatePart[]): string[] {
+  return parts.flatMap(({ template }) => template.names);
+}
+
+/** Parses a template in steps ahead of `prepareTemplate`, which then finds it in the cache of the reader. */
+export function* parsingContent({ html, text }: TemplateContent, reader: HtmlReader): Work<void> {
+  if (html !== '') yield* reader.reading(html);
+  if (text !== null) yield* reader.readingText(text);
+}
+
+/** Inserts the variables into all parts. `optional`: those that are empty when they are missing. */
+export function renderPrepared(
+  prepared: PreparedTemplate,
+  variables: Readonly<Record<string, unknown>>,
+  optional?: ReadonlySet<string>,
+): Rendered | Refusal {
+  return withoutPause(renderingPrepared(prepared, variables, optional));
+}
+
+/** `renderPrepared` in steps. */
+export function* renderingPrepared(
+  { parts, service, required }: PreparedTemplate,
+  variables: Readonly<Record<string, unknown>>,
+  optional?: ReadonlySet<string>,
+): Work<Rendered | Refusal> {
+  const rendered: Rendered = { subject: '', html: '', text: null };
+  const problems: FieldProblem[] = [];
+  for (const { field, kind, template } of parts) {
+    const own = kind === 'html' ? service.html : service.text;
+    const result = yield* renderingTemplate(template, kind, variables, own, {
+      limit: MAX_RENDERED,
+      ...(optional === undefined ? {} : { optional }),
+    });
+    if (typeof result === 'string') rendered[field] = result;
+    else problems.push(...result.map((problem) => ({ field, problem })));
+  }
+  if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
+  const refusal = subjectRefusal(rendered.subject);
+  if (refusal !== null) return refusal;
+  return (yield* findingHiddenCompliance({ parts, service, required }, variables, optional)) ?? rendered;
+}
+
+/** Refuses when values of raw variables hide required parts of the html. */
+export function* findingHiddenCompliance(
+  { parts, service, required }: PreparedTemplate,
+  variables: Readonly<Record<string, unknown>>,
+  optional?: ReadonlySet<string>,
+): Work<Refusal | null> {
+  const html = parts.find(({ field }) => field === 'html')?.template;
+  if (html === undefined || !hasRawVariables(html)) return null;
+  const options = { limit: MAX_RENDERED, ...(optional === undefined ? {} : { optional }) };
+  const found = yield* findingHidden(html, variables, service.html, options);
+  const hidden = required.filter((name) => found.includes(name));
+  return hidden.length > 0 ? complianceHidden(hidden, html) : null;
+}
+
+/** Prepares and renders the template of a send, in steps. */
+export function* renderingSend(
+  tables: Tables,
+  account: AccountRow,
+  send: TemplateContext & Pick<ParsedSend, 'variables'>,
+  content: TemplateContent,
+  htmlReader: HtmlReader,
+): Work<Rendered | Refusal> {
+  const prepared = yield* preparingTemplate(tables, account, send, content, htmlReader);
+  return isRefusal(prepared) ? prepared : yield* renderingPrepared(prepared, send.variables);
+}
+
+function companyOf(account: AccountRow): { name: string; address: PostalAddress } | null {
+  if (account.company_name === null || account.company_address === null) return null;
+  return { name: account.company_name, address: JSON.parse(account.company_address) };
+}
+
+function complianceMissing(names: readonly string[], field: 'html' | 'text'): Refusal {
+  const details = names.map((name): RefusalDetail => ({ field, message: `must include {{${name}}}`, name }));
+  return refuse(
+    'COMPLIANCE_TEMPLATE_MISSING',
+    `The ${field} must include ${names.map((name) => `{{${name}}}`).join(' and ')}`,
+    { details },
+  );
+}
+
+/** The template contains the variables, but values of raw variables hide them. */
+function complianceHidden(names: string[], template: Template): Refusal {
+  const raw = template.slots.find((slot) => slot.raw && !isServiceVariable(slot.name));
+  const by = `the value of a raw variable such as {{{${shortened(raw?.name ?? '')}}}}`;
+  const details = names.map(
+    (name): RefusalDetail => ({ field: 'html', message: `{{${name}}} is hidden by ${by}`, name }),
+  );
+  const list = names.map((name) => `{{${name}}}`).join(' and ');
+  return refuse(
+    'COMPLIANCE_TEMPLATE_MISSING',
+    `The rendered html does not show ${list}: ${by} hides it, by an open comment, tag or element`,
+    { details },
+  );
+}
+
+const PROBLEM_TEXTS: Record<TemplateProblem['reason'], string> = {
+  missing: 'has no value in templateVariables',
+  'not-text': 'is an object or an array in templateVariables; it must be a string, a number or a boolean',
+  'line-break': 'contains a line break, which a subject cannot have',
+  nul: 'contains the character U+0000',
+  'too-long': 'makes the message too large',
+};
+
+const NO_FIELD = ', and no contact has a field of that name';
+
+/** Problems that a response lists. */
+const MAX_NAMED = 50;
+
+/** A value that cannot be inserted of a variable in a part. */
+export interface FieldProblem {
+  field: string;
+  problem: TemplateProblem;
+}
+
+/** Missing values are one kind of refusal; values that cannot be inserted are invalid fields. */
+export function variableRefusal(problems: readonly FieldProblem[], ofContacts: boolean): Refusal {
+  const unusable = problems.filter(({ problem }) => problem.reason !== 'missing');
+  const chosen = unusable.length > 0 ? unusable : problems;
+  const details = chosen.slice(0, MAX_NAMED).map(({ field, problem }): RefusalDetail => {
+    const unknown = ofContacts && problem.reason === 'missing' ? NO_FIELD : '';
+    const name = shortened(problem.name);
+    const message = `{{${name}}} in ${field} ${PROBLEM_TEXTS[problem.reason]}${unknown}`;
+    return {
+      field: unusable.length > 0 ? `templateVariables.${name}` : field,
+      message,
+      name,
+    };
+  });
+  const code = unusable.length > 0 ? 'VALIDATION_ERROR' : 'TEMPLATE_VARIABLE_MISSING';
+  const sentence = details.map(({ message }) => message).join('; ');
+  const more = chosen.length - details.length;
+  // Rendering stops after MAX_PROBLEMS.
+  const counted = problems.length < MAX_PROBLEMS ? `${more} more` : 'more';
+  return refuse(code, more > 0 ? `${sentence}; and ${counted}` : sentence, { details });
+}

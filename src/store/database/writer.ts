@@ -1,0 +1,359 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isRefusal } from '../../core/refusal.ts';
+import { threadCpuMs } from '../../core/thread-cpu.ts';
+import type { CountedMessages } from '../messages/hourly-counts.ts';
+import type { Tables } from '../tables.ts';
+import type { Database } from './database.ts';
+import { isBusy, StoreUnavailable } from './failure.ts';
+import type { WriteAheadLog } from './write-ahead-log.ts';
+
+/**
+ * Runs all writes. Units of work that arrive together share one commit (group commit), because a commit costs a disk
+ * flush and a unit costs microseconds. Each unit runs in a savepoint, so that one that throws or returns a Refusal is
+ * undone while the others of its group are committed. A unit's promise settles after the commit with its rows is on disk:
+ * success means that they are durable. While one group is being flushed, the next one is collected.
+ *
+ * Another process may hold the write lock (a command, a backup tool). The writer then retries from timers, for
+ * `lockWaitMs` per unit, and rejects with StoreUnavailable. With a busy timeout of 0 on the connection (see
+ * `openDatabase`) the event loop is never blocked by a lock.
+ */
+export interface Writer {
+  /**
+   * Runs `unit` in the next group. The unit is synchronous by type: a promise would outlive the transaction. Rejects with
+   * the error that the unit threw, or with the commit's error. `share` names an account: where more units wait than fit
+   * into a group, shares take turns, and the units of one share stay in order.
+   */
+  run<T>(unit: Unit<T>, share?: string): Promise<T>;
+  /**
+   * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers that send
+   * what they read to a client wait for it. Rejects when the flush fails.
+   */
+  settled(): Promise<void>;
+  /** Whether many units wait: work that is not urgent should delay its next unit. */
+  isCrowded(): boolean;
+  /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
+  checkpoint(): Promise<void>;
+  /** Commits the units that wait and rejects further ones. */
+  close(): Promise<void>;
+}
+
+export type Unit<T> = (tables: Tables) => T extends PromiseLike<unknown> ? never : T;
+
+interface Waiting {
+  unit: (tables: Tables) => unknown;
+  resolve: (value: unknown) => void;
+  reject: (error: unknown) => void;
+  /** Milliseconds of the monotonic clock. */
+  since: number;
+}
+
+/** A unit that has run in the open transaction. */
+interface RunUnit {
+  entry: Waiting;
+  settle: () => void;
+}
+
+/** The units of a transaction that was committed; empty when it was rolled back. */
+interface Group {
+  units: RunUnit[];
+  counted: readonly CountedMessages[];
+  /** Time of the transaction, ms. */
+  ms: number;
+}
+
+export interface WriterOptions {
+  /** Flushes a commit to disk without blocking the event loop; default: the commit itself flushes. */
+  log?: WriteAheadLog;
+  /**
+   * Called when a flush failed, so that it is unknown which commits are on disk, or the database was taken over. All
+   * waiting units are rejected and no more are accepted; the process must exit, and the next one reads the disk.
+   */
+  onLost?(error: unknown): void;
+  /**
+   * Called in each transaction before its first unit. Returns the error if another daemon has taken over the database: no
+   * unit is run then or later, and `onLost` is called.
+   */
+  superseded?(): Error | null;
+  /** Called when a checkpoint failed. Nothing is lost; it is tried again when the log has grown. */
+  onCheckpointFailed?(error: unknown): void;
+  /** Called when readers still needed a part of the log: it grows until a checkpoint finds no reader. */
+  onCheckpointIncomplete?(): void;
+  /** How long a unit waits for a lock that another process holds. */
+  lockWaitMs?: number;
+  /** Called with the messages that a commit has counted, when it is on disk. */
+  onCounted?(counted: readonly CountedMessages[]): void;
+  /** Called after each commit, for metrics. */
+  observe?(commit: CommitTimes): void;
+}
+
+/** Times of one commit in ms: `transaction` blocks the event loop, `flush` does not. */
+export interface CommitTimes {
+  /** Time from the first unit of work to the end of COMMIT. */
+  transaction: number;
+  /** Time until the commit was on disk. */
+  flush: number;
+}
+
+/** Units of work in one commit: bounds how long a unit waits for others. */
+const MAX_GROUP_UNITS = 64;
+/**
+ * Units of work in one commit while several shares wait. Units of the delivery cost several times those that accept a
+ * message when the database is large: in a smaller group, fewer of them run before the senders that wait for the commit
+ * can continue.
+ */
+const MAX_SHARED_GROUP_UNITS = 36;
+/**
+ * After this time no further unit of a commit begins, because some units write megabytes. Where many units wait, time in
+ * which the process did not run is not counted: groups shortened by it would cost many more commits.
+ */
+const MAX_GROUP_MS = 10;
+/** From this many waiting units on, the writer is crowded. */
+const CROWDED_UNITS = 16;
+const LOCK_TIMEOUT_MS = 5000;
+/** Pauses between attempts to get the lock: doubled each time. */
+const FIRST_RETRY_MS = 2;
+const MAX_RETRY_MS = 100;
+
+/**
+ * Starts nothing: the first unit begins a group in the next turn of the event loop. No other code may begin a
+ * transaction on `db`. Without `log` (a command) COMMIT flushes, and `checkpoint` resolves immediately.
+ */
+export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
+  const { log, lockWaitMs = LOCK_TIMEOUT_MS } = options;
+  const begin = db.prepare('BEGIN IMMEDIATE');
+  const commit = db.prepare('COMMIT');
+  const rollback = db.prepare('ROLLBACK');
+  const savepoint = db.prepare('SAVEPOINT unit');
+  const release = db.prepare('RELEASE unit');
+  const undo = db.prepare('ROLLBACK TO unit');
+  /** Waiting units of work by share; the shares are in the order of their turns. */
+  const waiting = new Map<string, Waiting[]>();
+  const checkpointRequests: (() => void)[] = [];
+  let working: Promise<void> | null = null;
+  let flushing: Promise<void> = Promise.resolve();
+  let closed = false;
+
+  async function work(): Promise<void> {
+    let retry = FIRST_RETRY_MS;
+    do {
+      // Units that arrive in this turn of the event loop still join the group.
+      await new Promise(setImmediate);
+      const locked = beginGroup();
+      if (locked !== null) {
+        rejectOverdue(locked);
+        await sleep(retry);
+        retry = Math.min(2 * retry, MAX_RETRY_MS);
+        continue;
+      }
+      retry = FIRST_RETRY_MS;
+      const error = db.inTransaction ? (options.superseded?.() ?? null) : null;
+      if (error !== null) {
+        rollback.run();
+        lose(error);
+        continue;
+      }
+      if (db.inTransaction) await flushGroup(commitGroup());
+      if (log !== undefined && (log.isLong() || checkpointRequests.length > 0)) await checkpoint(log);
+    } while (waiting.size > 0 || checkpointRequests.length > 0);
+    working = null;
+  }
+
+  /** Begins a transaction. Returns the error when another process holds the lock; any other error rejects one group. */
+  function beginGroup(): unknown {
+    try {
+      begin.run();
+      return null;
+    } catch (error) {
+      if (isBusy(error)) return error;
+      for (const entry of takeUnits(MAX_GROUP_UNITS)) entry.reject(error);
+      return null;
+    }
+  }
+
+  /** Rejects the units that have waited for the lock for `lockWaitMs`; the others stay in the queue. */
+  function rejectOverdue(locked: unknown): void {
+    const overdue = performance.now() - lockWaitMs;
+    const error = new StoreUnavailable(
+      'busy',
+      `another process has held the lock of the database for ${lockWaitMs / 1000} s`,
+      { cause: locked },
+    );
+    for (const [share, units] of waiting) {
+      const left = units.filter(({ since }) => since > overdue);
+      for (const entry of units) if (entry.since <= overdue) entry.reject(error);
+      if (left.length === 0) waiting.delete(share);
+      else waiting.set(share, left);
+    }
+  }
+
+  /** Takes the next unit of the share whose turn it is; undefined when none waits. */
+  function nextUnit(): Waiting | undefined {
+    const [first] = waiting;
+    if (first === undefined) return undefined;
+    const [share, units] = first;
+    const unit = units.shift();
+    // A share that is inserted again comes last.
+    waiting.delete(share);
+    if (units.length > 0) waiting.set(share, units);
+    return unit;
+  }
+
+  function isCrowded(): boolean {
+    let units = 0;
+    for (const { length } of waiting.values()) {
+      units += length;
+      if (units >= CROWDED_UNITS) return true;
+    }
+    return false;
+  }
+
+  function takeUnits(most: number): Waiting[] {
+    const units: Waiting[] = [];
+    while (units.length < most) {
+      const unit = nextUnit();
+      if (unit === undefined) break;
+      units.push(unit);
+    }
+    return units;
+  }
+
+  /** Runs units in the open transaction and commits it. The caller calls `settle` of each once it is on disk. */
+  function commitGroup(): Group {
+    const units: RunUnit[] = [];
+    const maxUnits = waiting.size > 1 ? MAX_SHARED_GROUP_UNITS : MAX_GROUP_UNITS;
+    const began = performance.now();
+    const isOver = stopwatch(isCrowded() ? threadCpuMs : null);
+    let current: Waiting | undefined;
+    try {
+      while (units.length < maxUnits && !isOver()) {
+        current = nextUnit();
+        if (current === undefined) break;
+        units.push({ entry: current, settle: runUnit(current) });
+      }
+      current = undefined;
+      tables.contacts.mergeIndex();
+      const counted = tables.hourlyCounts.write();
+      tables.egressCounts.write();
+      commit.run();
+      return { units, counted, ms: performance.now() - began };
+    } catch (error) {
+      if (db.inTransaction) rollback.run();
+      tables.hourlyCounts.discard();
+      tables.egressCounts.discard();
+      for (const { entry } of units) entry.reject(error);
+      current?.reject(error);
+      return { units: [], counted: [], ms: 0 };
+    }
+  }
+
+  async function flushGroup({ units, counted, ms }: Group): Promise<void> {
+    if (units.length === 0) return;
+    const began = performance.now();
+    let flushMs = 0;
+    try {
+      if (log !== undefined) {
+        flushing = log.flush();
+        await flushing;
+      }
+      flushMs = performance.now() - began;
+      for (const { settle } of units) settle();
+    } catch (error) {
+      for (const { entry } of units) entry.reject(error);
+      lose(error);
+      return;
+    }
+    // Runs before the callers of the units continue. An error here is not a failed flush.
+    options.observe?.({ transaction: ms, flush: flushMs });
+    if (counted.length > 0) options.onCounted?.(counted);
+  }
+
+  /** Rejects the units that wait, ends requests for checkpoints, and accepts no more. */
+  function lose(error: unknown): void {
+    closed = true;
+    for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
+    for (const resolve of checkpointRequests.splice(0)) resolve();
+    options.onLost?.(error);
+  }
+
+  async function checkpoint(ofLog: WriteAheadLog): Promise<void> {
+    const requests = checkpointRequests.splice(0);
+    try {
+      const { isComplete } = await ofLog.checkpoint();
+      if (!isComplete) options.onCheckpointIncomplete?.();
+    } catch (error) {
+      options.onCheckpointFailed?.(error);
+    } finally {
+      for (const resolve of requests) resolve();
+    }
+  }
+
+  function runUnit(entry: Waiting): () => void {
+    savepoint.run();
+    try {
+      const value = entry.unit(tables);
+      const isRefused = isRefusal(value);
+      if (isRefused) undo.run();
+      release.run();
+      tables.hourlyCounts.endUnit(!isRefused);
+      tables.egressCounts.endUnit(!isRefused);
+      return () => entry.resolve(value);
+    } catch (error) {
+      // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
+      if (!db.inTransaction) throw error;
+      undo.run();
+      release.run();
+      tables.hourlyCounts.endUnit(false);
+      tables.egressCounts.endUnit(false);
+      return () => entry.reject(error);
+    }
+  }
+
+  return {
+    run: (unit, share = '') =>
+      new Promise((resolve, reject) => {
+        if (closed) {
+          reject(new StoreUnavailable('closing', 'the database is closing'));
+          return;
+        }
+        const units = waiting.get(share) ?? [];
+        units.push({
+          unit,
+          resolve: resolve as (value: unknown) => void,
+          reject,
+          since: performance.now(),
+        });
+        waiting.set(share, units);
+        working ??= work();
+      }),
+    settled: () => flushing,
+    isCrowded,
+    checkpoint: () =>
+      new Promise((resolve) => {
+        if (closed || log === undefined) return resolve();
+        checkpointRequests.push(resolve);
+        working ??= work();
+      }),
+    close: async () => {
+      closed = true;
+      await working;
+    },
+  };
+}
+
+/**
+ * Returns a function that returns whether MAX_GROUP_MS have passed, by the clock and, with `cpuMs`, in CPU time of the
+ * thread.
+ */
+function stopwatch(cpuMs: (() => number) | null): () => boolean {
+  let end = performance.now() + MAX_GROUP_MS;
+  if (cpuMs === null) return () => performance.now() >= end;
+  const before = cpuMs();
+  return () => {
+    const now = performance.now();
+    if (now < end) return false;
+    const leftMs = before + MAX_GROUP_MS - cpuMs();
+    // The thread cannot use the rest in less time.
+    end = now + leftMs;
+    return leftMs <= 0;
+  };
+}

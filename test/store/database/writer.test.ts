@@ -1,0 +1,560 @@
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { isRefusal, refuse } from '../../../src/core/refusal.ts';
+import { type Database, openDatabase } from '../../../src/store/database/database.ts';
+import { StoreUnavailable, storageFailure } from '../../../src/store/database/failure.ts';
+import { MAX_FRAMES, openWriteAheadLog } from '../../../src/store/database/write-ahead-log.ts';
+import { createWriter } from '../../../src/store/database/writer.ts';
+import { createTables } from '../../../src/store/tables.ts';
+import { builtThread } from '../../support/built-thread.ts';
+import { startStore } from '../../support/store.ts';
+
+/** Waits long enough for threads on a busy machine. */
+const WAIT = { timeout: 20_000 };
+
+/** Commit frames in the write-ahead log: those that name a database size (https://sqlite.org/fileformat2.html §4.1). */
+function commitsInWal(dir: string): number {
+  const wal = readFileSync(join(dir, 'postrider.db-wal'));
+  const frame = 24 + wal.readUInt32BE(8);
+  let commits = 0;
+  for (let at = 32; at + frame <= wal.length; at += frame) if (wal.readUInt32BE(at + 4) > 0) commits++;
+  return commits;
+}
+
+describe('the group-commit writer', () => {
+  it('commits units that arrive together in one commit', async () => {
+    const { dir, writer } = startStore();
+    const before = commitsInWal(dir);
+    const results = await Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        writer.run((tables) => {
+          tables.settings.put(`name ${n}`, String(n));
+          return n;
+        }),
+      ),
+    );
+    expect(results).toEqual(Array.from({ length: 50 }, (_, n) => n));
+    expect(commitsInWal(dir) - before).toBe(1);
+  });
+
+  it('splits units that take long into several commits, in order', async () => {
+    const { dir, writer } = startStore();
+    const before = commitsInWal(dir);
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 6 }, (_, n) =>
+        writer.run((tables) => {
+          order.push(n);
+          const { user } = process.cpuUsage();
+          while (process.cpuUsage().user - user < 15_000) tables.settings.put(`name ${n}`, String(n));
+        }),
+      ),
+    );
+    expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(commitsInWal(dir) - before).toBe(6);
+  });
+
+  it('undoes only the unit that throws', async () => {
+    const { tables, writer } = startStore();
+    const results = await Promise.allSettled([
+      writer.run((all) => all.settings.put('one', '1')),
+      writer.run((all) => {
+        all.settings.put('two', '2');
+        throw new Error('no');
+      }),
+      writer.run((all) => all.settings.put('three', '3')),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(['one', 'two', 'three'].map((name) => tables.settings.get(name))).toEqual(['1', null, '3']);
+  });
+
+  it('undoes a unit that returns a refusal, and resolves with it', async () => {
+    const { tables, writer } = startStore();
+    const result = await writer.run((all) => {
+      all.settings.put('one', '1');
+      return refuse('NOT_FOUND', 'no');
+    });
+    expect(isRefusal(result)).toBe(true);
+    expect(tables.settings.get('one')).toBeNull();
+  });
+
+  it('resolves after the commit', async () => {
+    const { db, writer } = startStore();
+    await writer.run((all) => {
+      all.settings.put('one', '1');
+      expect(db.inTransaction).toBe(true);
+    });
+    expect(db.inTransaction).toBe(false);
+  });
+
+  it('runs more units than fit into one group, in order', async () => {
+    const { writer } = startStore();
+    const order: number[] = [];
+    await Promise.all(Array.from({ length: 1000 }, (_, n) => writer.run(() => void order.push(n))));
+    expect(order).toEqual(Array.from({ length: 1000 }, (_, n) => n));
+  });
+
+  it('rejects the whole group when the commit fails, and commits later ones', async () => {
+    const { db, tables, writer } = startStore();
+    db.exec('CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT');
+    db.exec('CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED) STRICT');
+    const results = await Promise.allSettled([
+      writer.run((all) => all.settings.put('one', '1')),
+      // With so many waiting units only CPU time ends a group.
+      ...Array.from({ length: 20 }, () => writer.run(() => 0)),
+      writer.run(() => void db.exec('INSERT INTO child VALUES (7)')),
+    ]);
+    expect(new Set(results.map(({ status }) => status))).toEqual(new Set(['rejected']));
+    expect(tables.settings.get('one')).toBeNull();
+    await writer.run((all) => all.settings.put('two', '2'));
+    expect(tables.settings.get('two')).toBe('2');
+  });
+
+  it('commits waiting units when it closes, and rejects later ones', async () => {
+    const { tables, writer } = startStore();
+    const last = writer.run((all) => all.settings.put('one', '1'));
+    await writer.close();
+    await last;
+    expect(tables.settings.get('one')).toBe('1');
+    await expect(writer.run((all) => all.settings.get('one'))).rejects.toThrow(/closing/);
+  });
+});
+
+describe('the group-commit writer with a write-ahead log', () => {
+  /** Flushes end or fail when the test settles them. */
+  function start() {
+    const { db, tables, dir } = startStore();
+    const flushes: { done(): void; fail(error: Error): void }[] = [];
+    const lost: unknown[] = [];
+    const flush = () =>
+      new Promise<void>((resolve, reject) => {
+        flushes.push({ done: resolve, fail: reject });
+      });
+    const log = {
+      flush,
+      isLong: () => false,
+      checkpoint: async () => ({ isComplete: true }),
+      close: async () => {},
+    };
+    const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
+    const settled: string[] = [];
+    const put = (name: string) =>
+      writer
+        .run((all) => all.settings.put(name, name))
+        .then(
+          () => settled.push(name),
+          (error: Error) => settled.push(`${name}: ${error.message}`),
+        );
+    const flushing = (count: number) => vi.waitFor(() => expect(flushes).toHaveLength(count), WAIT);
+    return { dir, tables, writer, flushes, flushing, lost, settled, put };
+  }
+  /** Resolves in the next turn of the event loop: a unit that did not wait for the flush would have run. */
+  const nextTurn = () => new Promise(setImmediate);
+
+  it('rejects units and ends requested checkpoints once the database was taken over', async () => {
+    const { db, tables } = startStore();
+    const lost: unknown[] = [];
+    const takenOver = new Error('taken over');
+    const log = {
+      flush: () => Promise.resolve(),
+      isLong: () => false,
+      checkpoint: () => Promise.resolve({ isComplete: true }),
+      close: () => Promise.resolve(),
+    };
+    const writer = createWriter(db, tables, {
+      log,
+      superseded: () => takenOver,
+      onLost: (error) => lost.push(error),
+    });
+    const unit = writer.run((all) => all.settings.put('one', 'one'));
+    const checkpoint = writer.checkpoint();
+    await expect(unit).rejects.toBe(takenOver);
+    await checkpoint;
+    await writer.close();
+    expect(lost).toEqual([takenOver]);
+    expect(tables.settings.get('one')).toBeNull();
+  });
+
+  it('resolves after the flush, not before', async () => {
+    const { tables, flushes, flushing, settled, put } = start();
+    const one = put('one');
+    await flushing(1);
+    expect(tables.settings.get('one')).toBe('one');
+    expect(settled).toEqual([]);
+    flushes[0]?.done();
+    await one;
+    expect(settled).toEqual(['one']);
+  });
+
+  it('resolves `settled` after the flush of everything readable', async () => {
+    const { writer, flushes, flushing, settled, put } = start();
+    await writer.settled();
+    const one = put('one');
+    await flushing(1);
+    const readable = writer.settled().then(() => settled.push('readable'));
+    await nextTurn();
+    expect(settled).toEqual([]);
+    flushes[0]?.done();
+    await Promise.all([one, readable]);
+    expect(settled.toSorted()).toEqual(['one', 'readable']);
+    await writer.settled();
+  });
+
+  it('collects the next group during a flush, and commits it in one commit', async () => {
+    const { dir, tables, flushes, flushing, settled, put } = start();
+    const all = [put('one')];
+    await flushing(1);
+    const before = commitsInWal(dir);
+    all.push(put('two'));
+    await nextTurn();
+    all.push(put('three'));
+    await nextTurn();
+    expect(tables.settings.get('two')).toBeNull();
+    flushes[0]?.done();
+    await flushing(2);
+    expect(settled).toEqual(['one']);
+    expect(commitsInWal(dir) - before).toBe(1);
+    flushes[1]?.done();
+    await Promise.all(all);
+    expect(settled).toEqual(['one', 'two', 'three']);
+  });
+
+  it('rejects all waiting units when a flush fails, and later ones', async () => {
+    const { tables, writer, flushes, flushing, lost, settled, put } = start();
+    const all = [put('one')];
+    await flushing(1);
+    all.push(put('two'));
+    flushes[0]?.fail(new Error('input/output error'));
+    await Promise.all(all);
+    expect(settled).toEqual(['one: input/output error', 'two: input/output error']);
+    expect(lost).toEqual([new Error('input/output error')]);
+    expect(tables.settings.get('two')).toBeNull();
+    await expect(writer.run(() => 1)).rejects.toThrow(/closing/);
+  });
+
+  it('waits for the flush when it closes', async () => {
+    const { writer, flushes, flushing, settled, put } = start();
+    void put('one');
+    const closed = writer.close().then(() => settled.push('closed'));
+    await flushing(1);
+    expect(settled).toEqual([]);
+    flushes[0]?.done();
+    await closed;
+    expect(settled).toEqual(['one', 'closed']);
+  });
+
+  it('flushes the log of a new database and of one that was closed', async () => {
+    const { dir } = startStore();
+    for (const round of ['first', 'second']) {
+      const db = openDatabase(dir);
+      const log = openLog(db);
+      expect(db.prepare('PRAGMA synchronous').pluck().get()).toBe(1);
+      await log.flush();
+      await log.close();
+      await expect(log.flush(), round).rejects.toThrow(/closed/);
+      db.close();
+    }
+  });
+});
+
+const openLog = (db: Database) =>
+  openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
+
+describe('the flush thread', () => {
+  /** Occupies the threads of libuv's pool, with more calls waiting: opening a FIFO waits for its writer. */
+  function fillPool(dir: string): { opened(): number; release(): Promise<void> } {
+    const fifos = Array.from({ length: 12 }, (_, n) => join(dir, `fifo-${n}`));
+    execFileSync('mkfifo', fifos);
+    let opened = 0;
+    const all = fifos.map(async (fifo) => {
+      const file = await open(fifo, 'r');
+      opened++;
+      await file.close();
+    });
+    return {
+      opened: () => opened,
+      release: async () => {
+        // For reading and writing: does not wait for a reader.
+        const ends = fifos.map((fifo) => openSync(fifo, 'r+'));
+        await Promise.all(all);
+        for (const end of ends) closeSync(end);
+      },
+    };
+  }
+
+  it('flushes while the pool of libuv is busy', async () => {
+    const { dir } = startStore();
+    const db = openDatabase(dir);
+    const log = openLog(db);
+    await log.flush();
+    const pool = fillPool(dir);
+    try {
+      for (let n = 0; n < 5; n++) await log.flush();
+      expect(pool.opened()).toBe(0);
+    } finally {
+      await pool.release();
+    }
+    await log.close();
+    db.close();
+  }, 60_000);
+
+  it('rejects every flush after the thread has ended', async () => {
+    const { dir } = startStore();
+    const db = openDatabase(dir);
+    const script = new URL(
+      `data:text/javascript,${encodeURIComponent("import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => process.exit(3));")}`,
+    );
+    const log = openWriteAheadLog(db, { script });
+    await expect(log.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
+    await expect(log.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
+    await log.close();
+    db.close();
+  });
+
+  it('rejects with the error of the disk', async () => {
+    const { dir } = startStore();
+    const db = openDatabase(dir);
+    const script = new URL(
+      `data:text/javascript,${encodeURIComponent("import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => parentPort.postMessage({ kind: 'failed', code: 'EIO', message: 'EIO: i/o error, fdatasync' }));")}`,
+    );
+    const log = openWriteAheadLog(db, { script });
+    await expect(log.flush()).rejects.toMatchObject({ code: 'EIO', message: 'EIO: i/o error, fdatasync' });
+    await log.close();
+    db.close();
+  });
+});
+
+describe('checkpoints', () => {
+  const FRAME = 24 + 4096;
+
+  function start(script = builtThread('store/database/flush-thread.ts')) {
+    const { dir } = startStore();
+    const db = openDatabase(dir, { busyTimeoutMs: 0 });
+    const log = openWriteAheadLog(db, { script });
+    const failures: unknown[] = [];
+    const writer = createWriter(db, createTables(db), {
+      log,
+      onCheckpointFailed: (error) => failures.push(error),
+    });
+    onTestFinished(async () => {
+      await writer.close();
+      await log.close();
+      db.close();
+    });
+    /** Each commit has about 200 frames. */
+    const write = async (commits: number) => {
+      for (let n = 0; n < commits; n++)
+        await writer.run((all) => all.settings.put('large', String(n % 10).repeat(800_000)));
+    };
+    const frames = () => statSync(join(dir, 'postrider.db-wal')).size / FRAME;
+    return { dir, db, writer, failures, write, frames };
+  }
+
+  it('runs in a thread, after which the log restarts, and not in a COMMIT', async () => {
+    const { db, write, frames, failures } = start();
+    await write(60);
+    expect(failures).toEqual([]);
+    expect(db.prepare('PRAGMA wal_autocheckpoint').pluck().get()).toBe(0);
+    // About 12,000 frames were written.
+    expect(frames()).toBeGreaterThan(MAX_FRAMES);
+    expect(frames()).toBeLessThan(2 * MAX_FRAMES + 1000);
+  }, 120_000);
+
+  it('keeps the frames that a reader needs, and runs again when the log has grown', async () => {
+    const { dir, write, frames, failures } = start();
+    const reader = openDatabase(dir);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM settings').get();
+    await write(28);
+    const grown = frames();
+    expect(grown).toBeGreaterThan(5000);
+    reader.exec('COMMIT');
+    reader.close();
+    await write(75);
+    expect(frames()).toBeLessThan(grown + 3 * MAX_FRAMES);
+    expect(failures).toEqual([]);
+  }, 120_000);
+
+  /** A thread that reports a long log after the first flushes, and ends checkpoints after `release`. */
+  function startHeld() {
+    const { dir } = startStore();
+    const db = openDatabase(dir, { busyTimeoutMs: 0 });
+    const code = `import { BroadcastChannel, parentPort } from 'node:worker_threads';
+      const channel = new BroadcastChannel('release');
+      channel.unref();
+      const open = new Promise((resolve) => (channel.onmessage = resolve));
+      parentPort.on('message', async ({ kind, dueAt }) => {
+        if (kind === 'flush') return parentPort.postMessage({ kind: 'flushed', isLong: dueAt <= ${MAX_FRAMES} });
+        await open;
+        parentPort.postMessage({ kind: 'checkpointed', frames: 10, copied: 10 });
+      });`;
+    const log = openWriteAheadLog(db, {
+      script: new URL(`data:text/javascript,${encodeURIComponent(code)}`),
+    });
+    const channel = new BroadcastChannel('release');
+    onTestFinished(async () => {
+      channel.close();
+      await log.close();
+      db.close();
+    });
+    return { log, db, release: () => channel.postMessage('release') };
+  }
+
+  it('allows commits while the log is copied, and pauses them only for the second part', async () => {
+    const { log, db, release } = startHeld();
+    const writer = createWriter(db, createTables(db), { log });
+    for (let n = 0; n < 5; n++) await writer.run((all) => all.settings.put('number', String(n)));
+    expect(log.isLong()).toBe(false);
+    const releases = setInterval(release, 10);
+    onTestFinished(() => clearInterval(releases));
+    await vi.waitFor(() => expect(log.isLong()).toBe(true), WAIT);
+    await writer.run((all) => all.settings.put('number', 'last'));
+    await writer.close();
+    expect(db.prepare("SELECT value FROM settings WHERE name = 'number'").pluck().get()).toBe('last');
+  });
+
+  it('runs in another thread when the first has ended', async () => {
+    const code = `import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', ({ kind }) => kind === 'flush' ? parentPort.postMessage({ kind: 'flushed', isLong: true }) : process.exit(3));`;
+    const { write, failures } = start(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
+    await vi.waitFor(async () => {
+      await write(1);
+      expect(failures.length).toBeGreaterThanOrEqual(2);
+    }, WAIT);
+    expect(String(failures[0])).toContain('the WAL checkpoint thread ended with code 3');
+  });
+
+  it('fails without loss of data', async () => {
+    const code = `import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', (request) => parentPort.postMessage(
+        request.kind === 'flush' ? { kind: 'flushed', isLong: true } : { kind: 'failed', code: 'SQLITE_FULL', message: 'database or disk is full' }));`;
+    const { write, failures } = start(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
+    await vi.waitFor(async () => {
+      await write(1);
+      expect(failures.length).toBeGreaterThanOrEqual(3);
+    }, WAIT);
+    expect(failures[0]).toMatchObject({ code: 'SQLITE_FULL' });
+  });
+
+  it('leaves no log when the database is closed', async () => {
+    const { dir } = startStore();
+    const own = join(dir, 'own');
+    const db = openDatabase(own);
+    const log = openWriteAheadLog(db, { script: builtThread('store/database/flush-thread.ts') });
+    await log.flush();
+    await log.checkpoint();
+    await log.close();
+    db.close();
+    expect(readdirSync(own).toSorted()).toEqual(['daemon.lock', 'postrider.db']);
+  });
+});
+
+describe('the writer while another connection holds the lock', () => {
+  function start(lockWaitMs: number) {
+    const { dir } = startStore();
+    const db = openDatabase(dir, { busyTimeoutMs: 0 });
+    const tables = createTables(db);
+    const writer = createWriter(db, tables, { lockWaitMs });
+    const other = openDatabase(dir);
+    onTestFinished(async () => {
+      await writer.close();
+      db.close();
+      other.close();
+    });
+    return { tables, writer, other };
+  }
+
+  it('waits without blocking the event loop, and commits in order when the lock is released', async () => {
+    const { tables, writer, other } = start(60_000);
+    other.exec('BEGIN IMMEDIATE');
+    const done: string[] = [];
+    const runs = ['one', 'two', 'three'].map((name) =>
+      writer.run((all) => all.settings.put(name, name)).then(() => done.push(name)),
+    );
+    // Timers fire while the lock is held: a blocking wait would prevent that.
+    let ticks = 0;
+    while (ticks < 50) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      ticks++;
+    }
+    expect(done).toEqual([]);
+    expect(tables.settings.get('one')).toBeNull();
+    other.exec('COMMIT');
+    await Promise.all(runs);
+    expect(done).toEqual(['one', 'two', 'three']);
+  });
+
+  it('rejects a unit after the lock timeout, and commits the next one after the release', async () => {
+    const { tables, writer, other } = start(50);
+    other.exec('BEGIN IMMEDIATE');
+    const error = await writer.run((all) => all.settings.put('one', '1')).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(StoreUnavailable);
+    expect(storageFailure(error)).toMatchObject({ kind: 'busy' });
+    other.exec('ROLLBACK');
+    await writer.run((all) => all.settings.put('two', '2'));
+    expect([tables.settings.get('one'), tables.settings.get('two')]).toEqual([null, '2']);
+  });
+
+  it('rejects waiting units after the lock timeout when it closes', async () => {
+    const { writer, other } = start(50);
+    other.exec('BEGIN IMMEDIATE');
+    const run = writer.run(() => 1).catch((thrown: unknown) => thrown);
+    await writer.close();
+    expect(await run).toBeInstanceOf(StoreUnavailable);
+    await expect(writer.run(() => 1)).rejects.toMatchObject({ reason: 'closing' });
+    other.exec('ROLLBACK');
+  });
+});
+
+it('runs shares in turns when more units wait than fit into a group, each in order', async () => {
+  const { writer } = startStore();
+  const order: string[] = [];
+  const run = (share: string, n: number) => writer.run(() => void order.push(`${share}${n}`), share);
+  const many = Array.from({ length: 500 }, (_, n) => run('many', n));
+  const few = Array.from({ length: 3 }, (_, n) => run('few', n));
+  await Promise.all(few);
+  // No unit of `few` waits for more than a group of the others.
+  expect(order.filter((unit) => unit.startsWith('many')).length).toBeLessThan(100);
+  await Promise.all(many);
+  expect(order.filter((unit) => unit.startsWith('many'))).toEqual(
+    Array.from({ length: 500 }, (_, n) => `many${n}`),
+  );
+});
+
+it('commits smaller groups while units of several shares wait', async () => {
+  const { dir, writer } = startStore();
+  const run = (share: string, n: number) =>
+    writer.run((tables) => tables.settings.put(`name ${share}${n}`, String(n)), share);
+  const before = commitsInWal(dir);
+  await Promise.all(Array.from({ length: 64 }, (_, n) => run(n % 2 === 0 ? 'one' : 'two', n)));
+  const shared = commitsInWal(dir) - before;
+  await Promise.all(Array.from({ length: 64 }, (_, n) => run('one', n)));
+  expect(shared).toBe(2);
+  expect(commitsInWal(dir) - before - shared).toBe(1);
+});
+
+it('flushes the log of a database behind a symbolic link', async () => {
+  const { dir, db } = startStore();
+  db.close();
+  const other = mkdtempSync(join(tmpdir(), 'postrider-'));
+  onTestFinished(() => rmSync(other, { recursive: true }));
+  symlinkSync(join(dir, 'postrider.db'), join(other, 'postrider.db'));
+  const linked = openDatabase(other);
+  onTestFinished(() => void linked.close());
+  const log = openWriteAheadLog(linked, { script: builtThread('store/database/flush-thread.ts') });
+  await log.flush();
+  await log.close();
+});
