@@ -3,6 +3,7 @@ import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import type { Writer } from '../store/database/writer.ts';
+import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AdvancePlatformKeys } from './key-rotation/platform-keys.ts';
 import type { ProvisionSecondary } from './secondary.ts';
@@ -33,7 +34,11 @@ export interface DomainJobsDeps {
 
 /** Domains verified at the same time; each sends about twenty queries. */
 const VERIFY_CONCURRENCY = 6;
+/** Domains of one account verified at the same time: its name servers may never answer, which takes until the timeout. */
+const VERIFY_CONCURRENCY_PER_ACCOUNT = 3;
 const INTERVAL_MS = SECOND;
+/** Names the steps of the platform's own keys in the log. */
+const PLATFORM_KEYS = 'platform keys';
 /** Interval of the steps of the platform's own keys. */
 const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
 /** Pause before work that threw an error is retried: the error is ours, and would otherwise repeat every second. */
@@ -42,17 +47,19 @@ const RETRY_MS = HOUR;
 const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
 /**
- * Does nothing until `start` or `runDue`; then 6 verifications and one other step run at a time. What failed is tried
+ * Does nothing until `start` or `runDue`; then 6 verifications, 3 of one account, and one other step run at a time. What failed is tried
  * again after an hour: verifications by the database, the rest by a time in memory.
  */
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;
   const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
+  /** Domains being verified, with their account. */
+  const checking = new Map<string, string>();
   /** One at a time, separate from the checks: each may wait in the key queue. */
   const provisions = new PQueue({ concurrency: 1 });
   const stopping = new AbortController();
-  /** Work in progress or queued, by kind and domain. */
-  const busy = new Set<string>();
+  /** Work of `provisions` in progress or queued: ids of domains, and PLATFORM_KEYS. */
+  const provisioning = new Set<string>();
   /** Domains whose secondary lane could not be provisioned, with the time of the next attempt, epoch ms. */
   const failed = new Map<string, number>();
   /** When the steps of the platform's keys run next, epoch ms. */
@@ -65,14 +72,14 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
     log,
   });
 
+  /** Calls `onEnd` after the work, and after `onError` if it failed. */
   function enqueue(
     queue: PQueue,
     id: string,
     work: () => Promise<unknown>,
     onError: () => Promise<unknown> | void,
+    onEnd: () => void,
   ): void {
-    if (busy.has(id)) return;
-    busy.add(id);
     const run = async () => {
       try {
         await work();
@@ -81,7 +88,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
         log.error({ err: error, work: id }, 'background work on a domain failed; trying again later');
         await onError();
       } finally {
-        busy.delete(id);
+        onEnd();
       }
     };
     queue
@@ -92,40 +99,63 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   }
 
   function startDue(): void {
-    // Bounds the number of domains read and queued.
-    if (stopping.signal.aborted || checks.size > 0) return;
+    if (stopping.signal.aborted) return;
     const now = clock.now();
+    startProvisions(now);
+    startChecks(now);
+  }
+
+  function startProvisions(now: number): void {
+    const start = (id: string, work: () => Promise<unknown>, onError: () => void) => {
+      if (provisioning.has(id)) return;
+      provisioning.add(id);
+      enqueue(provisions, `provision ${id}`, work, onError, () => provisioning.delete(id));
+    };
     for (const [domainId, until] of failed) if (until <= now) failed.delete(domainId);
     for (const { domain_id } of tables.domains.unprovisioned()) {
       if (failed.has(domain_id)) continue;
-      enqueue(
-        provisions,
-        `provision ${domain_id}`,
+      start(
+        domain_id,
         async () => {
           if (!(await provisionSecondary(domain_id))) failed.set(domain_id, clock.now() + UNUSABLE_RETRY_MS);
         },
-        () => void failed.set(domain_id, now + RETRY_MS),
+        () => failed.set(domain_id, now + RETRY_MS),
       );
     }
-    if (platformKeysAt <= now) {
-      platformKeysAt = now + PLATFORM_KEYS_INTERVAL_MS;
-      enqueue(
-        provisions,
-        'platform keys',
-        () => advancePlatformKeys(stopping.signal),
-        () => void (platformKeysAt = now + RETRY_MS),
-      );
-    }
-    // Domains whose check is in progress are still due, and come first.
-    for (const { domain_id } of tables.domains.dueForCheck(now, VERIFY_CONCURRENCY + busy.size)) {
-      const options = { fresh: false, automatic: true, signal: stopping.signal };
+    if (platformKeysAt > now) return;
+    platformKeysAt = now + PLATFORM_KEYS_INTERVAL_MS;
+    start(
+      PLATFORM_KEYS,
+      () => advancePlatformKeys(stopping.signal),
+      () => (platformKeysAt = now + RETRY_MS),
+    );
+  }
+
+  function startChecks(now: number): void {
+    while (checking.size < VERIFY_CONCURRENCY) {
+      const row = nextCheck(now);
+      if (row === null) return;
+      const { domain_id, account_id } = row;
+      checking.set(domain_id, account_id);
       enqueue(
         checks,
         `check ${domain_id}`,
-        () => verify(domain_id, options),
+        () => verify(domain_id, { fresh: false, automatic: true, signal: stopping.signal }),
         () => postpone(domain_id),
+        () => checking.delete(domain_id),
       );
     }
+  }
+
+  /** The due domain that is checked next: of an account without a check in progress, if there is one. */
+  function nextCheck(now: number): DomainRow | null {
+    const counts = new Map<string, number>();
+    for (const accountId of checking.values()) counts.set(accountId, (counts.get(accountId) ?? 0) + 1);
+    const inProgress = [...checking.keys()];
+    const accounts = [...counts.keys()];
+    const full = accounts.filter((id) => (counts.get(id) ?? 0) >= VERIFY_CONCURRENCY_PER_ACCOUNT);
+    const { dueForCheck } = tables.domains;
+    return dueForCheck(now, inProgress, accounts) ?? dueForCheck(now, inProgress, full);
   }
 
   function postpone(domainId: string): Promise<void> {

@@ -119,9 +119,11 @@ export function domainTable(db: Database) {
         SELECT dkim_enabled FROM domains WHERE tracking_domain = ?
         UNION ALL SELECT dkim_enabled FROM domains WHERE name = ?)`)
     .pluck();
-  const due = db.prepare<[number, number], DomainRow>(
-    'SELECT * FROM domains WHERE next_check_at <= ? ORDER BY next_check_at LIMIT +?',
-  );
+  const due = db.prepare<{ now: number; domains: string; accounts: string }, DomainRow>(`
+    SELECT * FROM domains
+    WHERE next_check_at <= @now AND domain_id NOT IN (SELECT value FROM json_each(@domains))
+      AND account_id NOT IN (SELECT value FROM json_each(@accounts))
+    ORDER BY next_check_at LIMIT 1`);
   const unprovisioned = db.prepare<[], DomainRow>(
     'SELECT * FROM domains WHERE alt_provisioned = 0 ORDER BY created_at',
   );
@@ -165,7 +167,13 @@ export function domainTable(db: Database) {
       const flag = proven.get(host, name) ?? null;
       return flag === null ? null : flag === 1 ? 'proven' : 'registered';
     },
-    dueForCheck: (now: number, limit: number): DomainRow[] => due.all(now, limit),
+    /** The domain whose check has been due for the longest time, without these domains and accounts. */
+    dueForCheck: (
+      now: number,
+      domainIds: readonly string[],
+      accountIds: readonly string[],
+    ): DomainRow | null =>
+      due.get({ now, domains: JSON.stringify(domainIds), accounts: JSON.stringify(accountIds) }) ?? null,
     unprovisioned: (): DomainRow[] => unprovisioned.all(),
     /** Links use `public.url` until the next check of each domain, which is due now. */
     resetLinkHosts: (now: number): void => {

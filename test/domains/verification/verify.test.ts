@@ -327,6 +327,25 @@ describe('scheduled verification', () => {
     });
   });
 
+  it('checks three domains of an account at the same time, and those of other accounts before its fourth', async () => {
+    const setup = await startDomains({ timeoutMs: 500 });
+    const names = ['one', 'two', 'three', 'four', 'five', 'six'].map((name) => `${name}.example`);
+    for (const name of names) await setup.register(name);
+    await setup.register('other.example', 'acct_two');
+    setup.dns.set('*', '*', 'silent');
+    setup.dns.questions.splice(0);
+    setup.clock.advance(HOUR);
+    const { jobs } = setup.domains;
+    const asked = () =>
+      [...names, 'other.example'].filter((name) =>
+        setup.dns.questions.some((question) => question.name.endsWith(name)),
+      );
+    await jobs.runDue();
+    expect(asked()).toEqual(['one.example', 'two.example', 'three.example', 'other.example']);
+    await jobs.runDue();
+    expect(asked()).toHaveLength(7);
+  });
+
   it('cancels verifications at stop, without writing, so that they stay due', async () => {
     const setup = await startDomains({ timeoutMs: 5000 });
     const domain = await setup.register('slow.example');
@@ -336,7 +355,7 @@ describe('scheduled verification', () => {
     await setup.domains.jobs.stop();
     await running;
     expect(setup.row(domain)).toEqual(domain);
-    expect(setup.tables.domains.dueForCheck(setup.clock.now(), 10)).toEqual([domain]);
+    expect(setup.tables.domains.dueForCheck(setup.clock.now(), [], [])).toEqual(domain);
   });
 
   it('postpones a verification that threw an error', async () => {
