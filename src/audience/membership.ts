@@ -77,21 +77,24 @@ export function changeMembership(
   const hasEvidence = [consent.ipAddress, consent.userAgent, consent.consentedAt].some(
     (value) => value !== undefined,
   );
-  if (isNew || hasEvidence)
-    syncConsent(tables, group, contact, { ...consent, method: consent_method }, provenance);
+  if (isNew || hasEvidence) syncConsent(tables, group, contact, consent, provenance, consent_method);
 }
 
-/** Applies the consent of a membership to the contact; absent fields change nothing. */
+/**
+ * Applies the consent of a membership to the contact; absent fields change nothing. `defaultMethod` is that of a contact
+ * without consent.
+ */
 function syncConsent(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
   consent: ConsentInput,
   provenance: Provenance,
+  defaultMethod: ConsentMethod = 'implicit_api',
 ): void {
   if (Object.values(consent).every((value) => value === undefined)) return;
   giveConsent(tables, contact, consent, {
-    method: 'implicit_api',
+    method: defaultMethod,
     groupId: group.subscription_group_id,
     provenance,
   });

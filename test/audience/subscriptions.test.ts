@@ -57,6 +57,21 @@ describe('adding a member', () => {
     expect(contacts.history(contact, null, 9)).toHaveLength(2);
   });
 
+  it('keeps the method and the evidence of the contact when only the details change', async () => {
+    const { groupId, subscriptions, contacts, add } = await startAudience();
+    const email = 'bea@example.net';
+    await add(email, { consent: { method: 'double_opt_in', ipAddress: '192.0.2.1', consentedAt: 1000 } });
+    granted(await subscriptions.add('acct_one', groupId, { email }, CALLER));
+    const input = { consent: { details: 'Form 7' } };
+    granted(await subscriptions.put('acct_one', groupId, emailIdentifier(email), input, CALLER));
+    expect(granted(contacts.get('acct_one', emailIdentifier(email)))).toMatchObject({
+      consent_method: 'double_opt_in',
+      consent_details: 'Form 7',
+      consent_ip_address: '192.0.2.1',
+      consented_at: 1000,
+    });
+  });
+
   it('applies consent to the contact only when it is present', async () => {
     const { join, put, contacts, contact, groupId } = await startWithAda();
     await join();
