@@ -87,6 +87,8 @@ export async function buildProgram(
     .commandsGroup('Help:')
     .helpCommand('help [command]')
     .exitOverride();
+  const json = args.includes('--json');
+  if (json) writeErrorsAsJson(program);
   const configFile = () => program.opts<{ config?: string }>().config;
   // The first argument that is a command and not the value of --config; later arguments may be names.
   const called = args.find((arg, at) => Object.hasOwn(COMMANDS, arg) && args[at - 1] !== '--config');
@@ -98,7 +100,7 @@ export async function buildProgram(
   for (const [heading, commands] of Object.entries(GROUPS)) {
     for (const [name, create] of Object.entries(commands)) {
       if (!names.includes(name)) continue;
-      const command = withExit(await create(context, configFile), args.includes('--json'));
+      const command = withExit(await create(context, configFile), json);
       program.addCommand(command.helpGroup(`${heading}:`));
     }
   }
@@ -113,12 +115,13 @@ function isVersion([first, ...others]: readonly string[]): boolean {
 /** Sets what subcommands do not inherit: the help; usage errors throw, and are written as JSON with `--json`. */
 function withExit(command: Command, json: boolean): Command {
   command.exitOverride().showSuggestionAfterError().configureHelp(HELP);
-  if (json) {
-    command.configureOutput({
-      outputError: (text, write) =>
-        write(`${formatError(text.replace(/^error: /, '').trim(), USAGE, true)}\n`),
-    });
-  }
+  if (json) writeErrorsAsJson(command);
   for (const inner of command.commands) withExit(inner, json);
   return command;
+}
+
+function writeErrorsAsJson(command: Command): void {
+  command.configureOutput({
+    outputError: (text, write) => write(`${formatError(text.replace(/^error: /, '').trim(), USAGE, true)}\n`),
+  });
 }

@@ -139,6 +139,13 @@ describe('the program', () => {
     ['its version', ['--version'], 0, /^\d+\.\d+\.\d+\n$/, /^$/],
     ['help', ['help', 'account'], 0, /Examples:/, /^$/],
     ['an unknown command', ['acount'], 2, /^$/, /Did you mean account\?/],
+    [
+      'an unknown command with --json',
+      ['acount', '--json'],
+      2,
+      /^$/,
+      /^\{"success":false,"error":\{"code":"USAGE","message":"unknown command 'acount'[^\n]*\n$/,
+    ],
     ['a command without its subcommand', ['account'], 2, /^$/, /Usage: postrider account/],
     [
       'a missing configuration file',
