@@ -1,11 +1,17 @@
 import { isIP, isIPv6 } from 'node:net';
 import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
-import { reverseName } from '../../dns/names.ts';
+import { isWithin, reverseName } from '../../dns/names.ts';
 import { toZoneFile } from '../../dns/zone-file.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
 import { configuredAddresses, ownAddresses, sourceAddresses } from './egress-addresses.ts';
-import { type Platform, spfHost, trackHost } from './platform.ts';
-import { addressRecord, delegationRecords, servedAddresses, ZONE_TTL } from './zone-authority.ts';
+import { type Platform, publicHost, spfHost, trackHost } from './platform.ts';
+import {
+  addressRecord,
+  delegationRecords,
+  nameServersOf,
+  servedAddresses,
+  ZONE_TTL,
+} from './zone-authority.ts';
 import { type ZoneKey, zoneKeyRecord } from './zone-keys.ts';
 
 /* The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
@@ -49,6 +55,7 @@ export async function platformZone(
   return [
     ...addresses.map((address) => addressRecord(hostname, address)),
     ...trackRecords(platform, addresses),
+    ...pagesRecords(platform, addresses),
     { name: hostname, type: 'MX', value: hostname, ttl: ZONE_TTL, priority: 10 },
     // The platform's own return path is the host name itself, whose SPF receivers evaluate.
     txt(hostname, `v=spf1 include:${spfHost(platform)} ~all`),
@@ -92,6 +99,23 @@ async function hostAddresses(view: DnsView, platform: Platform): Promise<readonl
   if (nameServer !== null) return servedAddresses(platform, nameServer);
   const known = await addressesOf(view, hostname);
   return known.kind === 'records' ? known.records : ownAddresses(platform);
+}
+
+/**
+ * The addresses of the host of `public.url` below the host name. Where our name server serves the zone, no other server
+ * can publish them.
+ */
+function pagesRecords(platform: Platform, addresses: readonly string[]): ZoneRecord[] {
+  const { hostname, nameServer } = platform;
+  const name = publicHost(platform);
+  if (nameServer === null || name === null || !isWithin(name, hostname)) return [];
+  const elsewhere = [
+    hostname,
+    trackHost(platform),
+    ...nameServersOf(platform).map((server) => server.name),
+    ...egressHostRecords(platform).map((record) => record.name),
+  ];
+  return elsewhere.includes(name) ? [] : addresses.map((address) => addressRecord(name, address));
 }
 
 /** The link host leads to the host of `public.url`, if that is another name; else to the platform itself. */

@@ -157,4 +157,22 @@ describe("the platform's own zone", () => {
     const track = records.filter(({ name }) => name === 'track.mail.example.net');
     expect(track.map(({ type, value }) => [type, value])).toEqual(expected);
   });
+
+  it('has the addresses of a host of public.url that no other server can publish', async () => {
+    const nameServer = {
+      listen: '192.0.2.25:53',
+      nameServers: [],
+      addresses: ['192.0.2.25', '2001:db8::25'],
+    };
+    const hostOf = async (publicUrl: string, served: Platform['nameServer'] = nameServer) => {
+      const records = await platformZone(viewOf({}), { ...platform, publicUrl, nameServer: served }, []);
+      const { hostname } = new URL(publicUrl);
+      return records.flatMap(({ name, type, value }) => (name === hostname ? [`${type} ${value}`] : []));
+    };
+    expect(await hostOf('https://t.mail.example.net')).toEqual(['A 192.0.2.25', 'AAAA 2001:db8::25']);
+    expect(await hostOf('https://t.mail.example.net', null)).toEqual([]);
+    expect(await hostOf('https://links.example.org')).toEqual([]);
+    expect(await hostOf('https://ns1.mail.example.net')).toEqual([]);
+    expect(await hostOf('https://track.mail.example.net')).toHaveLength(2);
+  });
 });
