@@ -55,9 +55,10 @@ export async function checkPolicy(view: DnsView, subject: DmarcSubject): Promise
 
 function judge(
   { found, own, fault, unknown: reason }: Discovery,
-  { domain, reportTo, policy }: DmarcSubject,
+  subject: DmarcSubject,
   expected: string,
 ): Judgment {
+  const { domain, reportTo, policy } = subject;
   if (reason !== null) return unknown(reason);
   if (own.length > 1) {
     return fail(
@@ -72,18 +73,25 @@ function judge(
   if (found.policy === 'none') {
     if (policy === 'any' && isValid(found.record) && found.record.tags.has('rua'))
       return pass(found.record.text, monitoringAdvice(found, domain, reportTo));
-    return fail(found.record.text, weakHint(found, domain, expected));
+    return fail(found.record.text, weakHint(found, subject, expected));
   }
   return pass(found.record.text, advice(found, domain, reportTo));
 }
 
-function weakHint(found: DiscoveredPolicy, domain: string, expected: string): string {
+function weakHint(
+  found: DiscoveredPolicy,
+  { domain, reportTo, policy }: DmarcSubject,
+  expected: string,
+): string {
   const where = `_dmarc.${found.at}`;
   if (!isValid(found.record)) {
     return `The record at ${where} has no valid policy (p, sp and np take none, quarantine or reject), so receivers apply none. Publish at _dmarc.${domain}: ${expected}`;
   }
   if (found.at !== domain) {
     return `The policy that ${domain} inherits from ${where} is ${found.tag}=none. Publish a separate record at _dmarc.${domain}: ${expected}`;
+  }
+  if (policy === 'any') {
+    return `The policy is p=none, without an address for reports. Add rua=mailto:${reportTo} to it, or change the record to: ${expected}`;
   }
   return `The policy is p=none, which has no effect on delivery; at least p=quarantine is required. Change the record to: ${expected}`;
 }

@@ -30,6 +30,11 @@ describe('with verification.dmarcPolicy = "any"', () => {
     expect(await check(zone, 'any')).toMatchObject({ verdict });
   });
 
+  it('names the tag that p=none lacks', async () => {
+    const { hint } = await check({ [AT]: ['v=DMARC1; p=none'] }, 'any');
+    expect(hint).toContain(`Add rua=mailto:${US} to it`);
+  });
+
   it('advises when to raise the policy', async () => {
     const { hint } = await check({ [AT]: [`v=DMARC1; p=none; rua=mailto:${US}`] }, 'any');
     expect(hint).toMatch(/^The policy is p=none.* After two weeks/);
