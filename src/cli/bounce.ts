@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { fileFault } from '../core/operator-fault.ts';
 import { INCOMING_LIMITS } from '../mail/incoming/limits.ts';
 import { type ParsedIncoming, parseFile } from '../mail/incoming/parse.ts';
+import { FAILED, formatError } from './context.ts';
 
 /** Longer messages are cut off, as the parser does. */
 const MAX_BYTES = INCOMING_LIMITS.mailBytes;
@@ -15,14 +16,16 @@ export function bounceCommand(): Command {
     .command('parse')
     .description('Parse raw messages and print one JSON line per file; - reads standard input')
     .argument('<file...>')
-    .action(async (files: string[]) => {
+    .option('--json', 'print JSON (always the case), also for errors')
+    .action(async (files: string[], { json }: { json?: boolean }) => {
       for (const file of files) {
         try {
           process.stdout.write(`${JSON.stringify(printed(parseFile(await read(file))))}\n`);
         } catch (error) {
           // The other files are still parsed.
-          process.stderr.write(`postrider: ${fileFault(null, file, error).message}\n`);
-          process.exitCode = 1;
+          const { message } = fileFault(null, file, error);
+          process.stderr.write(`${formatError(message, FAILED, json === true)}\n`);
+          process.exitCode = FAILED;
         }
       }
     });

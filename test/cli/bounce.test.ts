@@ -77,4 +77,10 @@ describe('bounce parse', () => {
     expect(err.trim().split('\n')).toHaveLength(2);
     expect(process.exitCode).toBe(1);
   });
+
+  it('accepts --json, and then writes errors as JSON', async () => {
+    const [line] = await parse('--json', join(folder, 'missing'), file('a', DSN));
+    expect(JSON.parse(line ?? '')).toMatchObject({ kind: 'dsn' });
+    expect(JSON.parse(err)).toMatchObject({ success: false, error: { code: 'FAILED' } });
+  });
 });
