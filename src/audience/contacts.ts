@@ -91,7 +91,13 @@ export function createContacts(deps: ContactsDeps): Contacts {
         } as const;
         const seq = addPerson(all, ids, profile, person);
         if (isRefusal(seq)) return seq;
-        const change = { status: globalStatus, consent: profile.consent, before: null, at: clock.now() };
+        const change = {
+          status: globalStatus,
+          consent: profile.consent,
+          before: null,
+          by: caller.by,
+          at: clock.now(),
+        };
         return setStatus(all, recorder, seq, change);
       });
     },
@@ -102,7 +108,13 @@ export function createContacts(deps: ContactsDeps): Contacts {
         const how = { merge, defaultMethod: 'implicit_api', provenance: provenance(caller) } as const;
         const changed = changePerson(all, contact, changes, how);
         if (isRefusal(changed)) return changed;
-        const change = { status: globalStatus, consent: changes.consent, before: contact, at: clock.now() };
+        const change = {
+          status: globalStatus,
+          consent: changes.consent,
+          before: contact,
+          by: caller.by,
+          at: clock.now(),
+        };
         return setStatus(all, recorder, contact.seq, change);
       }),
   };

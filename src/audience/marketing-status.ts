@@ -17,6 +17,8 @@ export interface StatusChange {
   consent: ConsentInput | null | undefined;
   /** The contact before this request; null: it is new. */
   before: KnownContact | null;
+  /** Who ends an opt-out, for the removals of suppressions; null: the recipient, whose own changes are not among them. */
+  by: string | null;
   at: number;
 }
 
@@ -88,7 +90,7 @@ function optOut(
 function endOptOut(
   tables: Tables,
   contact: KnownContact,
-  { consent, before, at }: StatusChange,
+  { consent, before, by, at }: StatusChange,
 ): Refusal | null {
   const { account_id: accountId } = contact;
   const [identifier] = identifiersOf(contact);
@@ -109,6 +111,18 @@ function endOptOut(
     );
   for (const row of optOutsOf(tables, accountId, identifier)) {
     tables.suppressions.remove(row.seq);
+    if (by !== null) {
+      tables.suppressionRemovals.insert({
+        account_id: accountId,
+        recipient_hash: identifier,
+        stream: row.stream,
+        reason: row.reason,
+        suppressed_at: row.created_at,
+        note: null,
+        removed_by: by,
+        removed_at: at,
+      });
+    }
     // Consent to marketing does not end an opt-out from transactional mail.
     if (row.stream === 'all') tables.suppressions.add({ ...row, stream: 'tx' });
   }

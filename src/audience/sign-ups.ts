@@ -133,7 +133,7 @@ function subscribe(
   if (contact === null)
     throw new Error('the contact does not exist after its sign-up in the same unit of work');
   // After a bounce or a complaint this is refused: the person stays blocked, but is a member.
-  setStatus(all, recorder, contact.seq, { status: 'active', consent, before, at: provenance.at });
+  setStatus(all, recorder, contact.seq, { status: 'active', consent, before, by: null, at: provenance.at });
   returnToGroup(all, group, identifier, { method: 'page', provenance });
   const input = { isActive: true, consent, source: SOURCE };
   const member = reread(all, contact.seq);

@@ -219,12 +219,14 @@ describe('an opt-out over the API', () => {
     ['a time', () => ({ consentTimestamp: new Date().toISOString() })],
     ['details', () => ({ consentDetails: 'signed up again with the form' })],
   ])('is ended by new consent with %s in the same request', async (_, evidence) => {
-    const { add, write, contact } = await start();
+    const { api, add, write, contact } = await start();
     await add({ globalStatus: 'unsubscribed' });
     const consent = { consentMethod: 'double_opt_in', ...evidence() };
     const answer = await write('PATCH', ADA_PATH, { globalStatus: 'active', ...consent });
     expect([answer.status, answer.data.contact.globalStatus]).toEqual([200, 'active']);
     expect(await contact()).toMatchObject(consent);
+    const ended = await api.get<{ removals: Fields[] }>(`/web-setup/suppressions/removals?email=${ADA}`);
+    expect(ended.data.removals).toMatchObject([{ reason: 'unsubscribe', stream: 'mk' }]);
   });
 
   it('does not end a suppression, and other states cannot be set', async () => {
