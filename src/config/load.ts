@@ -7,7 +7,7 @@ import { errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
 import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
-import { parseListen } from './setting-types.ts';
+import { baseUrl, parseListen } from './setting-types.ts';
 import { shapeOf } from './settings.ts';
 import { readProgramShaping, resolveShaping, type ShapingEntry, type ShapingProfile } from './shaping.ts';
 
@@ -161,10 +161,7 @@ function complete(
     api: { ...located.api, ...metricsKeyOf(located.api, file) },
     data: { dir, masterKeyFile },
     backup: { ...raw.backup, dir: resolve(dir, raw.backup.dir) },
-    public: {
-      ...located.public,
-      url: (raw.public.url ?? `http://${raw.public.listen}`).replace(/\/+$/, ''),
-    },
+    public: { ...located.public, url: baseUrl(raw.public.url ?? `http://${raw.public.listen}`) },
     console: { ...located.console, url: consoleUrl(raw.console, file) },
     delivery: { ...located.delivery, shaping, workers: raw.delivery.workers ?? defaultWorkers() },
     file,

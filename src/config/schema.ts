@@ -15,6 +15,7 @@ import {
   duration,
   HOST_PATTERN,
   hostName,
+  isBaseUrl,
   listen,
   listenOrOff,
   live,
@@ -119,6 +120,7 @@ export const configSchema = z.strictObject({
       ),
     url: z
       .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+      .refine(isBaseUrl, 'must not have a user name, a query ("?") or a fragment ("#")')
       .optional()
       .meta(
         restart(

@@ -55,6 +55,19 @@ export function formatListen({ host, port: at }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${at}` : `${host}:${at}`;
 }
 
+/** Whether paths can be appended to a URL: it has no user name, query or fragment. True for a text that is not a URL. */
+export function isBaseUrl(text: string): boolean {
+  if (!URL.canParse(text)) return true;
+  const { username, password } = new URL(text);
+  return username === '' && password === '' && !/[?#]/.test(text);
+}
+
+/** The URL in ASCII, with the A-labels of its host, and without a slash at the end. */
+export function baseUrl(text: string): string {
+  const { origin, pathname } = new URL(text);
+  return `${origin}${pathname}`.replace(/\/+$/, '');
+}
+
 export const listen = z.string().refine((text) => parseListen(text) !== null, LISTEN_FORM);
 export const listenOrOff = z
   .string()

@@ -51,6 +51,25 @@ describe('configuration', () => {
     expect(config.file).toBe(file);
   });
 
+  it.each([
+    ['https://bücher.example/', 'https://xn--bcher-kva.example'],
+    ['https://Track.Example.net:443', 'https://track.example.net'],
+    ['http://track.example.net:8081/mail/', 'http://track.example.net:8081/mail'],
+  ])('has public.url %s in ASCII, without a slash at the end', (url, expected) => {
+    const file = fileWith(`[public]\nurl = "${url}"`);
+    expect(loadConfig({ file, env: {} }).public.url).toBe(expected);
+  });
+
+  it.each(['https://example.net/?a=b', 'https://example.net/#a', 'https://user:secret@example.net', 'a b'])(
+    'rejects public.url %s',
+    (url) => {
+      const file = fileWith(`[public]\nurl = "${url}"`);
+      expect(faultsOf(() => loadConfig({ file, env: {} }))).toEqual([
+        expect.stringMatching(/^public\.url: must/),
+      ]);
+    },
+  );
+
   it('finds the file named in the environment', () => {
     const file = fileWith('hostname = "a.example"');
     expect(loadConfig({ env: { POSTRIDER_CONFIG: file } }).hostname).toBe('a.example');
