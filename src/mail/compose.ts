@@ -8,7 +8,15 @@ import {
   personalize,
 } from './content.ts';
 import { type EncodedBody, encodeText, wrapBase64 } from './encode.ts';
-import { addressField, listIdField, parameterField, textField, wordsField } from './headers.ts';
+import {
+  addressField,
+  isUrlList,
+  listIdField,
+  parameterField,
+  textField,
+  urlListField,
+  wordsField,
+} from './headers.ts';
 import { flowText } from './html/flowed.ts';
 import { derivingText } from './html/text-part.ts';
 import { trackingLinks } from './html/track-links.ts';
@@ -115,7 +123,8 @@ function serviceFields(content: MessageContent, copy: CopyDetails): string[] {
     const lower = name.toLowerCase();
     if (!allowsCallerPost && lower === 'list-unsubscribe-post') continue;
     if (copy.kind === 'marketing' && BULK_FIELDS.has(lower)) continue;
-    fields.push(textField(name, value));
+    const isList = lower === 'list-unsubscribe' && isUrlList(value);
+    fields.push(isList ? urlListField(name, value) : textField(name, value));
   }
   return fields;
 }

@@ -53,6 +53,24 @@ export function wordsField(name: string, words: readonly string[]): string {
   );
 }
 
+/** A URL that fits on a line, in angle brackets. */
+const BRACKETED_URL = /<[!-;=?-~]{1,898}>/;
+const URL_LIST = new RegExp(`^\\s*${BRACKETED_URL.source}(?:\\s*,\\s*${BRACKETED_URL.source})*\\s*$`);
+
+/** Whether `urlListField` can format the value: URLs in ASCII, in angle brackets, with commas between them. */
+export function isUrlList(value: string): boolean {
+  return URL_LIST.test(value);
+}
+
+/** Formats a list of URLs (RFC 2369 §2), which is folded between them and never encoded. */
+export function urlListField(name: string, value: string): string {
+  const urls = value.match(/<[^>]*>/g) ?? [];
+  return wordsField(
+    name,
+    urls.map((url, index) => (index < urls.length - 1 ? `${url},` : url)),
+  );
+}
+
 /** Formats From, To, Cc or Reply-To (RFC 5322 §3.4). */
 export function addressField(name: string, mailboxes: readonly Mailbox[]): string {
   const words: string[] = [];

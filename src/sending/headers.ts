@@ -1,4 +1,5 @@
 import { BULK_FIELDS } from '../mail/compose.ts';
+import { isUrlList } from '../mail/headers.ts';
 import { textFault } from '../mail/text-fault.ts';
 import type { Fault } from './faults.ts';
 
@@ -64,8 +65,8 @@ function headerFault(name: string, value: string, seen: ReadonlySet<string>): st
   if (isServiceField(lower)) return 'is set by the service and cannot be given here';
   if (seen.has(lower)) return 'is given twice';
   if (/[\r\n]/.test(value)) return 'must not contain a line break';
-  if (lower === 'list-unsubscribe' && !/^\s*<[^<>\s]+>(\s*,\s*<[^<>\s]+>)*\s*$/.test(value)) {
-    return 'must be a list of addresses in angle brackets, such as "<https://example.com/u>"';
+  if (lower === 'list-unsubscribe' && !isUrlList(value)) {
+    return 'must be a list of addresses in angle brackets, such as "<https://example.com/u>", in ASCII and with at most 898 characters each';
   }
   return textFault(value);
 }

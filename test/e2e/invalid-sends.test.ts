@@ -149,6 +149,8 @@ describe('a header field', () => {
     ['headers.X-A', { 'X-A': 'x\n' }],
     ['headers.X-A', { 'X-A': 'a\u0000b' }],
     ['headers.List-Unsubscribe', { 'List-Unsubscribe': 'here' }],
+    ['headers.List-Unsubscribe', { 'List-Unsubscribe': '<https://bücher.example/u>' }],
+    ['headers.List-Unsubscribe', { 'List-Unsubscribe': `<https://example.com/${'u'.repeat(900)}>` }],
   ];
   it('is rejected with an invalid name or value', () =>
     expectErrors([

@@ -2,7 +2,14 @@ import * as fc from 'fast-check';
 import { simpleParser } from 'mailparser';
 import { describe, expect, it } from 'vitest';
 import { encodedWords } from '../../src/mail/encoded-word.ts';
-import { addressField, parameterField, textField, wordsField } from '../../src/mail/headers.ts';
+import {
+  addressField,
+  isUrlList,
+  parameterField,
+  textField,
+  urlListField,
+  wordsField,
+} from '../../src/mail/headers.ts';
 
 const parse = (field: string) => simpleParser(`${field}\r\n\r\n`);
 
@@ -205,5 +212,29 @@ describe('parameterField', () => {
 describe('wordsField', () => {
   it('removes line breaks', () => {
     expect(wordsField('X', ['a\r\nBcc: b', '\u0000c'])).toBe('X: aBcc: b c');
+  });
+});
+
+describe('a list of URLs', () => {
+  const long = `<https://x.example/${'u'.repeat(880)}>`;
+
+  it('is folded between URLs and never encoded', () => {
+    const value = `${long},<https://x.example/?a=?b> , <mailto:a@x.example,b@x.example>`;
+    expect(urlListField('L', value)).toBe(
+      `L: ${long},\r\n <https://x.example/?a=?b>, <mailto:a@x.example,b@x.example>`,
+    );
+  });
+
+  it.each([
+    ['<https://x.example/u>', true],
+    [` ${long}, <mailto:u@x.example> `, true],
+    ['<https://bücher.example/u>', false],
+    [`<https://x.example/${'u'.repeat(900)}>`, false],
+    ['<https://x.example/u v>', false],
+    ['https://x.example/u', false],
+    ['<https://x.example/u> <mailto:u@x.example>', false],
+    ['', false],
+  ])('%s: %s', (value, expected) => {
+    expect(isUrlList(value)).toBe(expected);
   });
 });
