@@ -50,7 +50,7 @@ const MAX_PAUSE_MS = 1000;
 
 /**
  * Each `run` begins with one row and learns how many fit into 2 ms, at most 1000. `stop` is final: later runs resolve
- * with false. Pauses do not keep the process running.
+ * with false. Pauses keep the process running, since a command awaits its work.
  */
 export function createPortions(options: PortionsOptions): Portions {
   const { writer, share, now = () => performance.now(), pause = pauseFor } = options;
@@ -97,7 +97,7 @@ function smoothed(before: number, measured: number): number {
 
 async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   try {
-    await sleep(ms, undefined, { signal, ref: false });
+    await sleep(ms, undefined, { signal });
   } catch (error) {
     if (!signal.aborted) throw error;
   }

@@ -306,6 +306,14 @@ describe('contacts erase and compact', () => {
     });
   });
 
+  it('erase is complete when its process ends', async () => {
+    await contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown');
+    const args = ['contacts', 'erase', 'ada@example.net', '--account', 'shop', '--json'];
+    const { status, out, err } = await runProgram(['--config', shell.file, ...args]);
+    expect([status, err]).toEqual([0, '']);
+    expect(JSON.parse(out)).toMatchObject({ complete: true });
+  });
+
   it('erase leaves clearing the file to a running daemon', async () => {
     const db = openDatabase(inDir('data'));
     const tables = createTables(db);
