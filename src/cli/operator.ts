@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { addressKey } from '../mail/identifier.ts';
 import { linkAddress } from '../people/links.ts';
 import { createPeople, type Invited, type People } from '../people/people.ts';
 import type { ConsolePerson } from '../people/person.ts';
@@ -106,7 +107,7 @@ async function withPerson(
   action: (person: ConsolePerson) => Promise<void>,
 ): Promise<void> {
   const { tables, ...deps } = await context.open();
-  const row = tables.people.byEmail(email.trim().toLowerCase());
+  const row = tables.people.byEmail(addressKey(email));
   const person = row === null ? null : createPeople({ tables, ...deps }).get(row.person_id);
   if (person === null) context.fail(`There is no person with the address ${email}`);
   else await action(person);

@@ -15,9 +15,13 @@ export function emailIdentifier(address: string): string {
 
 /** The identifier of a recipient: an address, plain or with display name, or the identifier itself. */
 export function recipientIdentifier(text: string): string {
-  if (/^email_[0-9a-f]{32}$/.test(text)) return text;
-  const mailbox = parseMailbox(text);
-  return emailIdentifier(typeof mailbox === 'string' ? text : mailbox.address);
+  return /^email_[0-9a-f]{32}$/.test(text) ? text : emailIdentifier(addressKey(text));
+}
+
+/** A mail address as it is compared: in lower case, with the A-labels of its domain. Text that is none: in lower case. */
+export function addressKey(text: string): string {
+  const mailbox = parseMailbox(text.trim());
+  return (typeof mailbox === 'string' ? text.trim() : mailbox.address).toLowerCase();
 }
 
 /** The identifier of a number that `parsePhone` returned. */

@@ -3,6 +3,7 @@ import type { Random } from '../core/random.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import { createTokenBuckets, type RateReading } from '../core/token-bucket.ts';
+import { addressKey } from '../mail/identifier.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
@@ -114,7 +115,7 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
     verify: async ({ email, password, totp, client }) => {
       const ofClient = attemptsOfClients.of(client).take();
       if (!ofClient.allowed) return tooManyAttempts('from', ofClient);
-      const key = email.trim().toLowerCase();
+      const key = addressKey(email);
       const row = tables.people.byEmail(key);
       const attempts = row === null ? attemptsOfUnknown.of(key) : attemptsOfPeople.of(row.person_id);
       const ofPerson = attempts.take();

@@ -33,6 +33,13 @@ it('operator link prints a new link', async () => {
   expect(second).not.toMatchObject({ link: Reflect.get(Object(first), 'link') });
 });
 
+it('operator link finds an address by the Unicode form of its domain', async () => {
+  await shell.json('operator', 'create', '--email', 'ops@bücher.example', '--json');
+  expect(await shell.json('operator', 'link', 'OPS@BÜCHER.example', '--json')).toMatchObject({
+    email: 'ops@xn--bcher-kva.example',
+  });
+});
+
 it('operator list and delete keep the last operator', async () => {
   await shell.json('operator', 'create', '--email', 'one@example.com', '--json');
   await shell.json('operator', 'create', '--email', 'two@example.com', '--json');

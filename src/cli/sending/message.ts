@@ -3,7 +3,7 @@ import { iso, parseMoment } from '../../core/clock.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
 import { definedFields } from '../../http/api/fields.ts';
 import { normalizeDomain } from '../../mail/address.ts';
-import { emailIdentifier } from '../../mail/identifier.ts';
+import { recipientIdentifier } from '../../mail/identifier.ts';
 import type { MessageFilter } from '../../store/messages/message-list.ts';
 import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../../store/messages/messages.ts';
 import type { ScanPage } from '../../store/rows/page.ts';
@@ -82,7 +82,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
       firstMessages(tables, {
         accountId,
         ...definedFields({
-          recipientHash: recipient === undefined ? undefined : emailIdentifier(recipient),
+          recipientHash: recipient === undefined ? undefined : recipientIdentifier(recipient),
           sender: sender?.toLowerCase(),
           subject: subject?.toLowerCase(),
           status,

@@ -27,6 +27,13 @@ function store<T>(work: (tables: Tables) => T): T {
 }
 
 describe('message list', () => {
+  it('finds a recipient by the Unicode form of the domain', async () => {
+    const recipient = 'eva@xn--bcher-kva.example';
+    store((tables) => enqueue(tables, Date.UTC(2026, 0, 1), { recipient }));
+    const rows = await shell.json('message', 'list', '--recipient', 'Eva@bücher.example', '--json');
+    expect(rows).toMatchObject([{ recipient }]);
+  });
+
   it.each<[string[], string[]]>([
     [[], ['bob@example.net', 'ada@example.net']],
     [['--recipient', 'Ada@example.net'], ['ada@example.net']],
