@@ -1,6 +1,7 @@
 import { errorText } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import { type QueryResult, queryResultOf } from './query-result.ts';
+import { createQuerySlots } from './query-slots.ts';
 import { formatServer, queryTcp, queryUdp, type ServerAddress } from './transport.ts';
 import { type DnsResponse, encodeQuery, type Question, RCODE, readResponse } from './wire.ts';
 
@@ -10,8 +11,8 @@ import { type DnsResponse, encodeQuery, type Question, RCODE, readResponse } fro
  * or malformed messages receives the query only once. There is no cache.
  */
 export interface Exchange {
-  /** Never rejects: errors are results of kind 'failed'. */
-  query(question: Question): Promise<QueryResult>;
+  /** Never rejects: errors are results of kind 'failed'. `owner`: who shares the concurrent queries with others. */
+  query(question: Question, owner?: string): Promise<QueryResult>;
   /** Changes the servers and the timeout; queries in progress continue with the previous ones. */
   configure(options: Omit<ExchangeOptions, 'random'>): void;
   /** Ends every query in progress, and every later one, with ECANCELLED. */
@@ -20,7 +21,7 @@ export interface Exchange {
 
 export interface ExchangeOptions {
   servers: readonly ServerAddress[];
-  /** For one query over all servers, including the time waiting for a slot. */
+  /** For one query over all servers, from its first transmission. */
   timeoutMs: number;
   /** Whether the AD bit of a server's answers counts. */
   trustsAd(server: ServerAddress): boolean;
@@ -29,24 +30,32 @@ export interface ExchangeOptions {
 
 /** Queries in progress: as many small datagrams as fit the receive buffer of a resolver of usual size. */
 const MAX_IN_PROGRESS = 256;
+/** Of one owner: more than the lookups of an account's destinations need at the same time (`createRouteCache`). */
+const MAX_WAITING_PER_OWNER = 1000;
 
 const NO_SERVERS: QueryResult = { kind: 'failed', code: 'ETIMEOUT', detail: 'no name server is configured' };
+const TOO_MANY: QueryResult = {
+  kind: 'failed',
+  code: 'ETIMEOUT',
+  detail: 'too many queries are waiting',
+  isUnsent: true,
+};
 const CANCELLED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
 
 /**
- * Opens a socket for each transmission and keeps none. At most 256 queries are in progress; further ones wait, and the
- * time counts toward their timeout.
+ * Opens a socket for each transmission and keeps none. At most 256 queries are in progress, shared between owners; at most
+ * 1000 of an owner wait, without a limit of time.
  */
 export function createExchange(options: ExchangeOptions): Exchange {
   const { random } = options;
   let settings = settingsOf(options);
-  const slots = createSlots(MAX_IN_PROGRESS);
+  const slots = createQuerySlots({ total: MAX_IN_PROGRESS, maxWaitingPerOwner: MAX_WAITING_PER_OWNER });
   const inProgress = new Set<(result: QueryResult) => void>();
   let closed = false;
   /** Index of the first server of each query: changes when that server does not answer and another one does. */
   let preferred = 0;
 
-  function query(question: Question): Promise<QueryResult> {
+  function query(question: Question, owner = ''): Promise<QueryResult> {
     if (closed) return Promise.resolve(CANCELLED);
     return new Promise((resolve) => {
       const { servers, timeoutMs, trustsAd, turns, gapMs } = settings;
@@ -57,13 +66,14 @@ export function createExchange(options: ExchangeOptions): Exchange {
       const ended = new AbortController();
       let turn = 0;
       let gap: NodeJS.Timeout | undefined;
+      let deadline: NodeJS.Timeout | undefined;
 
       const finish = (result: QueryResult) => {
         if (ended.signal.aborted) return;
         ended.abort();
         clearTimeout(gap);
         clearTimeout(deadline);
-        release();
+        release?.();
         inProgress.delete(finish);
         resolve(result);
       };
@@ -88,12 +98,17 @@ export function createExchange(options: ExchangeOptions): Exchange {
           finish(trustsAd(server) ? result : withoutAd(result));
         });
       };
-      const deadline = setTimeout(() => {
-        const detail = `no answer from ${servers.map(formatServer).join(', ')} within ${timeoutMs} ms`;
-        finish(failureOf([...failures.values(), { kind: 'failed', code: 'ETIMEOUT', detail }]));
-      }, timeoutMs);
+      const begin = () => {
+        if (ended.signal.aborted) return;
+        deadline = setTimeout(() => {
+          const detail = `no answer from ${servers.map(formatServer).join(', ')} within ${timeoutMs} ms`;
+          finish(failureOf([...failures.values(), { kind: 'failed', code: 'ETIMEOUT', detail }]));
+        }, timeoutMs);
+        sendNext();
+      };
       inProgress.add(finish);
-      const release = slots.take(sendNext);
+      const release = slots.take(owner, begin);
+      if (release === null) finish(TOO_MANY);
     });
   }
 
@@ -181,34 +196,4 @@ async function send(
 
 function lacksEdns({ rcode }: DnsResponse): boolean {
   return rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP || rcode === RCODE.BADVERS;
-}
-
-interface Slots {
-  /** Calls `start` when a slot is free. The returned function releases the slot, or the place in the queue. */
-  take(start: () => void): () => void;
-}
-
-function createSlots(limit: number): Slots {
-  let free = limit;
-  const waiting = new Set<() => void>();
-  return {
-    take: (start) => {
-      if (free > 0) {
-        free--;
-        queueMicrotask(start);
-      } else {
-        waiting.add(start);
-      }
-      return () => {
-        if (waiting.delete(start)) return;
-        const [first] = waiting;
-        if (first) {
-          waiting.delete(first);
-          first();
-        } else {
-          free++;
-        }
-      };
-    },
-  };
 }

@@ -12,7 +12,13 @@ export type QueryResult =
   | { kind: 'records'; name: string; records: Answer[]; ttl: number; authenticated: boolean; hops: number }
   | { kind: 'alias'; target: string; ttl: number; authenticated: boolean; hops: number }
   | { kind: 'absent'; code: 'ENOTFOUND' | 'ENODATA'; ttl: number }
-  | { kind: 'failed'; code: Exclude<DnsErrorCode, 'ENOTFOUND' | 'ENODATA' | 'EBADNAME'>; detail: string };
+  | {
+      kind: 'failed';
+      code: Exclude<DnsErrorCode, 'ENOTFOUND' | 'ENODATA' | 'EBADNAME'>;
+      detail: string;
+      /** The query was not sent: nothing is known about the name. */
+      isUnsent?: boolean;
+    };
 
 /** Maximum number of CNAMEs followed for one lookup, over all of its responses. */
 export const MAX_HOPS = 8;

@@ -50,6 +50,11 @@ export interface LookupOptions {
   fresh?: boolean;
   /** Rejects this lookup with the signal's reason; others with the same query continue. */
   signal?: AbortSignal | undefined;
+  /**
+   * Who causes the lookup: an account, or a client. Owners share the concurrent queries, so that names whose servers never
+   * answer delay only lookups of the same owner. Default: this daemon.
+   */
+  owner?: string;
 }
 
 export interface DnsAnswer<T> {
@@ -89,7 +94,7 @@ export interface TlsaRecord {
 export interface ResolverDeps {
   /** `ip`, `ip:port` or `[v6]:port`; empty: the system's. */
   resolvers: readonly string[];
-  /** For one query, over all servers; a chain of CNAMEs may need several queries. */
+  /** For one query, over all servers, from its first transmission; a chain of CNAMEs may need several queries. */
   timeoutMs: number;
   /** The servers whose AD bit counts. Default: those on loopback addresses. */
   trustAd?: AdTrust;
@@ -113,22 +118,24 @@ export function createResolver(deps: ResolverDeps): ConfigurableResolver {
   const inProgress = new Map<string, Promise<TimedResult>>();
   let closed = false;
 
-  /** One query: from the cache, from the same query in progress, or from the servers. */
-  function query(question: Question, fresh: boolean): Promise<TimedResult> {
+  /** One query: from the cache, from the same query of the owner in progress, or from the servers. */
+  function query(question: Question, fresh: boolean, owner: string): Promise<TimedResult> {
     const key = `${question.type} ${question.name}`;
     const cached = fresh || closed ? undefined : cache.get(key);
     if (cached) return Promise.resolve({ result: cached.value, ttl: cached.ttl });
-    const same = inProgress.get(key);
+    // The same query of another owner may be waiting behind many of theirs.
+    const ownKey = `${key} ${owner}`;
+    const same = inProgress.get(ownKey);
     if (same) return same;
-    const answer = exchange.query(question).then((result) => {
-      inProgress.delete(key);
+    const answer = exchange.query(question, owner).then((result) => {
+      inProgress.delete(ownKey);
       const ttl = lifetime(result);
       // A failed fresh query must not replace a valid answer.
       const isWorse = result.kind === 'failed' && cache.get(key) !== undefined;
       if (ttl > 0 && !isWorse) cache.set(key, result, ttl);
       return { result, ttl };
     });
-    inProgress.set(key, answer);
+    inProgress.set(ownKey, answer);
     return answer;
   }
 
@@ -136,7 +143,7 @@ export function createResolver(deps: ResolverDeps): ConfigurableResolver {
     type: QuestionType,
     text: string,
     read: (record: Answer) => T | null,
-    { fresh = false, signal }: LookupOptions = {},
+    { fresh = false, signal, owner = '' }: LookupOptions = {},
   ): Promise<DnsAnswer<T>> {
     signal?.throwIfAborted();
     const label = `${type} ${text}`;
@@ -146,7 +153,7 @@ export function createResolver(deps: ResolverDeps): ConfigurableResolver {
     let minTtl = MAX_TTL;
     let authenticated = true;
     for (let hops = 0; hops <= MAX_HOPS; ) {
-      const { result, ttl }: TimedResult = await unlessAborted(query({ name, type }, fresh), signal);
+      const { result, ttl }: TimedResult = await unlessAborted(query({ name, type }, fresh, owner), signal);
       if (result.kind === 'failed') throw new DnsError(result.code, label, result.detail);
       if (result.kind === 'absent') throw new DnsError(result.code, label, ABSENT[result.code]);
       minTtl = Math.min(minTtl, ttl);
@@ -181,6 +188,23 @@ export function createResolver(deps: ResolverDeps): ConfigurableResolver {
       closed = true;
       exchange.close();
     },
+  };
+}
+
+/** The same resolver for one owner: see `LookupOptions.owner`. */
+export function lookupsOf(resolver: Resolver, owner: string): Resolver {
+  const { a, aaaa, mx, txt, cname, ptr, ns, soa, tlsa } = resolver;
+  return {
+    ...resolver,
+    a: (name, options) => a(name, { owner, ...options }),
+    aaaa: (name, options) => aaaa(name, { owner, ...options }),
+    mx: (name, options) => mx(name, { owner, ...options }),
+    txt: (name, options) => txt(name, { owner, ...options }),
+    cname: (name, options) => cname(name, { owner, ...options }),
+    ptr: (name, options) => ptr(name, { owner, ...options }),
+    ns: (name, options) => ns(name, { owner, ...options }),
+    soa: (name, options) => soa(name, { owner, ...options }),
+    tlsa: (name, options) => tlsa(name, { owner, ...options }),
   };
 }
 
@@ -242,7 +266,7 @@ const ABSENT = {
 
 /** Seconds in the cache. */
 function lifetime(result: QueryResult): number {
-  if (result.kind === 'failed') return FAILURE_TTL;
+  if (result.kind === 'failed') return result.isUnsent === true ? 0 : FAILURE_TTL;
   if (result.kind === 'absent') return Math.min(result.ttl, MAX_NEGATIVE_TTL);
   return Math.min(Math.max(result.ttl, MIN_TTL), MAX_TTL);
 }

@@ -5,7 +5,7 @@ import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import { createDnsView } from '../dns/dns-view.ts';
-import type { Resolver } from '../dns/resolver.ts';
+import { lookupsOf, type Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim.ts';
 import type { Writer } from '../store/database/writer.ts';
@@ -127,7 +127,8 @@ const REQUESTED_VERIFICATIONS = { concurrency: 6, perKey: 2, maxWaiting: Number.
 export function createDomains(deps: DomainsDeps): Domains {
   const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = deps;
   const platform = platformOf(config);
-  const answersHttps = deps.answersHttps ?? createHttpsProbe(resolver, config.public.url);
+  const answersHttps =
+    deps.answersHttps ?? createHttpsProbe(lookupsOf(resolver, 'tracking'), config.public.url);
   const keyQueue = createKeyQueue(deps.generateKey ?? generateDkimKey);
   const graceMs = () => retirementMs(config);
   const managedKeys = createManagedKeys({
@@ -193,7 +194,8 @@ export function createDomains(deps: DomainsDeps): Domains {
     }),
     dmarcPath: async (domain, history) => {
       const signal = AbortSignal.timeout(POLICY_TIMEOUT_MS);
-      const discovery = await discoverPolicy(createDnsView(resolver, { signal }), domain.name);
+      const owner = `verification ${domain.account_id}`;
+      const discovery = await discoverPolicy(createDnsView(resolver, { signal, owner }), domain.name);
       return dmarcPath(
         { domain: domain.name, reportTo: reportAddress(domain.name), policy: platform.dmarcPolicy },
         discovery,

@@ -1,11 +1,13 @@
 import { Agent } from 'undici';
 import { SECOND } from '../core/clock.ts';
 import { type ConnectorOptions, createConnector } from '../dns/connector.ts';
+import { lookupsOf } from '../dns/resolver.ts';
 import { callFailure } from './failure.ts';
 import { isCallable } from './input.ts';
 
-/** One POST to an endpoint. */
+/** One POST to an endpoint of an account. */
 export interface WebhookCall {
+  accountId: string;
   url: string;
   headers: Record<string, string>;
   body: string;
@@ -38,28 +40,63 @@ const MAX_STORED_BYTES = 1024;
 /** Bytes that are read so that the connection can be used again; beyond them it is closed. */
 const MAX_READ_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
+/** Accounts without calls in progress whose connections stay open. */
+const MAX_IDLE_ACCOUNTS = 100;
 
 /**
- * Opens no connection until `call`; connections are used again while the endpoint keeps them open. `close` ends the
- * calls in progress, which resolve as `no-response`.
+ * Opens no connection until `call`; connections are used again while the endpoint keeps them open, for calls of the same
+ * account. The accounts share the concurrent queries of the resolver. `close` ends the calls in progress, which resolve as
+ * `no-response`.
  */
 export function createWebhookCaller(options: WebhookCallerOptions): WebhookCaller {
   const { timeoutMs = CALL_TIMEOUT_MS, userAgent } = options;
+  /** By account; those without calls in progress are in the order in which they became idle. */
+  const agents = new Map<string, CallAgent>();
+  let idle = 0;
+
   // One connection for each call; the sender limits the calls of each webhook.
-  const agent = new Agent({
-    connect: createConnector({
-      ...options,
-      timeoutMs,
-      mayConnect: (address) => isCallable(address, options.allowPrivateNetworks()),
-    }),
-    maxHeaderSize: MAX_HEADER_BYTES,
-    // One deadline for the whole call, below.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  const createAgent = (accountId: string) =>
+    new Agent({
+      connect: createConnector({
+        ...options,
+        resolver: lookupsOf(options.resolver, `webhooks ${accountId}`),
+        timeoutMs,
+        mayConnect: (address) => isCallable(address, options.allowPrivateNetworks()),
+      }),
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // One deadline for the whole call, below.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+
+  function begin(accountId: string): CallAgent {
+    const known = agents.get(accountId);
+    if (known !== undefined && known.calls === 0) idle--;
+    const used = known ?? { agent: createAgent(accountId), calls: 0 };
+    used.calls++;
+    agents.set(accountId, used);
+    return used;
+  }
+
+  function end(accountId: string, used: CallAgent): void {
+    used.calls--;
+    if (used.calls > 0) return;
+    idle++;
+    agents.delete(accountId);
+    agents.set(accountId, used);
+    if (idle <= MAX_IDLE_ACCOUNTS) return;
+    for (const [oldest, { agent, calls }] of agents) {
+      if (calls > 0) continue;
+      agents.delete(oldest);
+      idle--;
+      void agent.destroy();
+      return;
+    }
+  }
 
   return {
-    call: async ({ url, headers, body }, signal) => {
+    call: async ({ accountId, url, headers, body }, signal) => {
+      const used = begin(accountId);
       const ended = new AbortController();
       const abort = () => ended.abort();
       const deadline = setTimeout(abort, timeoutMs);
@@ -67,7 +104,7 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
       if (signal.aborted) abort();
       const target = new URL(url);
       try {
-        const response = await agent.request({
+        const response = await used.agent.request({
           origin: target.origin,
           path: target.pathname + target.search,
           method: 'POST',
@@ -92,10 +129,19 @@ export function createWebhookCaller(options: WebhookCallerOptions): WebhookCalle
       } finally {
         clearTimeout(deadline);
         signal.removeEventListener('abort', abort);
+        end(accountId, used);
       }
     },
-    close: () => agent.destroy(),
+    close: async () => {
+      await Promise.all([...agents.values()].map(({ agent }) => agent.destroy()));
+    },
   };
+}
+
+interface CallAgent {
+  agent: Agent;
+  /** In progress. */
+  calls: number;
 }
 
 /** Returns the first KiB of a body as text, or less if the body is incomplete. */

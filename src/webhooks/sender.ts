@@ -176,7 +176,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     await writer.settled();
     const body = JSON.stringify(webhookPayload(event));
     const headers = signatureHeaders(keys, { id: event.event_id, body, now: clock.now() });
-    const result = await caller.call({ url: webhook.url, headers, body }, signal);
+    const result = await caller.call({ accountId: queue.accountId, url: webhook.url, headers, body }, signal);
     if (result === null) return;
     const outcome = outcomeOf(row, result, { now: clock.now(), random });
     if (outcome.succeeded) queue.pace.succeeded();

@@ -67,7 +67,7 @@ export function createWebhookTester(deps: WebhookTesterDeps): WebhookTester {
         body,
         now: startedAt,
       });
-      const result = (await caller.call({ url: webhook.url, headers, body }, signal)) ?? CANCELLED;
+      const result = (await caller.call({ accountId, url: webhook.url, headers, body }, signal)) ?? CANCELLED;
       const error = errorOf(result);
       return {
         webhookId,

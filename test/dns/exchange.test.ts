@@ -135,16 +135,31 @@ describe('one server', () => {
 });
 
 describe('more queries than the limit', () => {
+  const many = (exchange: Exchange, domain: string, count: number) =>
+    Array.from({ length: count }, (_, at) => exchange.query({ name: `h${at}.${domain}`, type: 'A' }, domain));
+
   it('time out without answers, and do not block later queries', async () => {
-    const many = (domain: string) =>
-      Promise.all(
-        Array.from({ length: 300 }, (_, at) => exchange.query({ name: `h${at}.${domain}`, type: 'A' })),
-      );
     const exchange = between([first.address], 1500);
     first.set('*', '*', 'silent');
-    expect(new Set((await many('silent.test')).map(summary))).toEqual(new Set(['ETIMEOUT']));
+    const silent = await Promise.all(many(exchange, 'silent.test', 300));
+    expect(new Set(silent.map(summary))).toEqual(new Set(['ETIMEOUT']));
     first.set('*', '*', 'NODATA');
-    expect(new Set((await many('there.test')).map(summary))).toEqual(new Set(['ENODATA']));
+    const there = await Promise.all(many(exchange, 'there.test', 300));
+    expect(new Set(there.map(summary))).toEqual(new Set(['ENODATA']));
+  });
+
+  it('are delayed by queries of the same owner only, and refused above a limit', async () => {
+    const exchange = between([first.address], 60_000);
+    first.set('*', '*', 'silent');
+    first.set('host.test', 'A', ['192.0.2.1']);
+    const silent = many(exchange, 'silent.test', 1128);
+    expect(await exchange.query(HOST, 'silent.test')).toMatchObject({ code: 'ETIMEOUT', isUnsent: true });
+    expect(summary(await exchange.query(HOST, 'other.test'))).toEqual(['192.0.2.1']);
+    expect(first.questions.filter(({ name }) => name.endsWith('.silent.test')).length).toBeLessThanOrEqual(
+      128,
+    );
+    exchange.close();
+    await Promise.all(silent);
   });
 });
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
@@ -12,14 +13,20 @@ import { startEndpoint } from '../support/webhook-endpoint.ts';
 interface Options {
   allowPrivateNetworks?: boolean;
   timeoutMs?: number;
+  dnsTimeoutMs?: number;
   trusted?: string;
 }
 
-async function start({ allowPrivateNetworks = true, timeoutMs = 5000, trusted }: Options = {}) {
+async function start({
+  allowPrivateNetworks = true,
+  timeoutMs = 5000,
+  dnsTimeoutMs = 1000,
+  trusted,
+}: Options = {}) {
   const dns = await startDnsServer();
   const resolver = createResolver({
     resolvers: [dns.address],
-    timeoutMs: 1000,
+    timeoutMs: dnsTimeoutMs,
     clock: systemClock,
     random: systemRandom,
   });
@@ -35,8 +42,8 @@ async function start({ allowPrivateNetworks = true, timeoutMs = 5000, trusted }:
     resolver.close();
     await dns.close();
   });
-  const call = (url: string, signal = new AbortController().signal) =>
-    caller.call({ url, headers: { 'webhook-id': 'evt_1' }, body: '{"id":"evt_1"}' }, signal);
+  const call = (url: string, signal = new AbortController().signal, accountId = 'acct_test') =>
+    caller.call({ accountId, url, headers: { 'webhook-id': 'evt_1' }, body: '{"id":"evt_1"}' }, signal);
   return { dns, call };
 }
 
@@ -181,6 +188,20 @@ describe('a name', () => {
     expect(await call(`http://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
     expect(endpoint.received[0]?.headers.host).toBe(`receiver.test:${endpoint.port}`);
     expect(dns.asked('receiver.test')).toBeGreaterThan(0);
+  });
+
+  it('that is never answered delays the calls of its account only', async () => {
+    const endpoint = await startEndpoint();
+    const { call, dns } = await start({ dnsTimeoutMs: 60_000 });
+    dns.set('*', '*', 'silent');
+    dns.set('receiver.test', 'A', ['127.0.0.1']);
+    const { signal } = new AbortController();
+    setMaxListeners(0, signal);
+    const silent = Array.from({ length: 140 }, (_, n) =>
+      call(`http://h${n}.silent.test/`, signal, 'acct_silent'),
+    );
+    expect(await call(`http://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
+    expect(new Set((await Promise.all(silent)).map(reasonOf))).toEqual(new Set(['no response within 5 s']));
   });
 
   it('localhost is this machine, without a DNS query', async () => {

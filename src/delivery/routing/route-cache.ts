@@ -41,10 +41,10 @@ export interface RouteCacheDeps {
 const MAX_CACHED = 50_000;
 const MIN_TTL_SECONDS = 5;
 /**
- * Lookups at the same time, and those of one account. Name servers of others may never answer: a lookup then takes the whole
- * timeout of DNS, and two or more of the concurrent queries of the resolver.
+ * Lookups at the same time, and those of one account. Name servers of others may never answer: a lookup then takes several
+ * timeouts of DNS, and up to ten of the concurrent queries of the resolver, which shares them between accounts.
  */
-const MAX_LOOKUPS = 96;
+const MAX_LOOKUPS = 1024;
 const MAX_LOOKUPS_PER_ACCOUNT = 64;
 /** Lookups that wait. Keys of the queue without a lookup are requested again by the scan of the queue. */
 const MAX_WAITING = 10_000;
@@ -79,7 +79,7 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
       // While this lookup waited, another account's may have found the route.
       if (peek(destination, ipv6, via) !== null) return true;
       const began = era;
-      const result = await find(destination, ipv6, via);
+      const result = await find(destination, ipv6, via, accountId);
       // Another account's lookup may have been answered meanwhile.
       const isWorse = isTemporary(result) && peek(destination, ipv6, via) !== null;
       const until = clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000;
@@ -96,9 +96,14 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     if (isKnown) for (const onKnown of callbacks) onKnown();
   }
 
-  async function find(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null): Promise<RouteResult> {
+  async function find(
+    destination: string,
+    ipv6: Ipv6Use,
+    via: DeliveryRoute | null,
+    accountId: string,
+  ): Promise<RouteResult> {
     try {
-      return await finder.find(destination, ipv6, via);
+      return await finder.find(destination, ipv6, via, accountId);
     } catch (error) {
       // An internal error must not bounce mail: it is handled like a DNS failure, and logged.
       log.error({ err: error, destination }, 'route lookup failed');

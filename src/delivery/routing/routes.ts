@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { DeliveryRoute } from '../../config/setting-types.ts';
 import { type Random, shuffled } from '../../core/random.ts';
 import { DnsError } from '../../dns/dns-error.ts';
-import type { DnsAnswer, Resolver } from '../../dns/resolver.ts';
+import { type DnsAnswer, lookupsOf, type Resolver } from '../../dns/resolver.ts';
 import type { LocalFailure } from '../../mail/classify/classify.ts';
 import type { DaneHost } from '../tls/dane.ts';
 import { type DestinationTls, permittedHosts, publishedTls, type TlsPolicies } from '../tls/host-policies.ts';
@@ -30,8 +30,16 @@ export type RouteResult =
   | RouteFailure;
 
 export interface RouteFinder {
-  /** `via`: a next hop that precedes the configured routes; null: none. */
-  find(destination: string, ipv6: Ipv6Use, via?: DeliveryRoute | null): Promise<RouteResult>;
+  /**
+   * `via`: a next hop that precedes the configured routes; null: none. `accountId`: the account whose mail it is; its lookups
+   * delay only its own. Default: this daemon.
+   */
+  find(
+    destination: string,
+    ipv6: Ipv6Use,
+    via?: DeliveryRoute | null,
+    accountId?: string,
+  ): Promise<RouteResult>;
 }
 
 export interface RouteFinderDeps {
@@ -59,18 +67,20 @@ const MAX_ADDRESSES = 2;
  * addresses each. The guard does not apply to configured routes. Rejects only with an internal error.
  */
 export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
-  const { resolver, random, guard } = deps;
+  const { random, guard } = deps;
 
   async function find(
     destination: string,
     ipv6: Ipv6Use,
     via: DeliveryRoute | null = null,
+    accountId = '',
   ): Promise<RouteResult> {
+    const resolver = lookupsOf(deps.resolver, accountId);
     const route = via ?? routeFor(deps.routes, destination);
-    if (route !== null) return viaRoute(route, ipv6);
+    if (route !== null) return viaRoute(resolver, route, ipv6);
     const [mx, sts] = await Promise.all([
       mailExchangers(resolver, destination, random),
-      deps.tlsPolicies?.ofDestination(destination) ?? NO_STS,
+      deps.tlsPolicies?.ofDestination(destination, accountId) ?? NO_STS,
     ]);
     if (mx.kind === 'failure') return mx;
     const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
@@ -78,7 +88,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     if (usable.length === 0) return failure('routing-loop', mx.ttl);
     // With secure MX records TLSA records may apply, which precede the MTA-STS policy (RFC 8461 §2).
     const permitted = mx.secure ? usable : permittedHosts(usable, sts.policy);
-    const resolved = await resolve(permitted, ipv6);
+    const resolved = await resolve(resolver, permitted, ipv6);
     const own = (await deps.ownAddresses?.among(resolved.flatMap(allAddresses))) ?? NO_ADDRESSES;
     if (own === 'unknown') return failure('dns-trouble', FAILURE_TTL_SECONDS);
     const isOwn = (address: string) => own.has(address) || guard.judge(address, deps.port) === 'own-address';
@@ -86,17 +96,21 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
     if (others.length === 0 && resolved.length > 0) return failure('own-address', mx.ttl);
     const chosen = choose(others, mx.ttl, mx.implicit);
     if (chosen.kind === 'failure' || deps.tlsPolicies === undefined) return chosen;
-    return withPolicies(deps.tlsPolicies, destination, mx, sts, resolved, chosen);
+    return withPolicies(deps.tlsPolicies, { destination, accountId }, mx, sts, resolved, chosen);
   }
 
   /** Addresses of the first hosts, and of further ones while none can be used. */
-  async function resolve(names: readonly string[], ipv6: Ipv6Use): Promise<FoundAddresses[]> {
+  async function resolve(
+    resolver: Resolver,
+    names: readonly string[],
+    ipv6: Ipv6Use,
+  ): Promise<FoundAddresses[]> {
     const resolved: FoundAddresses[] = [];
     for (let start = 0; start < names.length; start += MAX_HOSTS) {
       // Hosts beyond the limit may have addresses.
       if (start >= MAX_NAMES) return [...resolved, NOT_LOOKED_UP];
       const next = names.slice(start, start + MAX_HOSTS);
-      resolved.push(...(await Promise.all(next.map((name) => addresses(name, ipv6)))));
+      resolved.push(...(await Promise.all(next.map((name) => addresses(resolver, name, ipv6)))));
       if (resolved.some(({ found }) => found.some(isAllowed))) break;
     }
     return resolved;
@@ -105,8 +119,8 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   const isAllowed = (address: string) => guard.judge(address, deps.port) === 'allowed';
 
   /** A configured route may lead to a private network: the guard does not apply. */
-  async function viaRoute(route: DeliveryRoute, ipv6: Ipv6Use): Promise<RouteResult> {
-    const { found, ttl } = await addresses(route.host, ipv6);
+  async function viaRoute(resolver: Resolver, route: DeliveryRoute, ipv6: Ipv6Use): Promise<RouteResult> {
+    const { found, ttl } = await addresses(resolver, route.host, ipv6);
     if (found.length === 0) return failure('dns-trouble', FAILURE_TTL_SECONDS, route);
     return {
       kind: 'hosts',
@@ -117,7 +131,7 @@ export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
   }
 
   /** Addresses of a host, IPv6 and IPv4 alternating. */
-  async function addresses(name: string, ipv6: Ipv6Use): Promise<FoundAddresses> {
+  async function addresses(resolver: Resolver, name: string, ipv6: Ipv6Use): Promise<FoundAddresses> {
     const ip = { canonical: name, secure: false, lookupFailed: false, unreachable: [], ttl: 3600 };
     if (isIP(name) !== 0) return { ...ip, name, found: [name] };
     const families = await Promise.all([
@@ -209,7 +223,7 @@ const NO_STS: StsLookup = { policy: null, fault: null };
 /** Adds the TLS policies that were published for the destination and its hosts. */
 async function withPolicies(
   policies: TlsPolicies,
-  destination: string,
+  { destination, accountId }: { destination: string; accountId: string },
   mx: Extract<MailExchangers, { kind: 'exchangers' }>,
   sts: StsLookup,
   resolved: readonly FoundAddresses[],
@@ -220,7 +234,7 @@ async function withPolicies(
     chosen.hosts.map(async (host) => {
       const { canonical, secure } = resolved.find(({ name }) => name === host.name) ?? NOT_RESOLVED;
       const of = { name: host.name, canonical, secure };
-      const { policy, ttl } = await policies.ofHost(destination, sts.policy, of, nextHop);
+      const { policy, ttl } = await policies.ofHost(destination, sts.policy, of, { ...nextHop, accountId });
       return { host: policy === null ? host : { ...host, policy }, ttl };
     }),
   );

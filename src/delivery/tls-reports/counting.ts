@@ -52,7 +52,7 @@ export function createTlsCounting(deps: TlsCountingDeps): TlsCounting {
   async function targets(domain: string): Promise<ReportTarget[] | null> {
     let found: ReportTarget[] | null;
     try {
-      const { records } = await resolver.txt(`_smtp._tls.${domain}`);
+      const { records } = await resolver.txt(`_smtp._tls.${domain}`, { owner: 'TLS reports' });
       found = parseReportRecord(records.map((strings) => strings.join('')));
     } catch (error) {
       if (!(error instanceof DnsError)) throw error;

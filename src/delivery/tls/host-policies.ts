@@ -1,4 +1,4 @@
-import type { Resolver } from '../../dns/resolver.ts';
+import { lookupsOf, type Resolver } from '../../dns/resolver.ts';
 import type { HostPolicy, PolicyFault } from '../worker/protocol.ts';
 import { type DaneHost, type DaneNextHop, lookUpDane, NO_DANE } from './dane.ts';
 import type { StsLookup, StsPolicies } from './sts-policies.ts';
@@ -9,14 +9,14 @@ import { isInPolicy, policyLines, type StsPolicy } from './sts-policy.ts';
  * others (RFC 8461 §2).
  */
 export interface TlsPolicies {
-  /** The MTA-STS policy of a destination. Never rejects. */
-  ofDestination(domain: string): Promise<StsLookup>;
+  /** The MTA-STS policy of a destination, for mail of the account. Never rejects. */
+  ofDestination(domain: string, accountId: string): Promise<StsLookup>;
   /** The policy of one host of the destination, and for how many seconds it is valid. */
   ofHost(
     domain: string,
     sts: StsPolicy | null,
     host: DaneHost,
-    nextHop: DaneNextHop,
+    nextHop: DaneNextHop & { accountId: string },
   ): Promise<{ policy: HostPolicy | null; ttl: number }>;
 }
 
@@ -46,9 +46,10 @@ const NO_STS: StsLookup = { policy: null, fault: null };
 export function createTlsPolicies(deps: TlsPoliciesDeps): TlsPolicies {
   const { resolver, sts: policies } = deps;
   return {
-    ofDestination: async (domain) => (deps.mtaSts ? policies.of(domain) : NO_STS),
+    ofDestination: async (domain, accountId) => (deps.mtaSts ? policies.of(domain, accountId) : NO_STS),
     ofHost: async (domain, sts, host, nextHop) => {
-      const dane = deps.dane ? await lookUpDane(resolver, host, deps.port, nextHop) : NO_DANE;
+      const lookups = lookupsOf(resolver, nextHop.accountId);
+      const dane = deps.dane ? await lookUpDane(lookups, host, deps.port, nextHop) : NO_DANE;
       return { policy: dane.policy ?? stsPolicyOf(domain, sts, host.name), ttl: dane.ttl };
     },
   };

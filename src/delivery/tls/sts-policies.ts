@@ -19,8 +19,11 @@ import { parseStsRecord, type StsPolicy } from './sts-policy.ts';
  * obtained, the stored policy applies: an attacker who blocks them gains nothing.
  */
 export interface StsPolicies {
-  /** The policy that applies to a domain now. Never rejects; waits for a fetch for at most 10 s. */
-  of(domain: string): Promise<StsLookup>;
+  /**
+   * The policy that applies to a domain now, for mail of the account (default: this daemon). Never rejects; waits for a fetch
+   * for at most 10 s.
+   */
+  of(domain: string, accountId?: string): Promise<StsLookup>;
   start(): void;
   stop(): Promise<void>;
 }
@@ -88,9 +91,9 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   }
 
   /** The announced id; null when there is no announcement, or it cannot be looked up. */
-  async function announcedId(domain: string): Promise<string | null> {
+  async function announcedId(domain: string, owner: string): Promise<string | null> {
     try {
-      const { records } = await resolver.txt(`_mta-sts.${domain}`);
+      const { records } = await resolver.txt(`_mta-sts.${domain}`, { owner });
       return parseStsRecord(records.map((strings) => strings.join('')));
     } catch (error) {
       if (error instanceof DnsError) return null;
@@ -98,11 +101,11 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     }
   }
 
-  async function find(domain: string): Promise<StsLookup> {
+  async function find(domain: string, accountId: string): Promise<StsLookup> {
     const row = stored(domain);
     const known: StsLookup = { policy: row === null ? null : policyOf(row), fault: null };
     if (row !== null) markUsed(row);
-    const id = await announcedId(domain);
+    const id = await announcedId(domain, accountId);
     if (id === null || id === row?.policy_id) return known;
     const failure = failures.get(`${domain} ${id}`);
     if (failure !== undefined && failure.until > clock.now()) return { ...known, fault: failure.fault };
@@ -173,18 +176,18 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     const now = clock.now();
     if (row.used_at < now - UNUSED_MS)
       return writer.run((all) => all.stsPolicies.postpone(domain, expires_at));
-    const id = (await announcedId(domain)) ?? row.policy_id;
+    const id = (await announcedId(domain, '')) ?? row.policy_id;
     const { policy } = await fetchOnce(domain, id);
     if (policy === null)
       await writer.run((all) => all.stsPolicies.postpone(domain, clock.now() + REFRESH_RETRY_MS));
   }
 
   return {
-    of: async (text) => {
+    of: async (text, accountId = '') => {
       const domain = canonicalName(text);
       if (domain === null) return { policy: null, fault: null };
       try {
-        return await find(domain);
+        return await find(domain, accountId);
       } catch (error) {
         // A database that cannot be read also stops deliveries, which is reported there.
         log.error({ err: error, domain }, 'MTA-STS policy could not be looked up');

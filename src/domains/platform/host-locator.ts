@@ -106,7 +106,7 @@ export function createHostLocator(deps: HostLocatorDeps): HostLocator {
     state.count++;
     const signal = abortAfter(timeoutMs, closing.signal);
     const ours = createDnsView(resolver, { signal });
-    const theirs = createDnsView(resolver, { signal, fresh: true });
+    const theirs = createDnsView(resolver, { signal, fresh: true, owner: 'link hosts' });
     const own = Promise.all(ownHosts.map((name) => addressesOf(ours, name)));
     const families = [theirs.a(host), theirs.aaaa(host)];
     if (await leadsToOneOf(families, own)) {

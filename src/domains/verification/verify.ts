@@ -131,7 +131,8 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     const domain = tables.domains.byId(domainId);
     if (domain === null) return null;
     const limit = abortAfter(VERIFICATION_TIMEOUT_MS, signal ?? new AbortController().signal);
-    const view = createDnsView(resolver, { fresh, signal: limit });
+    const owner = `verification ${domain.account_id}`;
+    const view = createDnsView(resolver, { fresh, signal: limit, owner });
     const keys = tables.dkimKeys.of(domainId);
     const recommended = recordsOf(tables, platform, domain).recommendedDnsRecords;
     const [results, observations, others] = await Promise.all([

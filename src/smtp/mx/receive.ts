@@ -65,7 +65,7 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
       return null;
     lookups.set(network, running + 1);
     totalLookups++;
-    const keys = await publicKeys(resolver, keyNames).finally(() => {
+    const keys = await publicKeys(resolver, keyNames, `mail from ${network}`).finally(() => {
       totalLookups--;
       const left = (lookups.get(network) ?? 1) - 1;
       if (left === 0) lookups.delete(network);
@@ -160,12 +160,16 @@ function dependsOnSigner(recipients: readonly IncomingRecipient[], { parsed }: I
 }
 
 /** The records that were found within the timeout. */
-async function publicKeys(resolver: Pick<Resolver, 'txt'>, names: readonly string[]): Promise<PublicKeys> {
+async function publicKeys(
+  resolver: Pick<Resolver, 'txt'>,
+  names: readonly string[],
+  owner: string,
+): Promise<PublicKeys> {
   const signal = AbortSignal.timeout(KEY_TIMEOUT_MS);
   const found = await Promise.all(
     names.map(async (name): Promise<[string, string[][]][]> => {
       try {
-        return [[name, (await resolver.txt(name, { signal })).records]];
+        return [[name, (await resolver.txt(name, { signal, owner })).records]];
       } catch (error) {
         // No such record, no answer, or a timeout.
         if (error instanceof DnsError || error instanceof DOMException) return [];
