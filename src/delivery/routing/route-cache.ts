@@ -53,7 +53,8 @@ const MAX_WAITING_PER_ACCOUNT = 1000;
 const MAX_CALLBACKS = 10;
 
 /**
- * Caches 50,000 routes, each for its TTL and at least 5 s; the least recently used is removed first. An error of the
+ * Caches 50,000 routes, each for its TTL and at least 5 s; the least recently used is removed first. Accounts share them,
+ * except those of destinations whose TLS policy could not be obtained. An error of the
  * finder is logged and cached for 5 s as the failure `dns-trouble`.
  */
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
@@ -77,13 +78,17 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
   ): Promise<boolean> {
     const ran = await gate.run(accountId, async () => {
       // While this lookup waited, another account's may have found the route.
-      if (peek(destination, ipv6, via) !== null) return true;
+      if (cached(accountId, destination, ipv6, via) !== null) return true;
       const began = era;
       const result = await find(destination, ipv6, via, accountId);
       // Another account's lookup may have been answered meanwhile.
       const isWorse = isTemporary(result) && peek(destination, ipv6, via) !== null;
       const until = clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000;
-      if (began === era && !isWorse) cache.set(cacheKey(destination, ipv6, via), { result, until });
+      const key = cacheKey(destination, ipv6, via);
+      // The policy may be unknown because the account waits for many others: another account looks it up itself.
+      const fault = result.kind === 'hosts' ? (result.tls?.fault ?? null) : null;
+      if (began === era && !isWorse)
+        cache.set(fault === null ? key : `${accountId} ${key}`, { result, until });
       return true;
     });
     return ran !== null;
@@ -111,15 +116,30 @@ export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteC
     }
   }
 
+  function valid(key: string): RouteResult | null {
+    const entry = cache.get(key);
+    return entry !== undefined && entry.until > clock.now() ? entry.result : null;
+  }
+
   function peek(destination: string, ipv6: Ipv6Use, via: DeliveryRoute | null = null): RouteResult | null {
-    const cached = cache.get(cacheKey(destination, ipv6, via));
-    return cached !== undefined && cached.until > clock.now() ? cached.result : null;
+    return valid(cacheKey(destination, ipv6, via));
+  }
+
+  /** The route for an account: that of all, or its own. */
+  function cached(
+    accountId: string,
+    destination: string,
+    ipv6: Ipv6Use,
+    via: DeliveryRoute | null,
+  ): RouteResult | null {
+    const key = cacheKey(destination, ipv6, via);
+    return valid(key) ?? valid(`${accountId} ${key}`);
   }
 
   return {
     peek,
     get: (destination, ipv6, onKnown, wanted) => {
-      const known = peek(destination, ipv6, wanted.via);
+      const known = cached(wanted.accountId, destination, ipv6, wanted.via);
       if (known !== null) return known;
       const name = `${wanted.accountId} ${cacheKey(destination, ipv6, wanted.via)}`;
       const callbacks = pending.get(name);

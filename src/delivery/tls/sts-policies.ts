@@ -1,5 +1,5 @@
-import PQueue from 'p-queue';
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
+import { createGate } from '../../core/concurrency/gate.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
@@ -51,27 +51,42 @@ export interface StsPoliciesDeps {
 }
 
 const MAX_WAIT_MS = 10 * SECOND;
-/** Fetches at a time; anyone may announce a policy at a host that never responds. */
-const MAX_FETCHES = 50;
+/**
+ * Fetches at a time, and those of one account: anyone may announce a policy at a host that never responds, and send mail to
+ * it.
+ */
+const MAX_FETCHES = 100;
+const MAX_FETCHES_PER_ACCOUNT = 20;
 const MAX_WAITING_FETCHES = 1000;
+const MAX_WAITING_FETCHES_PER_ACCOUNT = 100;
 /** RFC 8461 §3.3: a failed fetch is not repeated for the same id for some minutes. */
 const RETRY_MS = 5 * MINUTE;
 const MAX_FAILURES = 10_000;
 const REFRESH_INTERVAL_MS = MINUTE;
 const REFRESH_BATCH_SIZE = 20;
 const EXPIRY_BATCH_SIZE = 200;
+const TOO_MANY_FETCHES: PolicyFault = {
+  type: 'sts-policy-fetch-error',
+  text: 'too many policies are being fetched',
+};
 const REFRESH_RETRY_MS = HOUR;
 /** A policy that was not used for this time expires without a refresh. */
 const UNUSED_MS = 30 * DAY;
 
 /**
- * `start` begins the refresh of due policies, at most 20 in a run; `of` works without it. At most 50 fetches run and
- * 1000 wait. `stop` closes `fetcher` and resolves when no fetch is in progress.
+ * `start` begins the refresh of due policies, at most 20 in a run; `of` works without it. At most 100 fetches run and
+ * 1000 wait, 20 and 100 of one account. `stop` closes `fetcher` and resolves when no fetch is in progress.
  */
 export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   const { clock, log, resolver, tables, writer, fetcher, maxWaitMs = MAX_WAIT_MS } = deps;
   const { refreshIntervalMs = REFRESH_INTERVAL_MS } = deps;
-  const queue = new PQueue({ concurrency: MAX_FETCHES });
+  const gate = createGate({
+    concurrency: MAX_FETCHES,
+    perKey: MAX_FETCHES_PER_ACCOUNT,
+    maxWaiting: MAX_WAITING_FETCHES,
+    maxWaitingPerKey: MAX_WAITING_FETCHES_PER_ACCOUNT,
+  });
+  /** By account and domain: an account never waits for the queue of another one. */
   const inProgress = new Map<string, Promise<StsLookup>>();
   /** Failed fetches, by domain and id. */
   const failures = createLru<{ fault: PolicyFault; until: number }>(MAX_FAILURES);
@@ -109,7 +124,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     if (id === null || id === row?.policy_id) return known;
     const failure = failures.get(`${domain} ${id}`);
     if (failure !== undefined && failure.until > clock.now()) return { ...known, fault: failure.fault };
-    const fetched = await within(fetchOnce(domain, id), maxWaitMs);
+    const fetched = await within(fetchOnce(domain, id, accountId), maxWaitMs);
     if (fetched === null) {
       const text = `the policy of ${domain} was not received within ${maxWaitMs / SECOND} s`;
       return { ...known, fault: { type: 'sts-policy-fetch-error', text } };
@@ -118,22 +133,28 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   }
 
   /** Never rejects. */
-  function fetchOnce(domain: string, id: string): Promise<StsLookup> {
-    const same = inProgress.get(domain);
+  function fetchOnce(domain: string, id: string, accountId: string): Promise<StsLookup> {
+    const key = `${accountId} ${domain}`;
+    const same = inProgress.get(key);
     if (same !== undefined) return same;
-    if (stopped || queue.size >= MAX_WAITING_FETCHES) {
-      const text = 'too many policies are being fetched';
-      return Promise.resolve({ policy: null, fault: { type: 'sts-policy-fetch-error', text } });
-    }
-    const fetching = queue
-      .add(() => fetchAndStore(domain, id))
+    const fetching = gate
+      .run(accountId, () => fetchUnlessStored(domain, id))
+      .then((found): StsLookup => found ?? { policy: null, fault: TOO_MANY_FETCHES })
       .catch((error: unknown): StsLookup => {
         log.error({ err: error, domain }, 'MTA-STS policy could not be stored');
         return { policy: null, fault: { type: 'sts-policy-fetch-error', text: 'internal error' } };
       })
-      .finally(() => inProgress.delete(domain));
-    inProgress.set(domain, fetching);
+      .finally(() => inProgress.delete(key));
+    inProgress.set(key, fetching);
     return fetching;
+  }
+
+  /** While the fetch waited, that of another account may have ended. */
+  async function fetchUnlessStored(domain: string, id: string): Promise<StsLookup> {
+    const row = stored(domain);
+    if (row !== null && row.policy_id === id && row.fetched_at > clock.now() - RETRY_MS)
+      return { policy: policyOf(row), fault: null };
+    return fetchAndStore(domain, id);
   }
 
   async function fetchAndStore(domain: string, id: string): Promise<StsLookup> {
@@ -177,7 +198,7 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     if (row.used_at < now - UNUSED_MS)
       return writer.run((all) => all.stsPolicies.postpone(domain, expires_at));
     const id = (await announcedId(domain, '')) ?? row.policy_id;
-    const { policy } = await fetchOnce(domain, id);
+    const { policy } = await fetchOnce(domain, id, '');
     if (policy === null)
       await writer.run((all) => all.stsPolicies.postpone(domain, clock.now() + REFRESH_RETRY_MS));
   }
@@ -199,9 +220,10 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
     stop: async () => {
       stopped = true;
       // Fetches in progress and waiting ones fail now.
+      gate.close();
       await fetcher.close();
       await loop.stop();
-      await queue.onIdle();
+      await Promise.all(inProgress.values());
     },
   };
 }

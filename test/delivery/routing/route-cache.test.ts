@@ -69,6 +69,19 @@ describe('lookups without an answer', () => {
     expect(lookups.get('example.net')).toEqual([]);
   });
 
+  it('of a TLS policy do not take it from the routes of others', async () => {
+    const { get, answer, lookups } = startCache();
+    await get('acct_one', 'example.net');
+    const fault = { type: 'sts-policy-fetch-error', text: 'not received' } as const;
+    const unknown: RouteResult = { ...HOSTS, tls: { sts: null, fault } };
+    await answer('example.net', unknown);
+    expect(await get('acct_one', 'example.net')).toBe(unknown);
+    expect(await get('acct_two', 'example.net')).toBeNull();
+    expect(lookups.get('example.net')).toHaveLength(1);
+    await answer('example.net', HOSTS);
+    expect(await get('acct_one', 'example.net')).toBe(HOSTS);
+  });
+
   it('are refused above a limit, without a call back', async () => {
     const { get, answer, known, lookups } = startCache();
     for (let n = 0; n < 1200; n++) await get('acct_one', `silent${n}.example`);

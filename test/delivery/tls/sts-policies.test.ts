@@ -219,6 +219,29 @@ describe('a fetch fails', () => {
   });
 });
 
+describe('hosts of policies that never respond', () => {
+  it('delay only the accounts that send to their domains', async () => {
+    const domains = Array.from({ length: 150 }, (_, n) => `silent${n}.example`);
+    for (const domain of domains) {
+      dns.set(`_mta-sts.${domain}`, 'TXT', ['v=STSv1; id=1;']);
+      dns.set(`mta-sts.${domain}`, 'A', [host.address]);
+      host.serve(domain, authority.issue([`mta-sts.${domain}`]), silent);
+    }
+    host.serve(DOMAIN, VALID, ENFORCE);
+    const policies = start({ maxWaitMs: 60_000, timeoutMs: 60_000 });
+    const waiting = domains.map((domain) => policies.of(domain, 'acct_one'));
+    await expect.poll(() => host.requests).toHaveLength(20);
+    expect(await policies.of(DOMAIN, 'acct_two')).toEqual(ENFORCED);
+    expect(await policies.of(DOMAIN, 'acct_one')).toEqual(ENFORCED);
+    // 20 are fetched, 100 wait, and the others are refused.
+    const refused = await Promise.race(waiting);
+    expect(refused.fault?.text).toBe('too many policies are being fetched');
+    expect(host.requests).toHaveLength(21);
+    await policies.stop();
+    expect((await Promise.all(waiting)).every(({ policy }) => policy === null)).toBe(true);
+  });
+});
+
 describe('the refresh in the background', () => {
   const row = () => store.tables.stsPolicies.get(DOMAIN);
 
