@@ -69,7 +69,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       const changed = { ...row, ...edited, updated_at: clock.now() };
       tables.accounts.update(changed);
       return accountOf(changed);
-    });
+    }, accountId);
   }
 
   return {

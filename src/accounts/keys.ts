@@ -125,7 +125,7 @@ export function createKeys(deps: KeyDeps): Keys {
         }
         tables.apiKeys.insert(created.row);
         return created.created;
-      });
+      }, input.accountId);
     },
     get: (keyId) => {
       const row = tables.apiKeys.get(keyId);

@@ -99,7 +99,7 @@ export function createContacts(deps: ContactsDeps): Contacts {
           at: clock.now(),
         };
         return setStatus(all, recorder, seq, change);
-      });
+      }, accountId);
     },
     update: (accountId, identifier, { globalStatus, ...changes }, { merge, ...caller }) =>
       writer.run((all): KnownContact | Refusal => {
@@ -116,6 +116,6 @@ export function createContacts(deps: ContactsDeps): Contacts {
           at: clock.now(),
         };
         return setStatus(all, recorder, contact.seq, change);
-      }),
+      }, accountId),
   };
 }

@@ -99,7 +99,7 @@ export function createSubscriptionGroups(deps: {
           REMOVAL_SHARE,
         );
       }
-      await writer.run((all) => all.subscriptionGroups.remove(seq));
+      await writer.run((all) => all.subscriptionGroups.remove(seq), REMOVAL_SHARE);
     }
   }
 
@@ -133,7 +133,7 @@ export function createSubscriptionGroups(deps: {
           import_status: null,
           deleted_at: null,
         };
-      }),
+      }, accountId),
     update: (accountId, groupId, fields) =>
       writer.run((all): SubscriptionGroupRow | Refusal => {
         const group = findSubscriptionGroup(all, accountId, groupId);
@@ -145,13 +145,13 @@ export function createSubscriptionGroups(deps: {
         };
         all.subscriptionGroups.update(changed);
         return changed;
-      }),
+      }, accountId),
     remove: async (accountId, groupId) => {
       const group = await writer.run((all): SubscriptionGroupRow | Refusal => {
         const found = findSubscriptionGroup(all, accountId, groupId);
         if (!isRefusal(found)) all.subscriptionGroups.markDeleted(found.seq, clock.now());
         return found;
-      });
+      }, accountId);
       if (!isRefusal(group)) loop.wake();
       return group;
     },

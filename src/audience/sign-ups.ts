@@ -67,7 +67,7 @@ export function createSignUps(deps: SignUpsDeps): SignUps {
         const state = stateOf(all, group, signUp);
         if (state !== 'open') return state;
         return subscribe(deps, all, group, signUp, { ...actor, at: clock.now() }) ?? 'confirmed';
-      }),
+      }, accountId),
   };
 }
 

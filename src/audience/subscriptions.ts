@@ -109,7 +109,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (isRefusal(group)) return group;
       const contact = contactOf(all);
       return isRefusal(contact) ? contact : work(all, group, contact);
-    });
+    }, accountId);
   }
 
   function recordOptOut(all: Tables, group: SubscriptionGroupRow, contact: KnownContact): void {
@@ -191,7 +191,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         if (isRefusal(found)) return found;
         all.subscriptions.remove(found.group.seq, found.member.contact.seq);
         return null;
-      }),
+      }, accountId),
   };
 }
 

@@ -112,7 +112,7 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
           updated_at: now,
         };
         return { ...row, seq: all.campaigns.insert(row) };
-      }),
+      }, accountId),
     update: (accountId, campaignId, { prepared, ...fields }) =>
       writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, accountId, campaignId);
@@ -130,7 +130,7 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
         };
         all.campaigns.update(changed);
         return changed;
-      }),
+      }, accountId),
     remove: (accountId, campaignId) =>
       writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, accountId, campaignId);
@@ -146,7 +146,7 @@ export function createCampaigns(deps: CampaignsDeps): Campaigns {
           );
         all.campaigns.remove(campaign.seq);
         return campaign;
-      }),
+      }, accountId),
     analytics: async (accountId, campaignId, { from, to, interval }) => {
       const campaign = findCampaign(tables, accountId, campaignId);
       if (isRefusal(campaign)) return campaign;

@@ -91,21 +91,21 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     if (send === null) return ROUND_INTERVAL_MS;
     const now = clock.now();
     if (send.status === 'sending') return isSuspended(tables, send) ? ROUND_INTERVAL_MS : proceed(send, now);
-    if (send.status === 'cancelled') return writer.run((all) => cancelMessages(all, seq));
+    if (send.status === 'cancelled') return writer.run((all) => cancelMessages(all, seq), send.account_id);
     if (send.status !== 'scheduled' || isSuspended(tables, send)) return ROUND_INTERVAL_MS;
     if (send.scheduled_at !== null && send.scheduled_at > now) return send.scheduled_at - now;
-    await writer.run((all) => begin(all, seq, 'scheduled', clock.now()));
+    await writer.run((all) => begin(all, seq, 'scheduled', clock.now()), send.account_id);
     return 0;
   }
 
   async function proceed(send: CampaignSend, now: number): Promise<number> {
     const seq = send.campaign_seq;
     // Held messages first: they are in the queue already, and sending them makes it shorter.
-    if (await releaseHeld(seq)) return 0;
+    if (await releaseHeld(send)) return 0;
     if (isComplete(send)) return finish(send);
     if (pressure.refusal(send.account_id) !== null) return ROUND_INTERVAL_MS;
     if (send.started_at === null) {
-      await writer.run((all) => begin(all, seq, 'sending', clock.now()));
+      await writer.run((all) => begin(all, seq, 'sending', clock.now()), send.account_id);
       return 0;
     }
     if (send.next_at > now) return send.next_at - now;
@@ -126,7 +126,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       const reason = `${result.code}: ${result.message}`;
       pauseSend(all, current, reason, clock.now());
       return reason;
-    });
+    }, send.account_id);
     if (typeof batch === 'string') {
       log.warn({ campaignId: send.campaign_id, reason: batch }, 'campaign paused');
     } else if (batch !== null) {
@@ -137,13 +137,13 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
   }
 
   /** Makes messages due that were held while the campaign was paused. Returns whether there were any. */
-  async function releaseHeld(seq: number): Promise<boolean> {
+  async function releaseHeld({ campaign_seq: seq, account_id: accountId }: CampaignSend): Promise<boolean> {
     if (!tables.campaignSends.anyHeld(seq)) return false;
     const released = await writer.run((all) => {
       if (all.campaignSends.get(seq)?.status !== 'sending') return [];
       const now = clock.now();
       return all.campaignSends.release(seq, now, now + deps.expire.mk, MESSAGE_BATCH_SIZE);
-    });
+    }, accountId);
     for (const key of released) deps.announce(key);
     return true;
   }
@@ -161,7 +161,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       const now = clock.now();
       all.campaigns.setStatus(current.campaign_seq, 'sent', now);
       all.campaignSends.update({ ...current, open: 0, finished_at: now });
-    });
+    }, send.account_id);
     return 0;
   }
 

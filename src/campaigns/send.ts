@@ -145,7 +145,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
         return refuse('INVALID_STATE', `Campaign ${campaignId} is ${campaign.status} and cannot be ${verb}`);
       }
       return move(all, send, clock.now()) ?? findCampaign(all, accountId, campaignId);
-    });
+    }, accountId);
     if (!isRefusal(changed)) onChange();
     return changed;
   }
@@ -182,7 +182,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
         all.campaigns.setStatus(campaign.seq, later ? 'scheduled' : 'sending', now);
         if (!later) begin(all, campaign.seq, 'sending', now);
         return findCampaign(all, account_id, campaignId);
-      });
+      }, account_id);
       if (isRefusal(sent)) return sent;
       onChange();
       return { campaign: sent, warnings };

@@ -81,7 +81,7 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
         };
         domainGroups.insert(row);
         return { ...row, domain_count: 0 };
-      }),
+      }, accountId),
     update: (accountId, groupId, patch) =>
       writer.run((tables) => {
         const group = findGroup(tables, accountId, groupId);
@@ -89,7 +89,7 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
         const updated = { ...group, ...patch, updated_at: clock.now() };
         tables.domainGroups.update(updated);
         return updated;
-      }),
+      }, accountId),
     remove: (accountId, groupId) =>
       writer.run((tables) => {
         const group = findGroup(tables, accountId, groupId);
@@ -108,7 +108,7 @@ export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsD
         }
         tables.domainGroups.remove(accountId, groupId);
         return null;
-      }),
+      }, accountId),
   };
 }
 

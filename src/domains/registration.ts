@@ -78,7 +78,7 @@ export function createRegistration(deps: RegistrationDeps): RegisterDomain {
       tables.domains.insert(row);
       tables.dkimKeys.insert(key);
       return { domain: row, created: true };
-    });
+    }, accountId);
     if (!isRefusal(result) && result.created)
       log.info(
         { domainId: row.domain_id, domain: name, accountId, useCase: useCase.id },

@@ -156,7 +156,7 @@ export function createDomains(deps: DomainsDeps): Domains {
       const updated = isRefusal(row) ? row : edit(row, tables);
       if (!isRefusal(updated)) tables.domains.update(updated);
       return updated;
-    });
+    }, accountId);
   }
 
   /** Makes the rotation of the keys in the platform's zone due: the next check takes the step. */
@@ -170,7 +170,7 @@ export function createDomains(deps: DomainsDeps): Domains {
       const domain = { ...row, next_check_at: now, updated_at: now };
       tables.domains.update(domain);
       return { domain, started: true, isManaged: true };
-    });
+    }, accountId);
     if (!isRefusal(result)) log.info({ domainId, domain: result.domain.name }, 'DKIM key rotation requested');
     return result;
   }
@@ -213,7 +213,7 @@ export function createDomains(deps: DomainsDeps): Domains {
         dropQueued(tables, domainId);
         tables.domains.remove(domainId);
         return row;
-      });
+      }, accountId);
       if (!isRefusal(removed)) log.info({ domainId, domain: removed.name, accountId }, 'domain deleted');
       return removed;
     },
@@ -274,7 +274,7 @@ export function createDomains(deps: DomainsDeps): Domains {
         };
         all.domains.update(updated);
         return { domain: updated, started: true, isManaged: false };
-      });
+      }, accountId);
       if (!isRefusal(result) && result.started)
         log.info({ domainId, domain: row.name, selector: key.selector }, 'DKIM key rotation started');
       return result;

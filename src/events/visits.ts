@@ -91,8 +91,9 @@ export function createVisits({ clock, log, writer, recorder, observe }: VisitsDe
     while (waiting.length > 0) {
       const visits = waiting.splice(0, VISIT_BATCH_SIZE);
       try {
-        const recorded = await writer.run((tables) =>
-          visits.map((visit) => recordVisit(recorder, tables, visit)),
+        const recorded = await writer.run(
+          (tables) => visits.map((visit) => recordVisit(recorder, tables, visit)),
+          'visits',
         );
         for (const [index, { kind }] of visits.entries())
           observe?.(kind, recorded[index] === true ? 'recorded' : 'ignored');

@@ -52,7 +52,7 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
         if (!recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } }))
           return wrongState(message, 'cancelled');
         return findMessage(all, accountId, messageId);
-      }),
+      }, accountId ?? undefined),
     retry: async (accountId, messageId) => {
       const retried = await writer.run((all): StoredInQueueRow | Refusal => {
         const waiting = findWaiting(all, accountId, messageId);
@@ -65,7 +65,7 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
         if (message.status !== 'deferred') return notDeferred(message, queued);
         all.queue.release(message.seq, clock.now());
         return queued;
-      });
+      }, accountId ?? undefined);
       if (isRefusal(retried)) return retried;
       announce?.(retried);
       const message = findMessage(tables, accountId, messageId);

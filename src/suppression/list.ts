@@ -102,7 +102,7 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
           if (reason === 'unsubscribe') recordOptOut(all, row, mailbox.address);
         }
         return { row, created };
-      });
+      }, accountId);
     },
     removals: (accountId, email) => tables.suppressionRemovals.of(accountId, recipientIdentifier(email)),
     remove: (accountId, { email, stream, reason }, { by, note }) =>
@@ -128,7 +128,7 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
         all.suppressions.clearStrikes(accountId, hash);
         onSuppressionChange?.(all, accountId, hash);
         return rows;
-      }),
+      }, accountId),
   };
 
   function recordOptOut(all: Tables, row: SuppressionRow, recipient: string): void {

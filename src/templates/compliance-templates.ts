@@ -77,7 +77,7 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
         };
         replaceDefault(all, row);
         return { ...row, seq: all.complianceTemplates.insert(row) };
-      }),
+      }, accountId),
     update: (accountId, templateId, { htmlContent, isDefault, ...fields }) =>
       writer.run((all): ComplianceTemplateRow | Refusal => {
         const template = findComplianceTemplate(all, accountId, templateId);
@@ -94,7 +94,7 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
         replaceDefault(all, changed);
         all.complianceTemplates.update(changed);
         return changed;
-      }),
+      }, accountId),
     remove: (accountId, templateId) =>
       writer.run((all): ComplianceTemplateRow | Refusal => {
         const template = findComplianceTemplate(all, accountId, templateId);
@@ -102,7 +102,7 @@ export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTempla
         all.complianceTemplates.remove(template.seq);
         all.subscriptionGroups.clearTemplate(accountId, templateId);
         return template;
-      }),
+      }, accountId),
   };
 }
 

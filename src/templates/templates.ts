@@ -80,7 +80,7 @@ export function createTemplates(deps: TemplatesDeps): Templates {
           updated_at: now,
         };
         return { ...row, seq: all.templates.insert(row) };
-      }),
+      }, accountId),
     update: (accountId, templateId, fields) =>
       writer.run((all): TemplateRow | Refusal => {
         const template = findTemplate(all, accountId, templateId);
@@ -91,13 +91,13 @@ export function createTemplates(deps: TemplatesDeps): Templates {
         if (CONTENT.some((field) => changed[field] !== template[field])) all.templateVersions.add(template);
         all.templates.update(changed);
         return changed;
-      }),
+      }, accountId),
     remove: (accountId, templateId) =>
       writer.run((all): TemplateRow | Refusal => {
         const template = findTemplate(all, accountId, templateId);
         if (!isRefusal(template)) all.templates.remove(template.seq);
         return template;
-      }),
+      }, accountId),
     versions: (accountId, templateId) => {
       const template = findTemplate(tables, accountId, templateId);
       return isRefusal(template) ? template : tables.templateVersions.list(template.seq);

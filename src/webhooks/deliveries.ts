@@ -152,7 +152,7 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
           return refuse('INVALID_STATE', `The event of delivery ${deliveryId} is past its retention`);
         all.webhookDeliveries.makeReady(webhook.number, delivery.event_seq, clock.now());
         return all.webhookDeliveries.byId(webhook.number, deliveryId) ?? delivery;
-      });
+      }, accountId);
       return isRefusal(row) ? row : presentDelivery(row);
     },
     replay: async (accountId, webhookId, input) => {
@@ -166,7 +166,7 @@ export function createWebhookDeliveries(deps: WebhookDeliveriesDeps): WebhookDel
           const range = { afterSeq, lastSeq, limit: REPLAY_BATCH_SIZE };
           const candidates = all.webhookDeliveries.replayCandidates(webhook.number, accountId, range);
           return { candidates, count: makeReady(all, webhook, candidates, input) };
-        });
+        }, accountId);
         if (isRefusal(batch)) return batch;
         replayed += batch.count;
         const last = batch.candidates.at(-1);

@@ -148,7 +148,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     const call = deliver(queue, webhook, row, keys, abort.signal)
       .catch((error: unknown) => {
         log.error({ err: error, deliveryId: row.delivery_id }, 'webhook call failed with an internal error');
-        return record(outcomeOf(row, INTERNAL_ERROR, { now: clock.now(), random }), null);
+        return record(queue, outcomeOf(row, INTERNAL_ERROR, { now: clock.now(), random }), null);
       })
       .finally(() => {
         queue.inFlight.delete(row.event_seq);
@@ -169,7 +169,10 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
     const event = tables.events.bySeq(row.event_seq);
     if (event === null) {
       const error = 'the event is past its retention';
-      await writer.run((all) => all.webhookDeliveries.record({ ...row, state: 'failed', error }));
+      await writer.run(
+        (all) => all.webhookDeliveries.record({ ...row, state: 'failed', error }),
+        queue.accountId,
+      );
       return;
     }
     // An event is sent only when it is on disk: a power failure must not undo an event that a receiver has.
@@ -187,11 +190,15 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
       { webhookId: webhook.webhook_id, eventId: event.event_id, attempts, status, error, detail },
       'webhook called',
     );
-    await record(outcome, event);
+    await record(queue, outcome, event);
   }
 
   /** Commits an outcome; `event` is the one that was sent. */
-  async function record(outcome: CallOutcome, event: EventRow | null): Promise<void> {
+  async function record(
+    { accountId: share }: EndpointQueue,
+    outcome: CallOutcome,
+    event: EventRow | null,
+  ): Promise<void> {
     const committed = await commitWithRetries(writer, (all) => recordIn(all, outcome, event), {
       firstRetryMs: RECORD_RETRY_MS,
       maxRetryMs: RECORD_RETRY_MS,
@@ -199,6 +206,7 @@ export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
         log.error({ err: error }, 'outcome of a webhook call could not be recorded; trying again'),
       hurry: stopping.signal,
       giveUp: giveUp.signal,
+      share,
     });
     if (committed === null) return;
     deps.observe?.(outcome.succeeded ? 'succeeded' : 'failed');

@@ -78,7 +78,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     const changed = await writer.run((all): WebhookRow | Refusal => {
       const row = findWebhook(all, accountId, webhookId);
       return isRefusal(row) ? row : edit(all, row);
-    });
+    }, accountId);
     if (!isRefusal(changed)) onChange?.(changed.number);
     return changed;
   }
@@ -112,7 +112,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
         const number = all.webhooks.insert(row);
         all.webhooks.addSecret(number, secrets.create(row.webhook_id));
         return { ...row, number };
-      });
+      }, accountId);
       if (isRefusal(created)) return created;
       log.info({ webhookId: created.webhook_id, accountId }, 'webhook created');
       return present(created);

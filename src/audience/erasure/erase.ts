@@ -146,7 +146,7 @@ export function createErasure(deps: ErasureDeps): Erasure {
           person: JSON.stringify(person),
           created_at: clock.now(),
         });
-      });
+      }, accountId);
       if (isRefusal(seq)) return seq;
       // A caller that was answered no longer finds the contact.
       if (!(await removeContact(seq))) return { complete: false };

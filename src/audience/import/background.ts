@@ -127,19 +127,21 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
       if (isRefusal(bytes)) return bytes;
       const fault = await headerFault(fileOf(importId), upload);
       if (fault !== null) return invalid('body', fault);
-      await writer.run((all) =>
-        all.backgroundImports.add({
-          import_id: importId,
-          account_id: accountId,
-          group_id: upload.groupId,
-          file_name: upload.fileName,
-          format: upload.format,
-          columns: upload.columns === undefined ? null : JSON.stringify([...upload.columns]),
-          actor: JSON.stringify(upload.actor),
-          bytes,
-          counts: JSON.stringify(NO_COUNTS),
-          created_at: clock.now(),
-        }),
+      await writer.run(
+        (all) =>
+          all.backgroundImports.add({
+            import_id: importId,
+            account_id: accountId,
+            group_id: upload.groupId,
+            file_name: upload.fileName,
+            format: upload.format,
+            columns: upload.columns === undefined ? null : JSON.stringify([...upload.columns]),
+            actor: JSON.stringify(upload.actor),
+            bytes,
+            counts: JSON.stringify(NO_COUNTS),
+            created_at: clock.now(),
+          }),
+        accountId,
       );
       isStored = true;
       loop.wake();
@@ -214,7 +216,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
     const abort = new AbortController();
     running = { importId, abort };
     try {
-      if (!(await writer.run((all) => all.backgroundImports.begin(importId, clock.now())))) return;
+      if (!(await writer.run((all) => all.backgroundImports.begin(importId, clock.now()), accountId))) return;
       const source = await openFile(job);
       if (isRefusal(source)) return await finish(importId, 'failed', source.message);
       try {
@@ -248,7 +250,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
       await finish(importId, 'failed', 'The uploaded file cannot be read. Import it again');
     } finally {
       running = null;
-      await writer.run((all) => all.backgroundImports.wait(importId));
+      await writer.run((all) => all.backgroundImports.wait(importId), accountId);
     }
   }
 
@@ -312,7 +314,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
         return all.backgroundImports.finish(importId, 'cancelled', null, clock.now())
           ? null
           : refuse('INVALID_STATE', `The import has ended: ${row.status}`);
-      });
+      }, accountId);
       if (cancelled !== null) return cancelled;
       if (running?.importId === importId) running.abort.abort();
       await rm(fileOf(importId), { force: true });

@@ -158,7 +158,7 @@ export function createImporter(deps: {
       if (isRefusal(group)) return group;
       all.subscriptionGroups.setImportStatus(group.seq, status);
       return null;
-    });
+    }, job.accountId);
   }
 
   return {

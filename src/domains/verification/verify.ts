@@ -82,7 +82,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     deps;
 
   async function apply(
-    domainId: string,
+    { domain_id: domainId, account_id: accountId }: DomainRow,
     results: CheckResults,
     slots: { observations: SlotObservations; generated: GeneratedKeys },
     { automatic, others }: { automatic: boolean; others: RecordResult[] | null },
@@ -116,7 +116,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
         recordDomainEvent(tables, { domain: row, kind: event, fields });
       }
       return { before, row, checks, event, taken, isRotated: promoted.length > 0 };
-    });
+    }, accountId);
     if (applied === null) return null;
     const { before, row, checks, event, taken, isRotated } = applied;
     const fields = { domainId, domain: row.name };
@@ -144,7 +144,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
     const generated = automatic ? await managedKeys.generate(domain, observations) : NO_KEYS;
     return signal?.aborted === true
       ? null
-      : apply(domainId, results, { observations, generated }, { automatic, others });
+      : apply(domain, results, { observations, generated }, { automatic, others });
   };
 }
 

@@ -29,7 +29,10 @@ export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps)
     userAgent: string,
   ): Promise<PublicResponse> {
     const known = ABUSE_REPORT_REASONS.find((each) => each === reason) ?? 'other';
-    const isNew = await writer.run((all) => reportAbuse(all, mail, { reason: known, ip, userAgent }));
+    const isNew = await writer.run(
+      (all) => reportAbuse(all, mail, { reason: known, ip, userAgent }),
+      mail.accountId,
+    );
     return reportedPage({ ...partiesOf(tables, mail), stream: mail.stream }, isNew);
   }
 

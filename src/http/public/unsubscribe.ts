@@ -57,7 +57,10 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   }
 
   async function stop(mail: SentMail, choice: Choice, source: OptOutSource): Promise<PublicResponse> {
-    const stopped = await writer.run((all) => unsubscribing.optOut(all, mail, choice, source));
+    const stopped = await writer.run(
+      (all) => unsubscribing.optOut(all, mail, choice, source),
+      mail.accountId,
+    );
     const view = viewOf(mail);
     // Simulated mail has no opt-outs.
     if (mail.simulated) return askPage(view);
@@ -71,7 +74,7 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   ): Promise<PublicResponse> {
     const { allowed, retryAfterSeconds } = undos.of(`${mail.accountId} ${mail.recipientHash}`).take();
     if (!allowed) return tooOftenPage(retryAfterSeconds);
-    await writer.run((all) => unsubscribing.undo(all, mail, parts, source));
+    await writer.run((all) => unsubscribing.undo(all, mail, parts, source), mail.accountId);
     return resubscribedPage(viewOf(mail));
   }
 

@@ -211,7 +211,7 @@ export function createIntake(deps: IntakeDeps): Intake {
           recipient,
           ...handle(all, recipient, mail, outcome, { stored, boxes }),
         }));
-      });
+      }, 'received mail');
       const { remoteAddress } = mail;
       const omittedPolicies = ('parsed' in outcome && outcome.parsed.tls?.omittedPolicies) || undefined;
       for (const { recipient, result, message } of handled) {

@@ -11,6 +11,8 @@ export interface CommitRetryOptions {
   hurry?: AbortSignal;
   /** No further try begins once it is aborted. */
   giveUp: AbortSignal;
+  /** See `Writer.run`. */
+  share?: string;
 }
 
 /**
@@ -22,11 +24,11 @@ export async function commitWithRetries<T>(
   unit: (tables: Tables) => T,
   options: CommitRetryOptions,
 ): Promise<{ result: T } | null> {
-  const { firstRetryMs, maxRetryMs, onError, hurry, giveUp } = options;
+  const { firstRetryMs, maxRetryMs, onError, hurry, giveUp, share } = options;
   for (let tries = 1; !giveUp.aborted; tries++) {
     try {
       // A unit's type forbids promises, which TypeScript cannot check for a type parameter.
-      return { result: (await writer.run(unit as (tables: Tables) => never)) as T };
+      return { result: (await writer.run(unit as (tables: Tables) => never, share)) as T };
     } catch (error) {
       onError(error, tries);
     }

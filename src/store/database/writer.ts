@@ -20,8 +20,9 @@ import type { WriteAheadLog } from './write-ahead-log.ts';
 export interface Writer {
   /**
    * Runs `unit` in the next group. The unit is synchronous by type: a promise would outlive the transaction. Rejects with
-   * the error that the unit threw, or with the commit's error. `share` names an account: where more units wait than fit
-   * into a group, shares take turns, and the units of one share stay in order.
+   * the error that the unit threw, or with the commit's error. `share` names an account or other work (default:
+   * deliveries and the daemon itself): where more units wait than fit into a group, shares take turns, and the units of one
+   * share stay in order. A share whose unit took longer than a turn misses as many turns as it used.
    */
   run<T>(unit: Unit<T>, share?: string): Promise<T>;
   /**
@@ -45,6 +46,13 @@ interface Waiting {
   reject: (error: unknown) => void;
   /** Milliseconds of the monotonic clock. */
   since: number;
+}
+
+/** The waiting units of a share. */
+interface Share {
+  units: Waiting[];
+  /** Turns that it misses, because its last units took longer than a turn. */
+  missed: number;
 }
 
 /** A unit that has run in the open transaction. */
@@ -80,6 +88,8 @@ export interface WriterOptions {
   onCheckpointIncomplete?(): void;
   /** How long a unit waits for a lock that another process holds. */
   lockWaitMs?: number;
+  /** Clock of the turns, monotonic ms. */
+  now?(): number;
   /** Called with the messages that a commit has counted, when it is on disk. */
   onCounted?(counted: readonly CountedMessages[]): void;
   /** Called after each commit, for metrics. */
@@ -107,6 +117,12 @@ const MAX_SHARED_GROUP_UNITS = 36;
  * which the process did not run is not counted: groups shortened by it would cost many more commits.
  */
 const MAX_GROUP_MS = 10;
+/** What a share may use in a turn: several times the usual unit. */
+const TURN_MS = 2;
+/** Of one unit: it may have been interrupted, for example by the garbage collector. */
+const MAX_MISSED_TURNS = 10;
+/** The share of deliveries and the daemon itself, which misses no turn. */
+const OWN_SHARE = '';
 /** From this many waiting units on, the writer is crowded. */
 const CROWDED_UNITS = 16;
 const LOCK_TIMEOUT_MS = 5000;
@@ -119,7 +135,7 @@ const MAX_RETRY_MS = 100;
  * transaction on `db`. Without `log` (a command) COMMIT flushes, and `checkpoint` resolves immediately.
  */
 export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
-  const { log, lockWaitMs = LOCK_TIMEOUT_MS } = options;
+  const { log, lockWaitMs = LOCK_TIMEOUT_MS, now = () => performance.now() } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -127,7 +143,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   const release = db.prepare('RELEASE unit');
   const undo = db.prepare('ROLLBACK TO unit');
   /** Waiting units of work by share; the shares are in the order of their turns. */
-  const waiting = new Map<string, Waiting[]>();
+  const waiting = new Map<string, Share>();
   const checkpointRequests: (() => void)[] = [];
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
@@ -178,30 +194,43 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       `another process has held the lock of the database for ${lockWaitMs / 1000} s`,
       { cause: locked },
     );
-    for (const [share, units] of waiting) {
-      const left = units.filter(({ since }) => since > overdue);
-      for (const entry of units) if (entry.since <= overdue) entry.reject(error);
-      if (left.length === 0) waiting.delete(share);
-      else waiting.set(share, left);
+    for (const [name, share] of waiting) {
+      for (const entry of share.units) if (entry.since <= overdue) entry.reject(error);
+      share.units = share.units.filter(({ since }) => since > overdue);
+      if (share.units.length === 0) waiting.delete(name);
     }
   }
 
   /** Takes the next unit of the share whose turn it is; undefined when none waits. */
-  function nextUnit(): Waiting | undefined {
-    const [first] = waiting;
-    if (first === undefined) return undefined;
-    const [share, units] = first;
-    const unit = units.shift();
-    // A share that is inserted again comes last.
-    waiting.delete(share);
-    if (units.length > 0) waiting.set(share, units);
-    return unit;
+  function nextUnit(): { entry: Waiting; name: string } | undefined {
+    for (;;) {
+      const [first] = waiting;
+      if (first === undefined) return undefined;
+      const [name, share] = first;
+      // A share that is inserted again comes last.
+      waiting.delete(name);
+      if (share.missed > 0 && waiting.size > 0) {
+        share.missed--;
+        waiting.set(name, share);
+        continue;
+      }
+      const entry = share.units.shift();
+      if (share.units.length > 0) waiting.set(name, share);
+      if (entry !== undefined) return { entry, name };
+    }
+  }
+
+  /** Charges a unit that took `ms` to its share, if more of its units wait. */
+  function charge(name: string, ms: number): void {
+    const share = waiting.get(name);
+    if (share === undefined || name === OWN_SHARE) return;
+    share.missed = Math.min(Math.floor(ms / TURN_MS), MAX_MISSED_TURNS);
   }
 
   function isCrowded(): boolean {
     let units = 0;
-    for (const { length } of waiting.values()) {
-      units += length;
+    for (const share of waiting.values()) {
+      units += share.units.length;
       if (units >= CROWDED_UNITS) return true;
     }
     return false;
@@ -210,9 +239,9 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   function takeUnits(most: number): Waiting[] {
     const units: Waiting[] = [];
     while (units.length < most) {
-      const unit = nextUnit();
-      if (unit === undefined) break;
-      units.push(unit);
+      const next = nextUnit();
+      if (next === undefined) break;
+      units.push(next.entry);
     }
     return units;
   }
@@ -226,9 +255,12 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     let current: Waiting | undefined;
     try {
       while (units.length < maxUnits && !isOver()) {
-        current = nextUnit();
-        if (current === undefined) break;
+        const next = nextUnit();
+        if (next === undefined) break;
+        current = next.entry;
+        const unitBegan = now();
         units.push({ entry: current, settle: runUnit(current) });
+        charge(next.name, now() - unitBegan);
       }
       current = undefined;
       tables.contacts.mergeIndex();
@@ -309,20 +341,20 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   }
 
   return {
-    run: (unit, share = '') =>
+    run: (unit, name = OWN_SHARE) =>
       new Promise((resolve, reject) => {
         if (closed) {
           reject(new StoreUnavailable('closing', 'the database is closing'));
           return;
         }
-        const units = waiting.get(share) ?? [];
-        units.push({
+        const share = waiting.get(name) ?? { units: [], missed: 0 };
+        share.units.push({
           unit,
           resolve: resolve as (value: unknown) => void,
           reject,
           since: performance.now(),
         });
-        waiting.set(share, units);
+        waiting.set(name, share);
         working ??= work();
       }),
     settled: () => flushing,

@@ -534,6 +534,26 @@ it('runs shares in turns when more units wait than fit into a group, each in ord
   );
 });
 
+it('lets a share whose units take long miss turns, except that of deliveries', async () => {
+  const { db, tables } = startStore();
+  let ms = 0;
+  const writer = createWriter(db, tables, { now: () => ms });
+  const order: string[] = [];
+  const run = (name: string, took: number, share?: string) =>
+    writer.run(() => {
+      order.push(name);
+      ms += took;
+    }, share);
+  await Promise.all([
+    run('long 1', 5, 'long'),
+    run('long 2', 5, 'long'),
+    run('own 1', 5),
+    run('own 2', 5),
+    ...[1, 2, 3, 4].map((n) => run(`short ${n}`, 1, 'short')),
+  ]);
+  expect(order).toEqual(['long 1', 'own 1', 'short 1', 'own 2', 'short 2', 'short 3', 'long 2', 'short 4']);
+});
+
 it('commits smaller groups while units of several shares wait', async () => {
   const { dir, writer } = startStore();
   const run = (share: string, n: number) =>
