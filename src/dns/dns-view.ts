@@ -28,6 +28,26 @@ export interface DnsView {
   resolve: ReturnType<typeof forMailauth>;
 }
 
+/**
+ * Characters of one TXT record, and of all at a name. Evaluating an SPF or DMARC record takes time of the event loop in proportion
+ * to its length, for each of its includes again; the longest in use have about 2,000 characters.
+ */
+const MAX_TXT_RECORD = 4096;
+const MAX_TXT_RECORDS = 16_384;
+
+/** An answer with longer records is unknown. */
+async function withoutExcess(
+  name: string,
+  answer: Promise<DnsAnswer<string[]>>,
+): Promise<DnsAnswer<string[]>> {
+  const { records } = await answer;
+  const lengths = records.map((strings) => strings.reduce((sum, text) => sum + text.length, 0));
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  if (total <= MAX_TXT_RECORDS && lengths.every((length) => length <= MAX_TXT_RECORD)) return answer;
+  const limits = `more than ${MAX_TXT_RECORD} characters in a record or ${MAX_TXT_RECORDS} in all`;
+  throw new DnsError('EBADRESP', `TXT ${name}`, limits);
+}
+
 /** `fresh` bypasses our caches; after `signal` is aborted, further results are unknown. */
 export function createDnsView(resolver: Resolver, options: LookupOptions = {}): DnsView {
   const once: Resolver = {
@@ -35,7 +55,7 @@ export function createDnsView(resolver: Resolver, options: LookupOptions = {}): 
     a: memoized((name) => resolver.a(name, options)),
     aaaa: memoized((name) => resolver.aaaa(name, options)),
     mx: memoized((name) => resolver.mx(name, options)),
-    txt: memoized((name) => resolver.txt(name, options)),
+    txt: memoized((name) => withoutExcess(name, resolver.txt(name, options))),
     cname: memoized((name) => resolver.cname(name, options)),
     ns: memoized((name) => resolver.ns(name, options)),
     ptr: memoized((name) => resolver.ptr(name, options)),

@@ -122,7 +122,8 @@ const REQUESTED_VERIFICATIONS = { concurrency: 6, perKey: 2, maxWaiting: Number.
 
 /**
  * Creates the module without starting work: call `jobs.start`. All keys of the process are generated in one queue, and
- * verifications on request are limited to 10 a minute for each domain (`RATE_LIMITED`).
+ * verifications on request are limited to 10 a minute for each domain, and to one a second for each account after a burst of
+ * 200 (`RATE_LIMITED`).
  */
 export function createDomains(deps: DomainsDeps): Domains {
   const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = deps;
@@ -221,7 +222,7 @@ export function createDomains(deps: DomainsDeps): Domains {
     verify: async (accountId, domainId) => {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
-      const refusal = verifyLimit(domainId);
+      const refusal = verifyLimit(accountId, domainId);
       if (refusal !== null) return refusal;
       const work = () => verify(domainId, { fresh: true, automatic: false });
       return (await requestedVerifications.run(accountId, work)) ?? notFound(domainId);

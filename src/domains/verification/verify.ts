@@ -3,6 +3,7 @@ import { abortAfter } from '../../core/concurrency/abort.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
+import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
 import { createDnsView } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { DomainEventKind } from '../../events/event-types.ts';
@@ -154,11 +155,15 @@ const NO_KEYS: GeneratedKeys = new Map();
 const MAX_PER_WINDOW = 10;
 const WINDOW_MS = MINUTE;
 const MAX_LIMITED_DOMAINS = 10_000;
+/** Requested verifications of all domains of an account: evaluating records takes time of the event loop. */
+const ACCOUNT_RATE: Rate = { burst: 200, perSecond: 1 };
+const MAX_LIMITED_ACCOUNTS = 10_000;
 
-/** Counts a requested verification of the domain, or refuses it. */
-export function createVerifyLimit(clock: Clock): (domainId: string) => Refusal | null {
+/** Counts a requested verification of the account's domain, or refuses it. */
+export function createVerifyLimit(clock: Clock): (accountId: string, domainId: string) => Refusal | null {
   const recent = createLru<number[]>(MAX_LIMITED_DOMAINS);
-  return (domainId) => {
+  const ofAccounts = createTokenBuckets(clock, ACCOUNT_RATE, MAX_LIMITED_ACCOUNTS);
+  return (accountId, domainId) => {
     const now = clock.now();
     const times = (recent.get(domainId) ?? []).filter((at) => at > now - WINDOW_MS);
     const [oldest] = times;
@@ -172,6 +177,13 @@ export function createVerifyLimit(clock: Clock): (domainId: string) => Refusal |
           limit: { name: 'verification', calls: MAX_PER_WINDOW, seconds: WINDOW_MS / SECOND },
         },
       );
+    }
+    const { allowed, retryAfterSeconds: retryAfter } = ofAccounts.of(accountId).take();
+    if (!allowed) {
+      const { burst, perSecond } = ACCOUNT_RATE;
+      const message = `An account may verify domains ${perSecond * 60} times a minute; try again in ${retryAfter} s`;
+      const limit = { name: 'verification-account', calls: burst, seconds: burst / perSecond };
+      return refuse('RATE_LIMITED', message, { retryAfter, limit });
     }
     recent.set(domainId, [...times, now]);
     return null;

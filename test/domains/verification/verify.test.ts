@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/clock.ts';
 import { linkBase } from '../../../src/delivery/prepare.ts';
 import { FAILURE_GRACE_MS } from '../../../src/domains/verification/status.ts';
+import { createVerifyLimit } from '../../../src/domains/verification/verify.ts';
 import { checkColumns, type DomainRow } from '../../../src/store/domains/domains.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type DomainsSetup, flagsOf, startDomains } from '../setup.ts';
@@ -183,6 +184,32 @@ describe('verifying a domain over real DNS', () => {
     await setup.verify(two);
     setup.clock.advance(45_000);
     await setup.verify(one);
+  });
+
+  it('is limited for each account', async () => {
+    const setup = await startDomains({ timeoutMs: 50 });
+    const limit = createVerifyLimit(setup.clock);
+    const domains = Array.from({ length: 201 }, (_, n) => limit('acct_one', `domain_${n}`));
+    expect(domains.filter((refusal) => refusal === null)).toHaveLength(200);
+    expect(domains.at(-1)).toMatchObject({ code: 'RATE_LIMITED', extras: { retryAfter: 1 } });
+    expect(limit('acct_two', 'domain_200')).toBeNull();
+    setup.clock.advance(1000);
+    expect(limit('acct_one', 'domain_200')).toBeNull();
+  });
+
+  it.each([
+    ['one record', [`v=spf1 ${'ip4:192.0.2.1 '.repeat(400)}~all`]],
+    ['many records', Array.from({ length: 20 }, (_, n) => `token${n}=${'x'.repeat(1000)}`)],
+  ])('does not evaluate TXT records that are too long: %s', async (_, values) => {
+    const setup = await startDomains();
+    const domain = await published(setup);
+    setup.dns.set(
+      'example.org',
+      'TXT',
+      values.map((text) => text.match(/.{1,255}/g) ?? []),
+    );
+    const { checks } = await setup.verify(domain);
+    expect(checks.find(({ check }) => check === 'spf')).toMatchObject({ result: 'unknown' });
   });
 
   it('verifies two domains of an account at the same time, and those of other accounts next to them', async () => {
