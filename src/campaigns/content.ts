@@ -1,15 +1,8 @@
-import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { inSlices, type Work } from '../core/concurrency/slices.ts';
+import { inSlices } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import type { SharedContent, SharedPart } from '../mail/shared-content.ts';
-import {
-  contentWriter,
-  jsonStringPieces,
-  type LongContent,
-  type PackedContent,
-  packLongContent,
-} from '../mail/stored-content.ts';
+import type { SharedContent } from '../mail/shared-content.ts';
+import { type PackedShared, packShared } from '../sending/encode-shared.ts';
 import type { HtmlReader } from '../sending/render/html-reader.ts';
 import { parsingContent } from '../sending/render/render.ts';
 import { type SharedRendering, sharedParts, sharingPrepared } from '../sending/render/render-shared.ts';
@@ -36,11 +29,8 @@ export interface CampaignContent {
 }
 
 /** The shared content as it is rendered and as it is stored. */
-export interface SharedBody {
+export interface SharedBody extends PackedShared {
   rendering: SharedRendering;
-  packed: PackedContent;
-  /** SHA-256 of the packed body. */
-  digest: Buffer;
 }
 
 /** Characters of all cached campaigns, of their source and their rendering. */
@@ -72,7 +62,9 @@ export function createCampaignContents(htmlReader: HtmlReader): CampaignContents
       const content: CampaignContent = {
         mail,
         state,
-        shared: isRefusal(rendering) ? rendering : await packShared(rendering, ready, mail, send.account_id),
+        shared: isRefusal(rendering)
+          ? rendering
+          : { rendering, ...(await packCampaign(rendering, ready, mail, send.account_id)) },
       };
       cache.set(send.campaign_seq, content);
       return content;
@@ -85,48 +77,16 @@ export function stateOf({ prepared, group }: ReadyCampaign): string {
   return JSON.stringify([prepared.service.html, group.subscription_group_id, group.name]);
 }
 
-async function packShared(
+function packCampaign(
   rendering: SharedRendering,
   { group }: ReadyCampaign,
   mail: CampaignMail,
   accountId: string,
-): Promise<SharedBody> {
+): Promise<PackedShared> {
   const { from, fromDomain, replyTo } = mail;
   const list = { id: group.subscription_group_id, name: group.name };
   const content: SharedContent = { from, fromDomain, replyTo, list, ...sharedParts(rendering) };
-  const packed = await packLongContent(await inSlices(encodingShared(content), accountId));
-  return { rendering, packed, digest: createHash('sha256').update(packed.body).digest() };
-}
-
-/** Encodes in steps: the texts may be megabytes long. */
-function* encodingShared(content: SharedContent): Work<PackedContent | LongContent> {
-  const texts = [content.subject, content.html, content.text].flatMap((part) => part?.texts ?? []);
-  const writer = contentWriter(texts.reduce((sum, text) => sum + text.length, 0));
-  for (const piece of contentPieces(content)) {
-    writer.write(piece);
-    yield;
-  }
-  return writer.end();
-}
-
-/** The JSON of a content. */
-function* contentPieces({ subject, html, text, ...rest }: SharedContent): Generator<string> {
-  yield JSON.stringify(rest).slice(0, -1);
-  for (const [name, part] of Object.entries({ subject, html, text })) {
-    yield `,${JSON.stringify(name)}:`;
-    if (part === null) yield 'null';
-    else yield* partPieces(part);
-  }
-  yield '}';
-}
-
-function* partPieces({ texts, ...rest }: SharedPart): Generator<string> {
-  yield `${JSON.stringify(rest).slice(0, -1)},"texts":[`;
-  for (const [index, text] of texts.entries()) {
-    if (index > 0) yield ',';
-    yield* jsonStringPieces(text);
-  }
-  yield ']}';
+  return packShared(content, accountId);
 }
 
 function sizeOf({ mail, state, shared }: CampaignContent): number {

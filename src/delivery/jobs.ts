@@ -84,7 +84,7 @@ export function createJobBuilder(deps: JobsDeps): JobBuilder {
     if (domain === null) return 'domain_deleted';
     const content = contentOf(assignment);
     if (content === null) return 'content_invalid';
-    const sharedId = 'shared_id' in content ? content.shared_id : null;
+    const sharedId = 'shared_id' in content ? content.shared_id : (content.sharedId ?? null);
     const shared = sharedId === null ? null : sharedContent(sharedId);
     if (sharedId !== null && shared === null) return 'content_invalid';
     const password = route === null ? undefined : passwords.get(route);

@@ -2,21 +2,28 @@ import type { Mailbox, MailingList, MessageContent } from './content.ts';
 import { joinShared, type SharedText } from './shared-template.ts';
 
 /**
- * The content that the copies of a campaign share, stored once, and the content of each copy. Both are stored as JSON
- * (stored-content.ts); merged, they are the MessageContent of the copy.
+ * Content that messages share, stored once, and the content of each message: of the copies of a campaign, and of messages
+ * that an account sends with the same template. Both are stored as JSON (stored-content.ts); merged, they are the
+ * MessageContent of the message.
  */
-export interface SharedContent {
+
+/** The rendered texts of a template. The values of each part follow those of the part before it. */
+export interface SharedTexts {
+  /** Null for a message of text only. */
+  html: SharedPart | null;
+  /** Null: derived from the HTML. */
+  text: SharedPart | null;
+}
+
+/** What the copies of a campaign share. */
+export interface SharedContent extends SharedTexts {
   from: Mailbox;
   /** Domain of the Message-ID. */
   fromDomain: string;
   replyTo: Mailbox | null;
   list: MailingList;
-  /** The values of each part follow those of the part before it. */
+  /** Its values precede those of the HTML. */
   subject: SharedPart;
-  /** Null for a message of text only. */
-  html: SharedPart | null;
-  /** Null: derived from the HTML. */
-  text: SharedPart | null;
 }
 
 export interface SharedPart extends SharedText {
@@ -24,11 +31,19 @@ export interface SharedPart extends SharedText {
   first: number;
 }
 
+/** What belongs to one copy of a campaign. */
 export interface OwnContent {
   /** Display name of the recipient, '' for none. */
   name: string;
   /** The values of the holes, escaped for their part. */
   values: string[];
+}
+
+/** What belongs to one message that shares only the texts of its template. */
+export interface TemplatedContent {
+  /** The values of the holes, escaped for their part. */
+  values: string[];
+  fields: Omit<MessageContent, 'html' | 'text'>;
 }
 
 /** The properties of a copy's message that are not part of its content. */
@@ -38,21 +53,26 @@ export interface CopyIdentity {
   date: number;
 }
 
-/** Returns the content of one copy. */
+/** Returns the content of one message. `shared`: a SharedContent for an OwnContent. */
 export function mergeContent(
-  shared: SharedContent,
-  { name, values }: OwnContent,
+  shared: SharedTexts,
+  own: OwnContent | TemplatedContent,
   { messageId, date }: CopyIdentity,
   recipient: string,
 ): MessageContent {
-  const { from, fromDomain, replyTo, list, subject, html, text } = shared;
-  const rendered = (part: SharedPart) => joinShared(part, values, part.first);
+  const rendered = (part: SharedPart) => joinShared(part, own.values, part.first);
+  const texts = {
+    html: shared.html === null ? '' : rendered(shared.html),
+    text: shared.text === null ? null : rendered(shared.text),
+  };
+  if ('fields' in own) return { ...own.fields, ...texts };
+  // Sound: only copies of campaigns have an OwnContent, which refers to the shared content of its campaign.
+  const { from, fromDomain, replyTo, list, subject } = shared as SharedContent;
   return {
     subject: rendered(subject),
-    html: html === null ? '' : rendered(html),
-    text: text === null ? null : rendered(text),
+    ...texts,
     from,
-    to: [{ name, address: recipient }],
+    to: [{ name: own.name, address: recipient }],
     cc: [],
     replyTo,
     headers: [],

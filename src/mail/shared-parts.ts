@@ -11,10 +11,11 @@ import type { SharedContent, SharedPart } from './shared-content.ts';
 import { joinShared, type SharedText } from './shared-template.ts';
 
 /**
- * The parts of a campaign's copies that do not depend on the recipient, prepared once for all copies: the text that is
- * derived from the HTML, the addresses of tracked links, and the encoded lines without a recipient's values. `partsOf` adds
- * the values of one copy. The result equals what compose.ts computes from the merged content, byte for byte; where values
- * could change the structure of the HTML, it is null, and compose.ts does the work.
+ * The parts of messages with shared texts (the copies of a campaign, or messages with the same template) that do not depend on
+ * the recipient, prepared once for all of them: the text that is derived from the HTML, the addresses of tracked links, and the
+ * encoded lines without a recipient's values. `partsOf` adds the values of one message. The result equals what compose.ts
+ * computes from the merged content, byte for byte; where values could change the structure of the HTML, it is null, and
+ * compose.ts does the work.
  */
 export interface SharedParts {
   /** The text derived from the HTML; null: each copy has to derive it. */

@@ -16,6 +16,8 @@ export interface PackedContent {
   size: number;
   /** The JSON of a content that was compressed on the calling thread. */
   json?: string;
+  /** The row of `shared_contents` with the rest; undefined: the content is complete. */
+  sharedId?: number;
 }
 
 /** A content that is too long to be compressed on the calling thread: JSON in UTF-8, outside the heap. */
@@ -24,7 +26,10 @@ export interface LongContent {
 }
 
 /** A content as a worker gets it: a short one that was not read from the database is not compressed. */
-export type JobContent = EncodedContent | { encoding: 'text'; text: string; size: number };
+export type JobContent = (EncodedContent | { encoding: 'text'; text: string; size: number }) & {
+  /** As in `PackedContent`. */
+  sharedId?: number;
+};
 
 /** A content as read from the database. */
 export interface EncodedContent<Memory extends ArrayBufferLike = ArrayBuffer> {
@@ -157,11 +162,12 @@ export async function packLongContent(content: PackedContent | LongContent): Pro
 }
 
 /** The content for a worker. It shares its memory with nothing. */
-export function toJobContent({ body, size, json }: PackedContent): JobContent {
-  if (typeof body === 'string') return { encoding: 'text', text: body, size };
+export function toJobContent({ body, size, json, sharedId }: PackedContent): JobContent {
+  const shared = sharedId === undefined ? {} : { sharedId };
+  if (typeof body === 'string') return { encoding: 'text', text: body, size, ...shared };
   return json === undefined
-    ? { bytes: new Uint8Array(body), encoding: 'deflate', size }
-    : { encoding: 'text', text: json, size };
+    ? { bytes: new Uint8Array(body), encoding: 'deflate', size, ...shared }
+    : { encoding: 'text', text: json, size, ...shared };
 }
 
 /** Returns the JSON. Throws if the data is damaged, or if the JSON is longer than `size`. */

@@ -4,7 +4,6 @@ import { inSlices, type Order } from '../core/concurrency/slices.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import type { PackedContent } from '../mail/stored-content.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { QueueKey } from '../store/messages/queue.ts';
@@ -22,7 +21,7 @@ import {
   type TakeNew,
   type TakenMessage,
 } from './draft.ts';
-import { encodeContents } from './encode.ts';
+import { encodeContents, encodeTemplated, type StorableContent } from './encode.ts';
 import { replacedFieldWarnings } from './headers.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
@@ -31,6 +30,7 @@ import { createRefusalEvents } from './refusal-events.ts';
 import { clippingWarnings } from './render/clipping.ts';
 import { createHtmlReader } from './render/html-reader.ts';
 import { createRenderQueue, renderedSize } from './render/render-queue.ts';
+import { createRepeatedTemplates } from './render/repeated-templates.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 
 /**
@@ -102,7 +102,7 @@ const CONTINUED = { min: 48 * 1024, max: 256 * 1024 };
 /** A send that can be stored. */
 interface RenderedSend {
   draft: Draft;
-  contents: PackedContent[];
+  contents: StorableContent[];
   warnings: string[];
   /** Body of the response. */
   body: string;
@@ -123,6 +123,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   const { clock, ids, tables, writer, keys, pressure } = deps;
   const htmlReader = createHtmlReader();
   const renderQueue = createRenderQueue();
+  const repeated = createRepeatedTemplates();
   const refusalEvents = createRefusalEvents(deps);
 
   /** Not asynchronous: the request and its texts can be freed while the message waits for its commit. */
@@ -166,12 +167,13 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const { sender } = request;
     const { account_id: accountId } = sender.account;
     const { simulatorDomain, oneClick } = deps;
-    const checkDeps = { htmlReader, appendFooter: request.appendFooter === true, simulatorDomain };
+    const checkDeps = { htmlReader, repeated, appendFooter: request.appendFooter === true, simulatorDomain };
     const checked = await inSlices(checkingSend(tables, sender, send, content, checkDeps), accountId, order);
     if (isRefusal(checked)) {
       await refusalEvents.record(sender, send, content.subject, checked);
       return checked;
     }
+    if (checked.candidate !== null) await repeated.prepare(checked.candidate, accountId);
     const { draft, contents } = createDraft(sender, send, checked, ids, clock.now());
     const clipping = clippingWarnings(checked.rendered.html, {
       linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
@@ -183,7 +185,11 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
         : [];
     const warnings = [...send.warnings, ...clipping, ...ofMarketing];
     const body = request.envelope(draft.data, warnings);
-    const encoded = await encodeContents(contents, accountId, order);
+    const { shared } = checked.rendered;
+    const encoded =
+      shared === undefined
+        ? await encodeContents(contents, accountId, order)
+        : contents.map((content) => encodeTemplated(content, shared));
     return isRefusal(encoded) ? encoded : { draft, contents: encoded, warnings, body };
   }
 

@@ -13,7 +13,12 @@ import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppr
 import type { TemplateContent } from '../templates/source.ts';
 import { appendingFooter } from './render/footer.ts';
 import type { HtmlReader } from './render/html-reader.ts';
-import { type Rendered, renderingSend } from './render/render.ts';
+import { preparingTemplate, type Rendered, renderingPrepared } from './render/render.ts';
+import {
+  type RepeatedCandidate,
+  type RepeatedTemplates,
+  renderingRepeated,
+} from './render/repeated-templates.ts';
 import type { ParsedSend } from './request.ts';
 
 /**
@@ -33,6 +38,8 @@ export interface Checked {
   domain: DomainRow;
   rendered: Rendered;
   list: MailingList | null;
+  /** The template was sent before: its texts can be prepared for further messages. */
+  candidate: RepeatedCandidate | null;
 }
 
 /** Checks and renders a send, in steps. `content`: the resolved template. */
@@ -49,18 +56,46 @@ export function* checkingSend(
   const complete = deps.appendFooter
     ? yield* appendingFooter(content, requiredVariables(send), deps.htmlReader)
     : content;
-  const rendered = yield* renderingSend(tables, sender.account, send, complete, deps.htmlReader);
+  const prepared = yield* preparingTemplate(tables, sender.account, send, complete, deps.htmlReader);
+  if (isRefusal(prepared)) return prepared;
+  const found = maySplit(sender, send, deps) ? deps.repeated.find(prepared, scopeOf(send, domain)) : null;
+  const repeated = found !== null && 'rendering' in found ? found : null;
+  const filled = repeated === null ? null : yield* renderingRepeated(repeated, prepared, send.variables);
+  const rendered = filled ?? (yield* renderingPrepared(prepared, send.variables));
   if (isRefusal(rendered)) return rendered;
   const refusal =
     sender.useCase === 'mk'
       ? checkConsent(tables, sender, send, deps.simulatorDomain)
       : checkSuppression(tables, sender, send);
-  return refusal ?? { domain, rendered, list: listOf(tables, sender, send) };
+  if (refusal !== null) return refusal;
+  const candidate = found !== null && 'key' in found ? found : null;
+  return { domain, rendered, list: listOf(tables, sender, send), candidate };
+}
+
+/**
+ * Whether the texts can be stored separately from the rest. Only of messages to one recipient: an erasure of one of several
+ * rewrites their content.
+ */
+function maySplit({ useCase }: Sender, send: ParsedSend, { appendFooter }: CheckDeps): boolean {
+  const { recipients, attachments, alternatives } = send;
+  return (
+    useCase === 'tx' &&
+    !appendFooter &&
+    recipients.length === 1 &&
+    attachments.length === 0 &&
+    alternatives.length === 0
+  );
+}
+
+/** Texts are prepared for the links of one domain, with the same tracking. */
+function scopeOf({ trackClicks, trackOpens }: ParsedSend, { account_id, domain_id }: DomainRow): string {
+  return JSON.stringify([account_id, domain_id, trackClicks, trackOpens]);
 }
 
 /** What a check needs in addition to the tables. */
 export interface CheckDeps {
   htmlReader: HtmlReader;
+  repeated: RepeatedTemplates;
   /** Append compliance variables that the content lacks instead of refusing it. */
   appendFooter: boolean;
   /** Simulated recipients need no consent. */

@@ -16,6 +16,7 @@ import {
 } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Checked, Sender } from './checks.ts';
+import type { StorableContent } from './encode.ts';
 import type { ParsedSend, Recipient } from './request.ts';
 
 /**
@@ -288,16 +289,17 @@ export function countedCopies({ copies }: Draft, options: Pick<StoreOptions, 'si
 export function storeDraft(
   tables: Tables,
   draft: Draft,
-  contents: readonly PackedContent[],
+  contents: readonly StorableContent[],
   options: StoreOptions & { take?: TakeNew },
   taken: TakenMessage[],
 ): StoredDraft {
   const { sender, send, domain, jobId, now, dueAt } = draft;
-  const contentIds = contents.map((content) => tables.messages.insertContent(content, now));
+  const stored = contents.map((content) => withShared(tables, content, now));
+  const contentIds = stored.map((content) => tables.messages.insertContent(content, now));
   const waiting = new Set<string>();
   let firstSeq = 0;
   for (const { recipient, messageId, content } of draft.copies) {
-    const packed = contents[content];
+    const packed = stored[content];
     const take = (message: ReadyMessage) => {
       const result = packed === undefined ? null : (options.take?.(tables, message, packed) ?? null);
       if (result !== null) taken.push(result);
@@ -335,4 +337,12 @@ export function storeDraft(
   if (send.campaignId !== null)
     countCampaignQueued(tables, send.campaignId, countedCopies(draft, options), now);
   return { firstSeq, waiting };
+}
+
+/** The content with its reference to the texts that it shares; its size is that of both parts. */
+function withShared(tables: Tables, { shared, ...content }: StorableContent, now: number): PackedContent {
+  if (shared === undefined) return content;
+  const { packed, digest } = shared;
+  const sharedId = tables.sharedContents.referToTemplated(digest, packed, now);
+  return { ...content, size: content.size + packed.size, sharedId };
 }

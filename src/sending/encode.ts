@@ -1,19 +1,37 @@
 import { inSlices, type Order, type Work } from '../core/concurrency/slices.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { MessageContent } from '../mail/content.ts';
+import type { TemplatedContent } from '../mail/shared-content.ts';
 import {
   contentWriter,
   jsonStringPieces,
   type LongContent,
   type PackedContent,
+  packContent,
   packLongContent,
   plainContentWriter,
 } from '../mail/stored-content.ts';
+import type { PackedShared } from './encode-shared.ts';
 
 /** Characters of all contents of a request as JSON, which are written in one unit of work. */
 export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
 /** Characters of html and text that are encoded in one step, with everything else: their JSON rarely exceeds 128 K. */
 const SHORT_CHARACTERS = 112 * 1024;
+
+/** A content for storage. */
+export interface StorableContent extends PackedContent {
+  /** The texts of a repeated template, which are stored once; undefined: the content is complete. */
+  shared?: PackedShared;
+}
+
+/** Encodes a content whose texts are those of a repeated template. `values`: those of this message. */
+export function encodeTemplated(
+  { html: _html, text: _text, ...fields }: MessageContent,
+  { values, ...shared }: PackedShared & Pick<TemplatedContent, 'values'>,
+): StorableContent {
+  const own: TemplatedContent = { values, fields };
+  return { ...packContent(JSON.stringify(own)), shared };
+}
 
 /** Encodes the contents of an account's send for storage; refused when they are too large together. */
 export async function encodeContents(

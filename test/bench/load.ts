@@ -1,10 +1,12 @@
 import { connect, type Socket } from 'node:net';
 import { epochNow, serveParent } from './benchmark-process.ts';
+import { NUMBER_MARK } from './message.ts';
 import { percentile } from './result.ts';
 
 /**
  * The load generator of benchmarks, a separate process: sends requests over persistent HTTP connections, one at a time
- * on each, every message to another recipient. The request is encoded once and only the recipient changes in it; of the
+ * on each, every message to another recipient. The request is encoded once and only the recipient and the numbers in place of
+ * NUMBER_MARK change in it; of the
  * response only status and length are parsed: an HTTP client library would need more CPU time than the server.
  */
 export interface LoadJob {
@@ -144,8 +146,12 @@ function requestOf({ path, headers, body, domains }: LoadJob): (number: number) 
   const head = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${lines.join('')}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(payload)}\r\n\r\n`;
   const request = Buffer.from(head + payload);
   const at = request.indexOf(recipient(0)) + 1;
+  const marks: number[] = [];
+  for (let mark = request.indexOf(NUMBER_MARK); mark !== -1; mark = request.indexOf(NUMBER_MARK, mark + 1))
+    marks.push(mark);
   return (number) => {
-    request.write(String(number).padStart(DIGITS, '0'), at, 'latin1');
+    const digits = String(number).padStart(DIGITS, '0');
+    for (const offset of [at, ...marks]) request.write(digits, offset, 'latin1');
     request.write(domains[number % domains.length] ?? '', at + DIGITS + 1, 'latin1');
     return request;
   };

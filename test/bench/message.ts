@@ -7,6 +7,22 @@ export function htmlOf(bytes: number): string {
   return HEAD + fill(row, bytes - HEAD.length - foot.length) + foot;
 }
 
+/** The load generator replaces it by the number of the message. */
+export const NUMBER_MARK = '@number@@';
+
+/** The values of `templateOf` for one message. */
+export const TEMPLATE_VARIABLES = { name: 'Ada Lovelace', order: NUMBER_MARK };
+
+/** `htmlOf` with two variables, as most programs send it: the same template for all messages. */
+export function templateOf(bytes: number): string {
+  return htmlOf(bytes).replace(GREETING, 'Dear {{name}}, order {{order}} will reach you in 3 days.');
+}
+
+/** `htmlOf` that differs in each message, as a program sends it that renders its mail. */
+export function distinctHtmlOf(bytes: number): string {
+  return htmlOf(bytes).replace(GREETING, `Dear Ada Lovelace, order ${NUMBER_MARK} will reach you soon.`);
+}
+
 /** A message with a text and an HTML part of about `bytes` on the wire; lines end in LF. */
 export function relayableMessage(bytes: number): string {
   const head = [
@@ -28,10 +44,11 @@ export function relayableMessage(bytes: number): string {
 }
 
 const STYLE = 'padding:8px 0;font-family:Helvetica,Arial,sans-serif;font-size:14px;color:#333333';
+const GREETING = 'It will reach you within three days.';
 const HEAD = `<!doctype html>
 <html><body style="margin:0">
 <h1 style="${STYLE}">${SUBJECT}</h1>
-<p style="${STYLE}">It will reach you within three days.
+<p style="${STYLE}">${GREETING}
 <a href="https://shop.example/orders/4711" style="${STYLE}">Track your parcel</a>.</p>
 <table width="600" cellpadding="0" cellspacing="0" role="presentation">
 `;

@@ -4,7 +4,7 @@ import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 import { startBenchmarkProcess } from './benchmark-process.ts';
 import type { LoadBound, LoadJob, LoadReport } from './load.ts';
-import { htmlOf, SUBJECT } from './message.ts';
+import { SUBJECT, TEMPLATE_VARIABLES, templateOf } from './message.ts';
 import { publishRecipients, RECIPIENT_DOMAINS, type Receiver } from './receiver.ts';
 import { deliveryResult, type RunResult } from './result.ts';
 
@@ -14,8 +14,8 @@ import { deliveryResult, type RunResult } from './result.ts';
  */
 export interface PostriderBench {
   /**
-   * `inFlight`: the limit of messages that are accepted and not yet at the sink; null: unlimited. `content`: default HTML of
-   * `size` bytes.
+   * `inFlight`: the limit of messages that are accepted and not yet at the sink; null: unlimited. `content`: default a template of
+   * `size` bytes with two variables.
    */
   run(name: string, count: number, inFlight: number | null, content?: Content): Promise<RunResult>;
   stop(): Promise<void>;
@@ -71,7 +71,8 @@ export async function startPostrider(options: {
     body: {
       from: 'Shop <news@sender.example>',
       subject: SUBJECT,
-      html: htmlOf(size),
+      html: templateOf(size),
+      templateVariables: TEMPLATE_VARIABLES,
     },
     domains: RECIPIENT_DOMAINS,
     connections: sessions,

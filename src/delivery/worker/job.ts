@@ -9,7 +9,8 @@ import {
   type CopyIdentity,
   mergeContent,
   type OwnContent,
-  type SharedContent,
+  type SharedTexts,
+  type TemplatedContent,
 } from '../../mail/shared-content.ts';
 import { isPreparedFor, partsOf, preparingParts, type SharedParts } from '../../mail/shared-parts.ts';
 import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
@@ -84,14 +85,14 @@ function* decodingAndComposing(
   // Sound: the send path validated the content before it was stored, and the fields are checked here.
   if (shared === undefined)
     return yield* composing(checkFields(stored, MESSAGE_FIELDS) as MessageContent, copy);
-  const own = checkFields(stored, OWN_FIELDS) as OwnContent;
+  const own = checkFields(stored, OWN_FIELDS) as OwnContent | TemplatedContent;
   return yield* composingShared(of(shared), own, shared.identity, copy);
 }
 
-/** Composes a copy of a campaign. The first one prepares the parts that the copies share. */
+/** Composes a message that shares texts with others. The first one prepares the parts that they share. */
 function* composingShared(
   cached: CachedShared,
-  own: OwnContent,
+  own: OwnContent | TemplatedContent,
   identity: CopyIdentity,
   copy: CopyDetails,
 ): Work<ComposedMessage> {
@@ -107,7 +108,7 @@ function* composingShared(
 }
 
 const MESSAGE_FIELDS: readonly (keyof MessageContent)[] = ['from', 'to', 'subject', 'html', 'messageId'];
-const OWN_FIELDS: readonly (keyof OwnContent)[] = ['name', 'values'];
+const OWN_FIELDS: readonly (keyof OwnContent & keyof TemplatedContent)[] = ['values'];
 
 /** Throws when the JSON is not an object, or lacks a field. */
 function checkFields(stored: unknown, fields: readonly string[]): object {
@@ -143,10 +144,10 @@ const NO_CONTENT: JobContent = { encoding: 'text', text: '', size: 0 };
 export type SharedContents = (reference: SharedReference) => CachedShared;
 
 export interface CachedShared {
-  content: SharedContent;
-  /** Null until a copy has prepared them. */
+  content: SharedTexts;
+  /** Null until a message has prepared them. */
   parts: SharedParts | null;
-  /** False while a copy prepares the parts, and for content that is not cached: other copies do without. */
+  /** False while a message prepares the parts, and for content that is not cached: others do without. */
   mayPrepare: boolean;
 }
 
@@ -169,8 +170,8 @@ export function createSharedContents(): SharedContents {
     const { id, size } = reference;
     const cached = cache.get(id);
     if (cached !== undefined) return cached;
-    // Sound: only campaigns/content.ts writes it, after validation.
-    const content = JSON.parse(unpackContent(reference)) as SharedContent;
+    // Sound: only sending/encode-shared.ts writes it, after validation.
+    const content = JSON.parse(unpackContent(reference)) as SharedTexts;
     const entry = { content, parts: null, mayPrepare: size <= MAX_CACHED_BYTES, size };
     cache.set(id, entry);
     return entry;

@@ -117,7 +117,7 @@ export interface DeliveryJob {
    * is composed.
    */
   content: JobContent;
-  /** If set, `content` is only what belongs to this copy (`OwnContent`), and this is the rest. */
+  /** If set, `content` is only what belongs to this message (`OwnContent`, `TemplatedContent`), and this is the rest. */
   shared?: SharedReference;
   copy: CopyDetails;
   /** `to` is the only recipient. */

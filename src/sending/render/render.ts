@@ -1,12 +1,5 @@
 import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
-import {
-  invalid,
-  isRefusal,
-  type Refusal,
-  type RefusalDetail,
-  refuse,
-  shortened,
-} from '../../core/refusal.ts';
+import { invalid, type Refusal, type RefusalDetail, refuse, shortened } from '../../core/refusal.ts';
 import {
   type ComplianceVariables,
   complianceVariables,
@@ -32,6 +25,7 @@ import type { Tables } from '../../store/tables.ts';
 import { complianceTexts } from '../../templates/compliance-templates.ts';
 import type { TemplateContent } from '../../templates/source.ts';
 import { subjectTemplateFault } from '../../templates/templates.ts';
+import type { PackedShared } from '../encode-shared.ts';
 import { type ParsedSend, subjectRefusal } from '../request.ts';
 import type { HtmlReader } from './html-reader.ts';
 
@@ -39,7 +33,10 @@ import type { HtmlReader } from './html-reader.ts';
  * Renders templates: checks compliance in the template, then inserts the variables. What differs between copies is a
  * mark (mail/content.ts).
  */
-export type Rendered = Pick<MessageContent, 'subject' | 'html' | 'text'>;
+export interface Rendered extends Pick<MessageContent, 'subject' | 'html' | 'text'> {
+  /** The texts as they are stored: those of a repeated template, and the values of this message. */
+  shared?: PackedShared & { values: string[] };
+}
 
 /** Characters of a rendered part. */
 export const MAX_RENDERED = 8 * 1024 * 1024;
@@ -74,7 +71,7 @@ export function prepareTemplate(
 }
 
 /** `prepareTemplate` in steps. */
-function* preparingTemplate(
+export function* preparingTemplate(
   tables: Tables,
   account: AccountRow,
   send: TemplateContext,
@@ -170,18 +167,6 @@ export function* findingHiddenCompliance(
   const found = yield* findingHidden(html, variables, service.html, options);
   const hidden = required.filter((name) => found.includes(name));
   return hidden.length > 0 ? complianceHidden(hidden, html) : null;
-}
-
-/** Prepares and renders the template of a send, in steps. */
-export function* renderingSend(
-  tables: Tables,
-  account: AccountRow,
-  send: TemplateContext & Pick<ParsedSend, 'variables'>,
-  content: TemplateContent,
-  htmlReader: HtmlReader,
-): Work<Rendered | Refusal> {
-  const prepared = yield* preparingTemplate(tables, account, send, content, htmlReader);
-  return isRefusal(prepared) ? prepared : yield* renderingPrepared(prepared, send.variables);
 }
 
 function companyOf(account: AccountRow): { name: string; address: PostalAddress } | null {

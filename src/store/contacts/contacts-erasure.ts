@@ -213,7 +213,12 @@ function rowsOfMessage(db: Database) {
     SELECT seq, recipient_key, ${FINAL_AT}, subject FROM messages INDEXED BY messages_by_content
     WHERE content_id = ? AND seq > ? ORDER BY seq LIMIT +?`);
   const setSubject = db.prepare<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
-  const removeContent = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
+  const removeContent = db
+    .prepare<[number], number | null>('DELETE FROM contents WHERE content_id = ? RETURNING shared_id')
+    .pluck();
+  const removeShared = db.prepare<[number]>(
+    'DELETE FROM shared_contents WHERE shared_id = ? AND copies = 0 AND campaign_seq = 0',
+  );
   const setContent = db.prepare<[string | Uint8Array, number, number]>(
     'UPDATE contents SET body = ?, size = ? WHERE content_id = ?',
   );
@@ -249,8 +254,10 @@ function rowsOfMessage(db: Database) {
     setSubject: (seq: number, subject: string): void => {
       setSubject.run(subject, seq);
     },
+    /** Removes also the shared texts of a template that no other message has: they may contain what was rendered by the sender. */
     removeContent: (contentId: number): void => {
-      removeContent.run(contentId);
+      const sharedId = removeContent.get(contentId) ?? null;
+      if (sharedId !== null) removeShared.run(sharedId);
     },
     setContent: (contentId: number, { body, size }: NewContent): void => {
       setContent.run(body, size, contentId);

@@ -7,10 +7,17 @@ import type { ContentRow, NewContent } from './messages.ts';
  * its id is never assigned again, so that it can be cached by id.
  */
 export interface SharedContentKey {
+  /** `TEMPLATED` for messages with the same template. */
   campaignSeq: number;
-  /** SHA-256 of the body: a campaign gets another row when the common part of its messages changes while it is sent. */
+  /**
+   * SHA-256 of the body: a campaign gets another row when the common part of its messages changes while it is sent. For
+   * messages with the same template it includes their account.
+   */
   digest: Uint8Array;
 }
+
+/** No campaign has this number. */
+const TEMPLATED = 0;
 
 /** Recipients are in the contents that refer to a shared one. */
 export const SHARED_CONTENT_POLICY = {
@@ -33,6 +40,11 @@ export function sharedContentTable(db: Database) {
   const addCopies = db.prepare<[number, number]>(
     'UPDATE shared_contents SET copies = copies + ? WHERE shared_id = ?',
   );
+  const refer = db
+    .prepare<[number, Uint8Array], number>(
+      'UPDATE shared_contents SET copies = copies + 1 WHERE campaign_seq = ? AND digest = ? RETURNING shared_id',
+    )
+    .pluck();
   const get = db.prepare<[number], Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }>(`
     SELECT CAST(body AS BLOB) AS bytes, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size
     FROM shared_contents WHERE shared_id = ?`);
@@ -51,6 +63,14 @@ export function sharedContentTable(db: Database) {
     /** Adds to the number of contents that refer to this row; a trigger subtracts deleted ones. */
     addCopies: (sharedId: number, count: number): void => {
       addCopies.run(count, sharedId);
+    },
+    /** Adds a content that refers to the row of a template, which is inserted if it does not exist; returns its id. */
+    referToTemplated: (digest: Uint8Array, { body, size }: NewContent, at: number): number => {
+      const known = refer.get(TEMPLATED, digest);
+      if (known !== undefined) return known;
+      const { lastInsertRowid } = insert.run(TEMPLATED, digest, at, size, body);
+      addCopies.run(1, Number(lastInsertRowid));
+      return Number(lastInsertRowid);
     },
     get: (sharedId: number): (Omit<ContentRow, 'bytes' | 'shared_id'> & { bytes: Buffer }) | null =>
       get.get(sharedId) ?? null,

@@ -1,5 +1,5 @@
 import { thisMachine } from '../machine.ts';
-import { htmlOf } from '../message.ts';
+import { distinctHtmlOf, templateOf } from '../message.ts';
 import { type Content, startPostrider } from '../postrider.ts';
 import { MX_HOSTS, startReceiver } from '../receiver.ts';
 import type { Resources } from '../resources.ts';
@@ -48,13 +48,16 @@ const SETUPS = [
 const PLAIN = { tls: false, ed25519: false };
 
 function cases(): Case[] {
-  const derived = (bytes: number) => ({ html: htmlOf(bytes) });
-  const given = { html: htmlOf(10 * KB), text: 'Your order was shipped.\n'.repeat(50) };
+  const derived = (bytes: number) => ({ html: templateOf(bytes) });
+  const distinct = (bytes: number) => ({ html: distinctHtmlOf(bytes) });
+  const given = { html: templateOf(10 * KB), text: 'Your order was shipped.\n'.repeat(50) };
   return [
     { name: '1 KB', content: derived(KB), counts: [3000, 1000], ...PLAIN },
     { name: '10 KB', content: derived(10 * KB), counts: [3000, 1000], ...PLAIN },
     { name: '10 KB, given text', content: given, counts: [3000, 1000], ...PLAIN },
+    { name: '10 KB, distinct HTML', content: distinct(10 * KB), counts: [3000, 1000], ...PLAIN },
     { name: '100 KB', content: derived(100 * KB), counts: [800, 500], ...PLAIN },
+    { name: '100 KB, distinct HTML', content: distinct(100 * KB), counts: [800, 500], ...PLAIN },
     { name: '1 MB', content: derived(1024 * KB), counts: [80, 80], ...PLAIN },
     { name: '10 KB, TLS', content: derived(10 * KB), counts: [3000, 1000], tls: true, ed25519: false },
     { name: '10 KB, Ed25519', content: derived(10 * KB), counts: [3000, 1000], tls: false, ed25519: true },

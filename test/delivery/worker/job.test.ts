@@ -4,7 +4,7 @@ import { createSharedContents, runJob } from '../../../src/delivery/worker/job.t
 import type { DeliveryJob, SharedReference } from '../../../src/delivery/worker/protocol.ts';
 import { MARKS, type MessageContent } from '../../../src/mail/content.ts';
 import type { SharedContent } from '../../../src/mail/shared-content.ts';
-import { packContent } from '../../../src/mail/stored-content.ts';
+import { type JobContent, packContent } from '../../../src/mail/stored-content.ts';
 import { RSA_KEY as key } from '../../support/rsa-keys.ts';
 import { client, job, jsonContent, sink, summary } from './setup.ts';
 
@@ -169,6 +169,33 @@ describe('a job with a shared content', () => {
     expect(mails[0]).toContain('<p>&lt;Ann&gt;, &lt;Ann&gt;</p>');
     expect(mails[0]).toContain('Message-ID: <msg_1@example.com>');
     expect(mails[1]).toContain('<p>&lt;Bob&gt;, &lt;Bob&gt;</p>');
+  });
+
+  it('is composed with the fields of its content when only the texts are shared', async () => {
+    const to = await sink();
+    const values = ['Ann', '&lt;Ann&gt;'];
+    const { html: _html, text: _text, ...fields } = CONTENT;
+    const texts = { html: { ...shared.html, first: 1 }, text: null };
+    const json = packContent(JSON.stringify({ ...texts, padding: ' '.repeat(1000) }));
+    const of = (content: JobContent, more: Partial<DeliveryJob> = {}) => job(to, { content, ...more });
+    await runJob(
+      of(jsonContent(JSON.stringify({ values, fields })), {
+        shared: { ...reference(json.body), size: json.size },
+      }),
+      client(),
+      createSharedContents(),
+    );
+    const html = '<p>&lt;Ann&gt;, &lt;Ann&gt;</p>';
+    await runJob(
+      of(jsonContent(JSON.stringify({ ...CONTENT, html, text: null }))),
+      client(),
+      createSharedContents(),
+    );
+    const [mail, complete] = to.messages.map(({ raw }) =>
+      raw.replace(/^DKIM-Signature:(?:.*\r\n[ \t])*.*\r\n/gm, ''),
+    );
+    expect(mail).toContain(html);
+    expect(mail).toBe(complete);
   });
 
   it('fails when the shared content is damaged, and other jobs do not', async () => {

@@ -1,0 +1,146 @@
+import { LRUCache } from 'lru-cache';
+import { inSlices, type Work } from '../../core/concurrency/slices.ts';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import { hasRawVariables } from '../../mail/compliance.ts';
+import { fillingShared, joinShared } from '../../mail/shared-template.ts';
+import { isServiceVariable, renderingTemplate, type Template } from '../../mail/template.ts';
+import { type PackedShared, packShared } from '../encode-shared.ts';
+import { subjectRefusal } from '../request.ts';
+import {
+  type FieldProblem,
+  MAX_RENDERED,
+  type PreparedTemplate,
+  type Rendered,
+  variableRefusal,
+} from './render.ts';
+import { type SharedRendering, sharedParts, sharingPrepared } from './render-shared.ts';
+
+/**
+ * Templates that an account sends repeatedly, such as the confirmation of an order. From the third message on, the texts of
+ * the template are stored once and each message stores only the values of its variables; the delivery workers derive the text
+ * part and encode the HTML of such messages once.
+ */
+export interface RepeatedTemplates {
+  /** How a template is sent: the shared texts, or a candidate for them; null: it is not known to be repeated. */
+  find(prepared: PreparedTemplate, scope: string): RepeatedTemplate | RepeatedCandidate | null;
+  /** Prepares a candidate, so that `find` returns its texts. Works in turns of the account. */
+  prepare(candidate: RepeatedCandidate, accountId: string): Promise<void>;
+}
+
+/** The texts of a template, and how they are stored. */
+export interface RepeatedTemplate extends PackedShared {
+  rendering: SharedRendering;
+}
+
+/** A template that was sent before. */
+export interface RepeatedCandidate {
+  key: string;
+  prepared: PreparedTemplate;
+}
+
+/** Shorter html is composed faster than the shared texts are found. */
+const MIN_HTML_CHARACTERS = 1024;
+/** Longer values are stored as a complete content. */
+const MAX_VALUE_CHARACTERS = 64 * 1024;
+/** Characters of all texts in memory. */
+const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
+/** Templates that were sent once. */
+const MAX_SEEN = 1000;
+
+/** Begins empty; the templates that were used least recently are dropped. */
+export function createRepeatedTemplates(): RepeatedTemplates {
+  const numbers = new WeakMap<Template, number>();
+  let lastNumber = 0;
+  /** How often templates were sent that are not prepared. */
+  const seen = new LRUCache<string, true>({ max: MAX_SEEN });
+  const ready = new LRUCache<string, RepeatedTemplate | 'unusable'>({
+    maxSize: MAX_CACHED_CHARACTERS,
+    sizeCalculation: (one) =>
+      one === 'unusable'
+        ? 1
+        : one.rendering.parts.reduce((sum, { template }) => sum + template.length + 1, 0),
+  });
+  const preparing = new Set<string>();
+
+  function numberOf(template: Template): number {
+    const known = numbers.get(template);
+    if (known !== undefined) return known;
+    numbers.set(template, ++lastNumber);
+    return lastNumber;
+  }
+
+  /** Identifies everything that the texts depend on. Text values of the service derive from those of html. */
+  function keyOf({ parts, service }: PreparedTemplate, scope: string): string {
+    const templates = parts.flatMap(({ field, template }) =>
+      field === 'subject' ? [] : [`${field}${numberOf(template)}`],
+    );
+    return JSON.stringify([scope, templates, service.html]);
+  }
+
+  return {
+    find: (prepared, scope) => {
+      const html = prepared.parts.find(({ field }) => field === 'html')?.template;
+      if (html === undefined || hasRawVariables(html)) return null;
+      if (html.texts.reduce((sum, text) => sum + text.length, 0) < MIN_HTML_CHARACTERS) return null;
+      const key = keyOf(prepared, scope);
+      const known = ready.get(key);
+      if (known !== undefined) return known === 'unusable' ? null : known;
+      if (preparing.has(key)) return null;
+      if (seen.has(key)) return { key, prepared };
+      seen.set(key, true);
+      return null;
+    },
+    prepare: async ({ key, prepared }, accountId) => {
+      if (preparing.has(key)) return;
+      preparing.add(key);
+      seen.delete(key);
+      try {
+        const parts = prepared.parts.filter(({ field }) => field !== 'subject');
+        const isOwn = (name: string) => !isServiceVariable(name);
+        const rendering = await inSlices(sharingPrepared({ ...prepared, parts }, {}, isOwn), accountId);
+        if (isRefusal(rendering)) {
+          ready.set(key, 'unusable');
+          return;
+        }
+        const { html, text } = sharedParts(rendering);
+        ready.set(key, { rendering, ...(await packShared({ html, text }, accountId, key)) });
+      } finally {
+        preparing.delete(key);
+      }
+    },
+  };
+}
+
+/** Fills a repeated template, in steps; null: its values are too long to be stored separately. */
+export function* renderingRepeated(
+  repeated: RepeatedTemplate,
+  { parts, service }: PreparedTemplate,
+  variables: Readonly<Record<string, unknown>>,
+): Work<Rendered | Refusal | null> {
+  const rendered: Rendered = { subject: '', html: '', text: null };
+  const problems: FieldProblem[] = [];
+  const values: string[] = [];
+  for (const { field, kind, template } of parts) {
+    if (field === 'subject') {
+      const result = yield* renderingTemplate(template, kind, variables, service.text, {
+        limit: MAX_RENDERED,
+      });
+      if (typeof result === 'string') rendered.subject = result;
+      else problems.push(...result.map((problem) => ({ field, problem })));
+      continue;
+    }
+    const shared = repeated.rendering.parts.find((part) => part.field === field)?.template;
+    if (shared === undefined) throw new Error(`the repeated template has no ${field}`);
+    const filled = yield* fillingShared(shared, variables, { limit: MAX_RENDERED, optional: NONE });
+    if ('problems' in filled) problems.push(...filled.problems.map((problem) => ({ field, problem })));
+    else {
+      values.push(...filled.values);
+      rendered[field] = joinShared(shared, filled.values);
+    }
+  }
+  if (problems.length > 0) return variableRefusal(problems, false);
+  if (values.reduce((sum, value) => sum + value.length, 0) > MAX_VALUE_CHARACTERS) return null;
+  return subjectRefusal(rendered.subject) ?? { ...rendered, shared: { ...repeated, values } };
+}
+
+const NONE: ReadonlySet<string> = new Set();

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { isRefusal } from '../../src/core/refusal.ts';
+import type { PackedContent } from '../../src/mail/stored-content.ts';
+import type { SendRequest } from '../../src/sending/request.ts';
+import { insertAccount, insertDomain } from '../support/store.ts';
+import { accepted, BODY, startAcceptance } from './acceptance.ts';
+
+const LONG = `<table>${'<tr><td>Article, blue</td></tr>\n'.repeat(50)}</table>`;
+const HTML = `<p>Hello {{name}}, order {{order.number}}</p>${LONG}{{company_address_html}}{{unsubscribe_email_html}}<p>{{name}}</p>`;
+const TEXT = 'Hello {{name}}\n{{company_address_text}}\n{{unsubscribe_email_text}}';
+const MAIL: SendRequest = { ...BODY, html: HTML };
+
+function start(...options: Parameters<typeof startAcceptance>) {
+  const setup = startAcceptance(...options);
+  /** Ids of the shared contents of the messages, oldest first. */
+  const sharedIds = () =>
+    setup
+      .stored()
+      .map(({ content_id }) => setup.tables.messages.content(content_id)?.shared_id ?? null)
+      .toReversed();
+  const repeat = async (count: number, changes: Partial<SendRequest> = {}, accountId = 'acct_one') => {
+    for (let n = 0; n < count; n++) accepted(await setup.send({ ...MAIL, ...changes }, { accountId }));
+  };
+  return { ...setup, sharedIds, repeat };
+}
+
+/** The content of a send that is the only one of its template. */
+async function completeContent(changes: Partial<SendRequest>) {
+  const { repeat, contents, sharedIds } = start();
+  await repeat(1, changes);
+  expect(sharedIds()).toEqual([null]);
+  return contents()[0];
+}
+
+const EACH = { messageId: expect.any(String), date: expect.any(Number) };
+
+describe('a template that is sent repeatedly', () => {
+  it('is stored once from the third message on', async () => {
+    const { repeat, sharedIds, tables } = start();
+    await repeat(5);
+    const [first, second, third, ...others] = sharedIds();
+    expect([first, second]).toEqual([null, null]);
+    expect(third).toEqual(expect.any(Number));
+    expect(others).toEqual([third, third]);
+    const shared = tables.sharedContents.get(third ?? 0);
+    expect(shared?.size).toBeGreaterThan(LONG.length);
+  });
+
+  it.each([
+    ['text derived from html', {}],
+    ['a text part', { text: TEXT }],
+    ['other values', { templateVariables: { name: 'Bob & "Eve" <b>', order: { number: 8 } } }],
+    ['a reply address and headers', { replyTo: 'help@example.com', headers: { 'X-Order': '7' } }],
+    ['defaults', { html: HTML.replaceAll('{{name}}', '{{nickname|friend}}') }],
+    ['a display name in UTF-8', { to: 'Zoë <zoe@example.net>', subject: 'Ünter {{name}}' }],
+  ] satisfies [string, Partial<SendRequest>][])(
+    'has the same content as a single one: %s',
+    async (_, changes) => {
+      const { repeat, contents, sharedIds } = start();
+      await repeat(2, { ...changes, templateVariables: { name: 'Someone else', order: { number: 1 } } });
+      await repeat(1, changes);
+      expect(sharedIds()[2]).toEqual(expect.any(Number));
+      const complete = await completeContent(changes);
+      expect(contents()[0]).toEqual({ ...complete, ...EACH });
+      // A value from the other messages would be a message to the wrong person.
+      expect(JSON.stringify(contents()[0])).not.toContain('Someone else');
+    },
+  );
+
+  it('is stored separately for each account, domain and kind of tracking', async () => {
+    const { repeat, sharedIds, tables, clock, stored } = start();
+    insertAccount(tables, 'acct_two', clock.now());
+    insertDomain(
+      tables,
+      { domain_id: 'domain_two', account_id: 'acct_two', name: 'example.com' },
+      clock.now(),
+    );
+    await repeat(3);
+    await repeat(3, { enableClickTracking: true });
+    const ids = sharedIds();
+    expect(ids[2]).not.toBe(ids[5]);
+    expect(ids[5]).toEqual(expect.any(Number));
+    expect(stored()).toHaveLength(6);
+    await repeat(3, { from: 'shop@example.com' }, 'acct_two');
+    const theirs = tables.messages.list({ accountId: 'acct_two', limit: 10 }).rows;
+    const shared = theirs.map(({ content_id }) => tables.messages.content(content_id)?.shared_id ?? null);
+    expect(shared[0]).toEqual(expect.any(Number));
+    expect(ids).not.toContain(shared[0]);
+  });
+
+  it('is stored again when the values of the service have changed', async () => {
+    const { repeat, sharedIds, contents, tables } = start();
+    await repeat(3);
+    const account = tables.accounts.get('acct_one');
+    if (account === null) throw new Error('no account');
+    tables.accounts.update({ ...account, company_name: 'Another company' });
+    await repeat(3);
+    const ids = sharedIds();
+    expect(ids.map((id) => id === null)).toEqual([true, true, false, true, true, false]);
+    expect(ids[5]).not.toBe(ids[2]);
+    expect(contents()[0]?.html).toContain('Another company');
+    expect(contents()[3]?.html).not.toContain('Another company');
+  });
+
+  it.each([
+    ['several recipients', { to: ['ada@example.net', 'bob@example.net'] }],
+    ['an attachment', { attachments: [{ name: 'a.txt', contentType: 'text/plain', content: 'YQ==' }] }],
+    [
+      'an invitation',
+      { calendar: { method: 'REQUEST', content: 'BEGIN:VCALENDAR\nMETHOD:REQUEST\nEND:VCALENDAR' } },
+    ],
+    ['a raw variable', { html: `${HTML}{{{name}}}` }],
+    ['short html', { html: HTML.replace(LONG, '') }],
+    ['text only', { html: undefined, text: TEXT.repeat(50) }],
+  ] satisfies [string, Partial<SendRequest>][])('is not used with %s', async (_, changes) => {
+    const { repeat, sharedIds } = start();
+    await repeat(4, changes);
+    expect(new Set(sharedIds())).toEqual(new Set([null]));
+  });
+
+  it('is not used for values that are longer than the template', async () => {
+    const { repeat, sharedIds, contents } = start();
+    await repeat(3);
+    const name = 'long '.repeat(20_000);
+    await repeat(1, { templateVariables: { name, order: { number: 7 } } });
+    expect(sharedIds()[3]).toBeNull();
+    expect(contents()[0]?.html).toContain(name);
+  });
+
+  it.each([
+    ['a missing value', { order: { number: 7 } }],
+    ['an object', { name: { first: 'Ada' }, order: { number: 7 } }],
+    ['a line break in the subject', { name: 'Ada', order: { number: '7\n8' } }],
+    ['several of them', {}],
+  ])('is refused like a single one: %s', async (_, templateVariables) => {
+    const { repeat, send, stored } = start();
+    const single = await start().send({ ...MAIL, templateVariables });
+    expect(isRefusal(single)).toBe(true);
+    await repeat(3);
+    expect(await send({ ...MAIL, templateVariables })).toEqual(single);
+    expect(stored()).toHaveLength(3);
+  });
+
+  it('counts its messages, so that its texts are deleted with the last of them', async () => {
+    const { repeat, sharedIds, stored, tables } = start();
+    await repeat(4);
+    const id = sharedIds()[3] ?? 0;
+    const [last, third] = stored();
+    tables.erasures.removeContent(third?.content_id ?? 0);
+    expect(tables.sharedContents.get(id)).not.toBeNull();
+    tables.erasures.removeContent(last?.content_id ?? 0);
+    expect(tables.sharedContents.get(id)).toBeNull();
+    // A later message stores them again, in another row.
+    await repeat(1);
+    expect(sharedIds().at(-1)).toBeGreaterThan(id);
+  });
+
+  it('is known to delivery, which takes the message before it is committed', async () => {
+    const contents: PackedContent[] = [];
+    const { repeat, sharedIds, tables } = start({}, undefined, (_, __, content) => {
+      contents.push(content);
+      return null;
+    });
+    await repeat(3);
+    const [first, , third] = contents;
+    expect(first?.sharedId).toBeUndefined();
+    expect(third?.sharedId).toBe(sharedIds()[2]);
+    expect(third?.size).toBeGreaterThan(tables.sharedContents.get(third?.sharedId ?? 0)?.size ?? Infinity);
+  });
+});
