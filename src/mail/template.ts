@@ -73,13 +73,19 @@ export const MAX_SLOTS = 10_000;
 const PAIRS_PER_STEP = 256;
 const OPEN_BRACE = 0x7b;
 
+/**
+ * What double braces mean. variables: those of the sender and of the service. service: of the service alone; all others, and
+ * backslashes before braces, are text.
+ */
+export type TemplateSyntax = 'variables' | 'service';
+
 /** Parses a template; the result can be rendered many times. Never throws. */
-export function parseTemplate(source: string): Template {
-  return withoutPause(parsingTemplate(source));
+export function parseTemplate(source: string, syntax?: TemplateSyntax): Template {
+  return withoutPause(parsingTemplate(source, syntax));
 }
 
 /** `parseTemplate` in steps. */
-export function* parsingTemplate(source: string): Work<Template> {
+export function* parsingTemplate(source: string, syntax: TemplateSyntax = 'variables'): Work<Template> {
   const texts: string[] = [];
   const slots: TemplateSlot[] = [];
   const leftovers: string[] = [];
@@ -95,14 +101,14 @@ export function* parsingTemplate(source: string): Work<Template> {
       literal = [];
       yield;
     }
-    if (at > from && source[at - 1] === '\\') {
+    if (syntax === 'variables' && at > from && source[at - 1] === '\\') {
       literal.push(source.slice(from, at - 1), '{{');
       from = at + 2;
       at = source.indexOf('{{', from);
       continue;
     }
     const slot = readSlot(source, at);
-    if (slot) {
+    if (slot && (syntax === 'variables' || isServiceVariable(slot.name))) {
       if (slots.length === MAX_SLOTS) return { texts: [], slots: [], names: [], leftovers, tooLong: true };
       literal.push(source.slice(from, at));
       texts.push(earlier + literal.join(''));

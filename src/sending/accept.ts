@@ -44,6 +44,8 @@ export interface AcceptRequest {
   idempotency: { endpoint: string; key: string } | null;
   /** For mail submitted over SMTP and for confirmations: append the compliance variables that it lacks. */
   appendFooter?: boolean;
+  /** For mail submitted over SMTP, which has no variables: braces are text, except those of the service's variables. */
+  literalBraces?: boolean;
   /** Returns the response body as it is sent and stored. */
   envelope(data: SendResult, warnings: readonly string[]): string;
 }
@@ -99,6 +101,9 @@ const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
  */
 const CONTINUED = { min: 48 * 1024, max: 256 * 1024 };
 
+/** Characters of cached html that was submitted over SMTP: it is rarely repeated. */
+const MAX_LITERAL_CHARACTERS = 1024 * 1024;
+
 /** A send that can be stored. */
 interface RenderedSend {
   draft: Draft;
@@ -122,6 +127,7 @@ interface StoredSend extends Omit<RenderedSend, 'contents'> {
 export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   const { clock, ids, tables, writer, keys, pressure } = deps;
   const htmlReader = createHtmlReader();
+  const literalReader = createHtmlReader('service', MAX_LITERAL_CHARACTERS);
   const renderQueue = createRenderQueue();
   const repeated = createRepeatedTemplates();
   const refusalEvents = createRefusalEvents(deps);
@@ -167,7 +173,12 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     const { sender } = request;
     const { account_id: accountId } = sender.account;
     const { simulatorDomain, oneClick } = deps;
-    const checkDeps = { htmlReader, repeated, appendFooter: request.appendFooter === true, simulatorDomain };
+    const checkDeps = {
+      htmlReader: request.literalBraces === true ? literalReader : htmlReader,
+      repeated,
+      appendFooter: request.appendFooter === true,
+      simulatorDomain,
+    };
     const checked = await inSlices(checkingSend(tables, sender, send, content, checkDeps), accountId, order);
     if (isRefusal(checked)) {
       await refusalEvents.record(sender, send, content.subject, checked);

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Work } from '../../core/concurrency/slices.ts';
 import { findingMissingCompliance, type RequiredVariable } from '../../mail/compliance.ts';
-import { parsingTemplate, type Template } from '../../mail/template.ts';
+import { parseTemplate, parsingTemplate, type Template, type TemplateSyntax } from '../../mail/template.ts';
 
 /**
  * Parses html templates, finds the compliance variables that they lack, and caches the results: callers send one
@@ -18,6 +18,8 @@ export interface HtmlReader {
   reading(html: string): Work<ReadHtml>;
   /** Parses a text template. */
   readingText(text: string): Work<Template>;
+  /** Parses a subject, which is short. */
+  readSubject(subject: string): Template;
 }
 
 /** Characters of cached html; those of texts are a quarter of it. */
@@ -27,17 +29,20 @@ const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
 const MAX_RECENT = 8;
 
 /**
- * Begins with empty caches, bounded by MAX_CACHED_CHARACTERS of html and a quarter of it of texts. Readers share
- * nothing: each has separate caches. Results are shared and must not be modified.
+ * Begins with empty caches, bounded by `maxCharacters` of html and a quarter of it of texts. Readers share nothing: each has
+ * separate caches. Results are shared and must not be modified.
  */
-export function createHtmlReader(): HtmlReader {
-  const templates = createSourceCache<ReadHtml>(MAX_CACHED_CHARACTERS);
-  const textTemplates = createSourceCache<Template>(MAX_CACHED_CHARACTERS / 4);
+export function createHtmlReader(
+  syntax: TemplateSyntax = 'variables',
+  maxCharacters = MAX_CACHED_CHARACTERS,
+): HtmlReader {
+  const templates = createSourceCache<ReadHtml>(maxCharacters);
+  const textTemplates = createSourceCache<Template>(maxCharacters / 4);
 
   function* reading(html: string): Work<ReadHtml> {
     const known = templates.get(html);
     if (known !== undefined) return known;
-    const template = yield* parsingTemplate(html);
+    const template = yield* parsingTemplate(html, syntax);
     const missing = yield* findingMissingCompliance(html, template);
     const read = { template, missing };
     templates.set(html, read);
@@ -47,12 +52,12 @@ export function createHtmlReader(): HtmlReader {
   function* readingText(text: string): Work<Template> {
     const known = textTemplates.get(text);
     if (known !== undefined) return known;
-    const template = yield* parsingTemplate(text);
+    const template = yield* parsingTemplate(text, syntax);
     textTemplates.set(text, template);
     return template;
   }
 
-  return { reading, readingText };
+  return { reading, readingText, readSubject: (subject) => parseTemplate(subject, syntax) };
 }
 
 interface SourceCache<Value extends object> {

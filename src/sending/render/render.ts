@@ -14,7 +14,6 @@ import {
   isServiceVariable,
   MAX_PROBLEMS,
   MAX_SLOTS,
-  parseTemplate,
   renderingTemplate,
   type Template,
   type TemplateKind,
@@ -89,7 +88,7 @@ export function* preparingTemplate(
   const lacking = required.filter((name) => missing.includes(name));
   if (lacking.length > 0) return complianceMissing(lacking, read === null ? 'text' : 'html');
   const parts: TemplatePart[] = [
-    { field: 'subject', kind: 'subject', template: parseTemplate(content.subject) },
+    { field: 'subject', kind: 'subject', template: htmlReader.readSubject(content.subject) },
     ...(read === null ? [] : [{ field: 'html', kind: 'html', template: read.template } as const]),
     ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
   ];

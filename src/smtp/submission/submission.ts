@@ -161,6 +161,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListen
       sender: { account, useCase, allowFrom: caller.allowFrom, allowEssential: caller.allowEssential },
       body,
       appendFooter: !caller.strictCompliance,
+      literalBraces: true,
       idempotency: key === null ? null : { endpoint: `submission/${SCOPES[useCase]}`, key },
       envelope: (data) => JSON.stringify(data),
     });
