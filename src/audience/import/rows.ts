@@ -71,6 +71,7 @@ const FIELDS = [
   'consentIpAddress',
   'consentUserAgent',
   'consentTimestamp',
+  'globalStatus',
 ] as const;
 type Field = (typeof FIELDS)[number];
 
@@ -238,6 +239,7 @@ function profileOf(
       consentedAt: read('consentTimestamp', readMoment),
     }),
   };
+  read('globalStatus', readImportedStatus);
   if (reason !== null) return { line, reason };
   if (fields.email === undefined && fields.phone === undefined)
     return { line, reason: 'has neither email nor phone' };
@@ -252,6 +254,15 @@ function profileOf(
     profile.customFields = customFields as Record<string, unknown>;
   }
   return { line, profile };
+}
+
+/** A list from another system may have people who left it: an import must not make them recipients. */
+function readImportedStatus(text: string): Parsed<'active'> {
+  if (text.toLowerCase() === 'active') return { value: 'active' };
+  return {
+    fault:
+      'only "active" contacts are imported; add a suppression for a person who has left (POST /web-setup/suppressions, postrider suppression add)',
+  };
 }
 
 /** Undefined when the row has no field of consent. */

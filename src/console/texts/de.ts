@@ -556,6 +556,7 @@ export const texts: Catalog = {
   'contacts.field.consentIpAddress': 'IP-Adresse der Einwilligung',
   'contacts.field.consentUserAgent': 'Browser der Einwilligung',
   'contacts.field.consentTimestamp': 'Zeitpunkt der Einwilligung',
+  'contacts.field.globalStatus': 'Status (nur „active“ wird importiert)',
   'contacts.field.custom': 'Eigenes Feld {name}',
   'page.groups': 'Gruppen',
   'groups.question': 'Wer ist darin?',

@@ -540,6 +540,7 @@ export const en = {
   'contacts.field.consentIpAddress': 'IP address of the consent',
   'contacts.field.consentUserAgent': 'Browser of the consent',
   'contacts.field.consentTimestamp': 'Time of the consent',
+  'contacts.field.globalStatus': 'Status (only “active” is imported)',
   'contacts.field.custom': 'Custom field {name}',
   'page.groups': 'Groups',
   'groups.question': 'Who is in them?',

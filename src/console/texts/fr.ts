@@ -561,6 +561,7 @@ export const texts: Catalog = {
   'contacts.field.consentIpAddress': 'Adresse IP du consentement',
   'contacts.field.consentUserAgent': 'Navigateur du consentement',
   'contacts.field.consentTimestamp': 'Date du consentement',
+  'contacts.field.globalStatus': 'Statut (seul « active » est importé)',
   'contacts.field.custom': 'Champ personnalisé {name}',
   'page.groups': 'Groupes',
   'groups.question': 'Qui en fait partie ?',

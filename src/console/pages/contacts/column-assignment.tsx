@@ -12,6 +12,7 @@ const FIELDS = [
   'consentIpAddress',
   'consentUserAgent',
   'consentTimestamp',
+  'globalStatus',
 ] as const;
 
 const CUSTOM = 'customFields.';

@@ -72,6 +72,7 @@ const NAMES: Readonly<Record<string, string>> = {
   consentipaddress: 'consentIpAddress',
   consentuseragent: 'consentUserAgent',
   consenttimestamp: 'consentTimestamp',
+  globalstatus: 'globalStatus',
 };
 
 /** The field that a column probably has: one of NAMES, `customFields.<name>`, or '' for none. */
