@@ -132,6 +132,7 @@ describe('a template that is sent repeatedly', () => {
     ['an object', { name: { first: 'Ada' }, order: { number: 7 } }],
     ['a line break in the subject', { name: 'Ada', order: { number: '7\n8' } }],
     ['several of them', {}],
+    ['an object and a text that is too long', { name: {}, order: { number: '7'.repeat(8 * 1024 * 1024) } }],
   ])('is refused like a single one: %s', async (_, templateVariables) => {
     const { repeat, send, stored } = start();
     const single = await start().send({ ...MAIL, templateVariables });

@@ -6,13 +6,7 @@ import { fillingShared, joinShared } from '../../mail/shared-template.ts';
 import { isServiceVariable, renderingTemplate, type Template } from '../../mail/template.ts';
 import { type PackedShared, packShared } from '../encode-shared.ts';
 import { subjectRefusal } from '../request.ts';
-import {
-  type FieldProblem,
-  MAX_RENDERED,
-  type PreparedTemplate,
-  type Rendered,
-  variableRefusal,
-} from './render.ts';
+import { MAX_RENDERED, type PreparedTemplate, type Rendered } from './render.ts';
 import { type SharedRendering, sharedParts, sharingPrepared } from './render-shared.ts';
 
 /**
@@ -111,34 +105,33 @@ export function createRepeatedTemplates(): RepeatedTemplates {
   };
 }
 
-/** Fills a repeated template, in steps; null: its values are too long to be stored separately. */
+/**
+ * Fills a repeated template, in steps; null: `renderingPrepared` must render the message, because its values are too long to
+ * be stored separately, or to describe what cannot be inserted.
+ */
 export function* renderingRepeated(
   repeated: RepeatedTemplate,
   { parts, service }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
 ): Work<Rendered | Refusal | null> {
   const rendered: Rendered = { subject: '', html: '', text: null };
-  const problems: FieldProblem[] = [];
   const values: string[] = [];
   for (const { field, kind, template } of parts) {
     if (field === 'subject') {
       const result = yield* renderingTemplate(template, kind, variables, service.text, {
         limit: MAX_RENDERED,
       });
-      if (typeof result === 'string') rendered.subject = result;
-      else problems.push(...result.map((problem) => ({ field, problem })));
+      if (typeof result !== 'string') return null;
+      rendered.subject = result;
       continue;
     }
     const shared = repeated.rendering.parts.find((part) => part.field === field)?.template;
     if (shared === undefined) throw new Error(`the repeated template has no ${field}`);
     const filled = yield* fillingShared(shared, variables, { limit: MAX_RENDERED, optional: NONE });
-    if ('problems' in filled) problems.push(...filled.problems.map((problem) => ({ field, problem })));
-    else {
-      values.push(...filled.values);
-      rendered[field] = joinShared(shared, filled.values);
-    }
+    if ('problems' in filled) return null;
+    values.push(...filled.values);
+    rendered[field] = joinShared(shared, filled.values);
   }
-  if (problems.length > 0) return variableRefusal(problems, false);
   if (values.reduce((sum, value) => sum + value.length, 0) > MAX_VALUE_CHARACTERS) return null;
   return subjectRefusal(rendered.subject) ?? { ...rendered, shared: { ...repeated, values } };
 }
