@@ -127,6 +127,33 @@ describe('a template that is sent repeatedly', () => {
     expect(contents()[0]?.html).toContain(name);
   });
 
+  it('is not used for a value that is inserted so often that the message is large', async () => {
+    const { repeat, send, sharedIds, contents, tables, stored } = start();
+    const html = `${HTML}${'{{name}}'.repeat(1000)}`;
+    const large = { name: 'a value '.repeat(1000), order: { number: 7 } };
+    await repeat(3, { html });
+    await repeat(1, { html, templateVariables: large });
+    expect(sharedIds().map((id) => id === null)).toEqual([true, true, false, true]);
+    // Delivery limits the bytes of all contents that are being sent.
+    const size = tables.messages.content(stored()[0]?.content_id ?? 0)?.size;
+    expect(size).toBeGreaterThan(contents()[0]?.html.length ?? Infinity);
+    // JSON of more than 16 M characters.
+    const name = '\u0001'.repeat(8000);
+    expect(await send({ ...MAIL, html, templateVariables: { ...large, name } })).toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+    });
+  });
+
+  it('is not used for long texts, which are refused like those of a single one', async () => {
+    const { send, sharedIds, repeat } = start();
+    const html = `${HTML}${'\u0001'.repeat(3_000_000)}`;
+    for (let n = 0; n < 4; n++)
+      expect(await send({ ...MAIL, html })).toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
+    await repeat(4, { html: `${HTML}${'text '.repeat(250_000)}` });
+    await repeat(4, { html: HTML.repeat(800), text: '{{company_address_text}}\n'.repeat(9000) });
+    expect(new Set(sharedIds())).toEqual(new Set([null]));
+  });
+
   it.each([
     ['a missing value', { order: { number: 7 } }],
     ['an object', { name: { first: 'Ada' }, order: { number: 7 } }],

@@ -34,8 +34,13 @@ export interface RepeatedCandidate {
 
 /** Shorter html is composed faster than the shared texts are found. */
 const MIN_HTML_CHARACTERS = 1024;
-/** Longer values are stored as a complete content. */
-const MAX_VALUE_CHARACTERS = 64 * 1024;
+/** Characters of the html or the text of a shared content. With more, the content of each message is stored completely. */
+const MAX_TEXT_CHARACTERS = 1024 * 1024;
+/**
+ * Characters that the values of a message add to the texts. With more, its content is stored completely: a value that is inserted
+ * a thousand times is stored once with shared texts, and the stored size bounds the memory of the messages that are being sent.
+ */
+const MAX_INSERTED_CHARACTERS = 64 * 1024;
 /** Characters of all texts in memory. */
 const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
 /** Templates that were sent once. */
@@ -75,7 +80,8 @@ export function createRepeatedTemplates(): RepeatedTemplates {
     find: (prepared, scope) => {
       const html = prepared.parts.find(({ field }) => field === 'html')?.template;
       if (html === undefined || hasRawVariables(html)) return null;
-      if (html.texts.reduce((sum, text) => sum + text.length, 0) < MIN_HTML_CHARACTERS) return null;
+      if (textLength(html) < MIN_HTML_CHARACTERS) return null;
+      if (prepared.parts.some(({ template }) => textLength(template) > MAX_TEXT_CHARACTERS)) return null;
       const key = keyOf(prepared, scope);
       const known = ready.get(key);
       if (known !== undefined) return known === 'unusable' ? null : known;
@@ -92,7 +98,11 @@ export function createRepeatedTemplates(): RepeatedTemplates {
         const parts = prepared.parts.filter(({ field }) => field !== 'subject');
         const isOwn = (name: string) => !isServiceVariable(name);
         const rendering = await inSlices(sharingPrepared({ ...prepared, parts }, {}, isOwn), accountId);
-        if (isRefusal(rendering)) {
+        // The texts contain the values of the service.
+        if (
+          isRefusal(rendering) ||
+          rendering.parts.some(({ template }) => template.length > MAX_TEXT_CHARACTERS)
+        ) {
           ready.set(key, 'unusable');
           return;
         }
@@ -103,6 +113,11 @@ export function createRepeatedTemplates(): RepeatedTemplates {
       }
     },
   };
+}
+
+/** Characters around the variables. */
+function textLength({ texts }: Template): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
 /**
@@ -116,6 +131,7 @@ export function* renderingRepeated(
 ): Work<Rendered | Refusal | null> {
   const rendered: Rendered = { subject: '', html: '', text: null };
   const values: string[] = [];
+  let inserted = 0;
   for (const { field, kind, template } of parts) {
     if (field === 'subject') {
       const result = yield* renderingTemplate(template, kind, variables, service.text, {
@@ -130,9 +146,11 @@ export function* renderingRepeated(
     const filled = yield* fillingShared(shared, variables, { limit: MAX_RENDERED, optional: NONE });
     if ('problems' in filled) return null;
     values.push(...filled.values);
-    rendered[field] = joinShared(shared, filled.values);
+    const text = joinShared(shared, filled.values);
+    inserted += text.length - shared.length;
+    if (inserted > MAX_INSERTED_CHARACTERS) return null;
+    rendered[field] = text;
   }
-  if (values.reduce((sum, value) => sum + value.length, 0) > MAX_VALUE_CHARACTERS) return null;
   return subjectRefusal(rendered.subject) ?? { ...rendered, shared: { ...repeated, values } };
 }
 
