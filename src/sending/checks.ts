@@ -59,7 +59,7 @@ export function* checkingSend(
   const prepared = yield* preparingTemplate(tables, sender.account, send, complete, deps.htmlReader);
   if (isRefusal(prepared)) return prepared;
   const found = maySplit(sender, send, deps) ? deps.repeated.find(prepared, scopeOf(send, domain)) : null;
-  const repeated = found !== null && 'rendering' in found ? found : null;
+  const repeated = found !== null && 'parts' in found ? found : null;
   const filled = repeated === null ? null : yield* renderingRepeated(repeated, prepared, send.variables);
   const rendered = filled ?? (yield* renderingPrepared(prepared, send.variables));
   if (isRefusal(rendered)) return rendered;

@@ -22,8 +22,8 @@ export async function packShared(
   accountId: string,
   scope = '',
 ): Promise<PackedShared> {
-  const packed = await packLongContent(await inSlices(encodingShared(content), accountId));
-  return { packed, digest: createHash('sha256').update(scope).update(packed.body).digest() };
+  const { body, size } = await packLongContent(await inSlices(encodingShared(content), accountId));
+  return { packed: { body, size }, digest: createHash('sha256').update(scope).update(body).digest() };
 }
 
 /** Encodes in steps: the texts may be megabytes long. */

@@ -23,7 +23,7 @@ export interface RepeatedTemplates {
 
 /** The texts of a template, and how they are stored. */
 export interface RepeatedTemplate extends PackedShared {
-  rendering: SharedRendering;
+  parts: SharedRendering['parts'];
 }
 
 /** A template that was sent before. */
@@ -41,39 +41,39 @@ const MAX_TEXT_CHARACTERS = 1024 * 1024;
  * a thousand times is stored once with shared texts, and the stored size bounds the memory of the messages that are being sent.
  */
 const MAX_INSERTED_CHARACTERS = 64 * 1024;
-/** Characters of all texts in memory. */
-const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
+/** Characters of all texts in memory, with their sources, variables and stored form. */
+const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
+const MAX_ENTRY_CHARACTERS = MAX_CACHED_CHARACTERS / 4;
+/** Memory of a variable, in characters: its position, its text and its name. */
+const CHARACTERS_OF_SLOT = 256;
 /** Templates that were sent once. */
 const MAX_SEEN = 1000;
 
 /** Begins empty; the templates that were used least recently are dropped. */
 export function createRepeatedTemplates(): RepeatedTemplates {
-  const numbers = new WeakMap<Template, number>();
+  const numbers = new WeakMap<object, number>();
   let lastNumber = 0;
-  /** How often templates were sent that are not prepared. */
+  /** Templates that were sent once. */
   const seen = new LRUCache<string, true>({ max: MAX_SEEN });
   const ready = new LRUCache<string, RepeatedTemplate | 'unusable'>({
     maxSize: MAX_CACHED_CHARACTERS,
-    sizeCalculation: (one) =>
-      one === 'unusable'
-        ? 1
-        : one.rendering.parts.reduce((sum, { template }) => sum + template.length + 1, 0),
+    sizeCalculation: (one, key) => key.length + (one === 'unusable' ? 0 : charactersOf(one)),
   });
   const preparing = new Set<string>();
 
-  function numberOf(template: Template): number {
-    const known = numbers.get(template);
+  function numberOf(value: object): number {
+    const known = numbers.get(value);
     if (known !== undefined) return known;
-    numbers.set(template, ++lastNumber);
+    numbers.set(value, ++lastNumber);
     return lastNumber;
   }
 
-  /** Identifies everything that the texts depend on. Text values of the service derive from those of html. */
+  /** Identifies everything that the texts depend on. Templates and service values in memory never change. */
   function keyOf({ parts, service }: PreparedTemplate, scope: string): string {
     const templates = parts.flatMap(({ field, template }) =>
       field === 'subject' ? [] : [`${field}${numberOf(template)}`],
     );
-    return JSON.stringify([scope, templates, service.html]);
+    return JSON.stringify([scope, templates, numberOf(service)]);
   }
 
   return {
@@ -107,12 +107,25 @@ export function createRepeatedTemplates(): RepeatedTemplates {
           return;
         }
         const { html, text } = sharedParts(rendering);
-        ready.set(key, { rendering, ...(await packShared({ html, text }, accountId, key)) });
+        const repeated = { parts: rendering.parts, ...(await packShared({ html, text }, accountId, key)) };
+        ready.set(key, charactersOf(repeated) > MAX_ENTRY_CHARACTERS ? 'unusable' : repeated);
       } finally {
         preparing.delete(key);
       }
     },
   };
+}
+
+/** The memory of the texts, their sources, which they are slices of, and their stored form. */
+function charactersOf({ parts, packed }: RepeatedTemplate): number {
+  const characters = parts.map(({ template: { length, holes, values } }) => {
+    const source = values.reduce(
+      (most, slot) => (slot === 'line-break' ? most : Math.max(most, slot.end)),
+      0,
+    );
+    return length + source + CHARACTERS_OF_SLOT * (holes.length + values.length);
+  });
+  return characters.reduce((sum, count) => sum + count, packed.body.length);
 }
 
 /** Characters around the variables. */
@@ -141,7 +154,7 @@ export function* renderingRepeated(
       rendered.subject = result;
       continue;
     }
-    const shared = repeated.rendering.parts.find((part) => part.field === field)?.template;
+    const shared = repeated.parts.find((part) => part.field === field)?.template;
     if (shared === undefined) throw new Error(`the repeated template has no ${field}`);
     const filled = yield* fillingShared(shared, variables, { limit: MAX_RENDERED, optional: NONE });
     if ('problems' in filled) return null;

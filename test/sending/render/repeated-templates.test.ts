@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { complianceVariables } from '../../../src/mail/compliance.ts';
+import { parseTemplate } from '../../../src/mail/template.ts';
+import type { PreparedTemplate } from '../../../src/sending/render/render.ts';
+import { createRepeatedTemplates } from '../../../src/sending/render/repeated-templates.ts';
+
+const SERVICE = complianceVariables({
+  account: { companyName: null, companyAddress: null },
+  from: 'shop@example.com',
+});
+
+/** A template with this many variables. */
+function prepared(name: string, variables: number): PreparedTemplate {
+  const slots = Array.from({ length: variables }, (_, index) => `{{${name}_${index}}}`);
+  const html = parseTemplate(`<p>${'Text '.repeat(300)}</p>${slots.join(' ')}`);
+  return { parts: [{ field: 'html', kind: 'html', template: html }], service: SERVICE, required: [] };
+}
+
+function start() {
+  const repeated = createRepeatedTemplates();
+  const isReady = (template: PreparedTemplate) => 'parts' in (repeated.find(template, 'scope') ?? {});
+  /** Finds the template until its texts are prepared. */
+  const prepare = async (template: PreparedTemplate) => {
+    expect(repeated.find(template, 'scope')).toBeNull();
+    const candidate = repeated.find(template, 'scope');
+    if (candidate === null || !('key' in candidate)) throw new Error('the template is no candidate');
+    await repeated.prepare(candidate, 'acct_one');
+  };
+  return { repeated, isReady, prepare };
+}
+
+describe('repeated templates', () => {
+  it('are found until others need their memory, of which each variable takes a part', async () => {
+    const { isReady, prepare } = start();
+    const [first, last] = [prepared('first', 2000), prepared('last', 2000)];
+    await prepare(first);
+    expect(isReady(first)).toBe(true);
+    for (let n = 0; n < 20; n++) await prepare(prepared(`t${n}`, 2000));
+    await prepare(last);
+    expect(isReady(first)).toBe(false);
+    expect(isReady(last)).toBe(true);
+  });
+
+  it('do not include one that takes most of the memory', async () => {
+    const { repeated, isReady, prepare } = start();
+    const large = prepared('large', 10_000);
+    await prepare(large);
+    expect(isReady(large)).toBe(false);
+    // It is not prepared again.
+    expect(repeated.find(large, 'scope')).toBeNull();
+    expect(repeated.find(large, 'scope')).toBeNull();
+  });
+
+  it('are prepared once for sends that find them at the same time', async () => {
+    const { repeated, isReady } = start();
+    const template = prepared('a', 2);
+    expect(repeated.find(template, 'scope')).toBeNull();
+    const candidate = () => {
+      const found = repeated.find(template, 'scope');
+      if (found === null || !('key' in found)) throw new Error('the template is no candidate');
+      return found;
+    };
+    const preparing = [candidate(), candidate()].map((found) => repeated.prepare(found, 'acct_one'));
+    // Meanwhile others are stored completely.
+    expect(repeated.find(template, 'scope')).toBeNull();
+    await Promise.all(preparing);
+    expect(isReady(template)).toBe(true);
+    expect(repeated.find(template, 'another scope')).toBeNull();
+  });
+});
