@@ -3,7 +3,12 @@ import { DAY, HOUR } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import type { MessageContent } from '../../src/mail/content.ts';
-import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
+import {
+  type AcceptanceDeps,
+  type Accepted,
+  type AcceptRequest,
+  createAcceptance,
+} from '../../src/sending/accept.ts';
 import type { TakeNew, TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../src/sending/one-click.ts';
@@ -35,7 +40,7 @@ export function startAcceptance(
     { level: 'warn', hashAddresses: false },
     { write: (line) => logged.push(JSON.parse(line).msg) },
   );
-  const acceptance = createAcceptance({
+  const deps: AcceptanceDeps = {
     clock,
     ids,
     tables,
@@ -50,7 +55,12 @@ export function startAcceptance(
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     ...(take === undefined ? {} : { take }),
     announce: (key) => announced.push(key),
-  });
+  };
+  let acceptance = createAcceptance(deps);
+  /** Replaces the acceptance by one with empty caches. */
+  const restart = () => {
+    acceptance = createAcceptance(deps);
+  };
   const send = (
     changes: Partial<SendRequest> = {},
     options: Partial<Omit<AcceptRequest, 'body'>> & { accountId?: string } = {},
@@ -72,7 +82,7 @@ export function startAcceptance(
   };
   /** Messages' contents, newest message first. */
   const contents = (): MessageContent[] => stored().map((message) => contentOf(tables, message));
-  return { ...store, announced, send, stored, contents, setPressure, logged };
+  return { ...store, announced, send, stored, contents, setPressure, logged, restart };
 }
 
 /** The acceptance of a transactional send. */

@@ -183,6 +183,17 @@ describe('a template that is sent repeatedly', () => {
     expect(sharedIds().at(-1)).toBeGreaterThan(id);
   });
 
+  it('has the same row after a restart', async () => {
+    const { repeat, sharedIds, restart } = start();
+    await repeat(3);
+    restart();
+    await repeat(1, { html: `${HTML}Another template` });
+    await repeat(3);
+    const ids = sharedIds();
+    expect(ids.map((id) => id === null)).toEqual([true, true, false, true, true, true, false]);
+    expect(ids[6]).toBe(ids[2]);
+  });
+
   it('is known to delivery, which takes the message before it is committed', async () => {
     const contents: PackedContent[] = [];
     const { repeat, sharedIds, tables } = start({}, undefined, (_, __, content) => {

@@ -29,6 +29,7 @@ export interface RepeatedTemplate extends PackedShared {
 /** A template that was sent before. */
 export interface RepeatedCandidate {
   key: string;
+  scope: string;
   prepared: PreparedTemplate;
 }
 
@@ -86,11 +87,11 @@ export function createRepeatedTemplates(): RepeatedTemplates {
       const known = ready.get(key);
       if (known !== undefined) return known === 'unusable' ? null : known;
       if (preparing.has(key)) return null;
-      if (seen.has(key)) return { key, prepared };
+      if (seen.has(key)) return { key, scope, prepared };
       seen.set(key, true);
       return null;
     },
-    prepare: async ({ key, prepared }, accountId) => {
+    prepare: async ({ key, scope, prepared }, accountId) => {
       if (preparing.has(key)) return;
       preparing.add(key);
       seen.delete(key);
@@ -107,7 +108,7 @@ export function createRepeatedTemplates(): RepeatedTemplates {
           return;
         }
         const { html, text } = sharedParts(rendering);
-        const repeated = { parts: rendering.parts, ...(await packShared({ html, text }, accountId, key)) };
+        const repeated = { parts: rendering.parts, ...(await packShared({ html, text }, accountId, scope)) };
         ready.set(key, charactersOf(repeated) > MAX_ENTRY_CHARACTERS ? 'unusable' : repeated);
       } finally {
         preparing.delete(key);
