@@ -183,6 +183,44 @@ describe('a template that is sent repeatedly', () => {
     expect(sharedIds().at(-1)).toBeGreaterThan(id);
   });
 
+  it('keeps concurrent messages apart, also when some are not committed', async () => {
+    let takes = 0;
+    const { send, stored, contents, tables, db } = start({}, undefined, () => {
+      if (++takes % 5 === 0) throw new Error('not stored');
+      return null;
+    });
+    const sends = Array.from({ length: 90 }, (_, n) =>
+      send({
+        ...MAIL,
+        html: `${HTML}Template ${n % 3}`,
+        to: `person${n}@example.net`,
+        templateVariables: { name: `Person ${n}`, order: { number: n } },
+      }),
+    );
+    const results = await Promise.allSettled(sends);
+    expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(18);
+    expect(stored()).toHaveLength(72);
+    for (const { html, subject, to } of contents()) {
+      const n = Number(subject.slice('Order '.length));
+      expect(to[0]?.address).toBe(`person${n}@example.net`);
+      expect(html.match(/Person \d+|Template \d/g)).toEqual([
+        `Person ${n}`,
+        `Person ${n}`,
+        `Template ${n % 3}`,
+      ]);
+    }
+    const referring = stored().map(({ content_id }) => tables.messages.content(content_id)?.shared_id);
+    const copies = db.prepare('SELECT shared_id AS id, copies FROM shared_contents').all();
+    const counts = new Map<unknown, number>();
+    for (const id of referring) if (id !== null) counts.set(id, (counts.get(id) ?? 0) + 1);
+    expect(copies).toEqual(
+      [...counts]
+        .map(([id, count]) => ({ id, copies: count }))
+        .toSorted((a, b) => Number(a.id) - Number(b.id)),
+    );
+    expect(copies).toHaveLength(3);
+  });
+
   it('has the same row after a restart', async () => {
     const { repeat, sharedIds, restart } = start();
     await repeat(3);
