@@ -118,13 +118,22 @@ describe('a template that is sent repeatedly', () => {
     expect(new Set(sharedIds())).toEqual(new Set([null]));
   });
 
-  it('is not used for values that are longer than the template', async () => {
-    const { repeat, sharedIds, contents } = start();
+  it('is not used for long values', async () => {
+    const { repeat, sharedIds, contents, tables, stored } = start();
     await repeat(3);
-    const name = 'long '.repeat(20_000);
-    await repeat(1, { templateVariables: { name, order: { number: 7 } } });
-    expect(sharedIds()[3]).toBeNull();
-    expect(contents()[0]?.html).toContain(name);
+    for (const [length, isShared] of [
+      [2000, true],
+      [4000, false],
+      [20_000, false],
+    ] as const) {
+      const name = 'long '.repeat(length);
+      await repeat(1, { templateVariables: { name, order: { number: 7 } } });
+      expect(sharedIds().at(-1) !== null).toBe(isShared);
+      expect(contents()[0]?.html).toContain(name);
+      // All are compressed.
+      const row = tables.messages.content(stored()[0]?.content_id ?? 0);
+      expect(row?.bytes.byteLength).toBeLessThan(name.length / 4);
+    }
   });
 
   it('is not used for a value that is inserted so often that the message is large', async () => {

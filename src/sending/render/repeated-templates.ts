@@ -40,8 +40,9 @@ const MAX_TEXT_CHARACTERS = 1024 * 1024;
 /**
  * Characters that the values of a message add to the texts. With more, its content is stored completely: a value that is inserted
  * a thousand times is stored once with shared texts, and the stored size bounds the memory of the messages that are being sent.
+ * Below this limit the JSON of the values is short enough to be compressed on the calling thread (stored-content.ts).
  */
-const MAX_INSERTED_CHARACTERS = 64 * 1024;
+const MAX_INSERTED_CHARACTERS = 24 * 1024;
 /** Characters of all texts in memory, with their sources, variables and stored form. */
 const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
 const MAX_ENTRY_CHARACTERS = MAX_CACHED_CHARACTERS / 4;
