@@ -193,22 +193,24 @@ describe('a template that is sent repeatedly', () => {
   });
 
   it('keeps concurrent messages apart, also when some are not committed', async () => {
-    let takes = 0;
+    let takes = Number.NaN;
     const { send, stored, contents, tables, db } = start({}, undefined, () => {
       if (++takes % 5 === 0) throw new Error('not stored');
       return null;
     });
-    const sends = Array.from({ length: 90 }, (_, n) =>
+    const sendTo = (n: number) =>
       send({
         ...MAIL,
         html: `${HTML}Template ${n % 3}`,
         to: `person${n}@example.net`,
         templateVariables: { name: `Person ${n}`, order: { number: n } },
-      }),
-    );
-    const results = await Promise.allSettled(sends);
+      });
+    // Each template is sent twice, so that its texts are prepared. None of these fails: NaN is no multiple of 5.
+    for (const n of [90, 91, 92, 93, 94, 95]) accepted(await sendTo(n));
+    takes = 0;
+    const results = await Promise.allSettled(Array.from({ length: 90 }, (_, n) => sendTo(n)));
     expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(18);
-    expect(stored()).toHaveLength(72);
+    expect(stored()).toHaveLength(78);
     for (const { html, subject, to } of contents()) {
       const n = Number(subject.slice('Order '.length));
       expect(to[0]?.address).toBe(`person${n}@example.net`);
