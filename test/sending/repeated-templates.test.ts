@@ -158,8 +158,8 @@ describe('a template that is sent repeatedly', () => {
     const html = `${HTML}${'\u0001'.repeat(3_000_000)}`;
     for (let n = 0; n < 4; n++)
       expect(await send({ ...MAIL, html })).toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
-    await repeat(4, { html: `${HTML}${'text '.repeat(250_000)}` });
-    await repeat(4, { html: HTML.repeat(800), text: '{{company_address_text}}\n'.repeat(9000) });
+    await repeat(4, { html: `${HTML}${'text '.repeat(450_000)}` });
+    await repeat(4, { html: HTML.repeat(1000), text: '{{company_address_text}}\n'.repeat(9000) });
     expect(new Set(sharedIds())).toEqual(new Set([null]));
   });
 

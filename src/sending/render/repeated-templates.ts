@@ -35,8 +35,8 @@ export interface RepeatedCandidate {
 
 /** Shorter html is composed faster than the shared texts are found. */
 const MIN_HTML_CHARACTERS = 1024;
-/** Characters of the html or the text of a shared content. With more, the content of each message is stored completely. */
-const MAX_TEXT_CHARACTERS = 1024 * 1024;
+/** Characters of the html and the text of a shared content. With more, the content of each message is stored completely. */
+const MAX_TEXT_CHARACTERS = 2 * 1024 * 1024;
 /**
  * Characters that the values of a message add to the texts. With more, its content is stored completely: a value that is inserted
  * a thousand times is stored once with shared texts, and the stored size bounds the memory of the messages that are being sent.
@@ -83,7 +83,7 @@ export function createRepeatedTemplates(): RepeatedTemplates {
       const html = prepared.parts.find(({ field }) => field === 'html')?.template;
       if (html === undefined || hasRawVariables(html)) return null;
       if (textLength(html) < MIN_HTML_CHARACTERS) return null;
-      if (prepared.parts.some(({ template }) => textLength(template) > MAX_TEXT_CHARACTERS)) return null;
+      if (sumOf(prepared.parts, ({ template }) => textLength(template)) > MAX_TEXT_CHARACTERS) return null;
       const key = keyOf(prepared, scope);
       const known = ready.get(key);
       if (known !== undefined) return known === 'unusable' ? null : known;
@@ -103,7 +103,7 @@ export function createRepeatedTemplates(): RepeatedTemplates {
         // The texts contain the values of the service.
         if (
           isRefusal(rendering) ||
-          rendering.parts.some(({ template }) => template.length > MAX_TEXT_CHARACTERS)
+          sumOf(rendering.parts, ({ template }) => template.length) > MAX_TEXT_CHARACTERS
         ) {
           ready.set(key, 'unusable');
           return;
@@ -132,7 +132,11 @@ function charactersOf({ parts, packed }: RepeatedTemplate): number {
 
 /** Characters around the variables. */
 function textLength({ texts }: Template): number {
-  return texts.reduce((sum, text) => sum + text.length, 0);
+  return sumOf(texts, ({ length }) => length);
+}
+
+function sumOf<Item>(items: readonly Item[], sizeOf: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + sizeOf(item), 0);
 }
 
 /**
