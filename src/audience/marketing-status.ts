@@ -111,18 +111,7 @@ function endOptOut(
     );
   for (const row of optOutsOf(tables, accountId, identifier)) {
     tables.suppressions.remove(row.seq);
-    if (by !== null) {
-      tables.suppressionRemovals.insert({
-        account_id: accountId,
-        recipient_hash: identifier,
-        stream: row.stream,
-        reason: row.reason,
-        suppressed_at: row.created_at,
-        note: null,
-        removed_by: by,
-        removed_at: at,
-      });
-    }
+    if (by !== null) tables.suppressionRemovals.record(row, { note: null, by, at });
     // Consent to marketing does not end an opt-out from transactional mail.
     if (row.stream === 'all') tables.suppressions.add({ ...row, stream: 'tx' });
   }

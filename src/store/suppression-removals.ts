@@ -1,6 +1,6 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database/database.ts';
-import type { SuppressionReason, SuppressionStream } from './suppressions.ts';
+import type { SuppressionReason, SuppressionRow, SuppressionStream } from './suppressions.ts';
 
 /** A suppression that the account removed. */
 export interface SuppressionRemovalRow {
@@ -46,8 +46,12 @@ export function suppressionRemovalTable(db: Database) {
     SELECT * FROM suppression_removals WHERE account_id = ? AND recipient_hash = ?
     ORDER BY seq DESC LIMIT ${MAX_LISTED_REMOVALS}`);
   return {
-    insert: (row: Omit<SuppressionRemovalRow, 'seq'>): void => {
-      insert.run(row);
+    /** Records the removal of a suppression. `at`: epoch ms. */
+    record: (
+      { account_id, recipient_hash, stream, reason, created_at: suppressed_at }: SuppressionRow,
+      { note, by: removed_by, at: removed_at }: { note: string | null; by: string; at: number },
+    ): void => {
+      insert.run({ account_id, recipient_hash, stream, reason, suppressed_at, note, removed_by, removed_at });
     },
     /** Newest first, at most MAX_LISTED_REMOVALS. */
     of: (accountId: string, recipientHash: string): SuppressionRemovalRow[] =>

@@ -114,16 +114,7 @@ export function createSuppressionList(deps: SuppressionListDeps): SuppressionLis
         if (rows.length === 0) return refuse('NOT_FOUND', `There is no matching suppression of ${email}`);
         for (const row of rows) {
           all.suppressions.remove(row.seq);
-          all.suppressionRemovals.insert({
-            account_id: accountId,
-            recipient_hash: hash,
-            stream: row.stream,
-            reason: row.reason,
-            suppressed_at: row.created_at,
-            note,
-            removed_by: by,
-            removed_at: clock.now(),
-          });
+          all.suppressionRemovals.record(row, { note, by, at: clock.now() });
         }
         all.suppressions.clearStrikes(accountId, hash);
         onSuppressionChange?.(all, accountId, hash);

@@ -210,7 +210,13 @@ describe('an erasure', () => {
       note: 'Ada asked',
       removed_by: 'key_1',
     } as const;
-    tables.suppressionRemovals.insert({ account_id: 'acct_one', recipient_hash: ADA_ID, ...removal });
+    const [suppression] = tables.suppressions.of('acct_one', ADA_ID);
+    if (suppression === undefined) throw new Error('no suppression');
+    const { reason, stream, suppressed_at: created_at, removed_by: by, removed_at, note } = removal;
+    tables.suppressionRemovals.record(
+      { ...suppression, reason, stream, created_at },
+      { note, by, at: removed_at },
+    );
     granted(await subscriptions.put('acct_one', groupId, ADA_ID, { isActive: false }, CALLER));
     await erase();
     expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([
