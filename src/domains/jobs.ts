@@ -37,8 +37,6 @@ const VERIFY_CONCURRENCY = 6;
 /** Domains of one account verified at the same time: its name servers may never answer, which takes until the timeout. */
 const VERIFY_CONCURRENCY_PER_ACCOUNT = 3;
 const INTERVAL_MS = SECOND;
-/** Names the steps of the platform's own keys in the log. */
-const PLATFORM_KEYS = 'platform keys';
 /** Interval of the steps of the platform's own keys. */
 const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
 /** Pause before work that threw an error is retried: the error is ours, and would otherwise repeat every second. */
@@ -47,8 +45,8 @@ const RETRY_MS = HOUR;
 const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
 /**
- * Does nothing until `start` or `runDue`; then 6 verifications, 3 of one account, and one other step run at a time. What failed is tried
- * again after an hour: verifications by the database, the rest by a time in memory.
+ * Does nothing until `start` or `runDue`; then 6 verifications, 3 of one account, and one other step run at a time. What
+ * failed is tried again after an hour: verifications by the database, the rest by a time in memory.
  */
 export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const { tables, writer, clock, log, verify, provisionSecondary, advancePlatformKeys } = deps;
@@ -58,7 +56,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   /** One at a time, separate from the checks: each may wait in the key queue. */
   const provisions = new PQueue({ concurrency: 1 });
   const stopping = new AbortController();
-  /** Work of `provisions` in progress or queued: ids of domains, and PLATFORM_KEYS. */
+  /** Work of `provisions` in progress or queued, as it is named in the log. */
   const provisioning = new Set<string>();
   /** Domains whose secondary lane could not be provisioned, with the time of the next attempt, epoch ms. */
   const failed = new Map<string, number>();
@@ -109,13 +107,13 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
     const start = (id: string, work: () => Promise<unknown>, onError: () => void) => {
       if (provisioning.has(id)) return;
       provisioning.add(id);
-      enqueue(provisions, `provision ${id}`, work, onError, () => provisioning.delete(id));
+      enqueue(provisions, id, work, onError, () => provisioning.delete(id));
     };
     for (const [domainId, until] of failed) if (until <= now) failed.delete(domainId);
     for (const { domain_id } of tables.domains.unprovisioned()) {
       if (failed.has(domain_id)) continue;
       start(
-        domain_id,
+        `provision ${domain_id}`,
         async () => {
           if (!(await provisionSecondary(domain_id))) failed.set(domain_id, clock.now() + UNUSABLE_RETRY_MS);
         },
@@ -125,7 +123,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
     if (platformKeysAt > now) return;
     platformKeysAt = now + PLATFORM_KEYS_INTERVAL_MS;
     start(
-      PLATFORM_KEYS,
+      'platform keys',
       () => advancePlatformKeys(stopping.signal),
       () => (platformKeysAt = now + RETRY_MS),
     );
