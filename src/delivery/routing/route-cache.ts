@@ -54,8 +54,8 @@ const MAX_CALLBACKS = 10;
 
 /**
  * Caches 50,000 routes, each for its TTL and at least 5 s; the least recently used is removed first. Accounts share them,
- * except those of destinations whose TLS policy could not be obtained. An error of the
- * finder is logged and cached for 5 s as the failure `dns-trouble`.
+ * except those of destinations whose TLS policy could not be obtained. An error of the finder is logged and cached for 5 s as
+ * the failure `dns-trouble`.
  */
 export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
   const cache = createLru<{ result: RouteResult; until: number }>(MAX_CACHED);

@@ -254,7 +254,7 @@ function rowsOfMessage(db: Database) {
     setSubject: (seq: number, subject: string): void => {
       setSubject.run(subject, seq);
     },
-    /** Removes also the shared texts of a template that no other message has: they may contain what was rendered by the sender. */
+    /** Also removes the texts of a template that no other content refers to: the sender may have rendered them. */
     removeContent: (contentId: number): void => {
       const sharedId = removeContent.get(contentId) ?? null;
       if (sharedId !== null) removeShared.run(sharedId);

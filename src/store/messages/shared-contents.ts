@@ -19,7 +19,10 @@ export interface SharedContentKey {
 /** No campaign has this number. */
 const TEMPLATED = 0;
 
-/** Recipients are in the contents that refer to a shared one. */
+/**
+ * Recipients are in the contents that refer to a shared one. HTML that its sender rendered and sent several times is shared, too:
+ * an erasure that removes its last content removes it (`erasures.removeContent`).
+ */
 export const SHARED_CONTENT_POLICY = {
   table: 'shared_contents',
   personal: [],
