@@ -53,14 +53,16 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
   /** Domains being verified, with their account. */
   const checking = new Map<string, string>();
-  /** One at a time, separate from the checks: each may wait in the key queue. */
-  const provisions = new PQueue({ concurrency: 1 });
   const stopping = new AbortController();
-  /** Work of `provisions` in progress or queued, as it is named in the log. */
-  const provisioning = new Set<string>();
+  /** The provisioning in progress, of one domain at a time: each may wait in the key queue. */
+  let provisioning: Promise<void> | null = null;
+  /** The account of the domain that was provisioned last; accounts take turns. */
+  let lastProvisioned = '';
   /** Domains whose secondary lane could not be provisioned, with the time of the next attempt, epoch ms. */
   const failed = new Map<string, number>();
-  /** When the steps of the platform's keys run next, epoch ms. */
+  /** The steps of the platform's keys in progress. */
+  let platformKeys: Promise<void> | null = null;
+  /** When they run next, epoch ms. */
   let platformKeysAt = 0;
   const loop = createLoop({
     name: 'domains',
@@ -70,63 +72,57 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
     log,
   });
 
-  /** Calls `onEnd` after the work, and after `onError` if it failed. */
-  function enqueue(
-    queue: PQueue,
-    id: string,
+  /** Logs an error of the work, and calls `onError` then; never rejects. */
+  async function run(
+    name: string,
     work: () => Promise<unknown>,
     onError: () => Promise<unknown> | void,
-    onEnd: () => void,
-  ): void {
-    const run = async () => {
+  ): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      log.error({ err: error, work: name }, 'background work on a domain failed; trying again later');
       try {
-        await work();
-      } catch (error) {
-        if (stopping.signal.aborted) return;
-        log.error({ err: error, work: id }, 'background work on a domain failed; trying again later');
         await onError();
-      } finally {
-        onEnd();
+      } catch (postponeError) {
+        log.error({ err: postponeError, work: name }, 'failed work on a domain could not be postponed');
       }
-    };
-    queue
-      .add(run)
-      .catch((error: unknown) =>
-        log.error({ err: error, work: id }, 'failed work on a domain could not be postponed'),
-      );
+    }
   }
 
   function startDue(): void {
     if (stopping.signal.aborted) return;
     const now = clock.now();
-    startProvisions(now);
+    provisioning ??= run('secondary lanes', provisionAll, () => {}).finally(() => (provisioning = null));
+    if (platformKeysAt <= now && platformKeys === null) {
+      platformKeysAt = now + PLATFORM_KEYS_INTERVAL_MS;
+      platformKeys = run(
+        'platform keys',
+        () => advancePlatformKeys(stopping.signal),
+        () => void (platformKeysAt = now + RETRY_MS),
+      ).finally(() => (platformKeys = null));
+    }
     startChecks(now);
   }
 
-  function startProvisions(now: number): void {
-    const start = (id: string, work: () => Promise<unknown>, onError: () => void) => {
-      if (provisioning.has(id)) return;
-      provisioning.add(id);
-      enqueue(provisions, id, work, onError, () => provisioning.delete(id));
-    };
-    for (const [domainId, until] of failed) if (until <= now) failed.delete(domainId);
-    for (const { domain_id } of tables.domains.unprovisioned()) {
-      if (failed.has(domain_id)) continue;
-      start(
-        `provision ${domain_id}`,
-        async () => {
-          if (!(await provisionSecondary(domain_id))) failed.set(domain_id, clock.now() + UNUSABLE_RETRY_MS);
-        },
-        () => failed.set(domain_id, now + RETRY_MS),
-      );
+  async function provisionAll(): Promise<void> {
+    for (let row = nextUnprovisioned(); row !== null; row = nextUnprovisioned()) {
+      const { domain_id, account_id } = row;
+      lastProvisioned = account_id;
+      const postponeBy = (ms: number) => void failed.set(domain_id, clock.now() + ms);
+      const provision = async () => {
+        if (!(await provisionSecondary(domain_id))) postponeBy(UNUSABLE_RETRY_MS);
+      };
+      await run(`provision ${domain_id}`, provision, () => postponeBy(RETRY_MS));
     }
-    if (platformKeysAt > now) return;
-    platformKeysAt = now + PLATFORM_KEYS_INTERVAL_MS;
-    start(
-      'platform keys',
-      () => advancePlatformKeys(stopping.signal),
-      () => (platformKeysAt = now + RETRY_MS),
-    );
+  }
+
+  function nextUnprovisioned(): DomainRow | null {
+    if (stopping.signal.aborted) return null;
+    const now = clock.now();
+    for (const [domainId, until] of failed) if (until <= now) failed.delete(domainId);
+    return tables.domains.nextUnprovisioned(lastProvisioned, [...failed.keys()]);
   }
 
   function startChecks(now: number): void {
@@ -135,13 +131,10 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
       if (row === null) return;
       const { domain_id, account_id } = row;
       checking.set(domain_id, account_id);
-      enqueue(
-        checks,
-        `check ${domain_id}`,
-        () => verify(domain_id, { fresh: false, automatic: true, signal: stopping.signal }),
-        () => postpone(domain_id),
-        () => checking.delete(domain_id),
-      );
+      const check = () => verify(domain_id, { fresh: false, automatic: true, signal: stopping.signal });
+      void checks
+        .add(() => run(`check ${domain_id}`, check, () => postpone(domain_id)))
+        .finally(() => checking.delete(domain_id));
     }
   }
 
@@ -164,7 +157,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
   }
 
   async function idle(): Promise<void> {
-    await Promise.all([checks.onIdle(), provisions.onIdle()]);
+    await Promise.all([checks.onIdle(), provisioning, platformKeys]);
   }
 
   return {
@@ -177,7 +170,6 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
       stopping.abort();
       await loop.stop();
       checks.clear();
-      provisions.clear();
       await idle();
     },
   };

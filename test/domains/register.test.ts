@@ -147,6 +147,47 @@ describe('the secondary lane', () => {
       `${domain.alt_domain_id}.dkim.mail.example.net`,
     );
   });
+
+  it('is provisioned for the accounts in turns', async () => {
+    const provisioned: string[] = [];
+    const log = createLog(
+      { level: 'info', hashAddresses: false },
+      {
+        write: (line: string) => {
+          const { msg, domain } = JSON.parse(line);
+          if (msg === 'secondary lane provisioned') provisioned.push(domain);
+        },
+      },
+    );
+    const { domains } = await startDomains({ log });
+    for (const domain of ['a.example', 'b.example', 'c.example'])
+      accepted(await domains.register('acct_one', { domain, useCaseId: 'tx-local' }));
+    accepted(await domains.register('acct_two', { domain: 'd.example', useCaseId: 'tx-local' }));
+    await domains.jobs.runDue();
+    expect(provisioned).toEqual(['a.example', 'd.example', 'b.example', 'c.example']);
+  });
+
+  it('is tried again later for a domain for which it cannot be used, and provisioned for the others', async () => {
+    let problem: string | null = 'the relay does not respond';
+    const { domains, tables, clock } = await startDomains({
+      probeSecondary: async () => {
+        const found = problem;
+        problem = null;
+        return found;
+      },
+    });
+    for (const domain of ['a.example', 'b.example'])
+      accepted(await domains.register('acct_one', { domain, useCaseId: 'tx-local' }));
+    const provisioned = () =>
+      tables.domains.list('acct_one').flatMap((row) => (row.alt_provisioned === 1 ? [row.name] : []));
+    await domains.jobs.runDue();
+    expect(provisioned()).toEqual(['b.example']);
+    await domains.jobs.runDue();
+    expect(provisioned()).toEqual(['b.example']);
+    clock.advance(5 * 60_000);
+    await domains.jobs.runDue();
+    expect(provisioned().toSorted()).toEqual(['a.example', 'b.example']);
+  });
 });
 
 describe('signing keys', () => {
