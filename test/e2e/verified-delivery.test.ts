@@ -266,6 +266,31 @@ describe.skipIf(required.missing)(`verification and delivery${required.reason}`,
     for (const mail of await postfix.waitForMail(ADA, 3)) expect(validity(mail)).toEqual([true]);
   });
 
+  it('delivers a template that is sent repeatedly, each message with its own values and a valid signature', async () => {
+    const rows = Array.from({ length: 30 }, (_, number) => `<tr><td>Artikel № ${number}</td></tr>`).join('\n');
+    const html = `<p>Guten Tag {{name}},</p>\n<p>.{{number}}</p><table>\n${rows}\n</table>
+<p><a href="https://kunde.example/{{number}}">Verfolgen</a></p>{{company_address_html}} {{unsubscribe_email_html}}`;
+    const names = ['Ada', 'Bob & <Eve>', 'Zoë = 1', '.', `${'x'.repeat(990)} ${'ü'.repeat(80)}`, 'Ada'];
+    for (const [number, name] of names.entries())
+      await send({
+        to: ADA,
+        from: 'a@kunde.example',
+        subject: `Bestellung ${number}`,
+        html,
+        templateVariables: { name, number },
+      });
+    const received = await postfix.waitForMail(ADA, 3 + names.length);
+    const mails = await Promise.all(received.map((stored) => simpleParser(stored)));
+    for (const [number, name] of names.entries()) {
+      const index = mails.findIndex(({ subject }) => subject === `Bestellung ${number}`);
+      const escaped = name.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+      expect(mails[index]?.html).toContain(`<p>Guten Tag ${escaped},</p>\n<p>.${number}</p>`);
+      expect(mails[index]?.html).toContain('<tr><td>Artikel № 29</td></tr>');
+      expect(mails[index]?.text).toContain(`Guten Tag ${name},`);
+      expect(validity(received[index] ?? Buffer.alloc(0))).toEqual([true]);
+    }
+  });
+
   it('records a hard bounce for a rejected recipient, and suppresses the address', async () => {
     const nobody = { ...ORDER, to: 'niemand@empfang.example', cc: undefined };
     const sent = await send(nobody);
