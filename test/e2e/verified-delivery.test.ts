@@ -267,7 +267,9 @@ describe.skipIf(required.missing)(`verification and delivery${required.reason}`,
   });
 
   it('delivers a template that is sent repeatedly, each message with its own values and a valid signature', async () => {
-    const rows = Array.from({ length: 30 }, (_, number) => `<tr><td>Artikel № ${number}</td></tr>`).join('\n');
+    const rows = Array.from({ length: 30 }, (_, number) => `<tr><td>Artikel № ${number}</td></tr>`).join(
+      '\n',
+    );
     const html = `<p>Guten Tag {{name}},</p>\n<p>.{{number}}</p><table>\n${rows}\n</table>
 <p><a href="https://kunde.example/{{number}}">Verfolgen</a></p>{{company_address_html}} {{unsubscribe_email_html}}`;
     const names = ['Ada', 'Bob & <Eve>', 'Zoë = 1', '.', `${'x'.repeat(990)} ${'ü'.repeat(80)}`, 'Ada'];
