@@ -15,6 +15,7 @@ import { appendingFooter } from './render/footer.ts';
 import type { HtmlReader } from './render/html-reader.ts';
 import { preparingTemplate, type Rendered, renderingPrepared } from './render/render.ts';
 import {
+  NOT_REPEATED,
   type RepeatedCandidate,
   type RepeatedTemplates,
   renderingRepeated,
@@ -58,9 +59,10 @@ export function* checkingSend(
     : content;
   const prepared = yield* preparingTemplate(tables, sender.account, send, complete, deps.htmlReader);
   if (isRefusal(prepared)) return prepared;
-  const found = maySplit(sender, send, deps) ? deps.repeated.find(prepared, scopeOf(send, domain)) : null;
-  const repeated = found !== null && 'parts' in found ? found : null;
-  const filled = repeated === null ? null : yield* renderingRepeated(repeated, prepared, send.variables);
+  const { ready, candidate } = maySplit(sender, send, deps)
+    ? deps.repeated.find(prepared, scopeOf(send, domain))
+    : NOT_REPEATED;
+  const filled = ready === null ? null : yield* renderingRepeated(ready, prepared, send.variables);
   const rendered = filled ?? (yield* renderingPrepared(prepared, send.variables));
   if (isRefusal(rendered)) return rendered;
   const refusal =
@@ -68,7 +70,6 @@ export function* checkingSend(
       ? checkConsent(tables, sender, send, deps.simulatorDomain)
       : checkSuppression(tables, sender, send);
   if (refusal !== null) return refusal;
-  const candidate = found !== null && 'key' in found ? found : null;
   return { domain, rendered, list: listOf(tables, sender, send), candidate };
 }
 

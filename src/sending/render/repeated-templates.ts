@@ -15,10 +15,17 @@ import { type SharedRendering, sharedParts, sharingPrepared } from './render-sha
  * part and encode the HTML of such messages once.
  */
 export interface RepeatedTemplates {
-  /** How a template is sent: the shared texts, or a candidate for them; null: it is not known to be repeated. */
-  find(prepared: PreparedTemplate, scope: string): RepeatedTemplate | RepeatedCandidate | null;
+  find(prepared: PreparedTemplate, scope: string): Repetition;
   /** Prepares a candidate, so that `find` returns its texts. Works in turns of the account. */
   prepare(candidate: RepeatedCandidate, accountId: string): Promise<void>;
+}
+
+/** What is known about a template; both are null for one that was not sent before, or that is not shared. */
+export interface Repetition {
+  /** The shared texts. */
+  ready: RepeatedTemplate | null;
+  /** Set when the texts can be prepared. */
+  candidate: RepeatedCandidate | null;
 }
 
 /** The texts of a template, and how they are stored. */
@@ -51,6 +58,8 @@ const CHARACTERS_OF_SLOT = 256;
 /** Templates that were sent once. */
 const MAX_SEEN = 1000;
 
+export const NOT_REPEATED: Repetition = { ready: null, candidate: null };
+
 /** Begins empty; the templates that were used least recently are dropped. */
 export function createRepeatedTemplates(): RepeatedTemplates {
   const numbers = new WeakMap<object, number>();
@@ -81,16 +90,17 @@ export function createRepeatedTemplates(): RepeatedTemplates {
   return {
     find: (prepared, scope) => {
       const html = prepared.parts.find(({ field }) => field === 'html')?.template;
-      if (html === undefined || hasRawVariables(html)) return null;
-      if (textLength(html) < MIN_HTML_CHARACTERS) return null;
-      if (sumOf(prepared.parts, ({ template }) => textLength(template)) > MAX_TEXT_CHARACTERS) return null;
+      if (html === undefined || hasRawVariables(html)) return NOT_REPEATED;
+      if (textLength(html) < MIN_HTML_CHARACTERS) return NOT_REPEATED;
+      if (sumOf(prepared.parts, ({ template }) => textLength(template)) > MAX_TEXT_CHARACTERS)
+        return NOT_REPEATED;
       const key = keyOf(prepared, scope);
       const known = ready.get(key);
-      if (known !== undefined) return known === 'unusable' ? null : known;
-      if (preparing.has(key)) return null;
-      if (seen.has(key)) return { key, scope, prepared };
+      if (known !== undefined) return known === 'unusable' ? NOT_REPEATED : { ready: known, candidate: null };
+      if (preparing.has(key)) return NOT_REPEATED;
+      if (seen.has(key)) return { ready: null, candidate: { key, scope, prepared } };
       seen.set(key, true);
-      return null;
+      return NOT_REPEATED;
     },
     prepare: async ({ key, scope, prepared }, accountId) => {
       if (preparing.has(key)) return;
