@@ -68,7 +68,7 @@ async function issue(
   { json }: JsonOption,
   create: (people: People) => Promise<Invited | Refusal>,
 ): Promise<void> {
-  const deps = await context.open({ create: true });
+  const deps = await context.open();
   const { listen, url } = deps.config.console;
   const created = await create(createPeople(deps));
   if (isRefusal(created)) return context.refused(created);

@@ -27,9 +27,12 @@ it('finds the data directory relative to the configuration file', async () => {
   expect(JSON.parse(out)).toMatchObject([{ accountId: 'shop' }]);
 });
 
-it('creates no data directory in another working directory', async () => {
+it.each([
+  ['list accounts', ['account', 'list']],
+  ['create an operator', ['operator', 'create', '--email', 'ops@example.com']],
+])('creates no data directory in another working directory to %s', async (_, args) => {
   const wrong = temporary();
-  const { status, err } = await runProgram(['account', 'list'], {}, wrong);
+  const { status, err } = await runProgram(args, {}, wrong);
   expect(status).toBe(FAILED);
   expect(err).toContain(`There is no database in ${join(wrong, 'data')} (no configuration file was found in`);
   expect(existsSync(join(wrong, 'data'))).toBe(false);
