@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { fileFault } from '../core/operator-fault.ts';
 import { INCOMING_LIMITS } from '../mail/incoming/limits.ts';
 import { type ParsedIncoming, parseFile } from '../mail/incoming/parse.ts';
-import { FAILED, formatError } from './context.ts';
+import { FAILED, formatError, PARTIAL } from './context.ts';
 
 /** Longer messages are cut off, as the parser does. */
 const MAX_BYTES = INCOMING_LIMITS.mailBytes;
@@ -18,16 +18,19 @@ export function bounceCommand(): Command {
     .argument('<file...>')
     .option('--json', 'print JSON (always the case), also for errors')
     .action(async (files: string[], { json }: { json?: boolean }) => {
+      const unread: string[] = [];
       for (const file of files) {
         try {
           process.stdout.write(`${JSON.stringify(printed(parseFile(await read(file))))}\n`);
         } catch (error) {
           // The other files are still parsed.
-          const { message } = fileFault(null, file, error);
-          process.stderr.write(`${formatError(message, FAILED, json === true)}\n`);
-          process.exitCode = FAILED;
+          unread.push(fileFault(null, file, error).message);
         }
       }
+      if (unread.length === 0) return;
+      const status = unread.length < files.length ? PARTIAL : FAILED;
+      for (const message of unread) process.stderr.write(`${formatError(message, status, json === true)}\n`);
+      process.exitCode = status;
     });
   return bounce;
 }

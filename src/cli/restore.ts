@@ -247,15 +247,20 @@ async function actOnIds(
   { action, ids, options }: { action: Action; ids: readonly string[]; options: ActOptions },
 ): Promise<void> {
   const seqs: number[] = [];
+  const faults: string[] = [];
   for (const id of ids) {
     const message = tables.messages.byId(id);
-    if (message === null) context.fail(`There is no message ${id}`);
+    if (message === null) faults.push(`There is no message ${id}`);
     else seqs.push(message.seq);
   }
   const changed = await action.messages(held, { seqs });
   done(context, action, changed, 'message', options);
   if (changed < seqs.length)
-    context.fail(`Not held since a restore: ${counted(seqs.length - changed, 'message')}`);
+    faults.push(`Not held since a restore: ${counted(seqs.length - changed, 'message')}`);
+  for (const message of faults) {
+    if (changed > 0) context.partial(message);
+    else context.fail(message);
+  }
 }
 
 async function actOnWebhooks(

@@ -70,17 +70,22 @@ describe('bounce parse', () => {
     expect(process.exitCode).toBeUndefined();
   });
 
-  it('names an unreadable file, continues, and fails', async () => {
+  it('names unreadable files and parses the others', async () => {
     const lines = await parse(join(folder, 'missing'), folder, file('a', DSN));
     expect(lines).toHaveLength(1);
     expect(err).toContain('missing');
     expect(err.trim().split('\n')).toHaveLength(2);
+    expect(process.exitCode).toBe(3);
+  });
+
+  it('fails when no file is readable', async () => {
+    expect(await parse(join(folder, 'missing'))).toEqual([]);
     expect(process.exitCode).toBe(1);
   });
 
   it('accepts --json, and then writes errors as JSON', async () => {
     const [line] = await parse('--json', join(folder, 'missing'), file('a', DSN));
     expect(JSON.parse(line ?? '')).toMatchObject({ kind: 'dsn' });
-    expect(JSON.parse(err)).toMatchObject({ success: false, error: { code: 'FAILED' } });
+    expect(JSON.parse(err)).toMatchObject({ success: false, error: { code: 'PARTIAL' } });
   });
 });

@@ -120,10 +120,15 @@ async function actOnIds(
   json: boolean,
 ): Promise<void> {
   const changed: RetryResult[] = [];
+  const refused: string[] = [];
   for (const id of ids) {
     const row = await apply(id);
-    if (isRefusal(row)) context.fail(`${id}: ${row.message}`);
+    if (isRefusal(row)) refused.push(`${id}: ${row.message}`);
     else changed.push(row);
+  }
+  for (const message of refused) {
+    if (changed.length > 0) context.partial(message);
+    else context.fail(message);
   }
   if (json) context.printJson(changed.map(({ message }) => presentMessage(message)));
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);

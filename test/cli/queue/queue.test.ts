@@ -229,7 +229,7 @@ describe('queue cancel', () => {
     const { message_id: id } = deferred();
     const first = await shell.run('queue', 'cancel', id, 'msg_none', '--json');
     expect(JSON.parse(first.out)).toMatchObject([{ messageId: id, status: 'cancelled' }]);
-    expect(first).toMatchObject({ status: 1, err: 'postrider: msg_none: There is no message msg_none' });
+    expect(first).toMatchObject({ status: 3, err: 'postrider: msg_none: There is no message msg_none' });
     expect(await shell.run('queue', 'cancel', id)).toMatchObject({
       status: 1,
       out: '',
