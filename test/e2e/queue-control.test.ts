@@ -166,13 +166,12 @@ describe('a pause', () => {
     expect(received(mx, 'kept.example')).toHaveLength(before + 3);
   });
 
-  it('needs one target, a reason and a time in the future', async () => {
+  it('needs one target and a time in the future', async () => {
     const run = (...args: string[]) => daemon.tryCli('queue', 'pause', ...args);
     expect(await run('--reason', 'x')).toMatchObject({ code: 2 });
     expect(await run('--destination', 'a.example', '--account', 'b', '--reason', 'x')).toMatchObject({
       code: 2,
     });
-    expect(await run('--destination', 'a.example')).toMatchObject({ code: 2 });
     expect(await run('--destination', 'a.example', '--reason', 'x', '--until', 'soon')).toMatchObject({
       code: 2,
     });

@@ -18,7 +18,7 @@ const BY = 'command line';
 export function controlCommands(context: CliContext): Command[] {
   const pause = withTargets(new Command('pause'))
     .description('Pause the delivery to a destination or site, of an account, or from an egress pool')
-    .requiredOption('--reason <text>', 'reason, shown with the delayed messages')
+    .option('--reason <text>', 'reason, shown with the delayed messages', 'no reason given')
     .option('--until <time>', 'end of the pause: an ISO 8601 time, or 30m, 2h, 1d (default: none)')
     .option('--json', 'print JSON')
     .addHelpText(

@@ -34,7 +34,6 @@ Examples:
   );
   withFilters(command.command('list'))
     .description('List queued messages by destination; with a filter, one by one')
-    .option('--domain <id>', 'only from this sending domain (its id)')
     .option('--limit <n>', 'maximum number of rows', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => listQueue(context, options));
@@ -59,7 +58,8 @@ function withFilters(command: Command): Command {
   return command
     .option('--account <id>', 'only of this account')
     .option('--destination <domain>', 'only to this recipient domain')
-    .option('--campaign <id>', 'only of this campaign');
+    .option('--campaign <id>', 'only of this campaign')
+    .option('--domain <id>', 'only from this sending domain (its id)');
 }
 
 interface ActOptions extends FilterOptions {
@@ -98,12 +98,12 @@ const ACTIONS: readonly Action[] = [
 ];
 
 async function act(context: CliContext, ids: string[], action: Action, options: ActOptions): Promise<void> {
-  const filtered = [options.account, options.destination, options.campaign].some(
+  const filtered = [options.account, options.destination, options.campaign, options.domain].some(
     (value) => value !== undefined,
   );
   if (filtered === ids.length > 0)
     return context.usage(
-      `Specify message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
+      `Specify message ids, or a filter (--account, --destination, --campaign, --domain)${filtered ? ', not both' : ''}`,
     );
   const deps = await context.open();
   const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });

@@ -124,6 +124,19 @@ it('queue list names the sending domain without queued messages', async () => {
 });
 
 describe('queue retry and cancel by filter', () => {
+  it('select the messages from a sending domain', async () => {
+    const { domain_id: id } = deferred();
+    deferred({ domain_id: 'domain_other' });
+    store((tables) =>
+      insertDomain(tables, { account_id: 'acct_one', domain_id: id, name: 'shop.example' }, 0),
+    );
+    for (const verb of ['retry', 'cancel'])
+      expect(await shell.json('queue', verb, '--domain', id, '--yes', '--json')).toMatchObject({
+        matched: 1,
+        changed: 1,
+      });
+  });
+
   it('ask for confirmation, and change nothing without terminal and --yes', async () => {
     const { seq } = deferred();
     expect(await shell.run('queue', 'retry', '--destination', 'example.net')).toMatchObject({
@@ -262,6 +275,14 @@ describe('queue retry of an account that is disabled', () => {
 });
 
 describe('queue pause, explain and purge without a daemon', () => {
+  it('pauses without a reason', async () => {
+    expect(await shell.json('queue', 'pause', '--destination', 'example.net', '--json')).toMatchObject({
+      scope: 'destination',
+      target: 'example.net',
+      reason: 'no reason given',
+    });
+  });
+
   it('work on the database, and state what only the daemon knows', async () => {
     const { message_id: id } = deferred();
     const pause = [
