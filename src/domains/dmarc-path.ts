@@ -45,7 +45,7 @@ export function dmarcPath(
     published: found?.record.text ?? (own.length === 0 ? null : own.join('\n')),
     publishedAt: found === null ? (own.length === 0 ? null : `_dmarc.${domain}`) : `_dmarc.${found.at}`,
     unknown,
-    message: dmarcProgress(history, now),
+    message: dmarcProgress(history, now, policy === 'reject'),
   };
   // The first record needs no reports. Where p=none does not suffice to send, the path begins with p=quarantine.
   const next = policy === null ? (requirement === 'any' ? 'none' : 'quarantine') : STRICTER[policy];

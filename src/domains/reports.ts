@@ -78,18 +78,19 @@ const CLEAN_PERIOD_MS = 14 * DAY;
 
 /**
  * When the DMARC policy may be raised, in a sentence: after two weeks of reports without unauthenticated mail from
- * p=none to p=quarantine, and again to p=reject.
+ * p=none to p=quarantine, and again to p=reject. `isStrictest`: the policy is p=reject.
  */
-export function dmarcProgress(history: DmarcReportHistory, now: number): string {
+export function dmarcProgress(history: DmarcReportHistory, now: number, isStrictest = false): string {
   const { firstAt, lastAt } = history;
   if (firstAt === null) return 'No DMARC reports yet: they arrive a day after the first mail.';
   if (isStale(history, now))
     return `No DMARC reports since ${day(lastAt ?? firstAt)}: without them, failures of your own mail are not visible.`;
   const raiseAt = cleanSince(firstAt, history) + CLEAN_PERIOD_MS;
   const since = `DMARC reports show no unauthenticated mail since ${day(cleanSince(firstAt, history))}`;
+  if (isStrictest) return `${since}.`;
   return raiseAt <= now
     ? `${since}: a p=none policy may be raised to p=quarantine, and p=quarantine to p=reject.`
-    : `${since}: raise the policy after ${day(raiseAt)} if there is none until then.`;
+    : `${since}: a policy below p=reject may be raised after ${day(raiseAt)} if there is none until then.`;
 }
 
 /** When the policy may be raised if no more failures are reported, epoch ms; null: not known without recent reports. */

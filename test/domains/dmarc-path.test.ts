@@ -85,6 +85,7 @@ describe('the way to a strict DMARC policy', () => {
   it('ends with p=reject, and has no next step while the policy is not known', () => {
     expect(dmarcPath(SUBJECT, published('reject'), CLEAN, NOW)).toMatchObject({
       policy: 'reject',
+      message: 'DMARC reports show no unauthenticated mail since 2026-01-11.',
       next: null,
     });
     expect(dmarcPath(SUBJECT, { ...NOTHING, unknown: 'no answer' }, CLEAN, NOW)).toMatchObject({
@@ -99,7 +100,7 @@ it('states the progress in a sentence', () => {
   expect(dmarcProgress(NONE, NOW)).toContain('No DMARC reports yet');
   expect(dmarcProgress(CLEAN, NOW)).toContain('since 2026-01-11: a p=none policy may be raised');
   expect(dmarcProgress({ ...CLEAN, lastFailureAt: NOW - DAY }, NOW)).toContain(
-    'raise the policy after 2026-02-13',
+    'a policy below p=reject may be raised after 2026-02-13',
   );
   expect(dmarcProgress({ ...CLEAN, lastAt: NOW - 15 * DAY }, NOW)).toContain(
     'No DMARC reports since 2026-01-16',
