@@ -1,5 +1,5 @@
 import { DAY } from '../../core/clock.ts';
-import { returnPathDomain } from '../../domains/names.ts';
+import { returnPathDomain, returnPathHost } from '../../domains/names.ts';
 import type { ParsedIncoming } from '../../mail/incoming/parse.ts';
 import type { AggregateReport } from '../../mail/incoming/reports/aggregate-report.ts';
 import type { TlsReport } from '../../mail/incoming/reports/tls-report.ts';
@@ -12,7 +12,8 @@ import type { Tables } from '../../store/tables.ts';
  * (mail/incoming/limits.ts), and a bounded number of reports of each sender (store/domains/report-shares.ts).
  *
  * Reports on a domain are addressed to `return-a.` of the domain, which needs no authorization (RFC 9990 §4), or to our
- * own host name, whose DNS authorizes it.
+ * own host name, whose DNS authorizes it. TLS reports are about `return-a.` of the domain, or about the domain itself if
+ * its TLSRPT record names our address.
  */
 export interface ReportSource {
   /** Our own host name. */
@@ -53,7 +54,9 @@ export async function storeReports(
   if (tls === null || distinct.length === 0) return new Map();
   const hosts = new Set(tls.policies.map(({ domain }) => domain));
   const results = await Promise.all(
-    [...hosts].map((host) => writer.run((tables) => storeTls(tables, origin, tls, host), SHARE)),
+    [...hosts].map((host) =>
+      writer.run((tables) => storeTls(tables, origin, tls, { host, domains: distinct }), SHARE),
+    ),
   );
   const result = (['stored', 'known'] as const).find((each) => results.includes(each)) ?? 'foreign';
   return new Map(distinct.map((domain) => [domain, result]));
@@ -96,16 +99,21 @@ function storeAggregate(
   return isNew ? 'stored' : 'known';
 }
 
-/** Stores the policies on one host of a TLS report. In a unit of work. */
-function storeTls(tables: Tables, origin: ReportSource, report: TlsReport, host: string): StoreResult {
-  const { now, hostname, network, signer } = origin;
-  const domain = returnPathDomain(host);
-  if (host !== hostname && (domain === null || !tables.domains.isRegistered(domain))) return 'foreign';
+/** Stores the policies on one host of a TLS report. `domains`: of the addresses that it was sent to. In a unit of work. */
+function storeTls(
+  tables: Tables,
+  origin: ReportSource,
+  report: TlsReport,
+  { host, domains }: { host: string; domains: readonly (string | null)[] },
+): StoreResult {
+  const { now, network, signer } = origin;
+  const ours = ownHost(tables, origin, host, domains);
+  if (ours === null) return 'foreign';
   const { begin, end } = period(report, now);
   const policies = report.policies.filter((policy) => policy.domain === host);
   const isNew = tables.tlsReports.insert(
     {
-      host,
+      host: ours,
       organization: report.organization || report.contact,
       report_id: report.reportId,
       begin_at: begin,
@@ -127,6 +135,20 @@ function storeTls(tables: Tables, origin: ReportSource, report: TlsReport, host:
     })),
   );
   return isNew ? 'stored' : 'known';
+}
+
+/** The host under which a TLS report is stored: ours, or that of the domain that collects reports; null: none of ours. */
+function ownHost(
+  tables: Tables,
+  { hostname }: ReportSource,
+  host: string,
+  domains: readonly (string | null)[],
+): string | null {
+  if (host === hostname) return host;
+  const domain = returnPathDomain(host);
+  if (domain !== null && tables.domains.isRegistered(domain)) return host;
+  const isCollected = domains.includes(host) || (domains.includes(null) && tables.domains.isRegistered(host));
+  return isCollected ? returnPathHost(host) : null;
 }
 
 /**

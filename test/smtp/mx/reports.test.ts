@@ -162,4 +162,30 @@ describe('a real TLS report', () => {
     expect(setup.tables.tlsReports.list(domain, ALWAYS)).toHaveLength(1);
     expect(setup.kept()).toEqual([]);
   });
+
+  it.each(['tlsrpt@return-a.company-y.example', 'tlsrpt@mx.example.net'])(
+    'on the domain itself is stored when it is sent to %s',
+    async (address) => {
+      const setup = await startMx({ hostname: 'mx.example.net' });
+      const fields = { account_id: 'acct_one', domain_id: 'domain_two', name: 'company-y.example' };
+      insertDomain(setup.tables, fields, setup.clock.now());
+      const client = await setup.client();
+      const mail = mailOf('application/tlsrpt+json', 'r.json', sample('rfc8460.json'));
+      expect(await client.mail('', address, mail)).toMatch(/^250 /);
+      expect(setup.tables.tlsReports.total('return-a.company-y.example', ALWAYS)).toEqual({
+        successful: 5326,
+        failed: 303,
+      });
+      expect(setup.kept()).toEqual([]);
+    },
+  );
+
+  it('on another domain is kept', async () => {
+    const setup = await startMx({ hostname: 'mx.example.net' });
+    const client = await setup.client();
+    const mail = mailOf('application/tlsrpt+json', 'r.json', sample('rfc8460.json'));
+    expect(await client.mail('', 'tlsrpt@return-a.example.com', mail)).toMatch(/^250 /);
+    expect(setup.tables.tlsReports.list('return-a.company-y.example', ALWAYS)).toEqual([]);
+    expect(setup.kept()).toHaveLength(1);
+  });
 });

@@ -10,8 +10,8 @@ import { requestTime } from '../fields.ts';
 
 /**
  * `GET /web-setup/domains/{domainId}/reports`: reports of receivers on mail with the domain in From (DMARC)
- * and on encryption of sessions with its return path (TLS-RPT, RFC 8460). Several accounts may register the same name:
- * reports are shown only to the account that proved control of it by its DKIM record.
+ * and on encryption of sessions with its return path or its own mail servers (TLS-RPT, RFC 8460). Several accounts may
+ * register the same name: reports are shown only to the account that proved control of it by its DKIM record.
  */
 export interface DomainReportDeps {
   domains: Pick<Domains, 'get'>;
@@ -170,7 +170,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
       tag: 'Domains',
       summary: 'Get the DMARC and TLS reports of a domain',
       description:
-        'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path. Reports are not authenticated: anyone can send them. A report whose period ends in the future counts as ending when it was received.',
+        'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path, or with the domain itself if its TLSRPT record names `tlsrpt@return-a.<domain>`. Reports are not authenticated: anyone can send them. A report whose period ends in the future counts as ending when it was received.',
       scope: 'setup',
       params: z.object({ domainId: z.string() }),
       query: z.object({
