@@ -17,6 +17,7 @@ import { startStorage } from './daemon/storage.ts';
 import { type ConfigurableResolver, createResolver, type Resolver } from './dns/resolver.ts';
 import type { Domains } from './domains/service.ts';
 import { failedChecks } from './http/health.ts';
+import { createPeople, type People } from './people/people.ts';
 import { createReload } from './reload.ts';
 import type { Vitals } from './supervision/service.ts';
 
@@ -37,6 +38,7 @@ export interface Daemon {
   /** For `demo`, which also performs the steps of an operator. */
   accounts: Accounts;
   domains: Domains;
+  people: People;
   /** The state that the service manager shows and judges. */
   vitals(): Promise<Vitals>;
   /**
@@ -110,6 +112,7 @@ export async function startDaemon(config: Config, env: DaemonEnv): Promise<Daemo
       mxPort: mx?.address()?.port ?? null,
       accounts,
       domains,
+      people: createPeople({ tables, writer, clock, ids }),
       vitals: async () => ({
         queued: sending.pressure.queued(),
         delivered: deliveries.delivered(),

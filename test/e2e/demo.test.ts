@@ -103,6 +103,13 @@ describe('the demo', () => {
     expect(step('Compare events').at(-1)).toBe('16 events, each with a webhook call with a valid signature');
   });
 
+  it('prints the address of the console and a link that signs in', async () => {
+    const [, address, link] =
+      /^The console is at (http:\/\/\S+\/console\/)\..*\n\n {2}(\S+)$/m.exec(demo.output) ?? [];
+    expect(link).toMatch(new RegExp(`^${address}#/link/[0-9A-Za-z]{43}$`));
+    expect((await fetch(address ?? '')).status).toBe(200);
+  });
+
   it.skipIf(required.missing)(`prints commands that work unchanged${required.reason}`, async () => {
     const all = lines();
     const first = all.findIndex((line) => line.startsWith('  export BASE='));

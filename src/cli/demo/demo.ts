@@ -7,8 +7,10 @@ import { systemClock } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
 import { isPortInUse } from '../../core/operator-fault.ts';
 import { systemRandom } from '../../core/random.ts';
+import { isRefusal } from '../../core/refusal.ts';
 import { type Daemon, startDaemon } from '../../daemon.ts';
 import { createResolver } from '../../dns/resolver.ts';
+import { linkAddress } from '../../people/links.ts';
 import { stopSignal } from '../signals.ts';
 import { createOutput } from './output.ts';
 import { sendDelayedBounce } from './servers/delayed-bounce.ts';
@@ -95,6 +97,7 @@ async function runDemo(
     }
     print('\nAll steps succeeded.');
     if (options.exit === true) return;
+    print(await consoleAddress(daemon));
     print(commands(daemon.apiUrl, result));
     const output = createOutput(print);
     receiver.onMail((mail) => {
@@ -124,6 +127,17 @@ async function startOnAnyPort(port: number, env: Record<string, string>): Promis
     if (!isPortInUse(error)) throw error;
     return start('127.0.0.1:0');
   }
+}
+
+/** The address of the console, with a link that signs in an operator; '' if it does not run. */
+async function consoleAddress({ consoleUrl, people }: Daemon): Promise<string> {
+  if (consoleUrl === null) return '';
+  const created = await people.createOperator({ email: `operator@${NAMES.platform}`, name: 'Operator' });
+  if (isRefusal(created)) throw new Error(created.message);
+  return `
+The console is at ${consoleUrl}/console/. This link signs in once, within 15 minutes:
+
+  ${linkAddress(consoleUrl, created.link)}`;
 }
 
 function commands(apiUrl: string, { accountId, keys, webhookId, subscriptionGroupId }: DemoResult): string {
