@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { complianceVariables } from '../../../src/mail/compliance.ts';
 import { parseTemplate } from '../../../src/mail/template.ts';
 import type { PreparedTemplate } from '../../../src/sending/render/render.ts';
-import { createRepeatedTemplates } from '../../../src/sending/render/repeated-templates.ts';
+import { createRepeatedTemplates, NOT_REPEATED } from '../../../src/sending/render/repeated-templates.ts';
 
 const SERVICE = complianceVariables({
   account: { companyName: null, companyAddress: null },
@@ -18,12 +18,12 @@ function prepared(name: string, variables: number): PreparedTemplate {
 
 function start() {
   const repeated = createRepeatedTemplates();
-  const isReady = (template: PreparedTemplate) => 'parts' in (repeated.find(template, 'scope') ?? {});
+  const isReady = (template: PreparedTemplate) => repeated.find(template, 'scope').ready !== null;
   /** Finds the template until its texts are prepared. */
   const prepare = async (template: PreparedTemplate) => {
-    expect(repeated.find(template, 'scope')).toBeNull();
-    const candidate = repeated.find(template, 'scope');
-    if (candidate === null || !('key' in candidate)) throw new Error('the template is no candidate');
+    expect(repeated.find(template, 'scope')).toEqual(NOT_REPEATED);
+    const { candidate } = repeated.find(template, 'scope');
+    if (candidate === null) throw new Error('the template is no candidate');
     await repeated.prepare(candidate, 'acct_one');
   };
   return { repeated, isReady, prepare };
@@ -47,24 +47,24 @@ describe('repeated templates', () => {
     await prepare(large);
     expect(isReady(large)).toBe(false);
     // It is not prepared again.
-    expect(repeated.find(large, 'scope')).toBeNull();
-    expect(repeated.find(large, 'scope')).toBeNull();
+    expect(repeated.find(large, 'scope')).toEqual(NOT_REPEATED);
+    expect(repeated.find(large, 'scope')).toEqual(NOT_REPEATED);
   });
 
   it('are prepared once for sends that find them at the same time', async () => {
     const { repeated, isReady } = start();
     const template = prepared('a', 2);
-    expect(repeated.find(template, 'scope')).toBeNull();
+    expect(repeated.find(template, 'scope')).toEqual(NOT_REPEATED);
     const candidate = () => {
-      const found = repeated.find(template, 'scope');
-      if (found === null || !('key' in found)) throw new Error('the template is no candidate');
+      const found = repeated.find(template, 'scope').candidate;
+      if (found === null) throw new Error('the template is no candidate');
       return found;
     };
     const preparing = [candidate(), candidate()].map((found) => repeated.prepare(found, 'acct_one'));
     // Meanwhile others are stored completely.
-    expect(repeated.find(template, 'scope')).toBeNull();
+    expect(repeated.find(template, 'scope')).toEqual(NOT_REPEATED);
     await Promise.all(preparing);
     expect(isReady(template)).toBe(true);
-    expect(repeated.find(template, 'another scope')).toBeNull();
+    expect(repeated.find(template, 'another scope')).toEqual(NOT_REPEATED);
   });
 });
