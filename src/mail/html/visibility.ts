@@ -155,9 +155,9 @@ function styled(attributes: ReadonlyMap<string, string>, inherited: number): Sty
 /** Sizes that revert an inherited size of 0; relative ones such as `100%` or `2em` do not. */
 const ABSOLUTE_SIZE =
   /^(?:[+\d.]+(?:px|pt|pc|in|cm|mm|q|rem|vw|vh|vmin|vmax)|(?:xx?-)?small|medium|(?:x{1,3}-)?large)$/;
+/** As in `isZero`, no two adjacent parts match the same character: the time is linear in the length of the value. */
 const SIZE_IN_SHORTHAND =
-  /(?:^|\s)((?:\+?0*\.?0+|[+\d.]+(?:px|pt|pc|in|cm|mm|q|rem|vw|vh|vmin|vmax|em|ex|ch|%)))(?=[\s/]|$)/;
-const IMPORTANT = /\s*!\s*important$/;
+  /(?:^|\s)((?:\+?(?:0+(?:\.0+)?|\.0+)|[+\d.]+(?:px|pt|pc|in|cm|mm|q|rem|vw|vh|vmin|vmax|em|ex|ch|%)))(?=[\s/]|$)/;
 const RELEVANT_PROPERTIES =
   /(?:^|;)\s*(display|visibility|opacity|max-height|overflow|font-size|font)\s*:\s*([^;]*)/gi;
 
@@ -167,7 +167,7 @@ function declarations(style: string): Map<string, string> {
   let important: Set<string> | null = null;
   for (const [, name = '', text = ''] of style.toLowerCase().matchAll(RELEVANT_PROPERTIES)) {
     const declared = text.trim();
-    const value = declared.replace(IMPORTANT, '');
+    const value = withoutImportant(declared);
     const property = name === 'font' ? 'font-size' : name;
     if (value !== declared) (important ??= new Set()).add(property);
     else if (important?.has(property)) continue;
@@ -177,6 +177,13 @@ function declarations(style: string): Map<string, string> {
   return values;
 }
 
+/** The value without `!important` at its end. */
+function withoutImportant(value: string): string {
+  if (!value.endsWith('important')) return value;
+  const before = value.slice(0, -'important'.length).trimEnd();
+  return before.endsWith('!') ? before.slice(0, -1).trimEnd() : value;
+}
+
 function isZero(value: string | undefined): boolean {
-  return value !== undefined && /^[+-]?(?:0+\.?0*|\.0+)(?:[a-z]+|%)?$/.test(value);
+  return value !== undefined && /^[+-]?(?:0+(?:\.0*)?|\.0+)(?:[a-z]+|%)?$/.test(value);
 }
