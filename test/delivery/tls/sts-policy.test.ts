@@ -6,6 +6,9 @@ import {
   policyLines,
 } from '../../../src/delivery/tls/sts-policy.ts';
 
+/** Far above the time for 64 KiB; quadratic time is seconds. */
+const LINEAR_MS = 500;
+
 describe('the TXT record', () => {
   const CASES: [records: string[], id: string | null][] = [
     [['v=STSv1; id=20160831085700Z;'], '20160831085700Z'],
@@ -36,6 +39,16 @@ describe('the TXT record', () => {
   ];
   it.each(CASES)('%j has the id %j', (records, id) => {
     expect(parseStsRecord(records)).toBe(id);
+  });
+
+  it.each([
+    `v=STSv1; id=1${'\t'.repeat(64_000)}x`,
+    `v=STSv1; id=1${' '.repeat(64_000)}`,
+    `v=STSv1; id=1${' ;'.repeat(32_000)}`,
+  ])('is parsed in linear time', (record) => {
+    const start = performance.now();
+    expect(parseStsRecord([record])).toBe(null);
+    expect(performance.now() - start).toBeLessThan(LINEAR_MS);
   });
 });
 
@@ -77,6 +90,23 @@ describe('a policy', () => {
       { mode: 'enforce', mx: ['a.example'], maxAge: 31_557_600 },
     ],
   ];
+  it.each([
+    `mode:a${'\t'.repeat(64_000)}x`,
+    `mode:${'\t'.repeat(64_000)}\rx`,
+    `mode: enforce${'\n'.repeat(64_000)}x`,
+    `mode: enforce${'\r'.repeat(64_000)}x`,
+    `mx: ${'a-'.repeat(32_000)}_`,
+  ])('is parsed in linear time', (line) => {
+    const start = performance.now();
+    expect(parseStsPolicy(policy(line))).toBeTypeOf('string');
+    expect(performance.now() - start).toBeLessThan(LINEAR_MS);
+  });
+
+  it('may have blanks around its values', () => {
+    const text = policy('mode: \t testing \t', 'mx:\ta.example ', 'max_age: 60\t', 'x-empty: \t', '\r\n');
+    expect(parseStsPolicy(text)).toEqual({ mode: 'testing', mx: ['a.example'], maxAge: 60 });
+  });
+
   it.each(VALID)('%s', (_, text, parsed) => {
     expect(parseStsPolicy(text)).toEqual(parsed);
   });
