@@ -51,7 +51,7 @@ const QUOTED_HEADER =
 function withoutQuotedHeaders(lines: readonly string[]): string[] {
   let inField = false;
   return lines.filter((line) => {
-    inField = QUOTED_HEADER.test(line) || (inField && /^[> ]*[ \t]+\S/.test(line));
+    inField = QUOTED_HEADER.test(line) || (inField && /^>*[ \t]+\S/.test(line));
     return !inField;
   });
 }

@@ -69,6 +69,15 @@ describe('hostile mail', () => {
       'lines that are almost encoded-words',
       () => `${HEAD}\r\n${`${'=?utf-8?q?'.repeat(180)}\r\n`.repeat(5000)}`,
     ],
+    ['a line of 1 MB of spaces', () => `${HEAD}\r\n<a@x.example>: 550 no${' '.repeat(MIB)}x`],
+    [
+      'half a million spaces below a quoted field',
+      () => `${HEAD}\r\nSubject: x\r\n${' '.repeat(MIB / 2)}\r\nx`,
+    ],
+    [
+      'half a million marks below a quoted field',
+      () => `${HEAD}\r\nSubject: x\r\n${'> '.repeat(MIB / 4)}\r\nx`,
+    ],
     ['tags without end', () => `${HEAD}Content-Type: text/html\r\n\r\n${'<'.repeat(10 * MIB)}`],
     [
       'quoted-printable without line ends',
