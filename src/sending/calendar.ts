@@ -30,9 +30,12 @@ export const CALENDAR_METHODS = [
   'DECLINECOUNTER',
 ] as const;
 
-/** RFC 5545 §3.1: lines end with CRLF. The property names are not case-sensitive. */
+/**
+ * RFC 5545 §3.1: lines end with CRLF. The property names are not case-sensitive. Without the flag `m`, which takes other
+ * characters (U+2028) for line ends, too: each of them would begin another search to the end of the line.
+ */
 const OBJECT = /^BEGIN:VCALENDAR\r\n[\s\S]*\r\nEND:VCALENDAR\r\n$/i;
-const METHOD_PROPERTY = /^METHOD(?:;[^:\r\n]*)?:([^\r\n]*)\r$/im;
+const METHOD_PROPERTY = /\nMETHOD(?:;[^:\r\n]*)?:([^\r\n]*)\r\n/i;
 
 /** Reports each fault; null without a valid method. */
 export function parseCalendar(calendar: CalendarInput, fault: Fault): CalendarParts | null {

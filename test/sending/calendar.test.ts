@@ -40,6 +40,21 @@ describe('a calendar object', () => {
     expect(faults[0]).toMatch(expected);
   });
 
+  it('is read in linear time', () => {
+    // U+2028 and U+2029 are line ends of JavaScript, and none of iCalendar.
+    const properties = ['METHOD;\u2028', 'METHOD;\u2029', 'METHOD;', '\nMETHOD;'].map((one) =>
+      one.repeat(10_000),
+    );
+    const start = performance.now();
+    for (const property of properties) {
+      const { parts, faults } = parse('PUBLISH', EVENT.replace('METHOD:REQUEST', property));
+      expect(faults).toEqual([]);
+      expect(parts?.warnings).toHaveLength(1);
+    }
+    // Quadratic time is seconds.
+    expect(performance.now() - start).toBeLessThan(500);
+  });
+
   it('without a METHOD property is accepted with a warning', () => {
     const { parts, faults } = parse('PUBLISH', EVENT.replace('METHOD:REQUEST\n', ''));
     expect(faults).toEqual([]);
