@@ -65,7 +65,7 @@ export function isBaseUrl(text: string): boolean {
 /** The URL in ASCII, with the A-labels of its host, and without a slash at the end. */
 export function baseUrl(text: string): string {
   const { origin, pathname } = new URL(text);
-  return `${origin}${pathname}`.replace(/\/+$/, '');
+  return `${origin}${pathname}`.replace(/(?<!\/)\/+$/, '');
 }
 
 export const listen = z.string().refine((text) => parseListen(text) !== null, LISTEN_FORM);

@@ -67,6 +67,7 @@ export function toAnswer(record: ZoneRecord): Answer {
       return { name, type, ttl, data };
     }
     case 'CAA': {
+      // Not linear: the operator writes the record.
       const match = /^(\d+)\s+(issue|issuewild|iodef)\s+"?([^"]*)"?$/i.exec(record.value.trim());
       if (!match) throw malformed(record);
       const tag = match[2]?.toLowerCase() as 'issue' | 'issuewild' | 'iodef'; // the alternatives of the expression

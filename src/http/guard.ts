@@ -242,7 +242,7 @@ function callOf(
 }
 
 function checkDescription(route: Route): void {
-  const inPath = [...route.path.matchAll(/\{([^}]*)\}/g)].map((match) => match[1] ?? '').sort();
+  const inPath = [...route.path.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1] ?? '').sort();
   const inSchema = Object.keys(route.params?.shape ?? {}).sort();
   if (inPath.join() !== inSchema.join()) {
     throw new Error(`${route.operationId}: the path names [${inPath.join()}], params [${inSchema.join()}]`);

@@ -122,7 +122,7 @@ function byPath(operations: Operation[]): Map<string, Operation[]> {
 function rejectAmbiguous(paths: string[]): void {
   const shapes = new Map<string, string>();
   for (const path of paths) {
-    const shape = path.replaceAll(/\{[^}]*\}/g, '{}');
+    const shape = path.replaceAll(/\{[^{}]*\}/g, '{}');
     const other = shapes.get(shape);
     if (other !== undefined) throw new Error(`${path} and ${other} are the same path`);
     shapes.set(shape, path);

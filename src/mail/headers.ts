@@ -64,7 +64,7 @@ export function isUrlList(value: string): boolean {
 
 /** Formats a list of URLs (RFC 2369 §2), which is folded between them and never encoded. */
 export function urlListField(name: string, value: string): string {
-  const urls = value.match(/<[^>]*>/g) ?? [];
+  const urls = value.match(/<[^<>]*>/g) ?? [];
   return wordsField(
     name,
     urls.map((url, index) => (index < urls.length - 1 ? `${url},` : url)),
@@ -121,7 +121,7 @@ function mustBeEncoded(display: string): boolean {
 
 function piecesOf(value: string): Piece[] {
   const pieces: Piece[] = [];
-  // Without trailing spaces, from each of which the expression would search for a word.
+  // Not linear: from each trailing space it would search for a word, so they are removed.
   for (const [, spaces = '', word = ''] of trimTrailingSpaces(value).matchAll(/( *)([^ ]+)/g))
     pieces.push({ spaces: spaces || ' ', word });
   // One space follows the colon, whatever the value begins with.

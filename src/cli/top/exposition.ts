@@ -8,7 +8,7 @@ export interface Sample {
 export type Samples = ReadonlyMap<string, readonly Sample[]>;
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: -?\d+)?$/;
-const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+const LABEL = /(?<!\w)([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', '\\': '\\', '"': '"' };
 
 /** Parses the response of `/metrics`. Comments and lines that are not samples are skipped. */

@@ -118,7 +118,7 @@ const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/;
 function metricsUrl(base: string, hasKey: boolean): URL {
   let url: URL;
   try {
-    url = new URL(`${base.replace(/\/+$/, '')}/metrics`);
+    url = new URL(`${base.replace(/(?<!\/)\/+$/, '')}/metrics`);
   } catch {
     throw new OperatorFault(`--url ${base} is not a URL: use one such as http://127.0.0.1:8080`);
   }

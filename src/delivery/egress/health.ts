@@ -118,9 +118,12 @@ export function createEgressHealth(): EgressHealth {
   };
 }
 
+/** The lookbehind makes the time linear: of a run of such characters only the first one begins a search. */
+const ADDRESS = /(?<![^\s<>()[\]])[^\s<>()[\]]+@[^\s<>()[\]]+/g;
+
 /** The reply on one line, without the addresses of recipients. */
 function replyText({ code, enhanced, text }: SmtpReply): string {
-  const line = text.replace(/\s+/g, ' ').replace(/[^\s<>()[\]]+@[^\s<>()[\]]+/g, '@');
+  const line = text.replace(/\s+/g, ' ').replace(ADDRESS, '@');
   const known = enhanced === null || line.includes(enhanced) ? '' : `${enhanced} `;
   return `${code} ${known}${line}`.slice(0, MAX_REPLY_LENGTH);
 }

@@ -72,7 +72,7 @@ const LOCAL_NAME = /(?:^|\.)(?:localhost|localdomain|local|lan|internal|home\.ar
 
 /** At least two labels, the last one with a letter (RFC 3696 §2), and no suffix of private networks. */
 export function isFullyQualified(name: string): boolean {
-  return /\.[a-z0-9-]*[a-z][a-z0-9-]*$/.test(name) && !LOCAL_NAME.test(name);
+  return /\.[0-9-]*[a-z][a-z0-9-]*$/.test(name) && !LOCAL_NAME.test(name);
 }
 
 /** Listeners that only this machine reaches, although the host name resolves to an address that other machines reach. */

@@ -192,6 +192,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
 
 /** The mailbox of an address, without a subaddress (RFC 5233), which would be a further address of the same person. */
 function mailboxOf(email: string): string {
+  // Not linear: an address has at most 254 characters.
   return emailIdentifier(email.replace(/\+[^@]*@/, '@'));
 }
 

@@ -38,6 +38,7 @@ function wrap(paragraph: string, lines: string[]): void {
 
 /** Whether the text is only spaces and a list marker, which belong to the next word. */
 function isUnbreakable(start: string): boolean {
+  // Not linear: the text is shorter than a line.
   return start.length < 24 && /^ *(?:-|--|\d+\.)? *$/.test(start);
 }
 

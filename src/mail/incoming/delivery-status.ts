@@ -130,7 +130,7 @@ function readRecipient(value: string): string {
   const typed = /^\s*([\w-]{1,20})\s*;/.exec(value)?.[1]?.toLowerCase() ?? '';
   const address = withoutType(value);
   const bracketed = /<([^<>\s]{1,320})>/.exec(address)?.[1];
-  const plain = bracketed ?? address.replace(/\s+\(.*$/s, '').trim();
+  const plain = bracketed ?? address.replace(/(?<!\s)\s+\(.*$/s, '').trim();
   return (typed === 'utf-8' ? decodeUnitext(plain) : plain).slice(0, 320);
 }
 

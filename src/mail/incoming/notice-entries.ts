@@ -25,20 +25,20 @@ const FORMS: readonly { pattern: RegExp; isWeak: boolean; keepsLine?: true }[] =
     isWeak: false,
   },
   // `<a@example.com>: reason`, `a@example.com: reason`
-  { pattern: new RegExp(`${LEAD}(${ADDRESS})["'>)]{0,3}\\s?:\\s(.*)$`), isWeak: false },
+  { pattern: new RegExp(`${LEAD}(${ADDRESS})["'>)]{0,3}\\s?:\\s([^]*)$`), isWeak: false },
   // `a@example.com [User unknown]`, `<a@example.com> (reason)`
-  { pattern: new RegExp(`${LEAD}(${ADDRESS})["'>)]{0,3}\\s{1,5}([[(].*)$`), isWeak: false },
+  { pattern: new RegExp(`${LEAD}(${ADDRESS})["'>)]{0,3}\\s{1,5}([[(][^]*)$`), isWeak: false },
   // `a@example.com on Thu, 29 Apr 2010`, `a@example.com Error, ERROR_CODE :421`
   {
     pattern: new RegExp(
-      `^\\s{0,20}<?(${ADDRESS})>?\\s{1,5}((?:on|invalid|error|failed|rejected|was|is|could|does|has|-)\\b.*)$`,
+      `^\\s{0,20}<?(${ADDRESS})>?\\s{1,5}((?:on|invalid|error|failed|rejected|was|is|could|does|has|-)\\b[^]*)$`,
       'i',
     ),
     isWeak: false,
   },
   // `554 <a@example.com>... Host unknown`
   {
-    pattern: new RegExp(`^[45]\\d\\d[ -](?:[45]\\.\\d\\.\\d{1,2} )?<(${ADDRESS})>\\s?(?:\\.\\.\\.|:).*$`),
+    pattern: new RegExp(`^[45]\\d\\d[ -](?:[45]\\.\\d\\.\\d{1,2} )?<(${ADDRESS})>\\s?(?:\\.\\.\\.|:)[^]*$`),
     isWeak: false,
     keepsLine: true,
   },
@@ -54,12 +54,12 @@ const FORMS: readonly { pattern: RegExp; isWeak: boolean; keepsLine?: true }[] =
   // `There was an error delivering your mail to <a@example.com>.`
   {
     pattern: new RegExp(
-      `\\b(?:deliver|delivered|delivering|delivery|undeliverable|mail|message|sent|send|rejected|reached?|reaching)\\b[^@]{0,60}\\b(?:to|for|by|from|of)\\b:?\\s{0,5}["'<]{0,2}(${ADDRESS})(.*)$`,
+      `\\b(?:deliver|delivered|delivering|delivery|undeliverable|mail|message|sent|send|rejected|reached?|reaching)\\b[^@]{0,60}\\b(?:to|for|by|from|of)\\b:?\\s{0,5}["'<]{0,2}(${ADDRESS})([^]*)$`,
       'i',
     ),
     isWeak: true,
   },
-  { pattern: new RegExp(`(?:^|[\\s<"'(])(${ADDRESS})(.*)$`), isWeak: true },
+  { pattern: new RegExp(`(?:^|[\\s<"'(])(${ADDRESS})([^]*)$`), isWeak: true },
 ];
 
 /** `lines`: the notice without the returned message. Returns at most `maxEntries`. */
@@ -102,6 +102,7 @@ function recipientIn(line: string): { recipient: string; rest: string; isWeak: b
   if (!line.includes('@') || (isDialog(line) && !/rcpt/i.test(line))) return null;
   for (const { pattern, isWeak, keepsLine } of FORMS) {
     const [, address = '', rest = ''] = pattern.exec(line) ?? [];
+    // Not linear: ADDRESS has at most 356 characters.
     const recipient = address.replace(/[.'"]+$/, '');
     if (recipient !== '' && isAddress(recipient)) return { recipient, rest: keepsLine ? line : rest, isWeak };
   }

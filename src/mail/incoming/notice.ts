@@ -157,6 +157,7 @@ function announcesOriginal(line: string): boolean {
     .toLowerCase()
     .replaceAll(/[\s>*=_#-]+/g, ' ')
     .trim();
+  // Not linear: the line has at most 200 characters.
   if (ANNOUNCEMENTS.has(words.replace(/[\s.:]+$/, ''))) return true;
   return ANNOUNCEMENT_PREFIXES.some((prefix) => words.startsWith(prefix));
 }

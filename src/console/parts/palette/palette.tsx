@@ -35,7 +35,7 @@ const BY_ID = [
   { prefix: 'domain_', path: 'domains', text: 'palette.domain' },
   { prefix: 'webhook_', path: 'webhooks', text: 'palette.webhook' },
 ] as const;
-/** A name with a dot. */
+/** A name with a dot. Not linear: a person types it. */
 const DOMAIN_NAME = /^[^\s@/_]+\.[^\s@/_]{2,}$/;
 
 /** Opens a page or a resource by what the person types: Ctrl and K, or the button. */

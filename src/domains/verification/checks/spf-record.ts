@@ -47,8 +47,8 @@ export function mergedSpf(records: readonly string[], include: string): string {
  * not validated.
  */
 export function correctedTerm(term: string): string | null {
-  const plain = term.replace(/^[\u2010-\u2015\u2212]/, '-').replace(/,+$/, '');
-  const [, sign = '', name = '', value = ''] = /^([-~?+]?)([a-z0-9_-]+)?[:=]?(.*)$/i.exec(plain) ?? [];
+  const plain = term.replace(/^[\u2010-\u2015\u2212]/, '-').replace(/(?<!,),+$/, '');
+  const [, sign = '', name = '', value = ''] = /^([-~?+]?)([a-z0-9_-]+)?[:=]?(.*)$/is.exec(plain) ?? [];
   const kind = name.toLowerCase();
   if (ipKind(plain) !== null) return `${ipKind(plain)}:${plain}`;
   if (/^(?:ip|ipv4|ipv6|ip4|ip6)$/.test(kind)) {

@@ -1,0 +1,84 @@
+// Rejects regular expressions whose time grows faster than their input: one long input would stop the event loop, or the
+// thread that reads mail. An expression whose input is always short is marked by a comment that states why, on one of the three
+// lines above it: `// Not linear: a host name has at most 253 characters.`
+// `node .ci/check-patterns.mjs [FILE ...]`
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseSync } from '@swc/core';
+import { check } from 'recheck';
+
+const MARK = 'Not linear:';
+/** Fewer expressions than this mean that the check itself is broken: it found nothing to examine. */
+const FEWEST = 100;
+const LINES_ABOVE = 3;
+/** More than any expression needs, also on a busy machine, ms. */
+const TIMEOUT = 120_000;
+
+const named = process.argv.slice(2);
+const files =
+  named.length > 0
+    ? named
+    : readdirSync('src', { recursive: true })
+        .filter((name) => /\.tsx?$/.test(name))
+        .map((name) => join('src', name));
+
+/** The places of each literal, by its text. */
+const found = new Map();
+for (const file of files) {
+  const source = readFileSync(file, 'utf8');
+  const literals = new Set();
+  collect(parseSync(source, { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2022' }), literals);
+  for (const literal of literals) {
+    const places = found.get(literal) ?? [];
+    found.set(literal, places);
+    places.push(...placesOf(literal, file, source.split('\n')));
+  }
+}
+
+const faults = [];
+let checked = 0;
+const queue = [...found].filter(([, places]) => places.some(({ isMarked }) => !isMarked));
+// One by one: a busy machine must not make an expression exceed the timeout.
+for (const [literal, places] of queue) {
+  const end = literal.lastIndexOf('/');
+  const { status, attack, error } = await check(literal.slice(1, end), literal.slice(end + 1), {
+    timeout: TIMEOUT,
+  });
+  checked++;
+  if (status === 'safe') continue;
+  const reason =
+    status === 'vulnerable' ? `not linear, for example for ${attack.pattern}` : `not examined: ${error.kind}`;
+  for (const { file, line, isMarked } of places) if (!isMarked) faults.push(`${file}:${line}: ${reason}`);
+}
+for (const fault of faults) console.error(fault);
+if (named.length === 0 && checked < FEWEST) {
+  console.error(`Only ${checked} expressions were examined: the check itself is broken`);
+  process.exit(1);
+}
+console.log(`patterns: ${checked} expressions, ${faults.length} that are not linear`);
+// The checker keeps a process of its own.
+process.exit(faults.length > 0 ? 1 : 0);
+
+/** Adds the regular expressions of a syntax tree. */
+function collect(node, literals) {
+  if (node === null || typeof node !== 'object') return;
+  if (node.type === 'RegExpLiteral') literals.add(`/${node.pattern}/${node.flags}`);
+  for (const value of Object.values(node)) collect(value, literals);
+}
+
+/** The lines on which the literal begins, and whether a comment above states why it may be used. */
+function placesOf(literal, file, lines) {
+  return lines.flatMap((text, index) =>
+    text.includes(literal)
+      ? [
+          {
+            file,
+            line: index + 1,
+            isMarked: lines
+              .slice(Math.max(0, index - LINES_ABOVE), index + 1)
+              .some((line) => line.includes(MARK)),
+          },
+        ]
+      : [],
+  );
+}
