@@ -6,11 +6,12 @@ import type { Tables } from '../../store/tables.ts';
 import type { Claims } from './claims.ts';
 import type { QueueReader } from './queue-reader.ts';
 import type { Scheduler } from './scheduler.ts';
+import type { Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
 /**
  * Scans the queue for mail that was not announced: mail that came due, and changes made by other processes. It also
- * advances every site and expires mail that waits for halted ones. A step that fails does not stop the others.
+ * advances the sites, a part of them in each run, and expires mail that waits for halted ones. A step that fails does not stop the others.
  */
 export interface QueueScan {
   /** Scans the next part of the queue. Resolves with the pause until the next run, ms. Never rejects. */
@@ -56,13 +57,15 @@ export const SCAN_INTERVAL_MS = SECOND;
 const BUSY_SCAN_INTERVAL_MS = 100;
 /** Failed runs in succession after which the queue counts as unreadable: a single one may be caused by a lock. */
 const MIN_FAILED_RUNS = 2;
+/** Sites that one run advances: mail of one account may have tens of thousands, with destinations that never respond. */
+const SITE_BATCH_SIZE = 500;
 const EXPIRY_INTERVAL_MS = 30 * SECOND;
 /** Messages that the search for expired mail reads in one run. */
 const EXPIRY_BATCH_SIZE = 100;
 
 /**
- * Starts no timer. A run requests at most 500 keys of each priority and makes at most 1000 deferred messages ready; the
- * search for expired mail begins every 30 s and reads 100 messages in a run.
+ * Starts no timer. A run requests at most 500 keys of each priority, makes at most 1000 deferred messages ready and advances at
+ * most 500 sites; the search for expired mail begins every 30 s and reads 100 messages in a run.
  */
 export function createQueueScan(deps: QueueScanDeps): QueueScan {
   const { clock, monotonic, log, tables, writer, sites, claims, reader, scheduler } = deps;
@@ -74,8 +77,10 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   /** The search for expired messages in progress. */
   let expiry: Generator<void, void> | null = null;
   let failedRuns = 0;
-  /** When the sites are advanced next: not in each of many runs in a row. */
+  /** When advancing the sites begins next: not in each of many runs in a row. */
   let sweepAt = Number.NEGATIVE_INFINITY;
+  /** The sites that are still to be advanced. */
+  let unadvanced: Iterator<Site> | null = null;
   /** Waiting keys that this run may still read again. */
   let rechecks = 0;
 
@@ -143,6 +148,31 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
     return false;
   }
 
+  /** Advances the next sites and removes those that are not used any more; after the last one, begins again a second later. */
+  function advanceSites(): void {
+    if (unadvanced === null) {
+      if (monotonic.now() < sweepAt) return;
+      sweepAt = monotonic.now() + SCAN_INTERVAL_MS;
+      claims.sweep();
+      reader.sweep();
+      unadvanced = sites.all()[Symbol.iterator]();
+    }
+    for (let n = 0; n < SITE_BATCH_SIZE; n++) {
+      const next = unadvanced.next();
+      if (next.done === true) {
+        unadvanced = null;
+        return;
+      }
+      const site = next.value;
+      if (sites.removeObsolete(site)) continue;
+      try {
+        scheduler.advance(site);
+      } catch (error) {
+        log.error({ err: error, step: 'advance' }, 'queue scan failed');
+      }
+    }
+  }
+
   /** Runs one step; logs its error. */
   async function attempt<T>(step: string, run: () => T | Promise<T>): Promise<T | null> {
     try {
@@ -160,13 +190,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
         await promote();
         return true;
       });
-      if (monotonic.now() >= sweepAt) {
-        sweepAt = monotonic.now() + SCAN_INTERVAL_MS;
-        claims.sweep();
-        sites.sweep();
-        reader.sweep();
-        for (const site of sites.all()) await attempt('advance', () => scheduler.advance(site));
-      }
+      await attempt('advance', advanceSites);
       await attempt('expire', expireWaiting);
       rechecks = RECHECK_BATCH_SIZE;
       const parts = [
@@ -179,7 +203,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
       const isBusy = parts.some(
         (part) => part !== null && !part.isAtEnd && part.requested >= MIN_REQUESTED_KEYS,
       );
-      return isBusy || expiry !== null ? BUSY_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS;
+      return isBusy || expiry !== null || unadvanced !== null ? BUSY_SCAN_INTERVAL_MS : SCAN_INTERVAL_MS;
     },
     completedAt: () => completedAt,
     isFailing: () => failedRuns >= MIN_FAILED_RUNS,

@@ -18,8 +18,8 @@ export interface Sites {
   all(): Iterable<Site>;
   /** The keys that wait at the sites. */
   readonly waiting: Pick<WaitingIndex, 'since' | 'delete'>;
-  /** Removes sites that have been unused for a long time. */
-  sweep(): void;
+  /** Removes a site that has been unused for a long time; returns whether it did. */
+  removeObsolete(site: Site): boolean;
 }
 
 export interface SitesOptions {
@@ -41,7 +41,7 @@ export interface SitesOptions {
 }
 
 /**
- * Has no sites at first; a site is numbered in the order of creation. `sweep` alone removes sites: those without mail
+ * Has no sites at first; a site is numbered in the order of creation. `removeObsolete` alone removes sites: those without mail
  * that are neither suspended nor limited and were not used for 10 minutes.
  */
 export function createSites(options: SitesOptions): Sites {
@@ -92,9 +92,7 @@ export function createSites(options: SitesOptions): Sites {
     find: (...where) => sites.get(identify(...where).key) ?? null,
     all: () => sites.values(),
     waiting,
-    sweep: () => {
-      for (const [key, site] of sites) if (site.isObsolete()) sites.delete(key);
-    },
+    removeObsolete: (site) => site.isObsolete() && sites.delete(site.key),
   };
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { Writer } from '../../store/database/writer.ts';
@@ -30,6 +31,8 @@ export interface SiteStoreDeps {
 const MAX_ROWS = 10_000;
 /** Rows that one unit of work writes. */
 const WRITE_BATCH_SIZE = 50;
+/** Sites that are compared in one iteration of the event loop. */
+const COMPARE_BATCH_SIZE = 200;
 
 /** The columns of a row that are compared. */
 type State = Omit<SiteLimitRow, 'site' | 'account' | 'updated_at'>;
@@ -85,6 +88,17 @@ export function createSiteStore({ clock, log, tables, writer, sites }: SiteStore
     return changes;
   }
 
+  /** What has changed of all sites. */
+  async function allChanges(): Promise<Change[]> {
+    const changes: Change[] = [];
+    let compared = 0;
+    for (const site of sites()) {
+      if (++compared % COMPARE_BATCH_SIZE === 0) await nextIteration();
+      changes.push(...changesOf(site));
+    }
+    return changes;
+  }
+
   /** The changes, with deletions that keep the number of rows within the bound; without new rows if that is not enough. */
   function withinBound(changes: Change[]): Change[] {
     const isNew = ({ site, account, state }: Change) =>
@@ -135,7 +149,7 @@ export function createSiteStore({ clock, log, tables, writer, sites }: SiteStore
     },
     write: async () => {
       try {
-        const changes = withinBound([...sites()].flatMap(changesOf));
+        const changes = withinBound(await allChanges());
         for (let at = 0; at < changes.length; at += WRITE_BATCH_SIZE)
           await writeBatch(changes.slice(at, at + WRITE_BATCH_SIZE));
         isFailing = false;

@@ -41,6 +41,45 @@ describe('queue scan', () => {
   });
 });
 
+describe('the sites', () => {
+  it('are advanced in portions, each once, also after one that fails', async () => {
+    const { put, scan, runTasks, scheduler, sites, clock } = createTestScheduling();
+    put(Array.from({ length: 700 }, (_, n) => `a@d${n}.example`));
+    for (let n = 0; n < 2; n++) {
+      await scan.run();
+      runTasks();
+    }
+    const keys = Array.from(sites.all(), ({ key }) => key);
+    expect(keys).toHaveLength(700);
+    const advanced: string[] = [];
+    scheduler.advance = ({ key }) => {
+      advanced.push(key);
+      if (advanced.length === 1) throw new Error('no');
+    };
+    clock.advance(1000);
+    expect([await scan.run(), advanced.length]).toEqual([100, 500]);
+    expect([await scan.run(), advanced]).toEqual([1000, keys]);
+    await scan.run();
+    expect(advanced).toEqual(keys);
+    clock.advance(1000);
+    await scan.run();
+    expect(advanced).toHaveLength(1200);
+  });
+
+  it('are removed when they have not been used for ten minutes', async () => {
+    const { put, runScan, sites, clock, finish } = createTestScheduling();
+    put(users(1));
+    await runScan();
+    finish(1);
+    clock.advance(9 * 60_000);
+    await runScan();
+    expect([...sites.all()]).toHaveLength(1);
+    clock.advance(2 * 60_000);
+    await runScan();
+    expect([...sites.all()]).toHaveLength(0);
+  });
+});
+
 describe('messages that expire while their site is suspended', () => {
   it('fail', async () => {
     const { put, announce, clock, failAll, runScan, expired } = createTestScheduling({ connections: 2 });
