@@ -115,7 +115,7 @@ export function createReportTargets(deps: ReportTargetsDeps): ReportTargets {
       messagesPerConnection: 1,
       idleMs: 0,
     } as const;
-    const result = await attempt(job, { ...message, utf8: false }, client);
+    const result = await attempt(job, () => Promise.resolve({ ...message, utf8: false }), client);
     if (result === null) return 'the daemon stops';
     const { conclusion, reply, sessions } = result;
     if (conclusion === 'replied' && reply !== null && reply.code < 300) return null;

@@ -29,6 +29,8 @@ import {
  * sender or is excluded by a published TLS policy, and, once, if it defers the recipient. A decisive reply about the
  * recipient or the message ends the attempt, and so does a connection that is lost after the final dot: no other host
  * gets the message. The main thread decides about retries.
+ *
+ * The message is prepared when a server is ready for it: to hosts that cannot be reached, nothing is composed and signed.
  */
 const MAX_HOSTS = 5;
 const MAX_ADDRESSES = 2;
@@ -59,13 +61,22 @@ interface Progress {
   connection: Connection | null;
 }
 
-/** The part of a job that the attempt needs once the message is composed. */
+/** The part of a job that the attempt itself needs. */
 export type AttemptJob = SlotJob & { id: number };
 
-/** Never throws because of a server. Null: the worker was stopped before any host could have accepted the message. */
+/** Composes and signs the message. */
+export type PrepareMessage = () => Promise<OutgoingMessage | LocalRefusal>;
+
+/** What the report states about a message that cannot be offered to any host. */
+export type LocalRefusal = Pick<AttemptReport, 'conclusion' | 'reply'>;
+
+/**
+ * Calls `prepare` once, if any host is ready for the message. Never throws because of a server. Null: the worker was stopped
+ * before any host could have accepted the message.
+ */
 export async function attempt(
   job: AttemptJob,
-  message: OutgoingMessage,
+  prepare: PrepareMessage,
   client: Client,
 ): Promise<AttemptReport | null> {
   // A wire that is opened after the abort would not be closed by it.
@@ -73,6 +84,7 @@ export async function attempt(
   const { deadlines, idle } = client;
   const dueAt = deadlines.now() + client.timeouts.message;
   const progress: Progress = { sessions: [], result: null, fullSessions: 0, connection: null };
+  let prepared: ReturnType<PrepareMessage> | null = null;
 
   const isOver = () => deadlines.now() >= dueAt || client.aborted();
   const evaluate = (session: Session): StepAfterSession => {
@@ -85,10 +97,31 @@ export async function attempt(
     if (session.full) progress.fullSessions++;
     return progress.fullSessions >= MAX_FULL_SESSIONS || isOver() ? 'conclude' : next;
   };
-  const tryAt = (host: string, address: string, requirement: TlsRequirement, plain: boolean) => {
+  const offerOver = async (
+    connection: Connection,
+    requirement: TlsRequirement,
+    record: SessionRecord,
+  ): Promise<Session | LocalRefusal> => {
+    prepared ??= prepare();
+    const message = await prepared;
+    if ('header' in message) return tryConnection(connection, requirement, record, message, dueAt, client);
+    idle.put(job, connection);
+    return message;
+  };
+  const tryAt = async (
+    host: string,
+    address: string,
+    requirement: TlsRequirement,
+    plain: boolean,
+  ): Promise<Session | LocalRefusal> => {
     progress.connection?.wire.quit();
-    const terms = { requirement, plain, ...job };
-    return tryAddress(newRecord(host, address, job, client), terms, message, dueAt, client);
+    const record = newRecord(host, address, job, client);
+    const opened = await openSession(record, { requirement, plain, ...job }, dueAt, client);
+    return 'wire' in opened ? offerOver(opened, requirement, record) : opened;
+  };
+  const refuse = (refusal: LocalRefusal): AttemptReport => {
+    const { id, slot } = job;
+    return { id, slot, ...refusal, phase: 'connect', sessions: [] };
   };
   const conclude = (): AttemptReport | null => {
     if (progress.connection) idle.put(job, progress.connection);
@@ -99,14 +132,12 @@ export async function attempt(
   /** The host of the idle connection, unless that was stale: then the host has not been tried. */
   let triedHost: string | null = null;
   if (reused) {
-    const session = await tryConnection(
+    const session = await offerOver(
       reused,
       requirementOf(job, hostOf(job, reused)),
       newRecord(reused.host, reused.address, job, client),
-      message,
-      dueAt,
-      client,
     );
+    if ('conclusion' in session) return refuse(session);
     const stale = session.result.kind === 'broken' && session.result.phase === 'mail' && !isOver();
     if (!stale) {
       if (evaluate(session) === 'conclude') return conclude();
@@ -129,9 +160,12 @@ export async function attempt(
       evaluate(unreachable(newRecord(host.name, '', job, client), host.addresses, client));
     for (const address of addresses) {
       const session = await tryAt(host.name, address, requirement, false);
+      if ('conclusion' in session) return refuse(session);
       let next = evaluate(session);
       if (session.tlsFailed && requirement.mode === 'opportunistic' && next !== 'conclude') {
-        next = evaluate(await tryAt(host.name, address, requirement, true));
+        const plain = await tryAt(host.name, address, requirement, true);
+        if ('conclusion' in plain) return refuse(plain);
+        next = evaluate(plain);
       }
       if (next === 'conclude') return conclude();
       if (next === 'next-host') break;
@@ -140,19 +174,16 @@ export async function attempt(
   return conclude();
 }
 
-/** A session that begins with the connection. */
-async function tryAddress(
+/** Opens a connection that is ready for MAIL, or returns the session that ended before. */
+async function openSession(
   record: SessionRecord,
   terms: ConnectionTerms,
-  message: OutgoingMessage,
   dueAt: number,
   client: Client,
-): Promise<Session> {
+): Promise<Connection | Session> {
   try {
     const opened = await openSmtpConnection(record, terms, dueAt, client);
-    if ('wire' in opened)
-      return await tryConnection(opened, terms.requirement, record, message, dueAt, client);
-    return finish(record, opened, client, {});
+    return 'wire' in opened ? opened : finish(record, opened, client, {});
   } catch (error) {
     if (!(error instanceof SmtpSessionError)) throw error;
     // A 421 is no statement about TLS.

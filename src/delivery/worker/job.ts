@@ -14,29 +14,31 @@ import {
 } from '../../mail/shared-content.ts';
 import { isPreparedFor, partsOf, preparingParts, type SharedParts } from '../../mail/shared-parts.ts';
 import { type JobContent, unpackContent } from '../../mail/stored-content.ts';
-import { attempt } from './attempt.ts';
+import { attempt, type LocalRefusal } from './attempt.ts';
 import type { Client } from './client.ts';
 import type { AttemptReport, DeliveryJob, SharedReference } from './protocol.ts';
 import type { OutgoingMessage } from './session.ts';
 
 /**
- * Runs one job: compose, sign, deliver. If the content cannot be composed, the report states so and the worker continues.
- * Null: the worker was stopped before any host could have accepted the message.
+ * Runs one job: connect, compose, sign, deliver. If the content cannot be composed, the report states so and the worker
+ * continues. Null: the worker was stopped before any host could have accepted the message.
  */
 export async function runJob(
   job: DeliveryJob,
   client: Client,
   sharedContents: SharedContents,
 ): Promise<AttemptReport | null> {
-  const { envelope, content, signers, id, slot } = job;
+  const { envelope, content, signers } = job;
   const sender = signers[0]?.domain ?? domainOf(envelope.from);
   const order = content.size <= MAX_FINISHED_BYTES ? 'finish' : 'alternate';
-  const message = await inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
-  if ('conclusion' in message) return { id, slot, ...message, phase: 'connect', sessions: [] };
-  // A session may take minutes and needs only the composed bytes: releases the content.
-  job.content = NO_CONTENT;
-  delete job.shared;
-  return attempt(job, message, client);
+  const prepare = async () => {
+    const message = await inSlices(preparing(job, client.clock.now, sharedContents), sender, order);
+    // A session may take minutes and needs only the composed bytes: releases the content.
+    job.content = NO_CONTENT;
+    delete job.shared;
+    return message;
+  };
+  return attempt(job, prepare, client);
 }
 
 /**
@@ -44,9 +46,6 @@ export async function runJob(
  * too long.
  */
 const MAX_FINISHED_BYTES = 256 * 1024;
-
-/** What the report states about a message that cannot be offered to any host. */
-type LocalRefusal = Pick<AttemptReport, 'conclusion' | 'reply'>;
 
 /**
  * Decodes, composes and signs the message, once for all hosts. Sliced by the sender's domain: a large message of one domain

@@ -52,9 +52,7 @@ describe('a job', () => {
     const large = run('a', 'return@example.org', { html, text: null });
     const small = run('b', 'return@example.net', { subject: 'Small' });
     await Promise.all([large, small]);
-    // The first connection is that of the small message.
     expect(to.messages[0]?.raw).toContain('\r\nSubject: Small\r\n');
-    expect(to.messages[0]?.connection).toBe(1);
   });
 
   it('requests SMTPUTF8 when a header needs it and the envelope does not', async () => {
@@ -101,10 +99,20 @@ describe('a job', () => {
       reply: { code: 554, enhanced: '5.6.0', text: expect.stringMatching(why) },
       sessions: [],
     });
-    expect(to.sessions).toHaveLength(0);
+    expect(to.messages).toHaveLength(0);
+    // Over the same connection.
     expect(await runJob(job(to, { content: content() }), by, createSharedContents())).toMatchObject({
       conclusion: 'replied',
     });
+    expect([to.sessions.length, to.messages.length]).toEqual([1, 1]);
+  });
+
+  it('to a host that does not respond is neither composed nor signed', async () => {
+    const to = await sink({ script: { greeting: 'silent' } });
+    const mine = job(to, { content: jsonContent('{') });
+    const report = await runJob(mine, client({ greeting: 100 }), createSharedContents());
+    expect(report && summary(report)).toBe('unreachable greeting');
+    expect(mine.content).toEqual(jsonContent('{'));
   });
 
   it('that cannot be signed is deferred, because the key can be replaced', async () => {
@@ -117,15 +125,17 @@ describe('a job', () => {
       conclusion: 'refused-locally',
       reply: { code: 451, enhanced: '4.3.0', text: expect.stringMatching(/^the message cannot be signed: /) },
     });
-    expect(to.sessions).toHaveLength(0);
+    expect(to.messages).toHaveLength(0);
   });
 
   it('releases its content when the message is composed', async () => {
-    const to = await sink({ script: { greeting: 'silent' } });
+    const to = await sink({ script: { rcpt: 'silent' } });
     const mine = job(to, { content: content() });
     const by = client();
     void runJob(mine, by, createSharedContents());
-    await expect.poll(() => to.sessions.length).toBe(1);
+    await expect
+      .poll(() => to.sessions[0]?.commands.some((command) => command.startsWith('RCPT')))
+      .toBe(true);
     expect(mine.content).toEqual({ encoding: 'text', text: '', size: 0 });
   });
 });

@@ -12,7 +12,7 @@ import { client, job, message, sink, sinks, summary } from './setup.ts';
 
 type Run = (job: DeliveryJob) => Promise<AttemptReport | null>;
 
-function runner(by: Client, run: Run = (each) => attempt(each, message(each), by)) {
+function runner(by: Client, run: Run = (each) => attempt(each, () => Promise.resolve(message(each)), by)) {
   const sent: FromWorker[] = [];
   let exit = () => {};
   const exited = new Promise<void>((resolve) => {
@@ -154,7 +154,7 @@ describe('stop', () => {
     const by = client();
     const each = job(to);
     by.abort();
-    expect(await attempt(each, message(each), by)).toBeNull();
+    expect(await attempt(each, () => Promise.resolve(message(each)), by)).toBeNull();
     expect([by.open.size, to.sessions.length]).toEqual([0, 0]);
   });
 

@@ -115,7 +115,7 @@ export async function deliver(
   job: DeliveryJob,
   changes: Partial<OutgoingMessage> = {},
 ): Promise<AttemptReport> {
-  const report = await attempt(job, message(job, changes), client);
+  const report = await attempt(job, () => Promise.resolve(message(job, changes)), client);
   if (report === null) throw new Error('the attempt was aborted');
   return report;
 }
