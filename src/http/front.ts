@@ -7,6 +7,7 @@ import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import { storageFailure } from '../store/database/failure.ts';
 import { hasBody } from './body/body.ts';
 import type { CallerAddressOf } from './caller-address.ts';
+import { hasTooManyFields, MAX_HEADER_FIELDS } from './listener.ts';
 import type { HttpMetrics } from './metrics.ts';
 import { type HttpResponse, refusalResponse } from './responses.ts';
 import type { RequestState } from './router.ts';
@@ -122,6 +123,8 @@ function earlyRefusal(
   warnHost: (host: string) => void,
 ): Refusal | null {
   if (deps.isStopping()) return refuse('UNAVAILABLE', 'The service is shutting down');
+  if (hasTooManyFields(req))
+    return invalid('headers', `must have at most ${MAX_HEADER_FIELDS} header fields`);
   // RFC 9112 §3.2: a request of HTTP/1.1 without Host is answered 400.
   if (req.headers.host === undefined && req.httpVersion === '1.1') {
     return invalid('Host', 'is required');

@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
@@ -36,7 +36,8 @@ export interface HttpConnectionLimits {
 /** Returns the certificate for the host that a TLS client names; null: none. */
 export type ContextFor = (host: string) => Promise<SecureContext | null>;
 
-const MAX_HEADERS = 100;
+/** Header fields of a request. */
+export const MAX_HEADER_FIELDS = 100;
 /** Longer than obtaining a certificate during the handshake takes. */
 const HANDSHAKE_TIMEOUT_MS = 40_000;
 
@@ -60,7 +61,8 @@ export function createListener(
   const tls = contextFor === undefined ? null : tlsServer(options, contextFor);
   const server = tls?.server ?? createServer(options);
   server.maxConnections = limits.connections;
-  server.maxHeadersCount = MAX_HEADERS;
+  // Node drops further fields silently: one more shows that there are too many.
+  server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
   server.on('connection', eventLoopTurns.connected);
   if (limits.ofOneCaller !== undefined) limitCallers(server, limits.ofOneCaller);
   const stalls = closeStalled(server, tls === null ? 'connection' : 'secureConnection', limits);
@@ -115,6 +117,14 @@ function tlsServer(
       for (const socket of handshaking.values()) socket.destroy();
     },
   };
+}
+
+/**
+ * Whether a request has more than MAX_HEADER_FIELDS header fields. It must be refused: Node has dropped the last ones, and
+ * proxies add X-Forwarded-For after the fields of the client.
+ */
+export function hasTooManyFields({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.length > 2 * MAX_HEADER_FIELDS;
 }
 
 function limitCallers(server: Server, limitOf: Required<HttpConnectionLimits>['ofOneCaller']): void {

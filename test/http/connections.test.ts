@@ -54,6 +54,11 @@ describe('invalid requests', () => {
       '400',
     ],
     ['an endless header', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}`, '431'],
+    [
+      'too many header fields',
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'X: y\r\n'.repeat(99)}\r\n`,
+      '400',
+    ],
     ['an endless request target', `GET /${'x'.repeat(20_000)}`, '431'],
   ])('%s', async (_, sent, status) => {
     api = await startApi();
@@ -62,6 +67,18 @@ describe('invalid requests', () => {
     expect(answer).toContain('"success":false');
     expect(answer).toMatch(/\r\nX-Request-Id: [0-9a-f-]{36}\r\n/i);
   });
+});
+
+it('a client of a proxy cannot hide its address behind many header fields', async () => {
+  api = await startApi({ api: { trustedProxies: ['127.0.0.1'] } });
+  const get = (fields: number) =>
+    exchange(
+      api.port,
+      `GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${'A: b\r\n'.repeat(fields)}X-Forwarded-For: 203.0.113.9\r\n\r\n`,
+    );
+  expect(await get(97)).toMatch(/^HTTP\/1.1 401 /);
+  expect(await get(98)).toMatch(/^HTTP\/1.1 400 /);
+  expect(await get(2000)).toMatch(/^HTTP\/1.1 400 /);
 });
 
 describe('a slow client', () => {

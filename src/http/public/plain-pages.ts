@@ -32,7 +32,7 @@ export function methodPage(allow: string): PublicResponse {
   return { ...page, headers: { ...page.headers, Allow: allow } };
 }
 
-/** 413 for a form that exceeds the limit of `readFormFields`. */
+/** 413 for a form that exceeds the limit of `readFormFields`, and for too many header fields. */
 export function tooLargePage(): PublicResponse {
   return pageResponse(
     413,

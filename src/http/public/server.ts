@@ -6,7 +6,7 @@ import { isLoopback } from '../../dns/address-kinds.ts';
 import { storageFailure } from '../../store/database/failure.ts';
 import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
-import { type ContextFor, createListener, type HttpConnectionLimits } from '../listener.ts';
+import { type ContextFor, createListener, type HttpConnectionLimits, hasTooManyFields } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
 import { type FormFields, readFormFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
@@ -97,6 +97,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
     name: string,
     token: string,
   ): Promise<PublicResponse | null> {
+    if (hasTooManyFields(req)) return tooLargePage();
     const isHead = req.method === 'HEAD';
     const method = isHead ? 'GET' : req.method;
     const route = routes.get(name);

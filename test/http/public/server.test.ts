@@ -52,6 +52,17 @@ describe('every response', () => {
     }
   });
 
+  it('is 413 for too many header fields, of which Node drops the last ones', async () => {
+    const { side } = await startPublic();
+    const get = (fields: number) =>
+      exchange(
+        side.address()?.port ?? 0,
+        `GET /robots.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A: b\r\n'.repeat(fields)}\r\n`,
+      );
+    expect(await get(98)).toMatch(/^HTTP\/1.1 200 /);
+    expect(await get(99)).toMatch(/^HTTP\/1.1 413 /);
+  });
+
   it('is the same for an absolute request target', async () => {
     const { side, tokens, sent } = await startPublic();
     const path = `/u/${tokens.of('acct_one').unsubscribeUrl(sent().mail)}`;
