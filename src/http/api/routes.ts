@@ -149,10 +149,10 @@ export function apiRoutes(deps: ApiDeps): Route[] {
       ...audience,
       complianceTemplates,
       publicUrl: deps.publicUrl,
-      senderRefusal: (accountId, address) => {
+      senderRefusal: ({ accountId, allowFrom }, address) => {
         const owner = account(accountId);
         if (owner === null) return null;
-        const sender: Sender = { account: owner, useCase: 'tx', allowFrom: [], allowEssential: true };
+        const sender: Sender = { account: owner, useCase: 'tx', allowFrom, allowEssential: true };
         const domain = checkDomain(tables, sender, { fromDomain: domainOf(address) });
         return isRefusal(domain) ? domain : null;
       },

@@ -199,4 +199,24 @@ describe('the sign-up form of a group', () => {
     expect(text).toContain('DOMAIN_NOT_REGISTERED');
     expect(text).toContain('signUp.from');
   });
+
+  it('rejects a sender of a domain that the key may not use', async () => {
+    const { data } = await client.post<{ secret: string }>('/web-setup/keys', {
+      name: 'restricted',
+      scopes: ['setup'],
+      allowFrom: ['other.test'],
+    });
+    const headers = { 'X-Api-Key': data.secret };
+    for (const [method, path] of [
+      ['POST', GROUPS],
+      ['PATCH', groupPath],
+    ] as const) {
+      const refused = await client.call(method, path, {
+        body: { name: 'Weekly', signUp: SIGN_UP },
+        headers,
+      });
+      expect([refused.status, refused.error.code]).toEqual([403, 'KEY_NOT_ALLOWED']);
+      expect(refused.error.details).toMatchObject([{ field: 'signUp.from' }]);
+    }
+  });
 });

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { Caller } from '../../../accounts/authenticate.ts';
 import type { SubscriptionGroups } from '../../../audience/groups.ts';
 import { presentGroup } from '../../../audience/present.ts';
 import { isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
@@ -10,14 +11,17 @@ import { definedFields, line, lines, messageResult, resourceName } from '../fiel
 import { nameSearch, pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
 import { CONTACT_EXAMPLES } from './contact-schemas.ts';
 
+/** The caller who chooses the sender of a sign-up form. */
+type SignUpCaller = Pick<Caller, 'accountId' | 'allowFrom'>;
+
 /** `/web-setup/contacts/subscription-groups`: lists that contacts subscribe to. */
 export interface SubscriptionGroupRouteDeps {
   groups: SubscriptionGroups;
   complianceTemplates: Pick<ComplianceTemplates, 'get'>;
   /** Base of the addresses of sign-up forms. */
   publicUrl: string;
-  /** Refuses a sender from whose domain the account cannot send transactional mail. */
-  senderRefusal(accountId: string, address: string): Refusal | null;
+  /** Refuses a sender from whose domain the caller cannot send transactional mail. */
+  senderRefusal(caller: SignUpCaller, address: string): Refusal | null;
 }
 
 /**
@@ -64,7 +68,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       handle: async ({ caller, body }) => {
         const refusal =
           groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body)) ??
-          signUpRefusal(deps, caller.accountId, body.signUp);
+          signUpRefusal(deps, caller, body.signUp);
         if (refusal !== null) return refusal;
         const created = await groups.create(caller.accountId, {
           ...DEFAULTS,
@@ -122,14 +126,14 @@ function presentIn({ publicUrl }: SubscriptionGroupRouteDeps) {
   };
 }
 
-/** The sender of confirmation mails must be able to send when visitors fill in the form. */
+/** The sender of confirmation mails must be able to send when visitors fill in the form, and the key to send from it. */
 function signUpRefusal(
   { senderRefusal }: SubscriptionGroupRouteDeps,
-  accountId: string,
+  caller: SignUpCaller,
   signUp: { from: string } | null | undefined,
 ): Refusal | null {
   const from = parseMailbox(signUp?.from ?? '');
-  const refusal = typeof from === 'string' ? null : senderRefusal(accountId, from.address);
+  const refusal = typeof from === 'string' ? null : senderRefusal(caller, from.address);
   return (
     refusal &&
     refuse(refusal.code, refusal.message, { details: [{ field: 'signUp.from', message: refusal.message }] })
@@ -157,7 +161,7 @@ function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', 
       if (isRefusal(group)) return group;
       const refusal =
         groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body)) ??
-        signUpRefusal(deps, caller.accountId, body.signUp);
+        signUpRefusal(deps, caller, body.signUp);
       if (refusal !== null) return refusal;
       const updated = await groups.update(caller.accountId, params.subscriptionGroupId, definedFields(body));
       return isRefusal(updated) ? updated : { status: 200, data: { group: presentIn(deps)(updated) } };
