@@ -7,7 +7,7 @@ import {
   type MessageContent,
   personalize,
 } from './content.ts';
-import { type EncodedBody, encodeText, wrapBase64 } from './encode.ts';
+import { type EncodedBody, encodeText, encodingText, wrapBase64 } from './encode.ts';
 import {
   addressField,
   isUrlList,
@@ -17,7 +17,7 @@ import {
   urlListField,
   wordsField,
 } from './headers.ts';
-import { flowText } from './html/flowed.ts';
+import { flowingText } from './html/flowed.ts';
 import { derivingText } from './html/text-part.ts';
 import { trackingLinks } from './html/track-links.ts';
 
@@ -200,7 +200,7 @@ function* contentEntity(
   const at = (position: Alternative['position']) =>
     alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
   const entities = at('before-text');
-  if (plainText !== '' || html === '') entities.push(plainTextEntity(plainText, copy, text === null));
+  if (plainText !== '' || html === '') entities.push(yield* plainTextEntity(plainText, copy, text === null));
   yield;
   entities.push(...at('before-html'));
   if (html !== '') {
@@ -213,11 +213,13 @@ function* contentEntity(
 }
 
 /** A caller's text is not reflowed; derived text has a line for each paragraph. */
-function plainTextEntity(text: string, copy: CopyDetails, isDerived: boolean): Entity {
+function* plainTextEntity(text: string, copy: CopyDetails, isDerived: boolean): Work<Entity> {
   const source = personalize(text, copy, 'text');
-  return isDerived
-    ? textEntity('plain', encodeText(flowText(source)), '; format=flowed')
-    : textEntity('plain', encodeText(source));
+  yield;
+  if (!isDerived) return textEntity('plain', yield* encodingText(source));
+  const flowed = yield* flowingText(source);
+  yield;
+  return textEntity('plain', yield* encodingText(flowed), '; format=flowed');
 }
 
 /** The parts of one copy as a reader sees them, without line wrapping and transfer encoding. Null: there is no such part. */
@@ -235,7 +237,7 @@ export function* readableParts(
 function* encodedHtml(source: string, copy: CopyDetails): Work<EncodedBody> {
   const tracked = yield* trackingLinks(source, copy);
   yield;
-  return encodeText(tracked, (lines) => personalize(lines, copy, 'html'));
+  return yield* encodingText(tracked, (lines) => personalize(lines, copy, 'html'));
 }
 
 function htmlEntity(body: EncodedBody, inline: Entity[], boundary: Boundary): Entity {

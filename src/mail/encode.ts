@@ -1,3 +1,5 @@
+import { type Work, withoutPause } from '../core/concurrency/slices.ts';
+
 /**
  * Selects and applies content transfer encodings (RFC 2045 §6). Whatever the text, the result is ASCII with CRLF line ends
  * and no line over 998 bytes, so that no hop needs 8BITMIME.
@@ -58,14 +60,20 @@ export function textLines(text: string): TextLines {
  * Encodes text as a MIME body: 7bit if it is safe in transit, else quoted-printable, or base64 if most bytes would be
  * escaped. All line ends become CRLF. `change` is applied to runs of complete lines.
  */
-export function encodeText(text: string, change = (lines: string) => lines): EncodedBody {
+export function encodeText(text: string, change?: (lines: string) => string): EncodedBody {
+  return withoutPause(encodingText(text, change));
+}
+
+/** `encodeText` in steps. */
+export function* encodingText(text: string, change = (lines: string) => lines): Work<EncodedBody> {
   const lines: TextLines[] = [];
   for (let at = 0; at < text.length; ) {
     const end = lineEnd(text, at + PIECE_CHARACTERS);
     lines.push(textLines(change(text.slice(at, end))));
     at = end;
+    yield;
   }
-  return encodeLines(lines);
+  return yield* encodingLines(lines);
 }
 
 /** The offset after the first line feed from `at` on; without one, the end of the text. */
@@ -76,15 +84,28 @@ export function lineEnd(text: string, at: number): number {
 
 /** `encodeText` of consecutive lines. */
 export function encodeLines(lines: readonly TextLines[]): EncodedBody {
+  return withoutPause(encodingLines(lines));
+}
+
+function* encodingLines(lines: readonly TextLines[]): Work<EncodedBody> {
   if (lines.every((each) => each.isSafe))
     return { encoding: '7bit', chunks: lines.map((each) => each.bytes) };
   const length = lines.reduce((sum, { bytes }) => sum + bytes.length, 0);
-  const escapes = lines.reduce((sum, each) => sum + escapesIn(each), 0);
+  let escapes = 0;
+  for (const each of lines) {
+    escapes += escapesIn(each);
+    yield;
+  }
   if (escapes * BASE64_SHARE > length) {
     const bytes = Buffer.concat(lines.map((each) => each.bytes));
     return { encoding: 'base64', chunks: [wrapBase64(bytes.toString('base64'))] };
   }
-  return { encoding: 'quoted-printable', chunks: lines.map(quotedLines) };
+  const chunks: Buffer[] = [];
+  for (const each of lines) {
+    chunks.push(quotedLines(each));
+    yield;
+  }
+  return { encoding: 'quoted-printable', chunks };
 }
 
 function escapesIn(lines: TextLines): number {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { composing } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
+import { encodingText } from '../../src/mail/encode.ts';
 import { changeLinks } from '../../src/mail/html/links.ts';
 import { textFromHtml } from '../../src/mail/html/text-part.ts';
 
@@ -18,6 +19,15 @@ describe('HTML that is read in steps', () => {
     const text = textFromHtml(shifted(0));
     expect(text.split('\n').length).toBeGreaterThan(200);
     for (const by of shifts) expect(textFromHtml(shifted(by)) === text, String(by)).toBe(true);
+  });
+
+  it('results in the same text wherever a long run of text is cut', () => {
+    const run = 'a  b \u200c\u200d c\u00a0 \u200b d\r\n 👩🏽‍🚀 \u2003ﷺ\u200dé '.repeat(4000);
+    for (const html of [run, `<pre>${run}</pre>`, `<a href="https://shop.example">${run}</a>`]) {
+      const text = textFromHtml(html);
+      for (const by of shifts.slice(0, 40))
+        expect(textFromHtml(`<!--${'x'.repeat(by)}-->${html}`) === text, String(by)).toBe(true);
+    }
   });
 
   it('results in the same links wherever a step ends', () => {
@@ -57,4 +67,9 @@ it('composes a large message in steps', () => {
     feedbackId: 'abc',
   };
   expect([...composing(content, copy)].length).toBeGreaterThan((30 * HTML.length) / 20_000);
+});
+
+it.each(['7bit', 'größe', '\u0001\u0002'])('encodes a long text in steps: %s', (line) => {
+  const text = `${line}\n`.repeat(100_000);
+  expect([...encodingText(text)].length).toBeGreaterThan(text.length / 60_000);
 });

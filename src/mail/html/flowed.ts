@@ -1,3 +1,5 @@
+import { type Work, withoutPause } from '../../core/concurrency/slices.ts';
+
 /**
  * Wraps text for `format=flowed` (RFC 3676). A client that supports the format reflows and quotes paragraphs correctly;
  * others display hard-wrapped text. Lines break only at spaces, so that a long URL stays clickable. `delsp` is not used:
@@ -11,8 +13,16 @@ const NEEDS_STUFFING = /^(?: |>|From )/;
 
 /** `text` has LF line ends, and so has the result. */
 export function flowText(text: string): string {
+  return withoutPause(flowingText(text));
+}
+
+const LINES_PER_STEP = 2048;
+
+/** `flowText` in steps. */
+export function* flowingText(text: string): Work<string> {
   const lines: string[] = [];
-  for (const line of text.split('\n')) {
+  for (const [n, line] of text.split('\n').entries()) {
+    if (n % LINES_PER_STEP === LINES_PER_STEP - 1) yield;
     // A trailing space would join the line with the next one.
     const paragraph = line.trimEnd();
     if (paragraph.length <= WIDTH) lines.push(spaceStuff(paragraph));

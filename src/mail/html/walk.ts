@@ -78,6 +78,11 @@ export function walkHtml(html: string, visitor: HtmlVisitor, requested?: Readonl
 
 const NONE: ReadonlySet<string> = new Set();
 
+/** A longer run of text arrives in several pieces, so that no step of the walk takes long. */
+const MAX_PIECE = 32 * 1024;
+/** Characters that belong together with the next one: a carriage return, the first half of a surrogate pair. */
+const CONTINUES = /[\r\ud800-\udbff]/;
+
 /** `walkHtml` in steps. */
 export function* walkingHtml(
   html: string,
@@ -105,6 +110,7 @@ export function* walkingHtml(
           textStart = start;
         }
         textEnd = end;
+        if (end - textStart >= MAX_PIECE && !CONTINUES.test(html.charAt(end - 1))) endText();
       },
       entity: (codePoint, end) => {
         endText();

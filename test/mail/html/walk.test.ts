@@ -71,4 +71,15 @@ describe('HTML that is walked in steps', () => {
     walkHtml('<<<< a<b>&lt;<<', { text: (piece) => pieces.push(piece) });
     expect(pieces).toEqual(['<<<< a', '<', '<<']);
   });
+
+  it('passes a long run of text in pieces, and cuts neither line ends nor characters', () => {
+    const run = 'x🚀\r\n'.repeat(100_000);
+    for (const start of ['', 'y', 'yy', 'yyy', 'yyyy']) {
+      const pieces: string[] = [];
+      walkHtml(`${start}${run}`, { text: (piece) => pieces.push(piece) });
+      expect(pieces.join('') === `${start}${run}`).toBe(true);
+      expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(64 * 1024);
+      expect(pieces.filter((piece) => !piece.isWellFormed() || piece.startsWith('\n'))).toEqual([]);
+    }
+  });
 });
