@@ -71,9 +71,9 @@ export function createResend(deps: ResendDeps): Resend {
     { account }: Sender,
     messageId: string,
   ): Promise<{ message: MessageRow; content: MessageContent } | Refusal> {
-    const found = await reader.query(account.account_id, sentContent, messageId);
-    if (found === null || found.message.account_id !== account.account_id)
-      return refuse('MESSAGE_NOT_FOUND', `There is no message ${messageId}`);
+    const accountId = account.account_id;
+    const found = await reader.query(accountId, sentContent, { accountId, messageId });
+    if (found === null) return refuse('MESSAGE_NOT_FOUND', `There is no message ${messageId}`);
     const { message, content } = found;
     if (message.use_case !== 'tx')
       return refuse('INVALID_STATE', 'Marketing mail cannot be sent again: send a new message');

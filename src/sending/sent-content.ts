@@ -15,12 +15,18 @@ export interface SentContent {
   content: MessageContent | null;
 }
 
-/** Reads a message and its content, decoded; null: there is no message with this id. */
+/**
+ * Reads a message and its content, decoded; null: the account has no message with this id. The content of another
+ * account's message is not read: the time would show that the message exists.
+ */
 export const sentContent = readQuery(
   'sentContent',
-  (tables: Tables, messageId: string): SentContent | null => {
+  (
+    tables: Tables,
+    { accountId, messageId }: { accountId: string; messageId: string },
+  ): SentContent | null => {
     const message = tables.messages.byId(messageId);
-    if (message === null) return null;
+    if (message === null || message.account_id !== accountId) return null;
     const domain = tables.domains.byId(message.domain_id);
     return {
       message,

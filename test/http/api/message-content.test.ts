@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sentContent } from '../../../src/sending/sent-content.ts';
 import { DATABASE_FILE, openConnection } from '../../../src/store/database/connection.ts';
 import type { ApiClient, CreatedDomain } from '../../support/api-client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -87,6 +88,12 @@ describe('the content of a message', () => {
     const other = await daemon.account('Other');
     for (const answer of [await contentOf(messageId, other), await sourceOf(messageId, other)])
       expect([answer.status, answer.error.code]).toEqual([404, 'MESSAGE_NOT_FOUND']);
+  });
+
+  it('is not even read for another account, so that the time of a response does not show that it exists', () => {
+    const { accountId } = client;
+    expect(sentContent.run(daemon.tables, { accountId, messageId })?.content).not.toBeNull();
+    expect(sentContent.run(daemon.tables, { accountId: 'acct_other', messageId })).toBeNull();
   });
 
   it('is missing after retention has deleted it, with the reason', async () => {

@@ -133,9 +133,8 @@ async function find(
   accountId: string,
   id: string,
 ): Promise<{ content: MessageContent; copy: CopyDetails } | Refusal> {
-  const found = await reader.query(accountId, sentContent, id);
-  if (found === null || found.message.account_id !== accountId)
-    return refuse('MESSAGE_NOT_FOUND', `There is no message ${id}`);
+  const found = await reader.query(accountId, sentContent, { accountId, messageId: id });
+  if (found === null) return refuse('MESSAGE_NOT_FOUND', `There is no message ${id}`);
   const { message, domain, content } = found;
   if (content === null)
     return refuse(
