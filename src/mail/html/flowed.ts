@@ -21,8 +21,9 @@ const LINES_PER_STEP = 2048;
 /** `flowText` in steps. */
 export function* flowingText(text: string): Work<string> {
   const lines: string[] = [];
-  for (const [n, line] of text.split('\n').entries()) {
-    if (n % LINES_PER_STEP === LINES_PER_STEP - 1) yield;
+  let read = 0;
+  for (const line of text.split('\n')) {
+    if (++read % LINES_PER_STEP === 0) yield;
     // A trailing space would join the line with the next one.
     const paragraph = line.trimEnd();
     if (paragraph.length <= WIDTH) lines.push(spaceStuff(paragraph));
