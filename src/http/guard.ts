@@ -68,6 +68,14 @@ export function guardedHandler(
     const input = await readInput(incoming, caller, route, limit, checks, deps);
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);
+    if (route.isLarge === true) {
+      const large = await deps.inFlight.enterLarge(caller.accountId);
+      incoming.res.once('close', large.release);
+      if (incoming.res.closed) {
+        large.release();
+        return null;
+      }
+    }
     const call = callOf(incoming, caller, input, deps);
     const { query, warnings } = input;
     if (readOnly !== null) warnings.push(...(await readOnly.warnings(input.sent, call)));

@@ -1,16 +1,31 @@
+import { createGate } from '../core/concurrency/gate.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 
 /** Counts the concurrent requests of each account, from authentication to the last byte of the response. */
 export interface InFlight {
   /** Counts one request until `release` is called. Refuses when `limit` requests of the account are in progress. */
   enter(accountId: string, limit: number | null): { release(): void } | Refusal;
+  /**
+   * Waits until fewer than MAX_LARGE_RESPONSES of the account are in progress, and counts one until `release` is called.
+   * Those that wait are bounded by `enter`.
+   */
+  enterLarge(accountId: string): Promise<{ release(): void }>;
 }
+
+/** Responses of an account that may have megabytes: they stay in memory until the client has read them. */
+export const MAX_LARGE_RESPONSES = 4;
 
 /**
  * Begins at zero; keeps one number for each account with requests in progress. Calling `release` again has no effect.
  */
 export function createInFlight(): InFlight {
   const counts = new Map<string, number>();
+  const unlimited = Number.POSITIVE_INFINITY;
+  const large = createGate({
+    concurrency: unlimited,
+    perKey: MAX_LARGE_RESPONSES,
+    maxWaiting: unlimited,
+  });
   return {
     enter: (accountId, limit) => {
       const count = counts.get(accountId) ?? 0;
@@ -27,6 +42,10 @@ export function createInFlight(): InFlight {
         },
       };
     },
+    enterLarge: (accountId) =>
+      new Promise((resolve) => {
+        void large.run(accountId, () => new Promise<void>((release) => resolve({ release })));
+      }),
   };
 }
 

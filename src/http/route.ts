@@ -74,6 +74,8 @@ export interface RouteDescription<
   upload?: Record<string, string>;
   /** The limit of the body, or its bytes. Default: 'setup'. */
   limit?: 'setup' | 'send' | number;
+  /** The response may have megabytes: a few of an account are prepared at a time, further requests wait. */
+  isLarge?: boolean;
   /** Additional request headers, for the documentation. */
   headers?: Record<string, string>;
   /** Schema of `data` for each success status. */

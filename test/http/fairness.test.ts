@@ -116,6 +116,40 @@ describe('concurrent requests', () => {
     expect((await next).status).toBe(200);
   });
 
+  it('with large responses wait for others of the account, and no longer when their client disconnects', async () => {
+    const { waiting, routes: all } = routes();
+    const isHold = (path: string) => path === '/web-setup/hold';
+    const routesWithLarge = all.map((one) => ({ ...one, isLarge: isHold(one.path) }));
+    api = await startApi({ routes: routesWithLarge, concurrency: 6 });
+    const other = await another('other');
+    const held = Array.from({ length: 4 }, () => post('/web-setup/hold', api.as('setup')));
+    await expect.poll(() => waiting.length).toBe(4);
+    const caller = new AbortController();
+    const gone = fetch(`${api.base}/web-setup/hold`, {
+      method: 'POST',
+      headers: api.as('setup'),
+      signal: caller.signal,
+    });
+    const next = post('/web-setup/hold', api.as('setup'));
+    const fine = post('/web-setup/hold', other);
+    await expect.poll(() => waiting.length).toBe(5);
+    const small = async () =>
+      (await fetch(`${api.base}/web-setup/things/one`, { headers: api.as('setup') })).status;
+    await expect.poll(small).toBe(429);
+    caller.abort();
+    await expect(gone).rejects.toThrow();
+    await expect.poll(small).toBe(200);
+
+    for (const release of waiting.splice(0)) release();
+    for (const response of [...(await Promise.all(held)), await fine]) {
+      expect(response.status).toBe(200);
+      await response.arrayBuffer();
+    }
+    await expect.poll(() => waiting.length).toBe(1);
+    waiting[0]?.();
+    expect((await next).status).toBe(200);
+  });
+
   it('are released when the client disconnects', async () => {
     const { waiting, routes: all } = routes();
     api = await startApi({ routes: all, concurrency: 1 });
