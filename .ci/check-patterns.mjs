@@ -56,7 +56,7 @@ if (named.length === 0 && checked < FEWEST) {
   process.exit(1);
 }
 console.log(`patterns: ${checked} expressions, ${faults.length} that are not linear`);
-// The checker keeps a process of its own.
+// The process of the checker would keep this one alive.
 process.exit(faults.length > 0 ? 1 : 0);
 
 /** Adds the regular expressions of a syntax tree. */

@@ -29,6 +29,7 @@ import {
   readinessChecks,
 } from '../http/health.ts';
 import { createOperatorSocket, OPERATOR_SOCKET } from '../http/operator-socket.ts';
+import { pageKeysOf } from '../http/page-keys.ts';
 import type { OpenRoute, Route } from '../http/route.ts';
 import { createHttpServer } from '../http/server.ts';
 import { registerListenerCertificates } from '../smtp/certificate-metrics.ts';
@@ -151,6 +152,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     onSuppressionChange: parts.onSuppressionChange,
   });
   const concurrencyOf = (accountId: string) => limits.of(accountId).concurrentRequests;
+  const pageKeys = pageKeysOf(base.seal);
   const http = createHttpServer({
     config,
     log,
@@ -159,6 +161,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     rateLimits: parts.rateLimits,
     concurrencyOf,
     settled: writer.settled,
+    pageKeys,
     routes,
     openRoutes: [tlsCheckRoute({ clock, linkHosts }), instanceRoute({ instanceId, generation })],
     health: checks,
@@ -175,6 +178,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     ids,
     routes,
     settled: writer.settled,
+    pageKeys,
   });
   await socket.listen();
   onStop(() => socket.close(SECOND));

@@ -4,9 +4,11 @@ import type { Turns } from '../core/concurrency/turns.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import { ReadRejected } from '../store/database/failure.ts';
+import { unknownKey } from './api/paging.ts';
 import { type BodyReader, UploadAborted, UploadTooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
+import type { PageKeys } from './page-keys.ts';
 import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
 import type { ApiResponse, Call, Route, Upload } from './route.ts';
 import type { Handler, RoutedRequest } from './router.ts';
@@ -24,6 +26,7 @@ export interface GuardDeps {
   /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
   inFlight: InFlight;
+  pageKeys: PageKeys;
   turns: Turns;
   bodies: BodyReader;
   signals: CallSignals;
@@ -76,6 +79,9 @@ export function guardedHandler(
         return null;
       }
     }
+    const { accountId } = caller;
+    if (!openLastKey(input.query, accountId, deps.pageKeys))
+      return refusalResponse(unknownKey(), requestId, headers);
     const call = callOf(incoming, caller, input, deps);
     const { query, warnings } = input;
     if (readOnly !== null) warnings.push(...(await readOnly.warnings(input.sent, call)));
@@ -86,8 +92,24 @@ export function guardedHandler(
     if (route.method === 'GET') await deps.settled();
     return isRefusal(response)
       ? refusalResponse(response, requestId, headers)
-      : successResponse(response, warnings, headers);
+      : successResponse(sealedNextKey(response, accountId, deps.pageKeys), warnings, headers);
   };
+}
+
+/** Replaces `lastKey` of a query by the key that the list has issued. False: it is not a key of the account. */
+function openLastKey(query: Record<string, unknown>, accountId: string, pageKeys: PageKeys): boolean {
+  const { lastKey } = query;
+  if (typeof lastKey !== 'string' || lastKey === '') return true;
+  const key = pageKeys.open(accountId, lastKey);
+  if (key !== null) query['lastKey'] = key;
+  return key !== null;
+}
+
+function sealedNextKey(response: ApiResponse, accountId: string, pageKeys: PageKeys): ApiResponse {
+  if (!('data' in response) || !('nextKey' in response.data)) return response;
+  const { nextKey } = response.data;
+  if (typeof nextKey !== 'string') return response;
+  return { ...response, data: { ...response.data, nextKey: pageKeys.seal(accountId, nextKey) } };
 }
 
 /** Null when the client disconnected while the handler was reading. */

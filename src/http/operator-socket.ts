@@ -12,6 +12,7 @@ import { createCallSignals } from './call-signals.ts';
 import { createFront, respond } from './front.ts';
 import { guardedHandler } from './guard.ts';
 import { createInFlight } from './in-flight.ts';
+import type { PageKeys } from './page-keys.ts';
 import { refusalResponse } from './responses.ts';
 import type { Route } from './route.ts';
 import { createRouter, type RequestState } from './router.ts';
@@ -38,6 +39,7 @@ export interface OperatorSocketDeps {
   routes: readonly Route[];
   /** Resolves when all readable data is on disk. */
   settled(): Promise<void>;
+  pageKeys: PageKeys;
 }
 
 const MAX_CONNECTIONS = 16;
@@ -64,6 +66,7 @@ export function createOperatorSocket({
   ids,
   routes,
   settled,
+  pageKeys,
 }: OperatorSocketDeps): OperatorSocket {
   const signals = createCallSignals();
   let stopping = false;
@@ -85,6 +88,7 @@ export function createOperatorSocket({
     rateLimits: { take: () => null, takeOfAccount: () => null, configure: () => {} },
     concurrencyOf: () => MAX_CONNECTIONS,
     inFlight: createInFlight(),
+    pageKeys,
     turns: eventLoopTurns,
     bodies: createBodyReader(),
     signals,

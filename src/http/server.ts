@@ -25,6 +25,7 @@ import { openHandler } from './open-handler.ts';
 import { docsRoute } from './openapi/docs.ts';
 import type { OpenApiDocument } from './openapi/document.ts';
 import { buildingDocument, openApiRoute } from './openapi/openapi.ts';
+import type { PageKeys } from './page-keys.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
 import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
@@ -72,6 +73,7 @@ export interface HttpServerOptions {
   concurrencyOf(accountId: string): number | null;
   /** Resolves when all readable data is on disk. */
   settled(): Promise<void>;
+  pageKeys: PageKeys;
   routes: readonly Route[];
   /** Routes without a key, in addition to health, metrics and documentation. */
   openRoutes?: readonly OpenRoute[];
@@ -174,6 +176,7 @@ function operationsOf(
     rateLimits: options.rateLimits,
     concurrencyOf: options.concurrencyOf,
     inFlight: createInFlight(),
+    pageKeys: options.pageKeys,
     turns: eventLoopTurns,
     settled: options.settled,
     bodies,

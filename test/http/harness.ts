@@ -15,6 +15,7 @@ import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
+import { createPageKeys } from '../../src/http/page-keys.ts';
 import type { Route } from '../../src/http/route.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 import { createWriter } from '../../src/store/database/writer.ts';
@@ -75,6 +76,7 @@ export async function startApi(test: TestApiOptions = {}) {
     rateLimits: createRateLimits(clock, test.rates ?? { setup: UNLIMITED, send: null }),
     concurrencyOf: () => test.concurrency ?? null,
     settled: writer.settled,
+    pageKeys: createPageKeys({ tagKey: Buffer.alloc(32, 1), key: Buffer.alloc(32, 2) }),
     routes: test.routes ?? [],
     health: [],
     registry,

@@ -30,6 +30,7 @@ import { type GuardDeps, guardedHandler } from '../guard.ts';
 import { createInFlight } from '../in-flight.ts';
 import { createListener, type HttpConnectionLimits } from '../listener.ts';
 import { openHandler } from '../open-handler.ts';
+import { pageKeysOf } from '../page-keys.ts';
 import { oneAtATime } from '../pipelining.ts';
 import { refusalResponse } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
@@ -249,6 +250,7 @@ function assemble(
     rateLimits: createRateLimits(clock, { setup: RATE, send: RATE }),
     concurrencyOf: (accountId) => (accountId === '' ? null : deps.concurrencyOf(accountId)),
     inFlight: createInFlight(),
+    pageKeys: pageKeysOf(deps.seal),
     turns: eventLoopTurns,
     bodies: parts.bodies,
     signals: parts.signals,

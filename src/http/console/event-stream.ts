@@ -109,8 +109,8 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
     account.afterSeq = last.seq;
     const text =
       events.length < MAX_EVENTS
-        ? events.map(({ seq, event }) => message('event', event, seq)).join('')
-        : message('reset', {}, deps.nextSeq() - 1);
+        ? events.map(({ event }) => message('event', event)).join('')
+        : message('reset', {});
     if (events.length >= MAX_EVENTS) account.afterSeq = deps.nextSeq() - 1;
     for (const stream of account.streams) send(stream, text);
   }
@@ -158,7 +158,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
         'Cache-Control': 'no-store',
         'X-Accel-Buffering': 'no',
       });
-      send(stream, `retry: 5000\n\n${message('hello', { accountId }, account.afterSeq)}`);
+      send(stream, `retry: 5000\n\n${message('hello', { accountId })}`);
       return true;
     },
     stop: async () => {
@@ -169,7 +169,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
   };
 }
 
-/** One event of a stream. JSON has no line breaks. */
-function message(name: string, data: object, seq: number): string {
-  return `id: ${seq}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+/** One event of a stream, without an id: no stream continues another one. JSON has no line breaks. */
+function message(name: string, data: object): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -1,0 +1,44 @@
+import { createCipheriv, timingSafeEqual } from 'node:crypto';
+import { mac } from '../core/seal.ts';
+
+/**
+ * Seals page keys (`nextKey`, `lastKey`): they contain row numbers, which count the rows of all accounts, so that an account
+ * could observe how much the others send.
+ */
+export interface PageKeys {
+  /** The same key has the same form each time. `key`: base64url. */
+  seal(accountId: string, key: string): string;
+  /** Null when the key was not sealed for the account. */
+  open(accountId: string, sealed: string): string | null;
+}
+
+/** Bytes of the tag, which is also the nonce (RFC 5297 describes the construction: SIV). */
+const TAG = 12;
+
+/** `secrets`: two keys of 32 bytes, for the tag and for the encryption. */
+export function createPageKeys({ tagKey, key }: { tagKey: Buffer; key: Buffer }): PageKeys {
+  const tagOf = (accountId: string, plain: Buffer) =>
+    mac(tagKey, Buffer.concat([Buffer.from(`${accountId}\0`), plain]), TAG);
+  /** Encrypts and decrypts. */
+  const apply = (tag: Buffer, bytes: Buffer) =>
+    createCipheriv('aes-256-ctr', key, Buffer.concat([tag, Buffer.alloc(16 - TAG)])).update(bytes);
+  return {
+    seal: (accountId, text) => {
+      const plain = Buffer.from(text, 'base64url');
+      const tag = tagOf(accountId, plain);
+      return Buffer.concat([tag, apply(tag, plain)]).toString('base64url');
+    },
+    open: (accountId, sealed) => {
+      const bytes = Buffer.from(sealed, 'base64url');
+      if (bytes.length <= TAG) return null;
+      const tag = bytes.subarray(0, TAG);
+      const plain = apply(tag, bytes.subarray(TAG));
+      return timingSafeEqual(tag, tagOf(accountId, plain)) ? plain.toString('base64url') : null;
+    },
+  };
+}
+
+/** The page keys of an installation, from its master key. */
+export function pageKeysOf({ derive }: { derive(purpose: string): Buffer }): PageKeys {
+  return createPageKeys({ tagKey: derive('page key tags'), key: derive('page keys') });
+}
