@@ -71,8 +71,8 @@ export function guardedHandler(
     const input = await readInput(incoming, caller, route, limit, checks, deps);
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);
-    if (route.isLarge === true) {
-      const large = await deps.inFlight.enterLarge(caller.accountId);
+    if (route.hasLargeResponse === true) {
+      const large = await deps.inFlight.enterLargeResponse(caller.accountId);
       incoming.res.once('close', large.release);
       if (incoming.res.closed) {
         large.release();

@@ -7,16 +7,17 @@ export interface InFlight {
   enter(accountId: string, limit: number | null): { release(): void } | Refusal;
   /**
    * Waits until fewer than MAX_LARGE_RESPONSES of the account are in progress, and counts one until `release` is called.
-   * Those that wait are bounded by `enter`.
+   * `enter` bounds the number of requests that wait.
    */
-  enterLarge(accountId: string): Promise<{ release(): void }>;
+  enterLargeResponse(accountId: string): Promise<{ release(): void }>;
 }
 
-/** Responses of an account that may have megabytes: they stay in memory until the client has read them. */
+/** Responses of one account that may have megabytes: each stays in memory until the client has read it. */
 export const MAX_LARGE_RESPONSES = 4;
 
 /**
- * Begins at zero; keeps one number for each account with requests in progress. Calling `release` again has no effect.
+ * Begins at zero; keeps one number for each account with requests in progress, and a queue for each with large responses.
+ * Calling `release` again has no effect.
  */
 export function createInFlight(): InFlight {
   const counts = new Map<string, number>();
@@ -42,8 +43,9 @@ export function createInFlight(): InFlight {
         },
       };
     },
-    enterLarge: (accountId) =>
+    enterLargeResponse: (accountId) =>
       new Promise((resolve) => {
+        // The work of the gate ends when `release` is called.
         void large.run(accountId, () => new Promise<void>((release) => resolve({ release })));
       }),
   };

@@ -75,7 +75,7 @@ export interface RouteDescription<
   /** The limit of the body, or its bytes. Default: 'setup'. */
   limit?: 'setup' | 'send' | number;
   /** The response may have megabytes: a few of an account are prepared at a time, further requests wait. */
-  isLarge?: boolean;
+  hasLargeResponse?: boolean;
   /** Additional request headers, for the documentation. */
   headers?: Record<string, string>;
   /** Schema of `data` for each success status. */

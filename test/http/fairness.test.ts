@@ -119,7 +119,7 @@ describe('concurrent requests', () => {
   it('with large responses wait for others of the account, and no longer when their client disconnects', async () => {
     const { waiting, routes: all } = routes();
     const isHold = (path: string) => path === '/web-setup/hold';
-    const routesWithLarge = all.map((one) => ({ ...one, isLarge: isHold(one.path) }));
+    const routesWithLarge = all.map((one) => ({ ...one, hasLargeResponse: isHold(one.path) }));
     api = await startApi({ routes: routesWithLarge, concurrency: 6 });
     const other = await another('other');
     const held = Array.from({ length: 4 }, () => post('/web-setup/hold', api.as('setup')));

@@ -270,7 +270,7 @@ function content(sending: CampaignSending): Route {
     operationId: 'getCampaignContent',
     summary: 'Get the content of a campaign',
     description: 'As it was accepted, with variables in braces. Refused before the campaign is sent.',
-    isLarge: true,
+    hasLargeResponse: true,
     params,
     responses: {
       200: {

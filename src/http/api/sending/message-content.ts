@@ -55,7 +55,7 @@ function getMessageContent(deps: MessageContentRouteDeps): Route {
     summary: 'Get the content of a message',
     description: AS_SENT,
     scope: 'setup',
-    isLarge: true,
+    hasLargeResponse: true,
     params,
     responses: {
       200: {
@@ -106,7 +106,7 @@ function getMessageSource(deps: MessageContentRouteDeps): Route {
     summary: 'Get the source of a message',
     description: AS_SENT,
     scope: 'setup',
-    isLarge: true,
+    hasLargeResponse: true,
     params,
     responses: {
       200: {
