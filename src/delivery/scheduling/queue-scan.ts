@@ -10,8 +10,9 @@ import type { Site } from './site.ts';
 import type { Sites } from './sites.ts';
 
 /**
- * Scans the queue for mail that was not announced: mail that came due, and changes made by other processes. It also
- * advances the sites, a part of them in each run, and expires mail that waits for halted ones. A step that fails does not stop the others.
+ * Scans the queue for mail that was not announced: mail that came due, and changes made by other processes. It also advances
+ * the sites, a part of them in each run, and expires mail that waits for halted ones. A step that fails does not stop the
+ * others.
  */
 export interface QueueScan {
   /** Scans the next part of the queue. Resolves with the pause until the next run, ms. Never rejects. */
@@ -77,9 +78,9 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   /** The search for expired messages in progress. */
   let expiry: Generator<void, void> | null = null;
   let failedRuns = 0;
-  /** When advancing the sites begins next: not in each of many runs in a row. */
+  /** When the sites are advanced again from the first one on, monotonic ms. */
   let sweepAt = Number.NEGATIVE_INFINITY;
-  /** The sites that are still to be advanced. */
+  /** The sites that are not advanced yet; null: all are. */
   let unadvanced: Iterator<Site> | null = null;
   /** Waiting keys that this run may still read again. */
   let rechecks = 0;
@@ -148,7 +149,10 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
     return false;
   }
 
-  /** Advances the next sites and removes those that are not used any more; after the last one, begins again a second later. */
+  /**
+   * Advances the next sites, and removes those that are obsolete. After the last one it begins again, at most once in
+   * SCAN_INTERVAL_MS.
+   */
   function advanceSites(): void {
     if (unadvanced === null) {
       if (monotonic.now() < sweepAt) return;

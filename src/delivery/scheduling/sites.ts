@@ -18,7 +18,7 @@ export interface Sites {
   all(): Iterable<Site>;
   /** The keys that wait at the sites. */
   readonly waiting: Pick<WaitingIndex, 'since' | 'delete'>;
-  /** Removes a site that has been unused for a long time; returns whether it did. */
+  /** Removes the site if it is obsolete (unused for a long time); returns whether it was. */
   removeObsolete(site: Site): boolean;
 }
 

@@ -124,9 +124,9 @@ export function domainTable(db: Database) {
     WHERE next_check_at <= @now AND domain_id NOT IN (SELECT value FROM json_each(@domains))
       AND account_id NOT IN (SELECT value FROM json_each(@accounts))
     ORDER BY next_check_at LIMIT 1`);
-  const unprovisioned = db.prepare<{ domains: string; after: string }, DomainRow>(`
+  const unprovisioned = db.prepare<{ except: string; after: string }, DomainRow>(`
     SELECT * FROM domains
-    WHERE alt_provisioned = 0 AND domain_id NOT IN (SELECT value FROM json_each(@domains))
+    WHERE alt_provisioned = 0 AND domain_id NOT IN (SELECT value FROM json_each(@except))
     ORDER BY account_id <= @after, account_id, created_at LIMIT 1`);
   const resetLinkHosts = db.prepare<{ now: number }>(`
     UPDATE domains SET tracking_host = NULL, next_check_at = min(next_check_at, @now), updated_at = @now
@@ -176,11 +176,11 @@ export function domainTable(db: Database) {
     ): DomainRow | null =>
       due.get({ now, domains: JSON.stringify(domainIds), accounts: JSON.stringify(accountIds) }) ?? null,
     /**
-     * A domain without its secondary lane, except those of `domainIds`: the oldest one of the account that follows
-     * `accountId` in the order of ids, or of the first one.
+     * The oldest domain whose secondary lane is not provisioned, without those in `exceptIds`, of the next account with one:
+     * the accounts take turns in the order of their ids, beginning after `afterAccountId`.
      */
-    nextUnprovisioned: (accountId: string, domainIds: readonly string[]): DomainRow | null =>
-      unprovisioned.get({ after: accountId, domains: JSON.stringify(domainIds) }) ?? null,
+    nextUnprovisioned: (afterAccountId: string, exceptIds: readonly string[]): DomainRow | null =>
+      unprovisioned.get({ after: afterAccountId, except: JSON.stringify(exceptIds) }) ?? null,
     /** Links use `public.url` until the next check of each domain, which is due now. */
     resetLinkHosts: (now: number): void => {
       resetLinkHosts.run({ now });
