@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MINUTE, SECOND } from '../core/clock.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
 import { isRefusal } from '../core/refusal.ts';
@@ -76,7 +76,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
     try {
       failed.delete(seq);
       const waitMs = await step(seq);
-      if (waitMs === 0) await setTimeout((performance.now() - startedAt) * PAUSE_SHARE);
+      if (waitMs === 0) await sleep((performance.now() - startedAt) * PAUSE_SHARE);
       return waitMs;
     } catch (error) {
       log.error({ err: error, campaignSeq: seq }, 'campaign could not continue; trying again later');

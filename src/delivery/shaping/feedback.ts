@@ -76,7 +76,8 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
   /** When messages were greylisted first (monotonic), by seq. */
   const greylisted = createLru<{ at: number }>(MAX_GREYLISTED);
 
-  function apply(signal: SiteSignal | null, result: AttemptResult, reservation: SlotReservation): void {
+  /** Applies the signal to the limits and the suspension of the site. */
+  function applySignal(signal: SiteSignal | null, result: AttemptResult, reservation: SlotReservation): void {
     const { site, accountId } = reservation;
     const { action, retryAfterMs } = result.classification;
     const reply = result.reply.text;
@@ -134,7 +135,7 @@ export function createFeedback({ clock, log, onUnclassified }: FeedbackDeps): Fe
   return {
     apply: (report, result, reservation, message) => {
       const { classification } = result;
-      apply(signalOf(report, classification), result, reservation);
+      applySignal(signalOf(report, classification), result, reservation);
       const { action } = classification;
       if (result.source === 'smtp' && action !== 'deliver' && classification.bounceClass === 'unclassified')
         onUnclassified(report, decidingSession(report)?.host ?? null);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { setImmediate as pause } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
@@ -91,7 +91,7 @@ export function createReportSender(deps: ReportSenderDeps): ReportSender {
       cursor = next ?? START;
       if (next === null || stopped) break;
       if (dueAt(next) <= clock.now()) due.push(next);
-      if (examined % PORTION === PORTION - 1) await pause();
+      if (examined % PORTION === PORTION - 1) await nextIteration();
     }
     await queue.addAll(due.map((each) => () => report(each)));
     return removed === REMOVAL_BATCH_SIZE || cursor !== START ? SECOND : undefined;

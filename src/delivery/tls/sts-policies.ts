@@ -204,8 +204,8 @@ export function createStsPolicies(deps: StsPoliciesDeps): StsPolicies {
   }
 
   return {
-    of: async (text, accountId = '') => {
-      const domain = canonicalName(text);
+    of: async (name, accountId = '') => {
+      const domain = canonicalName(name);
       if (domain === null) return { policy: null, fault: null };
       try {
         return await find(domain, accountId);

@@ -22,8 +22,8 @@ import {
 
 /**
  * The keys of domains in the platform's zone. Each verification looks up their records, generates keys, and takes the steps
- * of plan.ts in the unit of work that records its result. Verifications are scheduled in the
- * database, so a restart loses no step.
+ * of plan.ts in the unit of work that records its result. Verifications are scheduled in the database, so a restart loses no
+ * step.
  */
 export interface ManagedKeys {
   /** Looks up the records of the domain's slots that are in use or could be. */

@@ -91,7 +91,8 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
     };
   }
 
-  async function ask(open: OpenForm, { fields, visitor }: PublicRequest): Promise<PublicResponse> {
+  /** Handles a form that was submitted: sends the confirmation mail, within the rates. */
+  async function submit(open: OpenForm, { fields, visitor }: PublicRequest): Promise<PublicResponse> {
     const { group, view } = open;
     // Programs fill in every field.
     if ((fields.get('website') ?? '') !== '') return sentPage(view);
@@ -170,7 +171,7 @@ export function signUpRoutes(deps: SignUpDeps): PublicRoute[] {
       handle: (request) => {
         const open = find(request.token);
         if (open === null) return unknownLinkPage();
-        return request.method === 'GET' ? signUpForm(open.view) : ask(open, request);
+        return request.method === 'GET' ? signUpForm(open.view) : submit(open, request);
       },
     },
     {

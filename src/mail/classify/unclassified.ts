@@ -76,7 +76,10 @@ export function createUnclassifiedReplies(now: () => number): UnclassifiedReplie
   };
 }
 
-/** A word or a part of one with a digit. The lookbehind makes the time linear: of a run of letters only the first begins a search. */
+/**
+ * A word, or the part of a word, with a digit. The lookbehind makes the time linear: of a run of letters only the first begins
+ * a search.
+ */
 const WORD_WITH_DIGIT = /(?<![\p{L}\p{N}_-])[\p{L}\p{N}_-]*\d[\p{L}\p{N}_.:-]*/gu;
 
 /**
