@@ -1,6 +1,6 @@
 // Rejects regular expressions whose time grows faster than their input: one long input would stop the event loop, or the
-// thread that reads mail. An expression whose input is always short is marked by a comment that states why, on one of the three
-// lines above it: `// Not linear: a host name has at most 253 characters.`
+// thread that reads mail. An expression whose input is always short is marked by a comment that states why, on its line or one
+// of the three lines above: `// Not linear: a host name has at most 253 characters.` Only literals are examined, not `new RegExp`.
 // `node .ci/check-patterns.mjs [FILE ...]`
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,11 +8,11 @@ import { parseSync } from '@swc/core';
 import { check } from 'recheck';
 
 const MARK = 'Not linear:';
-/** Fewer expressions than this mean that the check itself is broken: it found nothing to examine. */
-const FEWEST = 100;
+/** With fewer expressions the check itself is broken: it did not find those of the program. */
+const MIN_EXPRESSIONS = 100;
 const LINES_ABOVE = 3;
-/** More than any expression needs, also on a busy machine, ms. */
-const TIMEOUT = 120_000;
+/** More than any expression needs, also on a busy machine. */
+const TIMEOUT_MS = 120_000;
 
 const named = process.argv.slice(2);
 const files =
@@ -22,7 +22,7 @@ const files =
         .filter((name) => /\.tsx?$/.test(name))
         .map((name) => join('src', name));
 
-/** The places of each literal, by its text. */
+/** The lines with each literal, by its text. */
 const found = new Map();
 for (const file of files) {
   const source = readFileSync(file, 'utf8');
@@ -37,12 +37,12 @@ for (const file of files) {
 
 const faults = [];
 let checked = 0;
-const queue = [...found].filter(([, places]) => places.some(({ isMarked }) => !isMarked));
+const unmarked = [...found].filter(([, places]) => places.some(({ isMarked }) => !isMarked));
 // One by one: a busy machine must not make an expression exceed the timeout.
-for (const [literal, places] of queue) {
+for (const [literal, places] of unmarked) {
   const end = literal.lastIndexOf('/');
   const { status, attack, error } = await check(literal.slice(1, end), literal.slice(end + 1), {
-    timeout: TIMEOUT,
+    timeout: TIMEOUT_MS,
   });
   checked++;
   if (status === 'safe') continue;
@@ -51,8 +51,10 @@ for (const [literal, places] of queue) {
   for (const { file, line, isMarked } of places) if (!isMarked) faults.push(`${file}:${line}: ${reason}`);
 }
 for (const fault of faults) console.error(fault);
-if (named.length === 0 && checked < FEWEST) {
-  console.error(`Only ${checked} expressions were examined: the check itself is broken`);
+if (named.length === 0 && checked < MIN_EXPRESSIONS) {
+  console.error(
+    `Only ${checked} expressions were examined, fewer than ${MIN_EXPRESSIONS}: the check itself is broken`,
+  );
   process.exit(1);
 }
 console.log(`patterns: ${checked} expressions, ${faults.length} that are not linear`);

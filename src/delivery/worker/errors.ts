@@ -94,7 +94,7 @@ export function socketErrorText(
   if (code === 'EADDRNOTAVAIL' && localAddress !== undefined)
     return `local address ${localAddress} cannot be used`;
   if (code === 'ECONNRESET' || code === 'EPIPE') return `server reset the connection ${moment(phase)}`;
-  // Some releases of Node append advice that does not apply here. Not linear: OpenSSL has the texts.
+  // Some releases of Node append advice that does not apply here. Not linear: the text is one of OpenSSL's.
   return CONNECT_ERRORS[code] ?? error.reason ?? error.message.replace(/; if the root CA .*$/, '');
 }
 

@@ -102,7 +102,7 @@ function recipientIn(line: string): { recipient: string; rest: string; isWeak: b
   if (!line.includes('@') || (isDialog(line) && !/rcpt/i.test(line))) return null;
   for (const { pattern, isWeak, keepsLine } of FORMS) {
     const [, address = '', rest = ''] = pattern.exec(line) ?? [];
-    // Not linear: ADDRESS has at most 356 characters.
+    // Not linear: what ADDRESS matches has at most 356 characters.
     const recipient = address.replace(/[.'"]+$/, '');
     if (recipient !== '' && isAddress(recipient)) return { recipient, rest: keepsLine ? line : rest, isWeak };
   }

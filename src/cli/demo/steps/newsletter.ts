@@ -62,7 +62,7 @@ function oneClick(headers: readonly { key: string; line: string }[]): {
 } {
   const value = (name: string) =>
     (headers.find(({ key }) => key === name)?.line ?? '').replace(/^[^:]*:/, '').replace(/\s/g, '');
-  // Not linear: the demo sent the message.
+  // Not linear: the field is of a message that the demo has sent.
   const [, address = ''] = /<(https?:[^>]+)>/.exec(value('list-unsubscribe')) ?? [];
   const body = new URLSearchParams({ 'List-Unsubscribe': 'One-Click' });
   assertStep(address !== '', 'the message has no List-Unsubscribe link');

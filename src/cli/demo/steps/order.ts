@@ -28,7 +28,7 @@ export async function sendOrder(env: DemoEnv): Promise<void> {
   output.webhook(await webhooks.received('email_sent', 'email_delivered'));
 
   output.step('Follow the link');
-  // Not linear: the demo sent the message.
+  // Not linear: the text is of a message that the demo has sent.
   const [link = ''] = /http:[^"]+\/c\/[^"]+/.exec(received.mail.html || '') ?? [];
   assertStep(link !== '', 'the message has no tracked link');
   output.line(`redirected to ${await visit(env, link, { method: 'GET', status: 302 })}`);

@@ -68,7 +68,7 @@ function programsOf(markdown: string): Program[] {
     .slice(1)
     .flatMap((section) => {
       const language = section.slice(0, section.indexOf('\n')).trim();
-      // Not linear: the markdown is a part of the documentation.
+      // Not linear: the text is a part of docs/clients.md.
       const code = /^```\w+\n(.*?)^```$/ms.exec(section)?.[1];
       return code === undefined || !code.includes('/transactional/send') ? [] : [{ language, code }];
     });
