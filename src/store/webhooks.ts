@@ -12,7 +12,7 @@ export interface WebhookRow {
   /** JSON array of event kinds, or `["*"]`. */
   events: string;
   is_active: 0 | 1;
-  /** Why the daemon deactivated it; null when its account did, or when it is active. */
+  /** Why the daemon disabled it; null when its account did, or when it is active. */
   off_reason: 'gone' | 'failing' | null;
   /** Epoch ms of the first failure since the last success. */
   failing_since: number | null;
@@ -91,7 +91,7 @@ export function webhookTable(db: Database) {
     byNumber: (number: number): WebhookRow | null => byNumber.get(number) ?? null,
     /** Oldest first, active or not. */
     list: (accountId: string): WebhookRow[] => list.all(accountId),
-    /** Failing webhooks of all accounts: deactivated ones first, then those that have failed for the longest time. */
+    /** Failing webhooks of all accounts: disabled ones first, then those that have failed for the longest time. */
     failing: (limit: number): WebhookRow[] => failing.all(limit),
     /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
     remove: (number: number): void => {

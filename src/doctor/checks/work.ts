@@ -212,7 +212,7 @@ export const webhookCheck = check<WebhookFacts>({
 });
 
 /**
- * Failures: webhooks that the daemon has deactivated, and a call that has been due for 10 minutes while the daemon
+ * Failures: webhooks that the daemon has disabled, and a call that has been due for 10 minutes while the daemon
  * runs. A webhook whose calls fail is a warning.
  */
 export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFacts): Result[] {
@@ -226,7 +226,7 @@ export function judgeWebhooks({ now, webhooks, nextCall, isRunning }: WebhookFac
         offReason === 'gone' ? 'the endpoint responded with 410 Gone' : 'its calls failed for too long';
       return failure(
         webhookId,
-        `The daemon deactivated the webhook to ${where}: ${why}. Its events are not sent.`,
+        `The daemon disabled the webhook to ${where}: ${why}. Its events are not sent.`,
         `${show}; postrider webhook enable ${of}`,
       );
     }

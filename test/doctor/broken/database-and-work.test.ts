@@ -274,11 +274,11 @@ describeBroken(
       fix: /^postrider webhook deliveries webhook_one --account acct_one$/,
     },
     {
-      title: 'webhook that the daemon deactivated',
+      title: 'webhook that the daemon disabled',
       check: 'webhooks',
       break: (setup) => insertWebhook(setup, { isActive: 0, offReason: 'failing', since: NOW - 4 * DAY }),
       status: 'failure',
-      reason: /deactivated the webhook/,
+      reason: /disabled the webhook/,
       fix: /webhook enable webhook_one --account acct_one$/,
     },
     {
