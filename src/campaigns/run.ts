@@ -49,7 +49,7 @@ const PAUSE_SHARE = 0.5;
 
 /**
  * Starts nothing; after `start` the loop keeps the process running. A campaign that fails is tried again after 10 s,
- * which is in memory only. One html reader and one content cache serve all campaigns.
+ * which is in memory only. All campaigns share one HTML reader and one cache of contents.
  */
 export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
   const { clock, log, tables, writer, recorder, pressure, maxAhead = MAX_AHEAD } = deps;

@@ -81,7 +81,7 @@ export interface CampaignSendingDeps {
 
 /**
  * Starts nothing, and puts no mail into the queue: `onChange`, called after the commit of each accepted change, wakes
- * the runner, which otherwise notices within a second. Keeps an html cache apart from that of the runner.
+ * the runner, which otherwise notices within a second. Its cache of parsed HTML is separate from that of the runner.
  */
 export function createCampaignSending(deps: CampaignSendingDeps): CampaignSending {
   const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;

@@ -123,8 +123,9 @@ function earlyRefusal(
   warnHost: (host: string) => void,
 ): Refusal | null {
   if (deps.isStopping()) return refuse('UNAVAILABLE', 'The service is shutting down');
+  // Not "headers", which is a field of a send.
   if (hasTooManyFields(req))
-    return invalid('headers', `must have at most ${MAX_HEADER_FIELDS} header fields`);
+    return invalid('request headers', `must have at most ${MAX_HEADER_FIELDS} fields`);
   // RFC 9112 §3.2: a request of HTTP/1.1 without Host is answered 400.
   if (req.headers.host === undefined && req.httpVersion === '1.1') {
     return invalid('Host', 'is required');

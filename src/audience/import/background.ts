@@ -185,7 +185,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   function existing(accountId: string, importId: string): BackgroundImportRow | Refusal {
     return (
       tables.backgroundImports.get(accountId, importId) ??
-      refuse('NOT_FOUND', `There is no import ${importId}. Only the newest imports are kept`)
+      refuse('NOT_FOUND', `There is no import ${importId}: only the newest imports are stored`)
     );
   }
 
@@ -246,8 +246,8 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
       }
     } catch (error) {
       if (!isUnreadable(error)) throw error;
-      log.error({ err: error, importId }, 'the file of an import cannot be read');
-      await finish(importId, 'failed', 'The uploaded file cannot be read. Import it again');
+      log.error({ err: error, importId }, 'import file cannot be read');
+      await finish(importId, 'failed', 'The uploaded file cannot be read: upload it again');
     } finally {
       running = null;
       await writer.run((all) => all.backgroundImports.wait(importId), accountId);
@@ -280,7 +280,7 @@ export function createBackgroundImports(deps: BackgroundImportsDeps): Background
   async function finish(importId: string, status: 'completed' | 'failed', reason: string | null) {
     await writer.run((all) => all.backgroundImports.finish(importId, status, reason, clock.now()));
     await rm(fileOf(importId), { force: true });
-    log.info({ importId, status, reason }, 'an import of contacts has ended');
+    log.info({ importId, status, reason }, 'contact import ended');
   }
 
   /** Reads the header again, which defines the columns. */
