@@ -59,6 +59,7 @@ export function presentContact(row: KnownContact): Contact {
 }
 
 function customFieldsOf(row: KnownContact): CustomFields {
+  // Sound: custom fields are validated before they are stored.
   return JSON.parse(row.custom_fields) as CustomFields;
 }
 

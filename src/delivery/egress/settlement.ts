@@ -221,5 +221,6 @@ function namesAddress(text: string, entry: EgressEntry, { sessions }: SettledRep
 }
 
 function entriesOf(counts: Partial<EgressCounts>): [keyof EgressCounts, number][] {
+  // Sound: `counts` has no other keys.
   return Object.entries(counts).map(([name, n]) => [name as keyof EgressCounts, n]);
 }

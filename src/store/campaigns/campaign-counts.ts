@@ -24,7 +24,7 @@ const COLUMNS = {
   cancelled: 'cancelled',
 } as const;
 export type CampaignCount = keyof typeof COLUMNS;
-export const CAMPAIGN_COUNTS = Object.keys(COLUMNS) as readonly CampaignCount[];
+export const CAMPAIGN_COUNTS = Object.keys(COLUMNS) as readonly CampaignCount[]; // the table has no other keys
 
 export type CampaignTotals = Record<CampaignCount, number>;
 
@@ -42,7 +42,7 @@ const PROVIDER_COLUMNS = {
   machineClicked: 'machine_clicked',
 } as const;
 export type ProviderCount = keyof typeof PROVIDER_COLUMNS;
-export const PROVIDER_COUNTS = Object.keys(PROVIDER_COLUMNS) as readonly ProviderCount[];
+export const PROVIDER_COUNTS = Object.keys(PROVIDER_COLUMNS) as readonly ProviderCount[]; // the table has no other keys
 
 export type ProviderTotals = { provider: string } & Record<ProviderCount, number>;
 

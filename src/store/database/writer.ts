@@ -350,6 +350,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         const share = waiting.get(name) ?? { units: [], missed: 0 };
         share.units.push({
           unit,
+          // Sound: it is called with the result of this unit only.
           resolve: resolve as (value: unknown) => void,
           reject,
           since: performance.now(),

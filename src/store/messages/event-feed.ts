@@ -38,7 +38,7 @@ const CONDITIONS: Record<FilterName, string> = {
   from: 'e.at >= @from',
   to: 'e.at < @to',
 };
-const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[];
+const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[]; // the table has no other keys
 const IN_RANGE = 'e.seq > @afterSeq AND e.seq < @beforeSeq';
 
 /** An index, its conditions, and the filters that they answer. */

@@ -59,7 +59,7 @@ const CONDITIONS: Record<FilterName, string> = {
   from: 'm.created_at >= @from',
   to: 'm.created_at < @to',
 };
-const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[];
+const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[]; // the table has no other keys
 const IN_RANGE = 'm.seq < @beforeSeq AND m.seq > @afterSeq';
 
 /** An index and the filters that it answers. The statement names it: SQLite would guess which one is selective. */
@@ -94,7 +94,7 @@ const GROUPS = {
   domainId: { column: 'domain', index: 'messages_by_domain' },
 } as const;
 type GroupName = keyof typeof GROUPS;
-const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
+const GROUP_NAMES = Object.keys(GROUPS) as GroupName[]; // the table has no other keys
 
 /** Indexes that answer filters which are set, the most selective first as far as that can be known. */
 function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {

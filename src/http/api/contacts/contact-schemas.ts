@@ -58,6 +58,7 @@ const customFields = z
     const path = fault.path === '' ? [] : fault.path.split('.');
     context.addIssue({ code: 'custom', message: fault.message, path });
   })
+  // Sound: `customFieldsFault` accepts objects only.
   .transform((value) => value as Record<string, unknown> | undefined)
   .meta({ type: 'object', additionalProperties: true })
   .describe('Custom fields: any JSON values, at most 1000 fields and 64 KiB in total.');
