@@ -13,6 +13,7 @@ export interface EgressMail {
   hosts: readonly TargetHost[];
 }
 
+/** The source address of one attempt, and what the attempt counts toward. `Egress` describes how it ends. */
 export interface EgressTicket {
   entry: EgressEntry;
   /** Provider of the recipient; null: mail over a fixed route. */
@@ -23,6 +24,7 @@ export interface EgressTicket {
   day: number;
   pool: string;
   mail: EgressMail;
+  /** Whether the provider refuses the address, and the attempt tests whether it still does. */
   isProbe: boolean;
 }
 
