@@ -60,6 +60,11 @@ export interface CliContext {
   refused(refusal: Refusal): void;
   /** Reports a partial success or a failed check, if `message` is given; the exit status will be 3. */
   partial(message?: string): void;
+  /**
+   * Reports the failures of a command with several arguments: as a partial success if the others, `succeeded` of them, were
+   * processed, else as a failure.
+   */
+  failSome(messages: readonly string[], succeeded: number): void;
   close(): Promise<void>;
 }
 
@@ -196,6 +201,9 @@ export function createContext(
     partial: (message) => {
       if (message !== undefined) report(message, PARTIAL);
       process.exitCode = PARTIAL;
+    },
+    failSome: (messages, succeeded) => {
+      for (const message of messages) report(message, succeeded > 0 ? PARTIAL : FAILED);
     },
     close: () => closeDatabase(),
   };

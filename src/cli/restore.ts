@@ -257,10 +257,7 @@ async function actOnIds(
   done(context, action, changed, 'message', options);
   if (changed < seqs.length)
     faults.push(`Not held since a restore: ${counted(seqs.length - changed, 'message')}`);
-  for (const message of faults) {
-    if (changed > 0) context.partial(message);
-    else context.fail(message);
-  }
+  context.failSome(faults, changed);
 }
 
 async function actOnWebhooks(

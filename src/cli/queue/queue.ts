@@ -126,10 +126,7 @@ async function actOnIds(
     if (isRefusal(row)) refused.push(`${id}: ${row.message}`);
     else changed.push(row);
   }
-  for (const message of refused) {
-    if (changed.length > 0) context.partial(message);
-    else context.fail(message);
-  }
+  context.failSome(refused, changed.length);
   if (json) context.printJson(changed.map(({ message }) => presentMessage(message)));
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
@@ -181,8 +178,7 @@ async function actOnMatching(
     ),
   ];
   if (notes.length === 0) return;
-  if (changed > 0) context.partial(notes.join('; '));
-  else context.fail(notes.join('; '));
+  context.failSome([notes.join('; ')], changed);
 }
 
 function releaseHint({ restoreHolds }: Tables, held: number): string {
