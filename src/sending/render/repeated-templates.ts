@@ -15,6 +15,7 @@ import { type SharedRendering, sharedParts, sharingPrepared } from './render-sha
  * part and encode the HTML of such messages once.
  */
 export interface RepeatedTemplates {
+  /** Looks up a template, and remembers that it was sent. `scope`: what its texts depend on in addition, see checks.ts. */
   find(prepared: PreparedTemplate, scope: string): Repetition;
   /** Prepares a candidate, so that `find` returns its texts. Works in turns of the account. */
   prepare(candidate: RepeatedCandidate, accountId: string): Promise<void>;

@@ -36,7 +36,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
   const gauge = gaugesOf(registry);
   const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000);
 
-  labelled(
+  labeled(
     'postrider_queue_state_messages',
     'Queued messages by state; waiting: deferred or scheduled; held: with a paused campaign.',
     'state',
@@ -52,19 +52,19 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
     'Age of the message that has been due longest, is not being sent and does not wait for the quota of a warm-up; 0: there is none.',
     async () => ageOf((await latest.get()).queue.oldestDue),
   );
-  labelled(
+  labeled(
     'postrider_queue_destination_messages',
     'Queued messages of the 20 destinations with the most; estimated from a sample of queues with more than 100,000 messages.',
     'destination',
     ({ queue }) => queue.destinations.map(({ destination, messages }) => [destination, messages]),
   );
-  labelled(
+  labeled(
     'postrider_queue_destination_oldest_due_seconds',
     'Age of the message that has been due longest, of the 20 destinations with the most messages.',
     'destination',
     ({ queue }) => queue.destinations.map(({ destination, oldestDue }) => [destination, ageOf(oldestDue)]),
   );
-  labelled(
+  labeled(
     'postrider_webhook_backlog_calls',
     'Webhook calls of active webhooks that are not done: ready (due now), waiting (retried later).',
     'state',
@@ -78,7 +78,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
     'Age of the oldest event that an active webhook has not received; 0: there is none.',
     async () => ageOf((await latest.get()).webhooks.oldest),
   );
-  labelled(
+  labeled(
     'postrider_certificate_expiry_timestamp_seconds',
     'Expiry of the certificates of public pages: the 20 that expire first.',
     'host',
@@ -94,7 +94,7 @@ export function registerBacklogMetrics(deps: BacklogMetricsDeps): void {
   );
 
   /** Registers a gauge with one label, whose values each read determines. */
-  function labelled(
+  function labeled(
     name: string,
     help: string,
     label: string,
