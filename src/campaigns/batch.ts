@@ -133,7 +133,7 @@ function createCopier(
     ? 0
     : shared.rendering.parts.reduce((n, { template }) => n + template.holes.length, 0);
   const html = isRefusal(shared) ? undefined : shared.rendering.parts.find(({ field }) => field === 'html');
-  // With a raw variable the html is rendered and parsed for each member.
+  // With a raw variable the HTML is rendered and parsed for each member.
   const checkedPerMember = prepared.parts.some(
     ({ field, template }) => field === 'html' && hasRawVariables(template),
   )

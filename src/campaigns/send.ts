@@ -234,7 +234,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
   };
 }
 
-/** Characters of html with raw variables: it is parsed for each member, because a value can hide the footer. */
+/** Characters of HTML with raw variables: it is parsed for each member, because a value can hide the footer. */
 const MAX_RAW_HTML = 256 * 1024;
 
 function rawInLongHtml(parts: PreparedTemplate['parts'], html: string): Refusal | null {

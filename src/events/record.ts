@@ -18,9 +18,8 @@ import {
 import { countEgressComplaint, countMessageEvent } from './message-counts.ts';
 
 /**
- * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the
- * event and its effects (suppression, removal from the queue, rows for subscribed webhooks) are one
- * transaction.
+ * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the event and
+ * its effects (suppression, removal from the queue, rows for subscribed webhooks) are one transaction.
  */
 export interface Recorder {
   /** Returns false, and changes nothing, when the event cannot happen in the state of the message. */

@@ -101,7 +101,7 @@ const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
  */
 const CONTINUED = { min: 48 * 1024, max: 256 * 1024 };
 
-/** Characters of cached html that was submitted over SMTP: it is rarely repeated. */
+/** Characters of HTML in the cache for mail that was submitted over SMTP: it is rarely repeated. */
 const MAX_LITERAL_CHARACTERS = 1024 * 1024;
 
 /** A send that can be stored. */
@@ -121,7 +121,7 @@ interface StoredSend extends Omit<RenderedSend, 'contents'> {
 }
 
 /**
- * Starts nothing. Keeps an html cache, the render queue and the bounds of refusal events in memory, so that a process
+ * Starts nothing. Keeps caches of parsed HTML, the render queue and the bounds of refusal events in memory, so that a process
  * has one. `accept` rejects with the writer's error when the unit of work fails.
  */
 export function createAcceptance(deps: AcceptanceDeps): Acceptance {

@@ -15,7 +15,7 @@ import type { PackedShared } from './encode-shared.ts';
 
 /** Characters of all contents of a request as JSON, which are written in one unit of work. */
 export const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
-/** Characters of html and text that are encoded in one step, with everything else: their JSON rarely exceeds 128 K. */
+/** Characters of HTML and text that are encoded in one step, with everything else: their JSON rarely exceeds 128 K. */
 const SHORT_CHARACTERS = 112 * 1024;
 
 /** A content for storage. */

@@ -6,7 +6,7 @@ import type { HtmlReader } from './html-reader.ts';
 
 /**
  * Appends the compliance variables that a submitted message lacks, each on its own line: programs that only use SMTP (a
- * shop, a printer) do not know them. In steps, because html can be megabytes of tags.
+ * shop, a printer) do not know them. In steps, because HTML can be megabytes of tags.
  */
 export function* appendingFooter(
   content: TemplateContent,

@@ -4,8 +4,8 @@ import { findingMissingCompliance, type RequiredVariable } from '../../mail/comp
 import { parseTemplate, parsingTemplate, type Template, type TemplateSyntax } from '../../mail/template.ts';
 
 /**
- * Parses html templates, finds the compliance variables that they lack, and caches the results: callers send one
- * template thousands of times, and parsing its html is the most expensive step of a send.
+ * Parses HTML templates, finds the compliance variables that they lack, and caches the results: callers send one
+ * template thousands of times, and parsing its HTML is the most expensive step of a send.
  */
 export interface ReadHtml {
   template: Template;
@@ -14,7 +14,7 @@ export interface ReadHtml {
 }
 
 export interface HtmlReader {
-  /** Reads in steps, because html can be megabytes of tags. */
+  /** Reads in steps, because HTML can be megabytes of tags. */
   reading(html: string): Work<ReadHtml>;
   /** Parses a text template. */
   readingText(text: string): Work<Template>;
@@ -22,14 +22,14 @@ export interface HtmlReader {
   readSubject(subject: string): Template;
 }
 
-/** Characters of cached html; those of texts are a quarter of it. */
+/** Characters of cached HTML; those of texts are a quarter of it. */
 const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
 
 /** Sources that are compared with the next one before it is looked up. */
 const MAX_RECENT = 8;
 
 /**
- * Begins with empty caches, bounded by `maxCharacters` of html and a quarter of it of texts. Readers share nothing: each has
+ * Begins with empty caches, bounded by `maxCharacters` of HTML and a quarter of it of texts. Readers share nothing: each has
  * separate caches. Results are shared and must not be modified.
  */
 export function createHtmlReader(

@@ -54,7 +54,7 @@ export interface TemplatePart {
 export interface PreparedTemplate {
   parts: TemplatePart[];
   service: ComplianceVariables;
-  /** Compliance variables that the rendered html must show. */
+  /** Compliance variables that the rendered HTML must show. */
   required: readonly RequiredVariable[];
 }
 

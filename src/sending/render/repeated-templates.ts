@@ -41,9 +41,9 @@ export interface RepeatedCandidate {
   prepared: PreparedTemplate;
 }
 
-/** Shorter html is composed faster than the shared texts are found. */
+/** Shorter HTML is composed faster than the shared texts are found. */
 const MIN_HTML_CHARACTERS = 1024;
-/** Characters of the html and the text of a shared content. With more, the content of each message is stored completely. */
+/** Characters of the HTML and the text of a shared content. With more, the content of each message is stored completely. */
 const MAX_TEXT_CHARACTERS = 2 * 1024 * 1024;
 /**
  * Characters that the values of a message add to the texts. With more, its content is stored completely: a value that is inserted
