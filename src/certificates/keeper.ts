@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate, type Gate } from '../core/concurrency/gate.ts';
 import { createLoop } from '../core/concurrency/loop.ts';
+import { within } from '../core/concurrency/within.ts';
 import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
@@ -270,7 +271,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
       if (!isOurs(host)) return null;
       const stored = contexts.current(host);
       if (stored !== null || !running) return stored;
-      await waitAtMost(HANDSHAKE_TIMEOUT_MS, obtain(host));
+      await within(obtain(host), HANDSHAKE_TIMEOUT_MS);
       return contexts.current(host);
     },
     runDue: async () => {
@@ -288,14 +289,3 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
 }
 
 const NO_CERTIFICATE = { private_key: null, chain: null, not_after: null, last_error: null };
-
-/** Resolves when the work has ended, or after `ms`. */
-async function waitAtMost(ms: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const expired = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-    timer.unref();
-  });
-  await Promise.race([work, expired]);
-  clearTimeout(timer);
-}

@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../core/clock.ts';
+import { within } from '../core/concurrency/within.ts';
 import { errorText } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
@@ -189,15 +190,10 @@ export function createRecording(deps: RecordingDeps): Recording {
     check: () => check(false),
     drain: async (until) => {
       draining.abort();
-      let timer: NodeJS.Timeout | undefined;
-      const over = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, Math.max(0, until - monotonic.now()));
-      });
       const all = async () => {
         while (pending.size > 0) await Promise.all(pending.values());
       };
-      await Promise.race([all(), over]);
-      clearTimeout(timer);
+      await within(all(), Math.max(0, until - monotonic.now()));
       dropped = true;
       return pending.size;
     },

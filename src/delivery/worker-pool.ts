@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { within } from '../core/concurrency/within.ts';
 import type { Log } from '../core/log.ts';
 import {
   type AttemptReport,
@@ -239,9 +240,11 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     if (thread === null) return;
     const stop: ToWorker = { kind: 'stop', graceMs };
     thread.worker.postMessage(stop);
-    if (await within(thread.exited, graceMs + EXIT_TIMEOUT_MS)) return;
+    const exited = thread.exited.then(() => true);
+    if ((await within(exited, graceMs + EXIT_TIMEOUT_MS)) === true) return;
     log.error({ worker: handle.index }, 'delivery worker did not stop in time; terminating it');
-    if (await within(Promise.all([thread.worker.terminate(), thread.exited]), EXIT_TIMEOUT_MS)) return;
+    const terminated = Promise.all([thread.worker.terminate(), exited]);
+    if ((await within(terminated, EXIT_TIMEOUT_MS)) !== null) return;
     died(handle, thread);
   }
 
@@ -271,15 +274,4 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
       await Promise.all(handles.map((handle) => stopHandle(handle, graceMs)));
     },
   };
-}
-
-/** Whether `work` resolves in time. */
-async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  const inTime = await Promise.race([work.then(() => true), late]);
-  clearTimeout(timer);
-  return inTime;
 }

@@ -1,6 +1,7 @@
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../core/clock.ts';
 import { createGate } from '../../core/concurrency/gate.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
+import { within } from '../../core/concurrency/within.ts';
 import type { Log } from '../../core/log.ts';
 import { createLru } from '../../core/lru.ts';
 import { DnsError } from '../../dns/dns-error.ts';
@@ -246,15 +247,4 @@ function rowOf(domain: string, id: string, policy: StsPolicy, now: number): StsP
     refresh_at: now + Math.max(Math.min(DAY, ms / 2), RETRY_MS),
     used_at: now - (now % DAY),
   };
-}
-
-/** Null: `work` takes longer; it continues. */
-async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ms);
-  });
-  const first = await Promise.race([work, late]);
-  clearTimeout(timer);
-  return first;
 }
