@@ -1,6 +1,11 @@
+import { join } from 'node:path';
+import { systemRandom } from '../../../src/core/random.ts';
+import { createSeal } from '../../../src/core/seal.ts';
 import { pageKey } from '../../../src/http/api/paging.ts';
+import { pageKeysOf } from '../../../src/http/page-keys.ts';
+import { readMasterKey } from '../../../src/store/master-key.ts';
 import { DAY_MS, DAYS, jobIdOf, membersOf, personAddress } from './history.ts';
-import type { HistoryExtent, Installation } from './installation.ts';
+import type { HistoryExtent, RunningInstallation } from './installation.ts';
 
 /**
  * Every documented filter of every list that grows with the history, each with its first page, a page deep in the
@@ -17,8 +22,12 @@ export interface ListCase {
 /** A filter with a query that matches rows and one that matches none; null: there is none. */
 type Filter = [name: string, matching: string, empty: string | null];
 
-export function listCases(installation: Installation, { messages, now }: HistoryExtent): ListCase[] {
-  const { domains, campaignIds, webhook, group } = installation;
+export function listCases(running: RunningInstallation, { messages, now }: HistoryExtent): ListCase[] {
+  const { domains, campaignIds, webhook, group, accounts, daemon } = running;
+  // A key in the middle, as the first account gets it on the pages before.
+  const pageKeys = pageKeysOf(createSeal(readMasterKey(join(daemon.dataDir, 'master.key')), systemRandom));
+  const keyOf = (list: string, seq: number) =>
+    pageKeys.seal(accounts[0]?.accountId ?? '', pageKey(list, seq));
   const middle = {
     message: Math.floor(messages / 2),
     event: Math.floor(messages * 1.2),
@@ -108,26 +117,26 @@ export function listCases(installation: Installation, { messages, now }: History
     ['status common', 'status=succeeded', null],
   ];
   return [
-    ...casesOf('messages', '/web-setup/messages', common, pageKey('messages', middle.message)),
-    ...casesOf('events', '/web-setup/events', eventFilters, pageKey('events', middle.event)),
+    ...casesOf('messages', '/web-setup/messages', common, keyOf('messages', middle.message)),
+    ...casesOf('events', '/web-setup/events', eventFilters, keyOf('events', middle.event)),
     ...casesOf(
       'suppressions',
       '/web-setup/suppressions',
       suppressionFilters,
-      pageKey('suppressions', middle.suppression),
+      keyOf('suppressions', middle.suppression),
     ),
-    ...casesOf('contacts', '/web-setup/contacts', contactFilters, pageKey('contacts', middle.person)),
+    ...casesOf('contacts', '/web-setup/contacts', contactFilters, keyOf('contacts', middle.person)),
     ...casesOf(
       'group members',
       `/web-setup/contacts/subscription-groups/${group.subscriptionGroupId}/subscriptions`,
       memberFilters,
-      pageKey('subscriptions', middle.person),
+      keyOf('subscriptions', middle.person),
     ),
     ...casesOf(
       'webhook deliveries',
       `/web-setup/webhooks/${webhook.webhookId}/deliveries`,
       deliveryFilters,
-      pageKey('webhook-deliveries', middle.event),
+      keyOf('webhook-deliveries', middle.event),
     ),
     ...casesOf('campaigns', '/web-setup/campaigns', [['none', '', null]], null),
     ...casesOf(
