@@ -189,7 +189,7 @@ describe('an import in the background', () => {
     });
     expect(await ended(lost.import_id)).toMatchObject({
       status: 'failed',
-      reason: 'The uploaded file cannot be read. Import it again',
+      reason: 'The uploaded file cannot be read: upload it again',
     });
     await imports.stop();
   });
