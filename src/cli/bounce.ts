@@ -4,20 +4,20 @@ import { Command } from 'commander';
 import { fileFault } from '../core/operator-fault.ts';
 import { INCOMING_LIMITS } from '../mail/incoming/limits.ts';
 import { type ParsedIncoming, parseFile } from '../mail/incoming/parse.ts';
-import { FAILED, formatError, PARTIAL } from './context.ts';
+import type { CliContext } from './context.ts';
 
 /** Longer messages are cut off, as the parser does. */
 const MAX_BYTES = INCOMING_LIMITS.mailBytes;
 
 /** `postrider bounce parse FILE…`: parses raw messages without a configuration or database. */
-export function bounceCommand(): Command {
+export function bounceCommand(context: CliContext): Command {
   const bounce = new Command('bounce').description('Parse bounce messages');
   bounce
     .command('parse')
     .description('Parse raw messages and print one JSON line per file; - reads standard input')
     .argument('<file...>')
     .option('--json', 'print JSON (always the case), also for errors')
-    .action(async (files: string[], { json }: { json?: boolean }) => {
+    .action(async (files: string[]) => {
       const unread: string[] = [];
       for (const file of files) {
         try {
@@ -27,10 +27,7 @@ export function bounceCommand(): Command {
           unread.push(fileFault(null, file, error).message);
         }
       }
-      if (unread.length === 0) return;
-      const status = unread.length < files.length ? PARTIAL : FAILED;
-      for (const message of unread) process.stderr.write(`${formatError(message, status, json === true)}\n`);
-      process.exitCode = status;
+      context.failSome(unread, files.length - unread.length);
     });
   return bounce;
 }

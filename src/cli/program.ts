@@ -37,7 +37,7 @@ const GROUPS: Record<string, Record<string, CreateCommand>> = {
     egress: async (context) => (await import('./egress/egress.ts')).egressCommand(context),
     warmup: async (context) => (await import('./egress/warmup.ts')).warmupCommand(context),
     replies: async (context) => (await import('./sending/replies.ts')).repliesCommand(context),
-    bounce: async () => (await import('./bounce.ts')).bounceCommand(),
+    bounce: async (context) => (await import('./bounce.ts')).bounceCommand(context),
   },
   Diagnosis: {
     doctor: async (context) => (await import('./doctor/doctor.ts')).doctorCommand(context),

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bounceCommand } from '../../src/cli/bounce.ts';
+import { createContext } from '../../src/cli/context.ts';
 
 const DSN = `From: MAILER-DAEMON@x.example
 X-Failed-Recipients: a@x.example
@@ -21,7 +22,7 @@ describe('bounce parse', () => {
     out = '';
     err = '';
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => ((out += String(chunk)), true));
-    vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => ((err += String(chunk)), true));
+    vi.spyOn(console, 'error').mockImplementation((line) => void (err += `${line}\n`));
     process.exitCode = undefined;
   });
 
@@ -32,7 +33,8 @@ describe('bounce parse', () => {
   });
 
   const parse = async (...files: string[]) => {
-    await bounceCommand().parseAsync(['parse', ...files], { from: 'user' });
+    const context = createContext(() => undefined, { json: files.includes('--json') });
+    await bounceCommand(context).parseAsync(['parse', ...files], { from: 'user' });
     return out.split('\n').filter((line) => line !== '');
   };
   const file = (name: string, content: string) => {
