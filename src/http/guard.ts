@@ -71,17 +71,18 @@ export function guardedHandler(
     const input = await readInput(incoming, caller, route, limit, checks, deps);
     if (input === null) return null;
     if (isRefusal(input)) return refusalResponse(input, requestId, headers);
+    const { accountId } = caller;
+    if (!openLastKey(input.query, accountId, deps.pageKeys))
+      return refusalResponse(unknownKey(), requestId, headers);
     if (route.hasLargeResponse === true) {
-      const large = await deps.inFlight.enterLargeResponse(caller.accountId);
+      const large = await deps.inFlight.enterLargeResponse(accountId);
+      if (isRefusal(large)) return refusalResponse(large, requestId, headers);
       incoming.res.once('close', large.release);
       if (incoming.res.closed) {
         large.release();
         return null;
       }
     }
-    const { accountId } = caller;
-    if (!openLastKey(input.query, accountId, deps.pageKeys))
-      return refusalResponse(unknownKey(), requestId, headers);
     const call = callOf(incoming, caller, input, deps);
     const { query, warnings } = input;
     if (readOnly !== null) warnings.push(...(await readOnly.warnings(input.sent, call)));

@@ -7,13 +7,15 @@ export interface InFlight {
   enter(accountId: string, limit: number | null): { release(): void } | Refusal;
   /**
    * Waits until fewer than MAX_LARGE_RESPONSES of the account are in progress, and counts one until `release` is called.
-   * `enter` bounds the number of requests that wait.
+   * Refuses when too many wait: those whose clients have disconnected wait, too.
    */
-  enterLargeResponse(accountId: string): Promise<{ release(): void }>;
+  enterLargeResponse(accountId: string): Promise<{ release(): void } | Refusal>;
 }
 
 /** Responses of one account that may have megabytes: each stays in memory until the client has read it. */
 export const MAX_LARGE_RESPONSES = 4;
+/** Requests of one account that wait for one of them; more than the default limit of concurrent requests. */
+const MAX_WAITING = 256;
 
 /**
  * Begins at zero; keeps one number for each account with requests in progress, and a queue for each with large responses.
@@ -26,6 +28,7 @@ export function createInFlight(): InFlight {
     concurrency: unlimited,
     perKey: MAX_LARGE_RESPONSES,
     maxWaiting: unlimited,
+    maxWaitingPerKey: MAX_WAITING,
   });
   return {
     enter: (accountId, limit) => {
@@ -45,10 +48,21 @@ export function createInFlight(): InFlight {
     },
     enterLargeResponse: (accountId) =>
       new Promise((resolve) => {
-        // The work of the gate ends when `release` is called.
-        void large.run(accountId, () => new Promise<void>((release) => resolve({ release })));
+        // The work of the gate ends when `release` is called; null: it has not begun.
+        const work = () => new Promise<true>((end) => resolve({ release: () => end(true) }));
+        void large.run(accountId, work).then((ended) => {
+          if (ended === null) resolve(tooManyWaiting());
+        });
       }),
   };
+}
+
+function tooManyWaiting(): Refusal {
+  return refuse(
+    'RATE_LIMITED',
+    `${MAX_WAITING} requests of this account for contents wait already; try again in 1 s`,
+    { retryAfter: 1 },
+  );
 }
 
 function tooMany(limit: number): Refusal {
