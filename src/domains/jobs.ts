@@ -41,6 +41,8 @@ const INTERVAL_MS = SECOND;
 const PLATFORM_KEYS_INTERVAL_MS = MINUTE;
 /** Pause before work that threw an error is retried: the error is ours, and would otherwise repeat every second. */
 const RETRY_MS = HOUR;
+/** Domains that wait for another attempt to provision their lane. With more, no others are tried: they would fail, too. */
+const MAX_FAILED = 1000;
 /** Pause before a secondary lane that could not be used is probed again. */
 const UNUSABLE_RETRY_MS = 5 * MINUTE;
 
@@ -122,6 +124,7 @@ export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
     if (stopping.signal.aborted) return null;
     const now = clock.now();
     for (const [domainId, until] of failed) if (until <= now) failed.delete(domainId);
+    if (failed.size >= MAX_FAILED) return null;
     return tables.domains.nextUnprovisioned(lastProvisioned, [...failed.keys()]);
   }
 
