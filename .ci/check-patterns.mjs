@@ -26,12 +26,13 @@ const files =
 const found = new Map();
 for (const file of files) {
   const source = readFileSync(file, 'utf8');
+  const lines = source.split('\n');
   const literals = new Set();
   collect(parseSync(source, { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2022' }), literals);
   for (const literal of literals) {
     const places = found.get(literal) ?? [];
     found.set(literal, places);
-    places.push(...placesOf(literal, file, source.split('\n')));
+    places.push(...placesOf(literal, file, lines));
   }
 }
 
