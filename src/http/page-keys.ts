@@ -12,10 +12,10 @@ export interface PageKeys {
   open(accountId: string, sealed: string): string | null;
 }
 
-/** Bytes of the tag, which is also the nonce (RFC 5297 describes the construction: SIV). */
+/** Bytes of the tag, which is also the nonce, as in RFC 5297 (SIV): only equal keys of one account have the same form. */
 const TAG = 12;
 
-/** `secrets`: two keys of 32 bytes, for the tag and for the encryption. */
+/** Both keys have 32 bytes: `tagKey` is that of the tag, `key` that of the encryption. */
 export function createPageKeys({ tagKey, key }: { tagKey: Buffer; key: Buffer }): PageKeys {
   const tagOf = (accountId: string, plain: Buffer) =>
     mac(tagKey, Buffer.concat([Buffer.from(`${accountId}\0`), plain]), TAG);

@@ -39,7 +39,7 @@ export const pageEndFields = {
 export const SHORT_PAGES =
   'A page scans a limited number of rows: with filters it may be short or even empty and still have a `nextKey`. The list ends with the page that has none.';
 
-/** A page key: a row number, opaque to callers, bound to the list that issued it. */
+/** A page key: a row number, bound to the list that issued it. The guard encrypts it for the caller (page-keys.ts). */
 export function pageKey(list: string, seq: number): string {
   return Buffer.from(`${list}:${seq}`).toString('base64url');
 }

@@ -59,6 +59,7 @@ const CHARACTERS_OF_SLOT = 256;
 /** Templates that were sent once. */
 const MAX_SEEN = 1000;
 
+/** Of a template about which nothing is known, or that is not shared. */
 export const NOT_REPEATED: Repetition = { ready: null, candidate: null };
 
 /** Begins empty; the templates that were used least recently are dropped. */

@@ -27,8 +27,8 @@ export const search = z
   );
 
 /**
- * Encodes a position as an opaque `nextKey`, which `readSearchPageKey` decodes. It is not signed: it only names where
- * to continue in the caller's account.
+ * Encodes a position as a `nextKey`, which `readSearchPageKey` decodes. It names only where to continue in the caller's
+ * account; the guard encrypts it like all page keys.
  */
 export function searchPageKey(position: SearchPosition): string {
   const parts = 'before' in position ? [position.before] : [position.walk, position.key, position.seq];
