@@ -26,7 +26,7 @@ export interface Window {
   context: BrowserContext;
   /** Every requested URL, in order. */
   requests: string[];
-  /** Errors and warnings of its console. */
+  /** Errors and warnings of its console, with the URL that caused them. */
   consoleErrors: string[];
   /** Stores a screenshot of the whole page under test/artifacts. */
   screenshot(name: string): Promise<void>;
@@ -65,7 +65,10 @@ export async function startBrowser(hosts: readonly string[] = []): Promise<TestB
       const consoleErrors: string[] = [];
       context.on('request', (sent) => requests.push(sent.url()));
       page.on('console', (message) => {
-        if (['error', 'warning'].includes(message.type())) consoleErrors.push(message.text());
+        if (['error', 'warning'].includes(message.type())) {
+          const { url } = message.location();
+          consoleErrors.push(url === '' ? message.text() : `${message.text()} (${url})`);
+        }
       });
       return {
         page,
