@@ -6,7 +6,7 @@ import { type Clock, SECOND, systemClock } from '../core/clock.ts';
 import { abortAfter } from '../core/concurrency/abort.ts';
 import { createAddressHasher, createLog, type Log } from '../core/log.ts';
 import { type Random, systemRandom } from '../core/random.ts';
-import { type Daemon, startDaemon } from '../daemon.ts';
+import type { Daemon } from '../daemon.ts';
 import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
@@ -88,6 +88,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
       process.exit(SUPERSEDED);
     },
   };
+  const { startDaemon } = await import('../daemon.ts');
   const daemon = await startDaemon(config, env).catch((error: unknown) => {
     void service.close();
     if (start.signal.aborted && error instanceof Error && error.name === 'AbortError') return null;

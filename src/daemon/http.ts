@@ -4,6 +4,7 @@ import { collectDefaultMetrics } from 'prom-client';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { AccountLimits } from '../accounts/limits.ts';
 import type { Audience } from '../audience/service.ts';
+import { OPERATOR_SOCKET } from '../config/data-files.ts';
 import { formatListen, isAnyAddress, type ListenAddress } from '../config/setting-types.ts';
 import { programVersion } from '../config/version.ts';
 import { SECOND } from '../core/clock.ts';
@@ -28,7 +29,7 @@ import {
   readiness,
   readinessChecks,
 } from '../http/health.ts';
-import { createOperatorSocket, OPERATOR_SOCKET } from '../http/operator-socket.ts';
+import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
 import type { OpenRoute, Route } from '../http/route.ts';
 import { createHttpServer } from '../http/server.ts';

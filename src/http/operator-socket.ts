@@ -28,9 +28,6 @@ export interface OperatorSocket {
   close(graceMs: number): Promise<void>;
 }
 
-/** Name of the socket in `data.dir`. */
-export const OPERATOR_SOCKET = 'operator.sock';
-
 export interface OperatorSocketDeps {
   path: string;
   log: Log;

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { OPERATOR_SOCKET } from '../../config/data-files.ts';
 import { SECOND } from '../../core/clock.ts';
-import { OPERATOR_SOCKET } from '../../http/operator-socket.ts';
 
 /** The response of the daemon to an operation of the operator. */
 export type DaemonAnswer =

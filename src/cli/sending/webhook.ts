@@ -4,7 +4,6 @@ import { iso, parseMoment } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { isEventKind } from '../../events/event-types.ts';
-import { createWebhookCaller } from '../../webhooks/call.ts';
 import type { DeliveryPage, ReplayResult } from '../../webhooks/deliveries.ts';
 import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../../webhooks/resource.ts';
 import { createWebhookSecrets } from '../../webhooks/secrets.ts';
@@ -111,6 +110,7 @@ async function withWebhooks(
   if (deps.tables.accounts.get(account) === null) return context.fail(`There is no account ${account}`);
   const seal = await deps.seal();
   const allowPrivateNetworks = () => deps.config.webhooks.allowPrivateNetworks;
+  const { createWebhookCaller } = await import('../../webhooks/call.ts');
   await withResolver(deps, async (resolver) => {
     const caller = createWebhookCaller({
       resolver,

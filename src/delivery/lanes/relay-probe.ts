@@ -4,7 +4,7 @@ import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import { errorText } from '../../core/errors.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import { readPasswords } from '../jobs.ts';
-import { configuredAuthorities } from '../tls/system.ts';
+import { configuredAuthorities } from '../tls/authorities.ts';
 import { createSmtpClient } from '../worker/client.ts';
 import { openSmtpConnection } from '../worker/connection.ts';
 import { SmtpSessionError } from '../worker/errors.ts';

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import type { Registry } from 'prom-client';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { fileFault } from '../../core/operator-fault.ts';
 import type { Random } from '../../core/random.ts';
 import type { Seal } from '../../core/seal.ts';
 import { isForbidden, isPublic } from '../../dns/address-kinds.ts';
@@ -19,6 +17,7 @@ import { createEgressPools } from '../routing/egress.ts';
 import { createTlsCounting, type TlsCounting } from '../tls-reports/counting.ts';
 import { createReportSender } from '../tls-reports/sender.ts';
 import { createReportTargets } from '../tls-reports/targets.ts';
+import { configuredAuthorities } from './authorities.ts';
 import { createTlsPolicies, type TlsPolicies } from './host-policies.ts';
 import { registerTlsMetrics, type TlsMetrics } from './metrics.ts';
 import { createStsFetcher } from './sts-fetch.ts';
@@ -165,14 +164,4 @@ export function createTlsSystem(deps: TlsSystemDeps): TlsSystem {
       await Promise.all([sender.stop(), sts.stop()]);
     },
   };
-}
-
-/** The certificates in `delivery.tls.caFile`, PEM. Throws an `OperatorFault` when it cannot be read. */
-export function configuredAuthorities({ delivery: { tls } }: Pick<Config, 'delivery'>): string[] {
-  if (tls.caFile === undefined) return [];
-  try {
-    return [readFileSync(tls.caFile, 'utf8')];
-  } catch (error) {
-    throw fileFault('delivery.tls.caFile', tls.caFile, error);
-  }
 }

@@ -1,4 +1,3 @@
-import { spf } from 'mailauth/lib/spf/index.js';
 import type { DnsView, LookupResult } from '../../../dns/dns-view.ts';
 import type { EgressSet } from '../../platform/egress-addresses.ts';
 import { type CheckResult, fail, type Judgment, listed, pass, unknown } from './check.ts';
@@ -195,6 +194,7 @@ async function evaluate(
   { domain, helo }: SpfSubject,
   address: string,
 ): Promise<Evaluation> {
+  const { spf } = await import('./spf-library.ts');
   const response = await spf({
     resolver,
     sender: `postmaster@${domain}`,

@@ -1,0 +1,73 @@
+import { monotonicClock, SECOND, systemClock } from '../../core/clock.ts';
+import { systemRandom } from '../../core/random.ts';
+import { createResolver } from '../../dns/resolver.ts';
+import { CHECKS } from '../../doctor/checks.ts';
+import { findDaemon } from '../../doctor/daemon-report.ts';
+import { thisMachine } from '../../doctor/machine.ts';
+import { openForDoctor } from '../../doctor/open-database.ts';
+import { runChecks } from '../../doctor/run.ts';
+import { countsOf } from '../../doctor/service.ts';
+import { normalizeDomain } from '../../mail/address.ts';
+import { type CliContext, tableOptions } from '../context.ts';
+import { createProgressLine } from './progress.ts';
+import { formatFindings } from './report.ts';
+
+export interface DoctorCommandOptions {
+  domain?: string;
+  all?: boolean;
+  integrityTimeout: number;
+  json?: boolean;
+}
+
+const MAX_DOMAINS = 50;
+
+/** Runs all checks and prints the findings; the exit status is 3 if there are failures. */
+export async function examine(context: CliContext, options: DoctorCommandOptions): Promise<void> {
+  const domain = options.domain === undefined ? null : normalizeDomain(options.domain);
+  if (options.domain !== undefined && domain === null)
+    return context.usage(`--domain ${options.domain} is not a domain name such as example.com`);
+  const config = context.config();
+  const { database, close } = openForDoctor(config.data.dir);
+  const resolver = createResolver({ ...config.dns, clock: systemClock, random: systemRandom });
+  const progress = createProgressLine(process.stderr);
+  const began = monotonicClock.now();
+  try {
+    const deps = {
+      config,
+      clock: systemClock,
+      monotonic: monotonicClock,
+      random: systemRandom,
+      resolver,
+      database,
+      daemon: (signal: AbortSignal) =>
+        findDaemon(
+          { listen: config.api.listen, metricsKey: config.api.metricsKey, dataDir: config.data.dir },
+          signal,
+        ),
+      machine: thisMachine,
+    };
+    const integrityMs = options.integrityTimeout * SECOND;
+    const findings = await runChecks(
+      CHECKS,
+      deps,
+      { domain, maxDomains: MAX_DOMAINS, integrityMs },
+      { signal: new AbortController().signal, onProgress: progress.update },
+    );
+    progress.clear();
+    if (options.json === true) context.printJson(findings);
+    // `runChecks` removes control characters.
+    else
+      context.printStyled(
+        formatFindings(findings, {
+          ...tableOptions(),
+          all: options.all === true,
+          ms: monotonicClock.now() - began,
+        }),
+      );
+    if (countsOf(findings).failure > 0) context.partial();
+  } finally {
+    progress.clear();
+    resolver.close();
+    close();
+  }
+}
