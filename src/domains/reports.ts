@@ -90,7 +90,7 @@ export function dmarcProgress(history: DmarcReportHistory, now: number, isStrict
   if (isStrictest) return `${since}.`;
   return raiseAt <= now
     ? `${since}: a p=none policy may be raised to p=quarantine, and p=quarantine to p=reject.`
-    : `${since}: a policy below p=reject may be raised after ${day(raiseAt)} if there is none until then.`;
+    : `${since}: a policy below p=reject may be raised after ${day(raiseAt)} if no such mail arrives before then.`;
 }
 
 /** When the policy may be raised if no more failures are reported, epoch ms; null: not known without recent reports. */

@@ -40,6 +40,8 @@ const MAX_DISCARDED_BYTES = 8 * 1024 * 1024;
 /** Refused bodies are discarded in turns, all of them together as one account. Chunks have at most 64 KiB. */
 const DISCARDING = 'refused bodies';
 const DISCARDED_PER_TURN = 16 * 1024;
+/** Characters of an unknown path that the response repeats. */
+const MAX_SHOWN_PATH = 200;
 /** A larger body is written to the connection in chunks of this size. */
 const CHUNK_BYTES = 64 * 1024;
 
@@ -110,6 +112,13 @@ function* chunksOf(bytes: Buffer): Generator<Buffer> {
   for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
     yield bytes.subarray(start, start + CHUNK_BYTES);
 }
+
+/** The last middleware of an application: no operation has the path of the request. */
+export const refuseUnknownPath: Middleware = (ctx) => {
+  const { requestId }: RequestState = ctx.state;
+  const message = `The path ${ctx.path.slice(0, MAX_SHOWN_PATH)} does not exist`;
+  respond(ctx, refusalResponse(refuse('NOT_FOUND', message), requestId));
+};
 
 function requestIdOf(req: IncomingMessage): string | null {
   const sent = req.headers['x-request-id'];

@@ -6,16 +6,14 @@ import { eventLoopTurns } from '../core/concurrency/slices.ts';
 import { errorText } from '../core/errors.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
-import { refuse } from '../core/refusal.ts';
 import { createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
-import { createFront, respond } from './front.ts';
+import { createFront, refuseUnknownPath, respond } from './front.ts';
 import { guardedHandler } from './guard.ts';
 import { createInFlight } from './in-flight.ts';
 import type { PageKeys } from './page-keys.ts';
-import { refusalResponse } from './responses.ts';
 import type { Route } from './route.ts';
-import { createRouter, type RequestState } from './router.ts';
+import { createRouter } from './router.ts';
 
 /**
  * Serves the operations with the scope `operator` on a UNIX socket in the data directory, for the command line on this
@@ -96,10 +94,7 @@ export function createOperatorSocket({
     .filter(({ scope }) => scope === 'operator')
     .map((route) => ({ ...route, handler: guardedHandler(route, guard) }));
   app.use(createRouter(operations, respond, METHODS));
-  app.use((ctx) => {
-    const { requestId }: RequestState = ctx.state;
-    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
-  });
+  app.use(refuseUnknownPath);
   const handle = app.callback();
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (req, res) => void handle(req, res));
   server.maxConnections = MAX_CONNECTIONS;

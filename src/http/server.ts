@@ -15,7 +15,7 @@ import { createHostCheck } from './allowed-hosts.ts';
 import { type BodyReader, createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
-import { createFront, respond } from './front.ts';
+import { createFront, refuseUnknownPath, respond } from './front.ts';
 import { byKey, type GuardDeps, guardedHandler } from './guard.ts';
 import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createInFlight } from './in-flight.ts';
@@ -29,7 +29,7 @@ import type { PageKeys } from './page-keys.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
 import { refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
-import { createRouter, type Operation, type RequestState } from './router.ts';
+import { createRouter, type Operation } from './router.ts';
 import { readOnlyCheck } from './validation/read-only.ts';
 
 /** The API server: assembles the parts of this module and limits connections. It knows no operation by name. */
@@ -114,10 +114,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const bodies = options.bodies ?? createBodyReader();
   const { operations, document } = operationsOf(options, signals, bodies);
   app.use(createRouter(operations, respond, METHODS));
-  app.use((ctx) => {
-    const { requestId }: RequestState = ctx.state;
-    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
-  });
+  app.use(refuseUnknownPath);
 
   const limits: HttpConnectionLimits = {
     ...CONNECTION_LIMITS,

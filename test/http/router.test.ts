@@ -44,7 +44,17 @@ describe('a path', () => {
   it('is 404 in the envelope if unknown, without a key', async () => {
     const response = await fetch(`${api.base}/web-setup/nothing`);
     expect(response.status).toBe(404);
-    expect(await jsonOf(response)).toMatchObject({ success: false, reasonCode: 'NOT_FOUND' });
+    expect(await jsonOf(response)).toMatchObject({
+      success: false,
+      reasonCode: 'NOT_FOUND',
+      error: { message: 'The path /web-setup/nothing does not exist' },
+    });
+  });
+
+  it('is repeated in the response up to 200 characters', async () => {
+    const response = await fetch(`${api.base}/${'x'.repeat(10_000)}`);
+    const body = JSON.stringify(await jsonOf(response));
+    expect(body).toContain(`The path /${'x'.repeat(199)} does not exist`);
   });
 
   it('without a parameter takes precedence', async () => {

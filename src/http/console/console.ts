@@ -7,7 +7,7 @@ import { eventLoopTurns } from '../../core/concurrency/slices.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { Log } from '../../core/log.ts';
 import type { Random } from '../../core/random.ts';
-import { isRefusal, refuse } from '../../core/refusal.ts';
+import { isRefusal } from '../../core/refusal.ts';
 import type { Seal } from '../../core/seal.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
 import { presentEvent } from '../../events/feed.ts';
@@ -25,14 +25,13 @@ import { createHostCheck } from '../allowed-hosts.ts';
 import { type BodyReader, createBodyReader } from '../body/body.ts';
 import { createCallSignals } from '../call-signals.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
-import { createFront, respond } from '../front.ts';
+import { createFront, refuseUnknownPath, respond } from '../front.ts';
 import { type GuardDeps, guardedHandler } from '../guard.ts';
 import { createInFlight } from '../in-flight.ts';
 import { createListener, type HttpConnectionLimits } from '../listener.ts';
 import { openHandler } from '../open-handler.ts';
 import { pageKeysOf } from '../page-keys.ts';
 import { oneAtATime } from '../pipelining.ts';
-import { refusalResponse } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
 import {
   createRouter,
@@ -162,10 +161,7 @@ export function createConsole(deps: ConsoleDeps): Console {
   app.use(requestOrigin(url));
   app.use(streamed.middleware);
   app.use(createRouter(operations, respond, METHODS));
-  app.use((ctx) => {
-    const { requestId }: RequestState = ctx.state;
-    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'This path does not exist'), requestId));
-  });
+  app.use(refuseUnknownPath);
   const handle = app.callback();
   const onRequest = oneAtATime((req, res) => void handle(req, res));
   const { server } = listener;

@@ -273,7 +273,7 @@ export const DOMAIN_EXAMPLES = {
     publishedAt: '_dmarc.example.com',
     unknown: null,
     message:
-      'DMARC reports show no unauthenticated mail since 2026-01-24: a policy below p=reject may be raised after 2026-02-07 if there is none until then.',
+      'DMARC reports show no unauthenticated mail since 2026-01-24: a policy below p=reject may be raised after 2026-02-07 if no such mail arrives before then.',
     firstReportAt: '2026-01-24T00:00:00.000Z',
     lastReportAt: TIME,
     lastFailureAt: null,
