@@ -6,13 +6,9 @@ import { ignoreSignals } from './cli/signals.ts';
  * The program. Only the signal handlers are imported statically: loading the rest takes a fraction of a second, and the
  * handlers must be installed before that.
  *
- * V8 lets a heap grow to several times its live objects before it collects the old generation, and keeps the memory: under
- * load that would be 80 MiB more, for the same CPU time. The first flag limits it to 1.5 times, in all threads.
- *
  * Several threads collect the young generation together by default. Under load all cores are busy, and what they spend on
  * sharing that work is lost: four threads used 0.4 of two cores.
  */
-setFlagsFromString('--heap-growing-percent=50');
 setFlagsFromString('--no-parallel-scavenge');
 const args = process.argv.slice(2);
 ignoreSignals(args);

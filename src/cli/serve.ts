@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { CONFIG_FILES, configFrom, loadConfig, readSources } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
@@ -17,6 +18,13 @@ import { stopSignal } from './signals.ts';
 
 /** Timeout of the checks of the host that need DNS. */
 const MAX_CHECK_MS = 15 * SECOND;
+
+/**
+ * V8 lets a heap grow to several times its live objects before it collects the old generation, and keeps the memory: under
+ * load that would be 80 MiB more, for the same CPU time. This limits it to 1.5 times, in all threads. It is set after
+ * the start, whose heap only grows: collecting it would be a seventh of the CPU time of the start.
+ */
+const HEAP_GROWTH = '--heap-growing-percent=50';
 
 /** `postrider serve`: runs the daemon until a signal ends it. */
 export function serveCommand(configFile: () => string | undefined): Command {
@@ -98,6 +106,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
     log.info({ signal: await stopped }, 'stopped during the migration; the next start continues');
     return;
   }
+  setFlagsFromString(HEAP_GROWTH);
   announce(daemon);
   await service.ready(daemon.vitals);
   const cancelReport = reportHost(config, env);
