@@ -183,7 +183,13 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
   });
   await socket.listen();
   onStop(() => socket.close(SECOND));
-  const webConsole = await startConsole(base, { bound, routes, document: http.document, concurrencyOf });
+  const webConsole = await startConsole(base, {
+    resolver: parts.resolver,
+    bound,
+    routes,
+    document: http.document,
+    concurrencyOf,
+  });
   // Added last, so that it runs before the listeners close, which would otherwise wait for a run of the checks.
   onStop(() => doctor.stop());
   logListener(log, 'api', http.address());
@@ -196,6 +202,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
 }
 
 interface ConsoleParts {
+  resolver: Resolver;
   /** The address of the API. */
   bound: ListenAddress;
   routes: readonly Route[];
@@ -209,7 +216,7 @@ interface ConsoleParts {
  */
 async function startConsole(
   base: DaemonBase,
-  { bound, routes, document, concurrencyOf }: ConsoleParts,
+  { resolver, bound, routes, document, concurrencyOf }: ConsoleParts,
 ): Promise<WebConsole | null> {
   const { config, env, clock, random, log, ids, tables, reader, writer, seal, onStop } = base;
   if (config.console.listen === 'off') return null;
@@ -223,6 +230,7 @@ async function startConsole(
     writer,
     random,
     seal,
+    resolver,
     routes,
     document,
     concurrencyOf,

@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs';
 
 import * as z from 'zod';
-import { type Clock, HOUR, MINUTE } from '../core/clock.ts';
+import { type Clock, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
+import type { Resolver } from '../dns/resolver.ts';
 import { parseMailbox } from '../mail/address.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { MemberRole, PersonRow } from '../store/people/people.ts';
 import type { Tables } from '../store/tables.ts';
+import { createProviderHttp, PROVIDER_TIMEOUT_MS } from './oidc-http.ts';
 import type { Configuration } from './oidc-library.ts';
 import { clearCredentials, MAX_MEMBERSHIPS, MAX_PEOPLE, newPerson } from './person.ts';
 import { ROLES } from './roles.ts';
@@ -24,6 +26,8 @@ export interface Oidc {
   begin(): Promise<{ location: string; state: string }>;
   /** The id of the person who returned to `address`. Rejects when the provider fails or the response is not valid. */
   finish(address: URL, state: string): Promise<string | Refusal>;
+  /** Ends the requests to the provider, which reject. */
+  close(): Promise<void>;
 }
 
 export interface OidcSettings {
@@ -44,6 +48,7 @@ export interface OidcDeps {
   clock: Clock;
   ids: Ids;
   seal: Seal;
+  resolver: Resolver;
   /** The address to which the provider sends the browser. */
   callback(): string;
 }
@@ -52,7 +57,7 @@ export interface OidcDeps {
 export const OIDC_STATE_MS = 10 * MINUTE;
 /** Time after which the provider's metadata are read again. */
 const METADATA_MS = HOUR;
-const TIMEOUT_SECONDS = 10;
+const TIMEOUT_SECONDS = PROVIDER_TIMEOUT_MS / SECOND;
 const SEAL_CONTEXT = 'oidc sign-in';
 /** Groups of one person that are read. */
 const MAX_GROUPS = 1000;
@@ -81,6 +86,7 @@ interface Profile {
 export function createOidc(deps: OidcDeps): Oidc {
   const { settings, clock, seal, callback } = deps;
   const { issuer, clientId } = settings;
+  const http = createProviderHttp(deps.resolver);
   let known: { provider: Promise<Configuration>; until: number } | null = null;
 
   async function discover(): Promise<Configuration> {
@@ -95,6 +101,7 @@ export function createOidc(deps: OidcDeps): Oidc {
       secret === null ? client.None() : client.ClientSecretPost(secret),
       {
         timeout: TIMEOUT_SECONDS,
+        [client.customFetch]: http.fetch,
         // The settings allow http on this machine only.
         execute: issuer.startsWith('http:') ? [client.allowInsecureRequests] : [],
       },
@@ -143,6 +150,7 @@ export function createOidc(deps: OidcDeps): Oidc {
       if (isRefusal(applied)) return applied;
       return applied.hasAccess ? applied.personId : noAccess();
     },
+    close: http.close,
   };
 }
 

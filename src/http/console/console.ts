@@ -10,6 +10,7 @@ import type { Random } from '../../core/random.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import type { Seal } from '../../core/seal.ts';
 import { isLoopback } from '../../dns/address-kinds.ts';
+import type { Resolver } from '../../dns/resolver.ts';
 import { presentEvent } from '../../events/feed.ts';
 import { createAudit } from '../../people/audit.ts';
 import { createPasswordCredentials } from '../../people/credentials.ts';
@@ -85,6 +86,8 @@ export interface ConsoleDeps {
   writer: Writer;
   random: Random;
   seal: Seal;
+  /** For the OpenID Connect provider. */
+  resolver: Resolver;
   /** All routes of the API. */
   routes: readonly Route[];
   /** The OpenAPI document of the API. */
@@ -139,7 +142,7 @@ export function createConsole(deps: ConsoleDeps): Console {
   const cookie = sessionCookie(settings.url);
   const isHostAllowed = createHostCheck({ hostname: new URL(settings.url).hostname, hosts: [] });
 
-  const { operations, oidc, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
+  const { operations, oidc, closeOidc, streamed, streams } = assemble(deps, { signals, bodies, cookie, url });
   const app = new Koa();
   app.on('error', (error) => log.debug({ err: error }, 'connection to the console failed'));
   app.use(
@@ -185,7 +188,7 @@ export function createConsole(deps: ConsoleDeps): Console {
     close: async (graceMs) => {
       stopping = true;
       signals.stop();
-      await streams.stop();
+      await Promise.all([streams.stop(), closeOidc()]);
       return listener.close(graceMs);
     },
   };
@@ -202,7 +205,13 @@ interface Parts {
 function assemble(
   deps: ConsoleDeps,
   parts: Parts,
-): { operations: Operation[]; oidc: OperationGroup; streamed: OperationGroup; streams: EventStreams } {
+): {
+  operations: Operation[];
+  oidc: OperationGroup;
+  closeOidc(): Promise<void>;
+  streamed: OperationGroup;
+  streams: EventStreams;
+} {
   const { clock, log, tables, routes, config, writer } = deps;
   const cookie = () => parts.cookie;
   const people = createPeople(deps);
@@ -279,6 +288,7 @@ function assemble(
       documentOperation(deps.document, access),
     ],
     oidc: oidcPages({ oidc, sessions, signIn, clock, log, url: parts.url }),
+    closeOidc: oidc.close,
     streamed: streamedOperations({ access, auditing, audit, reader: deps.reader, streams, log }),
     streams,
   };

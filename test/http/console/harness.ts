@@ -11,6 +11,7 @@ import { createLog, type Log } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../../src/core/refusal.ts';
 import { createSeal } from '../../../src/core/seal.ts';
+import { createResolver } from '../../../src/dns/resolver.ts';
 import { createConsole } from '../../../src/http/console/console.ts';
 import { buildingDocument, openApiRoute } from '../../../src/http/openapi/openapi.ts';
 import { type Route, route } from '../../../src/http/route.ts';
@@ -125,11 +126,19 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     file: null,
     env: { POSTRIDER_CONSOLE__LISTEN: '127.0.0.1:0', ...options.env },
   });
+  // No test looks up a name: the providers have addresses.
+  const resolver = createResolver({
+    resolvers: ['127.0.0.1:1'],
+    timeoutMs: 1000,
+    clock,
+    random: systemRandom,
+  });
   const console = createConsole({
     ...deps,
     reader,
     random: systemRandom,
     seal: createSeal(Buffer.alloc(32, 7), systemRandom),
+    resolver,
     passwordLogCost: 4,
     config,
     log,
@@ -186,6 +195,7 @@ export async function startConsole(options: TestConsoleOptions = {}) {
     },
     stop: async () => {
       await console.close(0);
+      resolver.close();
       await writer.close();
       db.close();
       rmSync(dir, { recursive: true, force: true });
