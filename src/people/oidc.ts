@@ -251,7 +251,8 @@ function rolesOf(
 
 /**
  * The person of the profile. An existing person with the verified address is taken over: others may have created them, so
- * all credentials and sessions are removed.
+ * all credentials and sessions are removed. One who has signed in with this provider is not: there, an address can belong to
+ * somebody else later, only the subject never changes (OpenID Connect Core 1.0 §5.7).
  */
 function findPerson(all: Tables, profile: Profile, now: number): PersonRow | null | Refusal {
   const linked = all.identities.find(profile.issuer, profile.subject);
@@ -262,6 +263,11 @@ function findPerson(all: Tables, profile: Profile, now: number): PersonRow | nul
     return refuse(
       'UNAUTHENTICATED',
       `${profile.email} is known here, and the provider has not verified the address: sign in with a link`,
+    );
+  if (all.identities.has(known.person_id, profile.issuer))
+    return refuse(
+      'UNAUTHENTICATED',
+      `${profile.email} has signed in as another person of the provider: "postrider operator link ${profile.email} --recover" permits this one`,
     );
   return clearCredentials(all, { ...known, updated_at: now });
 }

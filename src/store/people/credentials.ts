@@ -84,6 +84,11 @@ export function identityTable(db: Database) {
       'SELECT person_id FROM external_identities WHERE issuer = ? AND subject = ?',
     )
     .pluck();
+  const atIssuer = db
+    .prepare<[string, string], number>(`
+      SELECT 1 FROM external_identities INDEXED BY external_identities_by_person WHERE person_id = ? AND issuer = ?
+      LIMIT 1`)
+    .pluck();
   const removeOf = db.prepare<[string]>('DELETE FROM external_identities WHERE person_id = ?');
   return {
     removeOf: (personId: string): void => {
@@ -94,5 +99,7 @@ export function identityTable(db: Database) {
     },
     /** The id of the person. */
     find: (issuer: string, subject: string): string | null => find.get(issuer, subject) ?? null,
+    /** Whether the person has signed in with this provider. */
+    has: (personId: string, issuer: string): boolean => atIssuer.get(personId, issuer) !== undefined,
   };
 }

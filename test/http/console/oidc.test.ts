@@ -181,6 +181,20 @@ describe('sign-in with OpenID Connect', () => {
     });
   });
 
+  it('refuses another person of the provider with the address of one who has signed in, until they are recovered', async () => {
+    await test.operator('ada@example.com');
+    const first = await signIn();
+    provider.claims['sub'] = 'user-2';
+    expect(await signIn()).toMatchObject({
+      location: '/console/?signInError=provider-denied',
+      browser: { cookie: '' },
+    });
+    expect((await first.browser.get('/console/me')).status).toBe(200);
+    const personId = test.tables.people.byEmail('ada@example.com')?.person_id ?? '';
+    accepted(await test.people.issueLink(personId, 'recovery'));
+    expect(await personOf((await signIn()).browser)).toMatchObject({ id: personId, operator: true });
+  });
+
   it('refuses people without a group, and creates none', async () => {
     provider.claims['groups'] = ['others'];
     expect((await signIn()).location).toBe('/console/?signInError=no-access');
