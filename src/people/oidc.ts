@@ -74,7 +74,8 @@ interface Profile {
   issuer: string;
   subject: string;
   email: string;
-  isEmailVerified: boolean;
+  /** Null: the provider does not state it. */
+  isEmailVerified: boolean | null;
   name: string;
   groups: ReadonlySet<string>;
 }
@@ -187,6 +188,9 @@ async function readProfile(
       ? await client.fetchUserInfo(provider, tokens.access_token, token.sub)
       : {};
   const claims: Record<string, unknown> = { ...more, ...token };
+  // What is stated about another address does not count.
+  const ofEmail: Record<string, unknown> = token['email'] === undefined ? more : token;
+  const isVerified = ofEmail['email_verified'];
   const mailbox = parseMailbox(typeof claims['email'] === 'string' ? claims['email'] : '');
   if (typeof mailbox === 'string')
     return refuse('UNAUTHENTICATED', 'The provider sent no mail address: request the scope "email"');
@@ -195,7 +199,7 @@ async function readProfile(
     issuer: token.iss,
     subject: token.sub,
     email: mailbox.address,
-    isEmailVerified: claims['email_verified'] === true,
+    isEmailVerified: typeof isVerified === 'boolean' ? isVerified : null,
     name: typeof claims['name'] === 'string' ? claims['name'].slice(0, 100).replaceAll(/\p{Cc}/gu, '') : '',
     groups: new Set(
       (Array.isArray(groups) ? groups.slice(0, MAX_GROUPS) : [groups]).filter(
@@ -250,16 +254,20 @@ function rolesOf(
 }
 
 /**
- * The person of the profile. An existing person with the verified address is taken over: others may have created them, so
- * all credentials and sessions are removed. One who has signed in with this provider is not: there, an address can belong to
- * somebody else later, only the subject never changes (OpenID Connect Core 1.0 §5.7).
+ * The person of the profile; null: a new one, whose address may be unverified unless the provider states so. An existing
+ * person with the verified address is taken over: others may have created them, so all credentials and sessions are removed.
+ * One who has signed in with this provider is not: there, an address can belong to another person later, only the subject
+ * never changes (OpenID Connect Core 1.0 §5.7).
  */
 function findPerson(all: Tables, profile: Profile, now: number): PersonRow | null | Refusal {
   const linked = all.identities.find(profile.issuer, profile.subject);
   if (linked !== null) return all.people.get(linked);
   const known = all.people.byEmail(profile.email.toLowerCase());
-  if (known === null) return null;
-  if (!profile.isEmailVerified)
+  if (known === null)
+    return profile.isEmailVerified === false
+      ? refuse('UNAUTHENTICATED', `The provider has not verified ${profile.email}: verify it there`)
+      : null;
+  if (profile.isEmailVerified !== true)
     return refuse(
       'UNAUTHENTICATED',
       `${profile.email} is known here, and the provider has not verified the address: sign in with a link`,

@@ -181,6 +181,26 @@ describe('sign-in with OpenID Connect', () => {
     });
   });
 
+  it('creates nobody with an address that the provider has not verified', async () => {
+    provider.claims['email_verified'] = false;
+    expect((await signIn()).location).toBe('/console/?signInError=provider-denied');
+    expect(test.tables.people.byEmail('ada@example.com')).toBeNull();
+  });
+
+  it('does not believe that an address is verified because another one of the same person is', async () => {
+    await test.operator('ada@example.com');
+    provider.claims['email_verified'] = true;
+    provider.claims['email'] = 'another@example.com';
+    provider.change = ({ groups: _groups, email_verified: _isVerified, ...token }) => ({
+      ...token,
+      email: 'ada@example.com',
+    });
+    expect(await signIn()).toMatchObject({
+      location: '/console/?signInError=provider-denied',
+      browser: { cookie: '' },
+    });
+  });
+
   it('refuses another person of the provider with the address of one who has signed in, until they are recovered', async () => {
     await test.operator('ada@example.com');
     const first = await signIn();
