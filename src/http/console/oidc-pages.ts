@@ -33,7 +33,6 @@ const ERRORS: Partial<Record<RefusalCode, SignInError>> = {
 };
 const START = '/console/oidc/start';
 export const OIDC_CALLBACK = '/console/oidc/callback';
-const COOKIE = 'postrider_oidc';
 const MAX_STATE = 4000;
 /** Requests of one client, each of which can cause a request to the provider. */
 const RATE = { burst: 60, perSecond: 1 };
@@ -45,13 +44,13 @@ const MAX_CLIENTS = 10_000;
  */
 export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPagesDeps): OperationGroup {
   const requests = createTokenBuckets(clock, RATE, MAX_CLIENTS);
-  const attributes = () =>
-    `Path=/console/oidc; HttpOnly; SameSite=Lax${url().startsWith('https:') ? '; Secure' : ''}`;
+  const cookie = () => stateCookie(url());
 
   async function start(ctx: Context): Promise<void> {
     try {
       const { location, state } = await oidc.begin();
-      ctx.res.setHeader('Set-Cookie', `${COOKIE}=${state}; Max-Age=${OIDC_STATE_MS / 1000}; ${attributes()}`);
+      const { name, attributes } = cookie();
+      ctx.res.setHeader('Set-Cookie', `${name}=${state}; Max-Age=${OIDC_STATE_MS / 1000}; ${attributes}`);
       redirect(ctx, location);
     } catch (error) {
       log.warn({ err: error }, 'OpenID Connect provider not reached');
@@ -60,9 +59,10 @@ export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPages
   }
 
   async function finish(ctx: Context, call: AnyCall): Promise<void> {
-    const cleared = `${COOKIE}=; Max-Age=0; ${attributes()}`;
+    const { name, attributes } = cookie();
+    const cleared = `${name}=; Max-Age=0; ${attributes}`;
     ctx.res.setHeader('Set-Cookie', cleared);
-    const state = stateOf(ctx);
+    const state = stateOf(ctx, name);
     if (state === null) return failed(ctx, 'expired');
     let person: string | Refusal;
     try {
@@ -117,8 +117,18 @@ function redirect(ctx: Context, location: string): void {
   ctx.body = '';
 }
 
-/** The sealed state in the cookie; null: none. */
-function stateOf({ headers: { cookie = '' } }: Context): string | null {
-  const value = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]{1,${MAX_STATE}})(?:;|$)`).exec(cookie)?.[1];
+/**
+ * The cookie of the state. Without the prefix, a page of another host in the domain could set the cookie of a sign-in that its
+ * author began, and sign the person in as someone else (RFC 6265bis §4.1.3.2).
+ */
+function stateCookie(url: string): { name: string; attributes: string } {
+  return url.startsWith('https:')
+    ? { name: '__Host-postrider_oidc', attributes: 'Path=/; HttpOnly; SameSite=Lax; Secure' }
+    : { name: 'postrider_oidc', attributes: 'Path=/console/oidc; HttpOnly; SameSite=Lax' };
+}
+
+/** The sealed state in the cookie with the name; null: none. */
+function stateOf({ headers: { cookie = '' } }: Context, name: string): string | null {
+  const value = new RegExp(`(?:^|;\\s*)${name}=([\\w-]{1,${MAX_STATE}})(?:;|$)`).exec(cookie)?.[1];
   return value ?? null;
 }

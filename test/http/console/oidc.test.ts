@@ -115,6 +115,38 @@ describe('sign-in with OpenID Connect', () => {
     );
   });
 
+  it('uses a cookie that no other host of the domain can set', async () => {
+    const secure = await startConsole({
+      env: {
+        POSTRIDER_CONSOLE__URL: 'https://console.example.com',
+        POSTRIDER_CONSOLE__OIDC__ISSUER: provider.issuer,
+        POSTRIDER_CONSOLE__OIDC__CLIENTID: CLIENT.id,
+        POSTRIDER_CONSOLE__OIDC__CLIENTSECRETFILE: join(dir, 'secret'),
+        POSTRIDER_CONSOLE__OIDC__OPERATORS: '["marketing"]',
+      },
+    });
+    try {
+      const response = await fetch(`${secure.base}/console/oidc/start`, { redirect: 'manual' });
+      const cookie = response.headers.get('set-cookie') ?? '';
+      expect(cookie).toMatch(
+        /^__Host-postrider_oidc=[\w-]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+      );
+      const { search } = new URL(await provider.authorize(response.headers.get('location') ?? ''));
+      const [pair = ''] = cookie.split(';');
+      const locationWith = async (sent: string) =>
+        (
+          await fetch(`${secure.base}/console/oidc/callback${search}`, {
+            redirect: 'manual',
+            headers: { Cookie: sent },
+          })
+        ).headers.get('location');
+      expect(await locationWith(pair.replace('__Host-', ''))).toBe('/console/?signInError=expired');
+      expect(await locationWith(pair)).toBe('/console/');
+    } finally {
+      await secure.stop();
+    }
+  });
+
   it('gives the highest role of several groups, and follows changes at the next sign-in', async () => {
     provider.claims['groups'] = ['marketing', 'leads', 'ops'];
     const first = await signIn();
