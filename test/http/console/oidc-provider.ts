@@ -11,6 +11,8 @@ export interface OidcProvider {
   userInfo: Record<string, unknown>;
   /** Changes the ID token before it is signed. */
   change: (token: Record<string, unknown>) => Record<string, unknown>;
+  /** The signature algorithm that the header of the ID token names. */
+  algorithm: string;
   /** Requests of tokens that were refused. */
   refused: string[];
   /** Follows the address to which the console sent the browser; returns the address to which it returns. */
@@ -36,7 +38,7 @@ export async function startOidcProvider(now: () => number): Promise<OidcProvider
       nonce,
       ...provider.claims,
     });
-    const text = `${encode({ alg: 'RS256', kid: 'k1' })}.${encode(payload)}`;
+    const text = `${encode({ alg: provider.algorithm, kid: 'k1' })}.${encode(payload)}`;
     return `${text}.${sign('sha256', Buffer.from(text), privateKey).toString('base64url')}`;
   }
 
@@ -120,6 +122,7 @@ export async function startOidcProvider(now: () => number): Promise<OidcProvider
     claims: {},
     userInfo: {},
     change: (claims) => claims,
+    algorithm: 'RS256',
     refused: [],
     authorize: async (location) => {
       const { searchParams: query } = new URL(location);

@@ -29,6 +29,7 @@ beforeEach(async () => {
   };
   provider.userInfo = {};
   provider.change = (claims) => claims;
+  provider.algorithm = 'RS256';
   provider.refused = [];
   test = await startConsole({
     id: 'acct_shop',
@@ -269,6 +270,14 @@ describe('the return from the provider is refused', () => {
     ['with an expired token', (claims) => ({ ...claims, exp: 1 })],
   ])('%s', async (_, change) => {
     provider.change = change;
+    expect(await signIn()).toMatchObject({
+      location: '/console/?signInError=provider-denied',
+      browser: { cookie: '' },
+    });
+  });
+
+  it.each(['none', 'HS256'])('with a token whose algorithm is %s', async (algorithm) => {
+    provider.algorithm = algorithm;
     expect(await signIn()).toMatchObject({
       location: '/console/?signInError=provider-denied',
       browser: { cookie: '' },
