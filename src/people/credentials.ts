@@ -2,7 +2,7 @@ import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
-import { createTokenBuckets, type RateReading } from '../core/token-bucket.ts';
+import { createTokenBuckets, type RateReading, type TokenBucket } from '../core/token-bucket.ts';
 import { addressKey } from '../mail/identifier.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { PersonRow } from '../store/people/people.ts';
@@ -35,6 +35,8 @@ export interface PasswordInput {
   totp?: string | undefined;
   /** The block of addresses from which the request came. */
   client: string;
+  /** The session that is confirmed; undefined: a sign-in. */
+  session?: Session | undefined;
 }
 
 /** `wrong`: address, password or code; `totp`: a correct password without a code; `incomplete`: no TOTP is set up. */
@@ -56,13 +58,22 @@ export interface CredentialDeps {
   random: Random;
   seal: Seal;
   passwords: Passwords;
+  /** The block of addresses that counts as one client. */
+  clientOf(address: string): string;
 }
 
-/** Attempts for one address: a burst of 10, then one every two minutes. */
+/**
+ * Attempts for one address: a burst of 10, then one every two minutes. Those of a client that the person uses and those of a
+ * session have their own, so that others cannot lock the person out.
+ */
 const ATTEMPTS = { burst: 10, perSecond: 1 / 120 };
 /** Attempts of one client, which must not occupy all hashes that may wait. */
 const CLIENT_ATTEMPTS = { burst: 60, perSecond: 1 / 2 };
 const MAX_CLIENTS = 10_000;
+/** Newest audit records of a person, whose clients the person uses. */
+const MAX_RECORDS = 200;
+/** Sessions whose attempts are counted. */
+const MAX_SESSIONS = 10_000;
 /** Changes of one person's password, each of which costs a hash. */
 const CHANGES = { burst: 5, perSecond: 1 / 60 };
 /** Unknown addresses whose attempts are counted. */
@@ -81,6 +92,22 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   const attemptsOfPeople = createTokenBuckets(clock, ATTEMPTS, MAX_PEOPLE);
   const changesOfPeople = createTokenBuckets(clock, CHANGES, MAX_PEOPLE);
   const attemptsOfUnknown = createTokenBuckets(clock, ATTEMPTS, MAX_UNKNOWN);
+  const attemptsOfUsed = createTokenBuckets(clock, ATTEMPTS, MAX_CLIENTS);
+  const attemptsOfSessions = createTokenBuckets(clock, ATTEMPTS, MAX_SESSIONS);
+
+  function attemptsOf(row: PersonRow | null, key: string, { client, session }: PasswordInput): TokenBucket {
+    if (session !== undefined) return attemptsOfSessions.of(session.id);
+    // Records are read for an unknown address, too, so that both take as long.
+    const isUsed = usesClient(row?.person_id, client);
+    if (row === null) return attemptsOfUnknown.of(key);
+    return isUsed ? attemptsOfUsed.of(`${row.person_id} ${client}`) : attemptsOfPeople.of(row.person_id);
+  }
+
+  /** Whether the person (undefined: anyone) has used the console from this client. Failed sign-ins name no person. */
+  function usesClient(personId: string | undefined, client: string): boolean {
+    const { rows } = tables.auditRecords.list({ personId }, MAX_RECORDS);
+    return rows.some(({ remote_address: address }) => deps.clientOf(address) === client);
+  }
 
   /**
    * Accepts the code and marks its step as used, in one unit of work. False also when the password has changed since it
@@ -112,13 +139,13 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   }
 
   return {
-    verify: async ({ email, password, totp, client }) => {
+    verify: async (input) => {
+      const { email, password, totp, client } = input;
       const ofClient = attemptsOfClients.of(client).take();
       if (!ofClient.allowed) return tooManyAttempts('from', ofClient);
       const key = addressKey(email);
       const row = tables.people.byEmail(key);
-      const attempts = row === null ? attemptsOfUnknown.of(key) : attemptsOfPeople.of(row.person_id);
-      const ofPerson = attempts.take();
+      const ofPerson = attemptsOf(row, key, input).take();
       if (!ofPerson.allowed) return tooManyAttempts('for', ofPerson);
       const isCorrect = await passwords.verify(password, row?.password ?? null, client);
       if (isRefusal(isCorrect)) return isCorrect;

@@ -28,11 +28,12 @@ function start() {
         return false;
       },
     },
+    clientOf: (address) => address,
   });
   tables.people.insert(newPerson('person_1', 'ada@example.com', 'Ada', clock.now()));
   const sessions = createSessions({ tables, writer, clock, ids });
-  const attempt = async (email: string, client: string) => {
-    const verified = await credentials.verify({ email, client, password: 'a wrong password' });
+  const attempt = async (email: string, client: string, session?: Session) => {
+    const verified = await credentials.verify({ email, client, session, password: 'a wrong password' });
     return isRefusal(verified) ? verified.code : verified;
   };
   const signIn = async (): Promise<Session> => {
@@ -51,6 +52,30 @@ it('counts the attempts for a person, whatever number of other addresses is atte
   for (let number = 0; number < 10_001; number++)
     await attempt(`nobody${number}@example.com`, `client ${number}`);
   expect(await attempt('ADA@example.com', '192.0.2.2')).toBe('RATE_LIMITED');
+});
+
+it('counts the attempts of clients that the person has used, and of sessions, separately', async () => {
+  const { attempt, signIn, tables, clock } = start();
+  tables.auditRecords.insert({
+    recorded_at: clock.now(),
+    person_id: 'person_1',
+    person_email: 'ada@example.com',
+    account_id: null,
+    operation: 'console.signIn',
+    target: '{}',
+    outcome: 'done',
+    detail: '',
+    remote_address: '192.0.2.7',
+  });
+  const session = await signIn();
+  for (let number = 0; number < 20; number++) await attempt('ada@example.com', `client ${number}`);
+  expect(await attempt('ada@example.com', '192.0.2.1')).toBe('RATE_LIMITED');
+  for (let times = 0; times < 10; times++) {
+    expect(await attempt('ada@example.com', '192.0.2.7')).toBe('wrong');
+    expect(await attempt('ada@example.com', '192.0.2.1', session)).toBe('wrong');
+  }
+  expect(await attempt('ada@example.com', '192.0.2.7')).toBe('RATE_LIMITED');
+  expect(await attempt('ada@example.com', '192.0.2.1', session)).toBe('RATE_LIMITED');
 });
 
 it('computes 60 hashes for a client, then one in two seconds', async () => {

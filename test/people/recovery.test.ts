@@ -31,6 +31,7 @@ async function start() {
     random: systemRandom,
     seal,
     passwords: { hash: () => hashing.promise, verify: () => verifying.promise },
+    clientOf: (address) => address,
   });
   const passkeys = createPasskeys({ ...deps, url: () => URL });
   tables.people.insert(newPerson(PERSON, 'ada@example.com', 'Ada', clock.now()));

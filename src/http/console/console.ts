@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http';
 import Koa, { type Context, type Middleware } from 'koa';
+import { callerBlock } from '../../accounts/caller-addresses.ts';
 import { createFailureLimits, createRateLimits } from '../../accounts/rate-limits.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../core/clock.ts';
@@ -222,6 +223,7 @@ function assemble(
   const credentials = createPasswordCredentials({
     ...deps,
     passwords: createPasswords(deps.passwordLogCost === undefined ? {} : { logCost: deps.passwordLogCost }),
+    clientOf: callerBlock,
   });
   const passkeys = createPasskeys({ tables, writer, clock, url: parts.url });
   const oidc = createOidc({

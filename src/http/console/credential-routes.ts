@@ -75,7 +75,12 @@ export function credentialRoutes({
       handle: async (call) => {
         const session = sessionOf(call);
         const { email, id } = session.person;
-        const verified = await credentials.verify({ ...call.body, email, client: callerBlock(call.address) });
+        const verified = await credentials.verify({
+          ...call.body,
+          email,
+          client: callerBlock(call.address),
+          session,
+        });
         const refusal = await refusalOf(verified, email, call);
         // 403: the session itself stays valid.
         if (refusal !== null)
