@@ -1,16 +1,15 @@
-import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
-import { type Clock, MINUTE } from '../core/clock.ts';
+import type { Clock } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Writer } from '../store/database/writer.ts';
 import type { PasskeyRow } from '../store/people/credentials.ts';
 import type { Tables } from '../store/tables.ts';
+import { createChallenges } from './challenges.ts';
 import { MAX_PASSKEYS } from './person.ts';
 import { endedSession, type Session } from './sessions.ts';
 
 /**
- * Passkeys (Web Authentication): discoverable credentials with user verification, bound to the host name of the console. A
- * challenge is valid once, for five minutes, for one purpose.
+ * Passkeys (Web Authentication): discoverable credentials with user verification, bound to the host name of the console.
  */
 export interface Passkeys {
   /** Whether passkeys work at the address of the console: https, or the host name localhost. */
@@ -75,30 +74,16 @@ export const authenticationSchema = z.object({
 export type RegistrationInput = z.output<typeof registrationSchema>;
 export type AuthenticationInput = z.output<typeof authenticationSchema>;
 
-const CHALLENGE_MS = 5 * MINUTE;
-const MAX_CHALLENGES = 10_000;
 const RP_NAME = 'Postrider';
 const SIGN_IN = 'sign in';
 
 /**
- * Keeps up to 10,000 open challenges in memory: a restart invalidates them. The WebAuthn library is loaded at its first
- * use. `url` is called at each use, as the port may not be known yet.
+ * The purpose of a challenge is SIGN_IN, or the session that registers. The WebAuthn library is loaded at its first use.
+ * `url` is called at each use, as the port may not be known yet.
  */
 export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Passkeys {
-  /** The purpose of each open challenge: SIGN_IN, or the session that registers. */
-  const challenges = new LRUCache<string, { purpose: string; until: number }>({ max: MAX_CHALLENGES });
+  const challenges = createChallenges(clock);
   const rpId = () => new URL(url()).hostname;
-
-  function open(challenge: string, purpose: string): void {
-    challenges.set(challenge, { purpose, until: clock.now() + CHALLENGE_MS });
-  }
-
-  /** Whether the challenge is open for this purpose; it is closed. */
-  function close(challenge: string, purpose: string): boolean {
-    const found = challenges.get(challenge);
-    challenges.delete(challenge);
-    return found !== undefined && found.purpose === purpose && found.until > clock.now();
-  }
 
   return {
     isAvailable: () => {
@@ -107,7 +92,8 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
     },
     beginRegistration: async ({ id: sessionId, person }) => {
       const { generateRegistrationOptions } = await import('./webauthn-library.ts');
-      const options = await generateRegistrationOptions({
+      return generateRegistrationOptions({
+        challenge: challenges.create(sessionId),
         rpName: RP_NAME,
         rpID: rpId(),
         userID: new TextEncoder().encode(person.id),
@@ -119,15 +105,13 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
           .map(({ credential_id }) => ({ id: credential_id })),
         authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
       });
-      open(options.challenge, sessionId);
-      return options;
     },
     register: async (session, name, response) => {
       const { id: sessionId, person, hash } = session;
       const { verifyRegistrationResponse } = await import('./webauthn-library.ts');
       const verified = await verifyRegistrationResponse({
         response: { ...response, response: withoutTransports(response), clientExtensionResults: {} },
-        expectedChallenge: (challenge) => close(challenge, sessionId),
+        expectedChallenge: (challenge) => challenges.use(challenge, sessionId),
         expectedOrigin: url(),
         expectedRPID: rpId(),
         requireUserVerification: true,
@@ -162,9 +146,11 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
     },
     beginAuthentication: async () => {
       const { generateAuthenticationOptions } = await import('./webauthn-library.ts');
-      const options = await generateAuthenticationOptions({ rpID: rpId(), userVerification: 'required' });
-      open(options.challenge, SIGN_IN);
-      return options;
+      return generateAuthenticationOptions({
+        challenge: challenges.create(SIGN_IN),
+        rpID: rpId(),
+        userVerification: 'required',
+      });
     },
     verify: async (response) => {
       const { verifyAuthenticationResponse } = await import('./webauthn-library.ts');
@@ -177,7 +163,7 @@ export function createPasskeys({ tables, writer, clock, url }: PasskeyDeps): Pas
           response: { authenticatorData, clientDataJSON, signature },
           clientExtensionResults: {},
         },
-        expectedChallenge: (challenge) => close(challenge, SIGN_IN),
+        expectedChallenge: (challenge) => challenges.use(challenge, SIGN_IN),
         expectedOrigin: url(),
         expectedRPID: rpId(),
         credential: {
