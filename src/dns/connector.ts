@@ -1,4 +1,4 @@
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { literalAddress } from './address-kinds.ts';
 import type { Resolver } from './resolver.ts';
@@ -9,6 +9,11 @@ export interface ConnectorOptions {
   mayConnect(address: string): boolean;
   /** Limit for the connection and its TLS handshake. */
   timeoutMs: number;
+  /**
+   * Bytes that the host may send in response to one request, with everything that is no content: further ones end the
+   * connection. Default: 256 KiB.
+   */
+  maxResponseBytes?: number | undefined;
   /** Certificate authorities in PEM; default: those of Node. */
   trusted?: string | readonly string[] | undefined;
 }
@@ -18,6 +23,13 @@ export class ForbiddenAddress extends Error {
   override readonly name = 'ForbiddenAddress';
 }
 
+/** The host sent more than `maxResponseBytes`. */
+export class ResponseTooLarge extends Error {
+  override readonly name = 'ResponseTooLarge';
+}
+
+const MAX_RESPONSE_BYTES = 256 * 1024;
+
 /** Names of this machine (RFC 6761 §6.3): they are not in DNS, and our resolver reads no hosts file. */
 const LOCALHOST = /^(.+\.)?localhost\.?$/i;
 
@@ -25,10 +37,11 @@ const LOCALHOST = /^(.+\.)?localhost\.?$/i;
  * Connects HTTP requests to hosts that others choose, only to permitted addresses. The address is checked when the
  * connection is made, and the connection uses that address, so an attacker gains nothing by changing the DNS answer
  * afterwards (DNS rebinding). Addresses in URLs are checked too, in every notation: they are never looked up, and
- * `http://2130706433/` is 127.0.0.1.
+ * `http://2130706433/` is 127.0.0.1. The HTTP client limits header and content, but reads interim responses, chunk extensions and
+ * empty lines without end, so the bytes of each response are limited here.
  */
 export function createConnector(options: ConnectorOptions): buildConnector.connector {
-  const { resolver, mayConnect, timeoutMs, trusted } = options;
+  const { resolver, mayConnect, timeoutMs, trusted, maxResponseBytes = MAX_RESPONSE_BYTES } = options;
 
   async function addressesOf(host: string): Promise<string[]> {
     if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
@@ -66,7 +79,29 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
 
   return (target, callback) => {
     const address = literalAddress(target.hostname);
-    if (address === null || mayConnect(address)) connect(target, callback);
-    else callback(new ForbiddenAddress(`${address} may not be called`), null);
+    if (address !== null && !mayConnect(address)) {
+      callback(new ForbiddenAddress(`${address} may not be called`), null);
+      return;
+    }
+    connect(target, (...result) => {
+      if (result[0] === null) limitResponses(result[1], maxResponseBytes);
+      callback(...result);
+    });
   };
+}
+
+/** Destroys the connection when it has received more than `maxBytes` since the last bytes were sent. */
+function limitResponses(socket: Socket, maxBytes: number): void {
+  let written = socket.bytesWritten;
+  let before = socket.bytesRead;
+  let read = before;
+  socket.on('readable', () => {
+    if (socket.bytesWritten !== written) {
+      written = socket.bytesWritten;
+      before = read;
+    }
+    read = socket.bytesRead;
+    if (read - before > maxBytes)
+      socket.destroy(new ResponseTooLarge(`the host sent more than ${maxBytes} bytes`));
+  });
 }

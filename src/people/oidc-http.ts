@@ -30,6 +30,7 @@ export function createProviderHttp(resolver: Resolver): ProviderHttp {
     connect: createConnector({
       resolver,
       timeoutMs: PROVIDER_TIMEOUT_MS,
+      maxResponseBytes: 2 * MAX_RESPONSE_BYTES,
       mayConnect: (address) => !isForbidden(address),
     }),
     maxHeaderSize: MAX_HEADER_BYTES,

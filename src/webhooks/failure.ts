@@ -1,6 +1,6 @@
 import { errors } from 'undici';
 import { errorCode, errorText } from '../core/errors.ts';
-import { ForbiddenAddress } from '../dns/connector.ts';
+import { ForbiddenAddress, ResponseTooLarge } from '../dns/connector.ts';
 import { DnsError } from '../dns/dns-error.ts';
 
 /** Why a call got no response. */
@@ -37,6 +37,7 @@ function reasonOf(error: unknown, hostname: string, allowPrivateNetworks: boolea
       ? `${hostname} does not exist in DNS`
       : `${hostname} has no address in DNS`;
   }
+  if (error instanceof ResponseTooLarge) return 'the response is too large';
   if (error instanceof errors.HTTPParserError) return 'the response is not valid HTTP';
   const code = errorCode(error);
   return REASONS.find(([codes]) => codes.test(code))?.[1] ?? 'the call failed';

@@ -47,6 +47,26 @@ async function start({
   return { dns, call };
 }
 
+/** A server that begins its response so, then repeats a text until the connection is closed. Returns its URL. */
+async function startEndless(beginning: string, repeated: string): Promise<string> {
+  const chunk = repeated.repeat(Math.ceil(65_536 / repeated.length));
+  const server = createServer((socket) => {
+    const more = () => {
+      while (!socket.destroyed && socket.write(chunk));
+    };
+    socket.once('data', () => {
+      socket.write(beginning);
+      more();
+    });
+    socket.on('drain', more).on('error', () => {
+      // The caller closes the connection.
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${portOf(server)}/`;
+}
+
 function reasonOf(result: CallResult | null): string {
   if (result?.kind !== 'no-response') throw new Error(`there was a response: ${JSON.stringify(result)}`);
   return result.reason;
@@ -139,6 +159,38 @@ describe('a call', () => {
     });
     const { call } = await start({ timeoutMs: 600_000 });
     expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: 'x'.repeat(1024) });
+  });
+
+  it.each([
+    ['interim responses', '', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+    ['empty lines', '', '\r\n'],
+    ['a reason phrase', 'HTTP/1.1 200 ', 'x'],
+  ])('ends a response that consists of %s without end', async (_, beginning, repeated) => {
+    const url = await startEndless(beginning, repeated);
+    const { call } = await start({ timeoutMs: 600_000 });
+    expect(reasonOf(await call(url))).toBe('the response is too large');
+  });
+
+  it.each([
+    ['a chunk extension', '1;', 'x'],
+    ['the size of a chunk', '', '0'],
+  ])('does not read %s without end', async (_, beginning, repeated) => {
+    const header = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+    const url = await startEndless(header + beginning, repeated);
+    const { call } = await start({ timeoutMs: 600_000 });
+    expect(await call(url)).toMatchObject({ kind: 'response', status: 200 });
+  });
+
+  it('limits each response, not the connection', async () => {
+    const connections = new Set<unknown>();
+    const endpoint = await startEndpoint((_, { socket }) => {
+      connections.add(socket);
+      return { status: 200, body: 'x'.repeat(60_000) };
+    });
+    const { call } = await start();
+    for (let times = 0; times < 20; times++) expect(await call(endpoint.url)).toMatchObject({ status: 200 });
+    // The client uses one or two, each for more than 256 KiB.
+    expect(connections.size).toBeLessThan(5);
   });
 
   it('times out without a response', async () => {
