@@ -95,12 +95,20 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
   const attemptsOfUsed = createTokenBuckets(clock, ATTEMPTS, MAX_CLIENTS);
   const attemptsOfSessions = createTokenBuckets(clock, ATTEMPTS, MAX_SESSIONS);
 
-  function attemptsOf(row: PersonRow | null, key: string, { client, session }: PasswordInput): TokenBucket {
-    if (session !== undefined) return attemptsOfSessions.of(session.id);
+  /** The bucket of an attempt, and whether it is from a client that the person uses. */
+  function attemptsOf(
+    row: PersonRow | null,
+    key: string,
+    { client, session }: PasswordInput,
+  ): { bucket: TokenBucket; isKnown: boolean } {
+    if (session !== undefined) return { bucket: attemptsOfSessions.of(session.id), isKnown: true };
     // Records are read for an unknown address, too, so that both take as long.
-    const isUsed = usesClient(row?.person_id, client);
-    if (row === null) return attemptsOfUnknown.of(key);
-    return isUsed ? attemptsOfUsed.of(`${row.person_id} ${client}`) : attemptsOfPeople.of(row.person_id);
+    const isKnown = usesClient(row?.person_id, client);
+    if (row === null) return { bucket: attemptsOfUnknown.of(key), isKnown: false };
+    const bucket = isKnown
+      ? attemptsOfUsed.of(`${row.person_id} ${client}`)
+      : attemptsOfPeople.of(row.person_id);
+    return { bucket, isKnown };
   }
 
   /** Whether the person (undefined: anyone) has used the console from this client. Failed sign-ins name no person. */
@@ -145,9 +153,10 @@ export function createPasswordCredentials(deps: CredentialDeps): PasswordCredent
       if (!ofClient.allowed) return tooManyAttempts('from', ofClient);
       const key = addressKey(email);
       const row = tables.people.byEmail(key);
-      const ofPerson = attemptsOf(row, key, input).take();
+      const { bucket, isKnown } = attemptsOf(row, key, input);
+      const ofPerson = bucket.take();
       if (!ofPerson.allowed) return tooManyAttempts('for', ofPerson);
-      const isCorrect = await passwords.verify(password, row?.password ?? null, client);
+      const isCorrect = await passwords.verify(password, row?.password ?? null, client, isKnown);
       if (isRefusal(isCorrect)) return isCorrect;
       if (!isCorrect || row === null || row.status !== 'active') return 'wrong';
       if (row.totp === null) return 'incomplete';

@@ -4,17 +4,23 @@ import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 
 /**
  * Passwords, stored as scrypt hashes (RFC 7914). One hash takes 128 MiB and 0.4 s of a thread, so they are computed one at
- * a time, at most MAX_PENDING in total. People who change their password take turns with clients that sign in, and most
- * places are for sign-ins.
+ * a time, at most MAX_PENDING in total, and MAX_KNOWN for clients that the person uses. People who change their password take
+ * turns with clients that sign in, and most places are for sign-ins.
  */
 export interface Passwords {
   /** The text to store. Refuses a second one of a person, and above MAX_CHANGES. */
   hash(password: string, personId: string): Promise<string | Refusal>;
   /**
    * Whether the password is that of the stored text; null: no password, which takes as long. `client`: the block of
-   * addresses from which the request came. Refuses above MAX_OF_CLIENT and MAX_PENDING.
+   * addresses from which the request came; `isKnown`: whether the person uses it. Refuses above MAX_OF_CLIENT, and above
+   * MAX_PENDING or MAX_KNOWN.
    */
-  verify(password: string, stored: string | null, client: string): Promise<boolean | Refusal>;
+  verify(
+    password: string,
+    stored: string | null,
+    client: string,
+    isKnown?: boolean,
+  ): Promise<boolean | Refusal>;
 }
 
 /** Cost: 2^17 blocks of 1 KiB (OWASP's recommendation). */
@@ -23,8 +29,10 @@ const BLOCK = 8;
 const PARALLEL = 1;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** Hashes that are computed or wait. */
+/** Hashes that are computed or wait, without those of known clients. */
 const MAX_PENDING = 8;
+/** Those of known clients, which others cannot occupy from any number of addresses. */
+const MAX_KNOWN = 4;
 /** Those for changes of passwords: the other places are for sign-ins. */
 const MAX_CHANGES = 3;
 /** Those for sign-ins of one client: others can always sign in. */
@@ -47,8 +55,8 @@ export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {
         const salt = randomBytes(SALT_BYTES);
         return format(logCost, salt, await derive(password, salt, HASH_BYTES, optionsOf(logCost)));
       }),
-    verify: (password, stored, client) =>
-      inTurn('sign-in', client, async () => {
+    verify: (password, stored, client, isKnown = false) =>
+      inTurn(isKnown ? 'known sign-in' : 'sign-in', client, async () => {
         const parsed = parse(stored ?? dummy);
         if (parsed === null) throw new Error('the stored password hash has an unknown form');
         const found = await derive(
@@ -62,7 +70,7 @@ export function createPasswords({ logCost = LOG_COST }: { logCost?: number } = {
   };
 }
 
-type Purpose = 'change' | 'sign-in';
+type Purpose = 'change' | 'sign-in' | 'known sign-in';
 type InTurn = <T>(purpose: Purpose, of: string, run: () => Promise<T>) => Promise<T | Refusal>;
 
 /** Returns a function that runs one task at a time, in turns between the persons and clients that wait. */
@@ -71,7 +79,7 @@ function createHashQueue(): InTurn {
   const queues = new Map<string, (() => Promise<void>)[]>();
   /** Number of tasks that run or wait, by the same keys. */
   const pending = new Map<string, number>();
-  const total = { change: 0, 'sign-in': 0 };
+  const total = { change: 0, 'sign-in': 0, 'known sign-in': 0 };
   let running = false;
 
   function refusalOf(purpose: Purpose, key: string): Refusal | null {
@@ -81,9 +89,11 @@ function createHashQueue(): InTurn {
         retryAfter: 5,
       });
     const isFull =
-      total.change + total['sign-in'] >= MAX_PENDING ||
-      (purpose === 'change' ? total.change >= MAX_CHANGES : own >= MAX_OF_CLIENT);
-    return isFull
+      purpose === 'known sign-in'
+        ? total[purpose] >= MAX_KNOWN
+        : total.change + total['sign-in'] >= MAX_PENDING;
+    const isAboveShare = purpose === 'change' ? total.change >= MAX_CHANGES : own >= MAX_OF_CLIENT;
+    return isFull || isAboveShare
       ? refuse('UNAVAILABLE', 'Too many passwords are being checked; try again', { retryAfter: 5 })
       : null;
   }

@@ -65,6 +65,15 @@ it('leaves places for other clients, which take turns', async () => {
   expect(order.indexOf('two')).toBeLessThan(3);
 });
 
+it('leaves places for known clients while others sign in from many addresses', async () => {
+  const others = Array.from({ length: 8 }, (_, n) => passwords.verify(PASSWORD, null, `client ${n}`));
+  const another = passwords.verify(PASSWORD, null, 'another client');
+  const known = Array.from({ length: 5 }, (_, n) => passwords.verify(PASSWORD, null, `known ${n}`, true));
+  expect(codeOf(await another)).toBe('UNAVAILABLE');
+  expect((await Promise.all(known)).map(codeOf)).toEqual(['done', 'done', 'done', 'done', 'UNAVAILABLE']);
+  await Promise.all(others);
+});
+
 it('uses 128 MiB for a hash by default', async () => {
   const stored = await createPasswords().hash('correct horse battery', 'person_1');
   expect(stored).toMatch(/^scrypt\$17\$/);
