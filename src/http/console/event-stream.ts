@@ -3,7 +3,7 @@ import { type Clock, SECOND } from '../../core/clock.ts';
 import { createLoop } from '../../core/concurrency/loop.ts';
 import type { Log } from '../../core/log.ts';
 import type { FeedEvent } from '../../events/feed.ts';
-import { createSharedPool, type Holder } from './shared-pool.ts';
+import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
 
 /**
  * The event stream of the console (server-sent events, WHATWG HTML §9.2): the events of an account as they are committed,
@@ -12,11 +12,13 @@ import { createSharedPool, type Holder } from './shared-pool.ts';
  * after a reconnection. A client that does not read is disconnected.
  */
 export interface EventStreams {
-  /** Opens a stream on the response; false: the session, the person, the account or the installation has too many. */
-  open(stream: StreamOptions): boolean;
+  /** Opens a stream on the response; otherwise returns who has too many: `pool` is the installation. */
+  open(stream: StreamOptions): StreamShortage | null;
   /** Ends all streams. */
   stop(): Promise<void>;
 }
+
+export type StreamShortage = Shortage | 'session' | 'stopped';
 
 export interface StreamOptions extends Holder {
   accountId: string;
@@ -144,9 +146,10 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
   return {
     open: (options) => {
       const { accountId, personId, operator, sessionId, response } = options;
-      if (stopped || numberOf(sessionId) >= MAX_STREAMS_OF_SESSION) return false;
+      if (stopped) return 'stopped';
+      if (numberOf(sessionId) >= MAX_STREAMS_OF_SESSION) return 'session';
       const release = pool.take({ accountId, personId, operator });
-      if (typeof release === 'string') return false;
+      if (typeof release === 'string') return release;
       const stream: Stream = { ...options, checkedAt: clock.now(), release };
       const account = watched.get(accountId) ?? { afterSeq: deps.nextSeq() - 1, streams: new Set<Stream>() };
       watched.set(accountId, account);
@@ -159,7 +162,7 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
         'X-Accel-Buffering': 'no',
       });
       send(stream, `retry: 5000\n\n${message('hello', { accountId })}`);
-      return true;
+      return null;
     },
     stop: async () => {
       stopped = true;

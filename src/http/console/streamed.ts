@@ -13,7 +13,13 @@ import type { AccessRule, ConsoleAccess, Identity } from './access.ts';
 import { exportedRecords } from './audit-routes.ts';
 import type { Auditing } from './auditing.ts';
 import { contactExportQuery, exportedContacts } from './contact-export.ts';
-import type { EventStreams } from './event-stream.ts';
+import {
+  type EventStreams,
+  MAX_STREAMS_OF_ACCOUNT,
+  MAX_STREAMS_OF_PERSON,
+  MAX_STREAMS_OF_SESSION,
+  type StreamShortage,
+} from './event-stream.ts';
 import { AUDITED_READS, type ConsoleOperation } from './permissions.ts';
 import { createSharedPool, type Holder, type Shortage } from './shared-pool.ts';
 
@@ -109,7 +115,7 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
     operation: 'console.stream',
     rule: { access: 'read', confirmed: false, accountInQuery: true, passive: true },
     handle: (ctx, { session, accountId }, isAllowed) => {
-      const opened = streams.open({
+      const shortage = streams.open({
         accountId: accountId ?? '',
         personId: session.person.id,
         operator: session.person.operator,
@@ -117,13 +123,33 @@ function streamOperation({ streams }: StreamedDeps): StreamedOperation {
         response: ctx.res,
         isAllowed,
       });
-      if (!opened)
-        return refuse('RATE_LIMITED', 'Too many pages of the console are open', { retryAfter: 60 });
-      ctx.respond = false;
-      return null;
+      if (shortage === null) ctx.respond = false;
+      return shortage === null ? null : tooManyStreams(shortage);
     },
   };
 }
+
+function tooManyStreams(shortage: StreamShortage): Refusal {
+  const [code, message] = STREAM_SHORTAGES[shortage];
+  return refuse(code, message, { retryAfter: 60 });
+}
+
+const STREAM_SHORTAGES = {
+  session: [
+    'RATE_LIMITED',
+    `This browser has ${MAX_STREAMS_OF_SESSION} event streams, as many as one may have: close a tab`,
+  ],
+  person: [
+    'RATE_LIMITED',
+    `Your browsers have ${MAX_STREAMS_OF_PERSON} event streams, as many as a person may have: close one`,
+  ],
+  account: [
+    'RATE_LIMITED',
+    `The members of this account have ${MAX_STREAMS_OF_ACCOUNT} event streams, as many as an account may have`,
+  ],
+  pool: ['UNAVAILABLE', 'All event streams of the installation are in use'],
+  stopped: ['UNAVAILABLE', 'The daemon is stopping'],
+} as const satisfies Record<StreamShortage, readonly [RefusalCode, string]>;
 
 interface Download {
   holder: Holder;

@@ -120,7 +120,9 @@ describe('the event stream', () => {
     const viewer = await test.member('viewer');
     for (let times = 0; times < MAX_STREAMS_OF_SESSION; times++)
       expect((await stream(viewer, test.account)).status).toBe(200);
-    expect((await stream(viewer, test.account)).status).toBe(429);
+    const refused = await stream(viewer, test.account);
+    expect(refused.status).toBe(429);
+    await vi.waitFor(() => expect(refused.text()).toContain('This browser has 3 event streams'));
     open.shift()?.abort();
     await vi.waitFor(async () => expect((await stream(viewer, test.account)).status).toBe(200), {
       timeout: 30_000,
@@ -172,15 +174,15 @@ it('a client that does not read is disconnected, and no longer counts', async ()
       response,
       isAllowed: () => true,
     };
-    return { response, opened: streams.open(options) };
+    return { response, shortage: streams.open(options) };
   };
   const all = Array.from({ length: MAX_STREAMS_OF_PERSON }, open);
-  expect(open(null, MAX_STREAMS_OF_PERSON).opened).toBe(false);
+  expect(open(null, MAX_STREAMS_OF_PERSON).shortage).toBe('person');
   await vi.waitFor(() => expect(all.map(({ response }) => response.destroyed)).not.toContain(false), {
     timeout: 15_000,
   });
   expect(all.every(({ response }) => response.writableLength < 512 * 1024)).toBe(true);
-  expect(open(null, 0).opened).toBe(true);
+  expect(open(null, 0).shortage).toBeNull();
   await streams.stop();
 });
 
@@ -196,17 +198,18 @@ it('an account has a share of the streams, which leaves some for other accounts 
     const id = ++number;
     const response = new ServerResponse(new IncomingMessage(new Socket()));
     const who = { personId: `person_${id}`, sessionId: `session_${id}`, operator };
-    return { response, opened: streams.open({ accountId, ...who, response, isAllowed: () => true }) };
+    return { response, shortage: streams.open({ accountId, ...who, response, isAllowed: () => true }) };
   };
   const all = Array.from({ length: 70 }, () => open('acct_one'));
-  expect(all.filter(({ opened }) => opened)).toHaveLength(MAX_STREAMS_OF_ACCOUNT);
-  expect(open('acct_two').opened).toBe(true);
-  expect(open('acct_one', true).opened).toBe(true);
+  expect(all.filter(({ shortage }) => shortage === null)).toHaveLength(MAX_STREAMS_OF_ACCOUNT);
+  expect(all.at(-1)?.shortage).toBe('account');
+  expect(open('acct_two').shortage).toBeNull();
+  expect(open('acct_one', true).shortage).toBeNull();
   // Many accounts together leave streams for operators.
   for (let account = 0; account < 250; account++) open(`acct_${account}`);
-  expect(open('acct_new').opened).toBe(false);
-  expect(open('acct_new', true).opened).toBe(true);
+  expect(open('acct_new').shortage).toBe('pool');
+  expect(open('acct_new', true).shortage).toBeNull();
   all[0]?.response.emit('close');
-  expect(open('acct_one').opened).toBe(true);
+  expect(open('acct_one').shortage).toBeNull();
   await streams.stop();
 });
