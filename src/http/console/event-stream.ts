@@ -114,7 +114,10 @@ export function createEventStreams(deps: EventStreamDeps): EventStreams {
         ? events.map(({ event }) => message('event', event)).join('')
         : message('reset', {});
     if (events.length >= MAX_EVENTS) account.afterSeq = deps.nextSeq() - 1;
-    for (const stream of account.streams) send(stream, text);
+    // Checked now: a person who was removed since the last heartbeat must not see these events.
+    for (const stream of account.streams)
+      if (stream.isAllowed()) send(stream, text);
+      else close(stream);
   }
 
   function checkSessions(account: Watched): void {

@@ -186,6 +186,32 @@ it('a client that does not read is disconnected, and no longer counts', async ()
   await streams.stop();
 });
 
+it('sends no event to a person who may no longer read the account', async () => {
+  let seq = 0;
+  const clock = { now: () => 0 };
+  const streams = createEventStreams({
+    clock,
+    log: createLog({ level: 'silent', hashAddresses: false }),
+    intervalMs: 1,
+    nextSeq: () => seq + 1,
+    // Sound: the streams only serialize events.
+    read: async () => [{ seq: ++seq, event: { eventId: `evt_${seq}` } as FeedEvent }],
+  });
+  let isAllowed = true;
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  const written: string[] = [];
+  vi.spyOn(response, 'write').mockImplementation((text) => written.push(String(text)) > 0);
+  const who = { accountId: 'acct_one', personId: 'person_1', sessionId: 'session_1', operator: false };
+  streams.open({ ...who, response, isAllowed: () => isAllowed });
+  await vi.waitFor(() => expect(written.join('')).toContain('evt_1'), { timeout: 15_000 });
+  isAllowed = false;
+  const before = written.length;
+  // No heartbeat: the clock stands still.
+  await vi.waitFor(() => expect(response.writableEnded).toBe(true), { timeout: 15_000 });
+  expect(written).toHaveLength(before);
+  await streams.stop();
+});
+
 it('an account has a share of the streams, which leaves some for other accounts and for operators', async () => {
   const streams = createEventStreams({
     clock: { now: () => 0 },
