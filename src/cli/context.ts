@@ -6,6 +6,7 @@ import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
+import { isPresent } from '../core/operator-fault.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Refusal } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
@@ -222,9 +223,13 @@ export function refuseMovedData({ data, file }: Config): void {
   );
 }
 
-/** Throws StoreFault without a database: a command in the wrong directory must not create a second, empty one. */
+/**
+ * Throws StoreFault without a database: a command in the wrong directory must not create a second, empty one. Throws an
+ * OperatorFault if this user may not read the directory.
+ */
 function requireData({ data, file }: Config): void {
-  if (existsSync(join(data.dir, DATABASE_FILE))) return;
+  const remedy = `Run the command as the user of the daemon (with the package also as root). That user must own the directory: chown -R USER ${data.dir}`;
+  if (isPresent(join(data.dir, DATABASE_FILE), remedy)) return;
   const source =
     file === null ? `no configuration file was found in ${CONFIG_FILES.join(' or ')}` : `data.dir of ${file}`;
   throw new StoreFault(

@@ -1,10 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import type * as z from 'zod';
 import { closest } from '../core/closest.ts';
 import { errorText } from '../core/errors.ts';
-import { OperatorFault } from '../core/operator-fault.ts';
+import { isDenied, OperatorFault, thisUser } from '../core/operator-fault.ts';
 import { applyEnvironment, ENV_PREFIX, type Environment, type SettingsTree } from './environment.ts';
 import { type Config, configSchema, defaultWorkers, MIN_METRICS_KEY_LENGTH } from './schema.ts';
 import { baseUrl, parseListen } from './setting-types.ts';
@@ -133,8 +133,23 @@ function locateFile(options: LoadOptions, env: Environment, cwd: string): string
   if (options.file === null) return null;
   const named = options.file ?? env['POSTRIDER_CONFIG'];
   if (named !== undefined && named !== '') return resolve(cwd, named);
-  const found = (options.files ?? CONFIG_FILES).find((file) => existsSync(resolve(cwd, file)));
+  const files = options.files ?? CONFIG_FILES;
+  const found = files.find((file) => existsSync(resolve(cwd, file))) ?? files.find(isHidden);
   return found === undefined ? null : resolve(cwd, found);
+}
+
+/**
+ * Whether this user may not know if the file exists: /etc/postrider of the package is not public. Reading the file then states
+ * the problem. A working directory without permissions has no configuration.
+ */
+function isHidden(file: string): boolean {
+  if (!isAbsolute(file)) return false;
+  try {
+    statSync(file);
+  } catch (error) {
+    return isDenied(error);
+  }
+  return false;
 }
 
 /** Adds the settings whose defaults depend on others. `base`: relative paths start from this directory. */
@@ -268,7 +283,10 @@ function readToml(file: string): { text: string; tree: SettingsTree } {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new ConfigFault(file, [{ key: '', message: `cannot be read: ${errorText(error)}` }]);
+    const message = isDenied(error)
+      ? `cannot be read: permission denied for ${thisUser()}. Run the command as root or as the user of the daemon; with the package, commands of root run as the user postrider, who must be able to read the file`
+      : `cannot be read: ${errorText(error)}`;
+    throw new ConfigFault(file, [{ key: '', message }]);
   }
   try {
     return { text, tree: parseToml(text) };

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { errorCode, errorText } from './errors.ts';
 
 /** An error that the operator can fix: its message names the setting or file and the remedy, on one line. */
@@ -61,6 +63,41 @@ export function fileFault(
   const or = alternative === undefined ? '' : `, or ${alternative}`;
   const source = setting === null ? '' : `${setting}: `;
   return new OperatorFault(`${source}${file} ${problem}. ${remedy}${or}`, { cause: error });
+}
+
+/**
+ * Whether the file exists. Throws an OperatorFault if this user may not read a directory of its path, where existsSync()
+ * returns false. `remedy`: what to do then.
+ */
+export function isPresent(file: string, remedy: string): boolean {
+  try {
+    statSync(file);
+    return true;
+  } catch (error) {
+    if (MISSING.has(errorCode(error))) return false;
+    if (!isDenied(error)) throw error;
+    throw new OperatorFault(`${file} cannot be accessed: permission denied for ${thisUser()}. ${remedy}`, {
+      cause: error,
+    });
+  }
+}
+
+const MISSING: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
+
+/** Whether the system refused the access to a file. */
+export function isDenied(error: unknown): boolean {
+  return errorCode(error) === 'EACCES' || errorCode(error) === 'EPERM';
+}
+
+/** The user of this process for messages, such as "user postrider" or "user 990". */
+export function thisUser(): string {
+  const uid = process.geteuid?.() ?? null;
+  try {
+    return `user ${userInfo().username}`;
+  } catch {
+    // The user has no entry in the system's database.
+    return `user ${uid ?? 'unknown'}`;
+  }
 }
 
 const FILE_FAULTS: Readonly<Record<string, readonly [problem: string, remedy: string] | undefined>> = {

@@ -56,7 +56,8 @@ export function zoneLines(records: readonly ZoneRecord[]): string {
 }
 
 /** The fix of checks that need the permissions of the daemon's user. */
-export const AS_DAEMON = 'Run doctor as the user of the daemon: sudo -u postrider postrider doctor';
+export const AS_DAEMON =
+  'Run doctor as the user of the daemon (with the package also as root), who must own the data directory';
 
 /** TTL of the records in fixes, in seconds. */
 export const FIX_TTL = 3600;

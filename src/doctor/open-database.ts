@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { databaseFileIn, readNumber } from '../store/database/connection.ts';
 import { openForReading } from '../store/database/database.ts';
@@ -15,7 +15,8 @@ export function openForDoctor(dir: string): { database: DatabaseState; close(): 
   let file = dir;
   try {
     file = databaseFileIn(dir);
-    if (!existsSync(file)) return closed(warning(file, 'There is no database yet.', 'postrider init'));
+    if (statSync(file, { throwIfNoEntry: false }) === undefined)
+      return closed(warning(file, 'There is no database yet.', 'postrider init'));
     const db = openForReading(file);
     const found = readNumber(db, 'PRAGMA user_version');
     const newest = newestOf(knownMigrations());

@@ -26,9 +26,12 @@ export const dataDirectoryCheck = check<OwnerFacts>({
     const { dir, masterKeyFile } = config.data;
     const database = join(dir, DATABASE_FILE);
     const isChecked = !masterKeyFile.startsWith(CREDENTIALS);
-    const paths = [...(isChecked ? [masterKeyFile] : []), database, `${database}-wal`];
+    const directory = await fileFacts(dir);
+    // Its files can usually not be examined, and the owner of the directory is the problem to report.
+    const isForeign = directory !== null && isOfAnother(directory, machine.uid);
+    const paths = isForeign ? [] : [...(isChecked ? [masterKeyFile] : []), database, `${database}-wal`];
     return {
-      dir: { path: dir, facts: await fileFacts(dir) },
+      dir: { path: dir, facts: directory },
       files: await Promise.all(
         paths.map(async (path) => ({
           path,
@@ -37,7 +40,7 @@ export const dataDirectoryCheck = check<OwnerFacts>({
         })),
       ),
       masterKeyFile: isChecked ? masterKeyFile : null,
-      hasDatabase: (await fileFacts(database)) !== null,
+      hasDatabase: !isForeign && (await fileFacts(database)) !== null,
       uid: machine.uid,
     };
   },
@@ -69,12 +72,12 @@ export function judgeOwners(facts: OwnerFacts): Result[] {
     const isOpen = (dir.facts.mode & OTHERS) !== 0;
     results.push((isOpen ? failure : warning)(dir.path, reason, `chmod 700 ${dir.path}`));
   }
-  if (uid !== null && uid !== 0 && owner !== uid)
+  if (isOfAnother(dir.facts, uid))
     results.push(
       failure(
         dir.path,
-        `The directory belongs to user ${owner}, not to user ${uid}.`,
-        `chown -R ${uid} ${dir.path}`,
+        `The directory belongs to user ${owner}, not to user ${uid}, so that this user cannot use its files.`,
+        `chown -R ${uid} ${dir.path}, unless the daemon runs as user ${owner}: then run doctor as that user`,
       ),
     );
   for (const { path, facts: file, isInside } of files) {
@@ -96,6 +99,11 @@ export function judgeOwners(facts: OwnerFacts): Result[] {
       );
   }
   return results.length > 0 ? results : [ok(dir.path, `Only user ${owner} may use it and its files.`)];
+}
+
+/** Whether another user owns the directory. The superuser may use directories of all users. */
+function isOfAnother({ uid }: FileFacts, self: number | null): boolean {
+  return self !== null && self !== 0 && uid !== self;
 }
 
 function missingKey(path: string): Result {
