@@ -86,7 +86,7 @@ describe('runChecks', () => {
       {
         status: 'unknown',
         reason: expect.stringMatching(/^Not permitted: EACCES/),
-        fix: expect.stringContaining('sudo -u'),
+        fix: expect.stringContaining('as the user of the daemon'),
       },
     ]);
   });

@@ -59,7 +59,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
   const [dns, big, mx, time, pages] = await Promise.all([
     startDnsServer(),
     startSink({ script: { greeting: '220 mx.big.test ESMTP' } }),
-    startSink({ script: { greeting: `220 ${HOST} ESMTP Postrider` } }),
+    startSink({ script: { greeting: `220 ${HOST} ESMTP` } }),
     startSntpServer(() => clock.now() + skew.ms),
     startPages(issue(authority, pageNames)),
   ]);

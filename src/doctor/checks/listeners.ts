@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { type ListenAddress, parseListen } from '../../config/setting-types.ts';
 import { SECOND } from '../../core/clock.ts';
 import { normalizeAddress } from '../../dns/address-kinds.ts';
-import { addressesOf } from '../../dns/dns-view.ts';
+import { addressesOf, type LookupResult } from '../../dns/dns-view.ts';
 import { isLocalUrl, isLoopbackListener, loopbackWarnings } from '../../domains/platform/host-checks.ts';
 import { check, type DoctorContext } from '../context.ts';
 import { failure, ok, quoted, type Result, unknown, warning } from '../finding.ts';
@@ -31,10 +31,13 @@ interface Attempt<Answer> {
 
 interface ListenerFacts {
   hostname: string;
+  /** Why DNS did not answer for the host name; null: it did. */
+  lookupFault: string | null;
   /** Null: the listener is off. */
   mx: Attempt<Greeting>[] | null;
   submission: Attempt<Greeting>[] | null;
-  pages: { url: string; attempts: Attempt<PageAnswer>[] } | null;
+  /** `lookupFault`: as above, for the host of the URL. */
+  pages: { url: string; lookupFault: string | null; attempts: Attempt<PageAnswer>[] } | null;
   api: { listen: ListenAddress; isLoopback: boolean; attempts: Attempt<Greeting>[] };
   /** Listeners that only this machine reaches although the host name leads here. */
   local: { key: string; message: string }[];
@@ -83,6 +86,7 @@ async function gatherListeners(context: DoctorContext): Promise<ListenerFacts> {
   ]);
   return {
     hostname,
+    lookupFault: faultOf(host),
     mx,
     submission: submitted,
     pages,
@@ -113,7 +117,11 @@ async function gatherPages(
       answer,
     };
   });
-  return { url: platform.publicUrl, attempts: await Promise.all(attempts) };
+  return { url: platform.publicUrl, lookupFault: faultOf(found), attempts: await Promise.all(attempts) };
+}
+
+function faultOf(found: LookupResult<string>): string | null {
+  return found.kind === 'unknown' ? found.reason : null;
 }
 
 /**
@@ -121,15 +129,15 @@ async function gatherPages(
  * decisive (`Attempt`), else unknown. If none succeeds and the listener is on loopback, that is the failure.
  */
 export function judgeListeners(facts: ListenerFacts): Result[] {
-  const { hostname, mx, submission, pages, api } = facts;
+  const { mx, submission, pages, api } = facts;
   const off = warning(
     'mx.listen',
     'The listener is off: bounces, complaints and reports are not received.',
     '[mx]\nlisten = "0.0.0.0:25"',
   );
   return [
-    ...(mx === null ? [off] : unlessLocal('mx', judgeSmtp('MX', hostname, mx), facts)),
-    ...(submission === null ? [] : judgeSmtp('submission', hostname, submission)),
+    ...(mx === null ? [off] : unlessLocal('mx', judgeSmtp('MX', facts, mx), facts)),
+    ...(submission === null ? [] : judgeSmtp('submission', facts, submission)),
     ...unlessLocal('public', pages === null ? [] : judgePages(pages), facts),
     judgeApi(api),
   ];
@@ -148,12 +156,18 @@ function fixOfLocal(key: string): string {
   return `${key} = "0.0.0.0:${key === 'mx.listen' ? 25 : key === 'public.tls.listen' ? 443 : 80}"`;
 }
 
-function judgeSmtp(what: string, hostname: string, attempts: readonly Attempt<Greeting>[]): Result[] {
+function judgeSmtp(
+  what: string,
+  { hostname, lookupFault }: ListenerFacts,
+  attempts: readonly Attempt<Greeting>[],
+): Result[] {
   if (attempts.length === 0)
     return [
       unknown(
         `${what} ${hostname}`,
-        `${hostname} has no address in DNS, so others cannot reach the listener.`,
+        lookupFault === null
+          ? `${hostname} has no address in DNS, so others cannot reach the listener.`
+          : `Not tested: DNS did not answer for ${hostname} (${lookupFault}).`,
       ),
     ];
   return attempts.map(({ address, port, isDecisive, answer }) => {
@@ -165,9 +179,7 @@ function judgeSmtp(what: string, hostname: string, attempts: readonly Attempt<Gr
         'Something accepts connections but does not answer as a mail server.',
         `ss -ltnp 'sport = :${port}'`,
       );
-    // RFC 5321 §4.2: the greeting begins with the name of the server.
-    const isOurs = answer.text.toLowerCase().includes(hostname);
-    return isOurs
+    return isOwnGreeting(answer, hostname)
       ? ok(subject, 'The listener accepts connections from this machine.')
       : failure(
           subject,
@@ -175,6 +187,15 @@ function judgeSmtp(what: string, hostname: string, attempts: readonly Attempt<Gr
           `ss -ltnp 'sport = :${port}'; stop the other mail server or change mx.listen`,
         );
   });
+}
+
+/**
+ * Whether the listener of Postrider sent the greeting: "220 mail.example.net ESMTP". Another mail server on this machine greets
+ * with the same host name, and names its program after it (RFC 5321 §4.2). A listener that is busy answers with 4xx.
+ */
+function isOwnGreeting({ code, text }: Greeting & { kind: 'greeting' }, hostname: string): boolean {
+  const line = text.toLowerCase();
+  return code === 220 ? line === `220 ${hostname} esmtp` : line.includes(hostname);
 }
 
 /** A machine behind NAT often cannot connect to its own public address. */
@@ -200,7 +221,9 @@ function unreachable(
       );
 }
 
-function judgePages({ url, attempts }: { url: string; attempts: readonly Attempt<PageAnswer>[] }): Result[] {
+function judgePages({ url, lookupFault, attempts }: NonNullable<ListenerFacts['pages']>): Result[] {
+  if (lookupFault !== null)
+    return [unknown(url, `Not tested: DNS did not answer for the host of public.url (${lookupFault}).`)];
   if (attempts.length === 0)
     return [
       failure(

@@ -216,6 +216,41 @@ describeBroken(
       fix: /^ss -ltnp/,
     },
     {
+      title: 'another mail server with the same host name on port 25',
+      check: 'listeners',
+      break: (setup) => {
+        reachHost(setup);
+        setup.mx.program({ script: { greeting: `220 ${HOST} ESMTP Postfix (Debian/GNU)` } });
+      },
+      status: 'failure',
+      subject: /^MX 127\.0\.0\.1:/,
+      reason: /Another mail server answers.*Postfix/,
+      fix: /^ss -ltnp/,
+    },
+    {
+      title: 'host name for which DNS does not answer',
+      check: 'listeners',
+      break: ({ dns }) => {
+        dns.remove(HOST);
+        dns.set(HOST, '*', 'SERVFAIL');
+      },
+      status: 'unknown',
+      subject: `MX ${HOST}`,
+      reason: /^Not tested: DNS did not answer for /,
+    },
+    {
+      title: 'host of public.url for which DNS does not answer',
+      check: 'listeners',
+      break: (setup) => {
+        reachHost(setup);
+        setup.dns.remove('pages.test');
+        setup.dns.set('pages.test', '*', 'SERVFAIL');
+      },
+      status: 'unknown',
+      subject: /^https:\/\/pages\.test/,
+      reason: /^Not tested: DNS did not answer for the host of public\.url/,
+    },
+    {
       title: 'closed MX port at an address of the platform',
       check: 'listeners',
       break: async (setup) => {
