@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Created } from '../../src/cli/init/create.ts';
-import { nextSteps } from '../../src/cli/init/next-steps.ts';
+import { mxNote, nextSteps } from '../../src/cli/init/next-steps.ts';
 
 const account = { accountId: 'acct_1', keys: { setup: 'key_s', transactional: 'key_t' } };
 const domain = {
@@ -9,17 +9,21 @@ const domain = {
   records: { dnsRecords: [], recommendedDnsRecords: [] },
 };
 
-function commandsAfter(changes: Partial<Created>): string[] {
-  const created: Created = {
+function createdWith(changes: Partial<Created>): Created {
+  return {
     configFile: '/etc/postrider/postrider.toml',
     dataDir: '/var/lib/postrider',
     apiListen: '127.0.0.1:8080',
+    mxListen: '0.0.0.0:25',
     account,
     hasFooter: true,
     domain,
     ...changes,
   };
-  return nextSteps(created).map(({ command }) => command);
+}
+
+function commandsAfter(changes: Partial<Created>): string[] {
+  return nextSteps(createdWith(changes)).map(({ command }) => command);
 }
 
 describe('the next commands after init', () => {
@@ -49,5 +53,17 @@ describe('the next commands after init', () => {
 
   it('name a configuration that is not found by itself', () => {
     expect(commandsAfter({ configFile: '/srv/mail.toml' })[0]).toContain('mail.toml serve');
+  });
+});
+
+describe('the note on the MX listener', () => {
+  it('states that bounces do not arrive at another port than 25', () => {
+    expect(mxNote(createdWith({ mxListen: '127.0.0.1:2525' }))).toMatch(
+      /^The MX listener is at 127\.0\.0\.1:2525\. .* do not arrive until port 25 is redirected to it, or until mx\.listen in \/etc\/postrider\/postrider\.toml is/,
+    );
+  });
+
+  it.each(['0.0.0.0:25', '[::]:25', 'off'])('is missing with mx.listen %s', (mxListen) => {
+    expect(mxNote(createdWith({ mxListen }))).toBeNull();
   });
 });

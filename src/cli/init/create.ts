@@ -34,6 +34,8 @@ export interface Created {
   dataDir: string;
   /** As in the configuration. */
   apiListen: string;
+  /** As in the configuration, or "off". */
+  mxListen: string;
   account: { accountId: string; keys: Record<string, string> } | null;
   /** Messages can be sent only by an account with a company name and a postal address. */
   hasFooter: boolean;
@@ -116,7 +118,7 @@ export async function createInstallation(plan: InitPlan, options: InstallationOp
     rmSync(draft);
     syncDir(dirname(configFile));
     const hasFooter = typeof plan.account?.company === 'string' && plan.account.address !== null;
-    return { configFile, dataDir, apiListen: plan.apiListen, hasFooter, ...content };
+    return { configFile, dataDir, apiListen: plan.apiListen, mxListen: plan.mxListen, hasFooter, ...content };
   } catch (error) {
     const isNothingCreated = undo.length === 0;
     const failures = undoAll(undo);

@@ -20,7 +20,7 @@ import {
 import { withResolver } from '../domains/with-domains.ts';
 import { type Created, createInstallation, refuseExisting } from './create.ts';
 import { detectHost, findUser, type ServiceUser } from './detect.ts';
-import { nextSteps } from './next-steps.ts';
+import { mxNote, nextSteps } from './next-steps.ts';
 import { type InitAnswers, InvalidOption, planInit } from './plan.ts';
 import { Interrupted, silentPrompt, terminalPrompt } from './prompt.ts';
 
@@ -188,21 +188,24 @@ async function report(
       const platform = platformOf(deps.config);
       const keys = allZoneKeys(deps.tables);
       const zone = await platformZone(createDnsView(resolver), platform, keys);
-      const notes = platformNotes(platform, zone);
+      const zoneNotes = platformNotes(platform, zone);
+      const mx = mxNote(created);
       if (json) {
         const next = nextSteps(created).map(({ command }) => command);
         const { name, domainId, records } = domain ?? { name: null, domainId: null, records: null };
         const details = domain === null ? null : { name, domainId, ...records };
+        const notes = mx === null ? zoneNotes : [...zoneNotes, mx];
         return context.printJson({ configFile, dataDir, account, domain: details, zone, notes, next });
       }
       const isBind = format === 'bind';
       context.print(`Created ${configFile} and ${dataDir} (database and master.key: back up both)`);
+      if (mx !== null) context.print(`\n${mx}`);
       if (account !== null) {
         context.print('\nAccount and API keys, which are shown only once:');
         context.printJson(account);
       }
       context.print('\nPublish these DNS records of the platform:\n');
-      context.print((isBind ? platformZoneFile : platformZoneTable)(zone, notes));
+      context.print((isBind ? platformZoneFile : platformZoneTable)(zone, zoneNotes));
       if (domain !== null) {
         context.print(`\nPublish these DNS records of ${domain.name} (${domain.domainId}):\n`);
         context.print((isBind ? domainZoneFile : domainRecordTable)(domain.records));

@@ -50,6 +50,14 @@ export function nextSteps(created: Created): NextStep[] {
   return [start, verify(domain.name), firstMessage(created.apiListen, account, domain.name)];
 }
 
+/** What is missing for bounces to arrive: other servers connect to port 25. Null: nothing, or the operator chose to receive none. */
+export function mxNote({ mxListen, configFile }: Created): string | null {
+  if (mxListen === 'off' || parseListen(mxListen)?.port === SMTP_PORT) return null;
+  return `The MX listener is at ${mxListen}. Bounces, complaints and reports do not arrive until port 25 is redirected to it, or until mx.listen in ${configFile} is "0.0.0.0:25": stop another mail server that uses the port first (ss -ltnp 'sport = :25').`;
+}
+
+const SMTP_PORT = 25;
+
 /** A transactional message over the API; the response contains the result of its delivery. */
 function firstMessage(
   listen: string,
