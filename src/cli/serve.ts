@@ -8,6 +8,7 @@ import { abortAfter } from '../core/concurrency/abort.ts';
 import { createAddressHasher, createLog, type Log } from '../core/log.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Daemon } from '../daemon.ts';
+import { openFilesLimit, requireOpenFiles } from '../delivery/scheduling/budget.ts';
 import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
 import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
@@ -60,6 +61,7 @@ async function serve(file: string | undefined, takeOver: boolean): Promise<void>
   const sources = readSources(options);
   const config = configFrom(sources);
   refuseMovedData(config);
+  requireOpenFiles(openFilesLimit());
   const addresses = createAddressHasher();
   const log = createLog(config.log, undefined, addresses);
   if (config.file === null) {

@@ -6,6 +6,7 @@ import {
   createBudget,
   defaultConnections,
   openFilesLimit,
+  requireOpenFiles,
 } from '../../../src/delivery/scheduling/budget.ts';
 import { temporaryDir } from '../../support/store.ts';
 
@@ -96,6 +97,17 @@ describe('the default number of sessions', () => {
     [10, 1],
   ])('with %s open files: %s', (files, connections) => {
     expect(defaultConnections(files)).toBe(connections);
+  });
+});
+
+describe('too few open files', () => {
+  it.each([255, 64, 0])('%s are refused with the setting that raises the limit', (limit) => {
+    expect(() => requireOpenFiles(limit)).toThrow(
+      /^This process may have \d+ open files, .* LimitNOFILE=65536/,
+    );
+  });
+  it.each([256, 1024, null])('%s are accepted', (limit) => {
+    expect(() => requireOpenFiles(limit)).not.toThrow();
   });
 });
 
