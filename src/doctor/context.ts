@@ -83,6 +83,8 @@ export interface Machine {
   mxPort: number;
   /** The port on which name servers of the zone answer. */
   dnsPort: number;
+  /** The master key that systemd gives to the service; exists while the service runs with it (systemd.exec(5), LoadCredential). */
+  serviceKeyFile: string;
   /** Certificate authorities for the public pages, PEM; undefined: the built-in ones. */
   authorities?: string | undefined;
 }

@@ -17,4 +17,5 @@ export const thisMachine: Machine = {
       .map(({ address }) => normalizeAddress(address)),
   mxPort: MX_PORT,
   dnsPort: DNS_PORT,
+  serviceKeyFile: '/run/credentials/postrider.service/master.key',
 };

@@ -94,7 +94,9 @@ export interface SealDeps {
 export async function openSeal(deps: SealDeps): Promise<Seal> {
   const { file, random, tables, writer } = deps;
   if (!exists(file) && tables.settings.get(FINGERPRINT) !== null) {
-    throw new StoreFault(`${file} is missing: restore the key file that belongs to this database`);
+    throw new StoreFault(
+      `${file} is missing: restore the key file that belongs to this database. If systemd gives the key to the service (LoadCredential), run the command with systemd-run and the same credential: see docs/install.md`,
+    );
   }
   const seal = createSeal(loadMasterKey(file, random, deps.credentialsDirectory), random);
   const fingerprint = seal.derive('fingerprint').toString('hex');

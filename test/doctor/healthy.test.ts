@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { mkdirSync, renameSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CHECKS } from '../../src/doctor/checks.ts';
 import { openForDoctor } from '../../src/doctor/open-database.ts';
@@ -18,6 +19,16 @@ describe('a healthy installation', () => {
     );
     expect(problems).toEqual([]);
     expect(findings).not.toEqual([]);
+  });
+});
+
+describe('a master key that systemd gives to the service', () => {
+  it('is not missing in the data directory', async () => {
+    const setup = await startHealthySetup();
+    const { serviceKeyFile } = setup.machine;
+    mkdirSync(dirname(serviceKeyFile));
+    renameSync(setup.config.data.masterKeyFile, serviceKeyFile);
+    expect(await setup.examine('data-directory')).toMatchObject([{ status: 'ok' }]);
   });
 });
 

@@ -139,6 +139,7 @@ export async function startHealthySetup(options: SetupOptions = {}) {
     addresses: () => ['127.0.0.1'],
     mxPort: mx.port,
     dnsPort: dns.port,
+    serviceKeyFile: join(dir, 'credentials/master.key'),
     authorities: authority.cert,
   };
   let database: DatabaseState | null = null;

@@ -11,6 +11,8 @@ interface OwnerFacts {
   /** The master key, unless systemd provides it and protects its directory. */
   masterKeyFile: string | null;
   hasDatabase: boolean;
+  /** Whether the service runs with a key that systemd gave to it. */
+  hasCredential: boolean;
   /** The user of the daemon, or of this process. */
   uid: number | null;
 }
@@ -41,6 +43,7 @@ export const dataDirectoryCheck = check<OwnerFacts>({
       ),
       masterKeyFile: isChecked ? masterKeyFile : null,
       hasDatabase: !isForeign && (await fileFacts(database)) !== null,
+      hasCredential: !isForeign && (await fileFacts(machine.serviceKeyFile)) !== null,
       uid: machine.uid,
     };
   },
@@ -52,10 +55,10 @@ const GROUP_AND_OTHERS = 0o077;
 
 /**
  * Failures: files that other users may use or that belong to another user, and a missing master key where there is a
- * database. A directory that does not exist yet is a warning alone.
+ * database, unless the service has it from systemd. A directory that does not exist yet is a warning alone.
  */
 export function judgeOwners(facts: OwnerFacts): Result[] {
-  const { dir, files, masterKeyFile, hasDatabase, uid } = facts;
+  const { dir, files, masterKeyFile, hasDatabase, hasCredential, uid } = facts;
   if (dir.facts === null)
     return [
       warning(
@@ -82,7 +85,7 @@ export function judgeOwners(facts: OwnerFacts): Result[] {
     );
   for (const { path, facts: file, isInside } of files) {
     if (file === null) {
-      if (path === masterKeyFile && hasDatabase) results.push(missingKey(path));
+      if (path === masterKeyFile && hasDatabase && !hasCredential) results.push(missingKey(path));
       continue;
     }
     if ((file.mode & GROUP_AND_OTHERS) !== 0)
@@ -110,6 +113,6 @@ function missingKey(path: string): Result {
   return failure(
     path,
     'The master key is missing: without it the DKIM keys and secrets in the database cannot be read, and the daemon does not start.',
-    `Restore ${path} from a backup`,
+    `Restore ${path} from the copy of the key, unless systemd provides it (LoadCredential): then start the service`,
   );
 }

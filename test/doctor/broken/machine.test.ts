@@ -84,6 +84,7 @@ describeBroken(
       status: 'failure',
       subject: /master\.key$/,
       reason: /master key is missing/,
+      fix: /LoadCredential/,
     },
     {
       title: 'data directory that others may enter',
