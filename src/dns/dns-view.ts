@@ -73,7 +73,10 @@ export function createDnsView(resolver: Resolver, options: LookupOptions = {}): 
 }
 
 /** The IPv4 and IPv6 addresses of a name; unknown when neither lookup found any and one of them is unknown. */
-export async function addressesOf(view: DnsView, name: string): Promise<LookupResult<string>> {
+export async function addressesOf(
+  view: Pick<DnsView, 'a' | 'aaaa'>,
+  name: string,
+): Promise<LookupResult<string>> {
   const answers = await Promise.all([view.a(name), view.aaaa(name)]);
   const records = answers.flatMap((answer) => (answer.kind === 'records' ? answer.records : []));
   if (records.length > 0) return { kind: 'records', records };

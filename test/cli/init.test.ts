@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { configToml } from '../../src/cli/init/config-file.ts';
-import { findUser } from '../../src/cli/init/detect.ts';
+import { everyAddress, findUser } from '../../src/cli/init/detect.ts';
 import type { InitPlan, TlsChoice } from '../../src/cli/init/plan.ts';
 import { silentPrompt } from '../../src/cli/init/prompt.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -59,6 +59,34 @@ describe('the configuration file', () => {
   it('contains relative paths as paths relative to its directory', () => {
     const text = configToml(planWith({ dataDir: 'data' }), join(process.cwd(), 'config/postrider.toml'));
     expect(text).toContain('dir = "../data"');
+  });
+});
+
+describe('listeners that others reach', () => {
+  const none = { kind: 'absent' as const, nameExists: true };
+  const records = (...addresses: string[]) =>
+    addresses.length === 0 ? none : { kind: 'records' as const, records: addresses };
+  const view = (a: string[], aaaa: string[]) => ({
+    a: async () => records(...a),
+    aaaa: async () => records(...aaaa),
+  });
+
+  it.each([
+    ['of a name with an IPv4 address', ['192.0.2.7'], [], '192.0.2.7', '0.0.0.0'],
+    ['of a name with both', ['192.0.2.7'], ['2001:db8::7'], '192.0.2.7', '[::]'],
+    ['of a name with an IPv6 address alone', [], ['2001:db8::7'], '2001:db8::7', '[::]'],
+    ['of a name that is not published, with an IPv6 address', [], [], '2001:db8::7', '[::]'],
+    ['of a name that is not published', [], [], '', '0.0.0.0'],
+  ])('%s', async (_, a, aaaa, publicAddress, host) => {
+    expect(await everyAddress(view(a, aaaa), 'mail.example.net', publicAddress)).toBe(host);
+  });
+
+  it('obtain certificates over both families', () => {
+    const acme = { kind: 'acme', email: null } as const;
+    expect(load(planWith({ tls: acme, publicListen: '[::]:80', mxListen: '[::]:25' }))).toMatchObject({
+      public: { listen: '[::]:80', tls: { listen: '[::]:443' } },
+      mx: { listen: '[::]:25' },
+    });
   });
 });
 

@@ -24,7 +24,10 @@ export function configToml(plan: InitPlan, file: string): string {
     '',
   ];
   if (tls.kind === 'acme') {
-    lines.push("[public.tls]  # certificates of Let's Encrypt", 'listen = "0.0.0.0:443"');
+    lines.push(
+      "[public.tls]  # certificates of Let's Encrypt",
+      `listen = "${plan.publicListen.startsWith('[') ? '[::]' : '0.0.0.0'}:443"`,
+    );
     lines.push('agreeToTerms = true  # https://letsencrypt.org/repository/');
     if (tls.email !== null) lines.push(`email = ${text(tls.email)}`);
     lines.push('');

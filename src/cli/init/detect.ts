@@ -50,6 +50,20 @@ export async function publicAddressOf(
   return candidates.find((address) => !address.includes(':')) ?? candidates[0] ?? null;
 }
 
+/**
+ * The host of listeners that others reach: `[::]`, which accepts IPv4 connections, too, when the host name has an IPv6 address
+ * in DNS or the public address is one; else `0.0.0.0`, since a system without IPv6 cannot bind the other.
+ */
+export async function everyAddress(
+  view: Pick<DnsView, 'a' | 'aaaa'>,
+  hostname: string,
+  publicAddress: string,
+): Promise<string> {
+  const found = hostname === '' ? null : await addressesOf(view, hostname);
+  const inDns = found?.kind === 'records' ? found.records : [];
+  return [...inDns, publicAddress].some((address) => address.includes(':')) ? '[::]' : '0.0.0.0';
+}
+
 /** free: a listener can be bound; used: another program uses the port; denied: this user may not bind it. */
 export type PortState = 'free' | 'used' | 'denied';
 

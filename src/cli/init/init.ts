@@ -52,11 +52,11 @@ export function initCommand(
     .option('--listen <address>', 'address and port of the API (default: 127.0.0.1:8080)')
     .option(
       '--public <address>',
-      'address and port of the public pages (default: 0.0.0.0:80 if it is free and no proxy is planned)',
+      'address and port of the public pages (default: port 80 of all addresses if it is free and no proxy is planned)',
     )
     .option(
       '--mx <address>',
-      'address and port for bounces and reports, or off (default: 0.0.0.0:25 if it is free)',
+      'address and port for bounces and reports, or off (default: port 25 of all addresses if it is free)',
     )
     .option('--submission <address>', 'address and port for SMTP submission (default: off)')
     .option('--public-address <ip>', 'address that receivers see (default: that of the host name in DNS)')

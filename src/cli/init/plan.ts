@@ -5,7 +5,7 @@ import { parsePostalAddress } from '../../accounts/postal-address.ts';
 import { hostName, listen, listenOrOff } from '../../config/setting-types.ts';
 import type { DnsView } from '../../dns/dns-view.ts';
 import { normalizeDomain } from '../../mail/address.ts';
-import { type Detected, freePortFrom, portState, publicAddressOf } from './detect.ts';
+import { type Detected, everyAddress, freePortFrom, portState, publicAddressOf } from './detect.ts';
 import type { InitQuestion, Prompt } from './prompt.ts';
 
 /** Options of the command line that answer questions. */
@@ -107,23 +107,24 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
     fallback: `127.0.0.1:${apiPort}`,
     check: (text) => faultOf(listen, text),
   });
-  const port25 = await portState('0.0.0.0', 25);
+  const every = await everyAddress(view, hostname, publicAddress);
+  const port25 = await portState(hostOf(every), 25);
   const mxListen = await answer(options.mx, {
     option: '--mx',
     text: 'MX address',
     reason: `Receives bounces, complaints and reports. Port 25 is ${PORT_STATES[port25]}.`,
-    fallback: port25 === 'free' ? '0.0.0.0:25' : '127.0.0.1:2525',
+    fallback: port25 === 'free' ? `${every}:25` : '127.0.0.1:2525',
     check: (text) => faultOf(listenOrOff, text),
   });
-  const port587 = await portState('0.0.0.0', 587);
+  const port587 = await portState(hostOf(every), 587);
   const submissionListen = await answer(options.submission, {
     option: '--submission',
     text: 'SMTP submission address, or "off"',
-    reason: `For programs that send over SMTP instead of HTTP, such as 0.0.0.0:587. Port 587 is ${PORT_STATES[port587]}.`,
+    reason: `For programs that send over SMTP instead of HTTP, such as ${every}:587. Port 587 is ${PORT_STATES[port587]}.`,
     fallback: 'off',
     check: (text) => faultOf(listenOrOff, text),
   });
-  const tls = await chooseTls(answer, options);
+  const tls = await chooseTls(answer, options, hostOf(every));
   const account = await chooseAccount(answer, options);
   const domain =
     account === null
@@ -135,7 +136,7 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
           fallback: '',
           check: (text) => (normalizeDomain(text) === null ? 'must be a domain such as example.com' : null),
         });
-  const publicListen = options.public ?? (await defaultPublicListen(tls, apiListen));
+  const publicListen = options.public ?? (await defaultPublicListen(tls, apiListen, every));
   const publicFault = faultOf(listen, publicListen);
   if (publicFault !== null) throw new InvalidOption(`--public ${publicListen}: ${publicFault}`);
   return {
@@ -154,17 +155,22 @@ export async function planInit(deps: PlanDeps, options: InitAnswers): Promise<In
 
 const PORT_STATES = { free: 'free', used: 'in use', denied: 'not permitted for this user' } as const;
 
+/** The host of a listener without its brackets. */
+function hostOf(every: string): string {
+  return every.replace(/^\[|\]$/g, '');
+}
+
 /** Port 80 unless a proxy is planned: links use it, and the certificate authority validates the host there. */
-async function defaultPublicListen({ kind }: TlsChoice, apiListen: string): Promise<string> {
-  if (kind === 'acme') return '0.0.0.0:80';
-  if (kind === 'none' && (await portState('0.0.0.0', 80)) === 'free') return '0.0.0.0:80';
+async function defaultPublicListen({ kind }: TlsChoice, apiListen: string, every: string): Promise<string> {
+  if (kind === 'acme') return `${every}:80`;
+  if (kind === 'none' && (await portState(hostOf(every), 80)) === 'free') return `${every}:80`;
   return `127.0.0.1:${await freePortFrom('127.0.0.1', 8081, [portOf(apiListen)])}`;
 }
 
 type Answer = (given: string | undefined, question: InitQuestion) => Promise<string>;
 
-async function chooseTls(answer: Answer, options: InitAnswers): Promise<TlsChoice> {
-  const states = await Promise.all([portState('0.0.0.0', 80), portState('0.0.0.0', 443)]);
+async function chooseTls(answer: Answer, options: InitAnswers, host: string): Promise<TlsChoice> {
+  const states = await Promise.all([portState(host, 80), portState(host, 443)]);
   const isFree = states.every((state) => state === 'free');
   const agreed = options.agreeToTerms === true;
   const kind = await answer(options.tls, {
