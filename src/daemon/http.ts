@@ -28,6 +28,7 @@ import {
   type ReadinessCheck,
   readiness,
   readinessChecks,
+  registerReadiness,
 } from '../http/health.ts';
 import { createOperatorSocket } from '../http/operator-socket.ts';
 import { pageKeysOf } from '../http/page-keys.ts';
@@ -107,6 +108,7 @@ export async function startHttp(base: DaemonBase, parts: HttpParts): Promise<Dae
     held: backups.held.counts,
     backups: backups.schedule,
   });
+  registerReadiness(registry, checks, log);
   const doctor = createDoctor({
     config,
     clock,

@@ -1,3 +1,4 @@
+import { Gauge, type Registry } from 'prom-client';
 import { createLoop } from '../core/concurrency/loop.ts';
 import type { Log } from '../core/log.ts';
 import { refuse } from '../core/refusal.ts';
@@ -196,6 +197,20 @@ export function readiness(
   log: Log,
 ): Promise<ReadinessResult[]> {
   return Promise.all(checks.map((check) => resultOf(check, withDetails, log)));
+}
+
+/** Registers the results of the checks as a gauge: alerts need no request that fails. */
+export function registerReadiness(registry: Registry, checks: readonly ReadinessCheck[], log: Log): void {
+  const ready = new Gauge({
+    name: 'postrider_ready',
+    help: '1 while the check of /readyz passes, else 0.',
+    labelNames: ['check'],
+    registers: [],
+    async collect() {
+      for (const { check, ok } of await readiness(checks, false, log)) this.set({ check }, ok ? 1 : 0);
+    },
+  });
+  registry.registerMetric(ready);
 }
 
 /** The failed checks, as `sends: the disk is nearly full`. */

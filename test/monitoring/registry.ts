@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { startInProcess } from '../support/in-process-daemon.ts';
 
 /** A metric as `/metrics` describes it. */
@@ -7,11 +8,13 @@ export interface DescribedMetric {
   help: string;
 }
 
-/** The metrics of a daemon with a name server that has just started, except those of prom-client about the process. */
+/** The metrics of a daemon with a name server and scheduled backups that has just started, except those of prom-client about the process. */
 export async function readMetricDescriptions(): Promise<DescribedMetric[]> {
   const daemon = await startInProcess({
     'dns.server.listen': '127.0.0.1:0',
     'dns.server.addresses': ['192.0.2.25'],
+    'backup.schedule': '0 0 1 1 *',
+    'backup.dir': tmpdir(),
   });
   try {
     const text = await (await fetch(`${daemon.url}/metrics`)).text();
