@@ -12,7 +12,7 @@ import { requirePrograms } from '../support/required-programs.ts';
 const required = requirePrograms('root');
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 /** A user who owns nothing. */
-const STRANGER = { uid: 54_321, gid: 54_321 };
+const OTHER_USER = { uid: 54_321, gid: 54_321 };
 
 describe.skipIf(required.missing)(`a command of another user${required.reason}`, () => {
   let dir: string;
@@ -49,7 +49,7 @@ describe.skipIf(required.missing)(`a command of another user${required.reason}`,
   }
 
   it('names the data directory that this user may not use', async () => {
-    const { code, output } = await run(STRANGER, '--config', config, 'account', 'list');
+    const { code, output } = await run(OTHER_USER, '--config', config, 'account', 'list');
     expect(code).toBe(1);
     expect(output).toContain(
       `${join(dir, 'data/postrider.db')} cannot be accessed: permission denied for user 54321. Run the command as the user of the daemon`,
@@ -59,15 +59,21 @@ describe.skipIf(required.missing)(`a command of another user${required.reason}`,
   it('names the configuration file that this user may not read', async () => {
     const etc = join(dir, 'etc');
     mkdirSync(etc, { mode: 0o750 });
-    const { code, output } = await run(STRANGER, '--config', join(etc, 'postrider.toml'), 'account', 'list');
+    const { code, output } = await run(
+      OTHER_USER,
+      '--config',
+      join(etc, 'postrider.toml'),
+      'account',
+      'list',
+    );
     expect(code).toBe(1);
     expect(output).toContain(
       `${join(etc, 'postrider.toml')}: cannot be read: permission denied for user 54321. Run the command as root`,
     );
   });
 
-  it('is told by doctor that the data directory belongs to another user', async () => {
-    const { code, output } = await run(STRANGER, '--config', config, 'doctor', '--json');
+  it('reports in doctor that the data directory belongs to another user', async () => {
+    const { code, output } = await run(OTHER_USER, '--config', config, 'doctor', '--json');
     expect(code).toBe(3);
     const findings: { check: string; status: string; reason: string }[] = JSON.parse(output);
     expect(findings.filter(({ check }) => check === 'data-directory')).toMatchObject([
