@@ -19,8 +19,8 @@ const LOOP_METRIC = 'nodejs_eventloop_lag_p99_seconds';
 const RESTART = 'journalctl -u postrider -n 100; systemctl restart postrider';
 
 /**
- * Failures: an API that does not answer, and each check of `/readyz` that fails. Warnings: a stopped daemon, and an
- * event loop whose delay (p99) is 250 ms or more.
+ * Failures: an API that does not answer, and each check of `/readyz` that fails. Warnings: a stopped daemon, a
+ * scheduled backup that failed, and an event loop whose delay (p99) is 250 ms or more.
  */
 export function judgeDaemon(state: DaemonState): Result[] {
   if (state.kind === 'stopped')
@@ -44,6 +44,15 @@ export function judgeDaemon(state: DaemonState): Result[] {
   const results = report.checks.flatMap(({ check: name, ok: passes, message }) =>
     passes ? [] : [failure(`readyz: ${name}`, quoted(message ?? 'The check fails.'), RESTART)],
   );
+  const backupError = report.checks.find(({ check: name }) => name === 'backup')?.details?.['error'];
+  if (typeof backupError === 'string')
+    results.push(
+      warning(
+        'backup',
+        `The last scheduled backup failed: ${quoted(backupError)}`,
+        'df -h; the unit must be allowed to write to backup.dir: systemctl edit postrider, [Service], ReadWritePaths=',
+      ),
+    );
   const lag = report.metrics.get(LOOP_METRIC) ?? 0;
   if (lag >= SLOW_LOOP_SECONDS)
     results.push(

@@ -125,6 +125,19 @@ describeBroken(
       reason: /does not advance/,
     },
     {
+      title: 'failed backup',
+      check: 'daemon',
+      break: reporting({
+        checks: [
+          { check: 'backup', ok: true, details: { error: "EROFS: read-only file system, mkdir '/srv'" } },
+        ],
+      }),
+      status: 'warning',
+      subject: 'backup',
+      reason: /^The last scheduled backup failed: EROFS/,
+      fix: /ReadWritePaths=/,
+    },
+    {
       title: 'overloaded event loop',
       check: 'daemon',
       break: reporting({ metrics: new Map([['nodejs_eventloop_lag_p99_seconds', 0.9]]) }),
