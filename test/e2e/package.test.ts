@@ -208,6 +208,20 @@ describe.skipIf(required.missing)(`the packages${required.reason}`, { timeout: 9
     expect(await mainPid()).toBe(before);
   });
 
+  it('refuses to reload an invalid configuration, and continues', async () => {
+    const file = join(system.root, 'etc/postrider/postrider.toml');
+    const valid = await readFile(file, 'utf8');
+    const before = await mainPid();
+    await writeFile(file, `${valid}[metrics]\nport = 1\n`);
+    const { code } = await system.tryRun('systemctl', 'reload', UNIT);
+    expect(code).not.toBe(0);
+    expect(await journal()).toContain('metrics: unknown key');
+    await writeFile(file, valid);
+    expect(await show('ActiveState')).toBe('active');
+    expect(await mainPid()).toBe(before);
+    await ready();
+  });
+
   it('is started again after kill -9, and loses nothing', async () => {
     const sends = Array.from({ length: 200 }, (_, n) =>
       send(`user${n}`).then(
