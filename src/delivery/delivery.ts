@@ -178,7 +178,16 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
 
   const pools = createEgressPools(deps.config);
   const paths = createDeliveryPaths({ config: deps.config, tables, egress: pools });
-  const controls = createControls({ clock, log, tables, writer, onChange: () => scheduler.readAgain() });
+  const controls = createControls({
+    clock,
+    log,
+    tables,
+    writer,
+    onChange: () => scheduler.readAgain(),
+    onRetried: () => {
+      for (const site of sites.all()) site.endSuspension();
+    },
+  });
   const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));
   const egress = createEgress({ ...deps, pools, proxies });
   const routes = createRouteCache({

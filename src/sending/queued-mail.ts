@@ -18,6 +18,8 @@ export interface QueuedMail {
   cancel(accountId: string | null, messageId: string): Promise<ListedMessage | Refusal>;
   /** Makes a deferred message due now. */
   retry(accountId: string | null, messageId: string): Promise<RetryResult | Refusal>;
+  /** For the operator: the daemon probes every suspended site within a second, with one connection each. */
+  probeSuspended(): Promise<void>;
 }
 
 export interface RetryResult {
@@ -73,6 +75,7 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
       const due = { ...message, ...retried, due_at: clock.now(), lease: null };
       return { message, report: reportOf(obstacle === undefined ? undefined : obstacle(due)) };
     },
+    probeSuspended: () => writer.run(({ settings }) => settings.countRetry()),
   };
 }
 

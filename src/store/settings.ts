@@ -9,6 +9,7 @@ export function settingsTable(db: Database) {
   );
   const remove = db.prepare<[string]>('DELETE FROM settings WHERE name = ?');
   const valueOf = cachedLookup(db, (name: string) => get.get(name)?.value ?? null);
+  const retries = (): number => Number(valueOf('queue-retries') ?? 0);
   const generation = (): number => Number(valueOf('generation') ?? 0);
   return {
     get: (name: string): string | null => valueOf(name),
@@ -17,6 +18,12 @@ export function settingsTable(db: Database) {
     },
     remove: (name: string): void => {
       remove.run(name);
+    },
+    /** How often the operator has retried queued mail: a change notifies the daemon, also when a command did it. */
+    retries,
+    /** Increments `retries`. Only in a unit of work. */
+    countRetry: (): void => {
+      put.run('queue-retries', String(retries() + 1));
     },
     /** The generation of the last start of a daemon; 0: none has started. */
     generation,

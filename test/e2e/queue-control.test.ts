@@ -266,6 +266,31 @@ describe('a rejected destination', () => {
   });
 });
 
+describe('a retry', () => {
+  it('lets a suspended site be tried immediately', async () => {
+    const host = '127.0.0.78';
+    publishMailHost(dns, 'down.example', host);
+    const ids = await send(3, 'down.example');
+    await eventually('the suspension', async () => {
+      const { reasons } = await queue('explain', ids[0] ?? '');
+      return reasons.some(({ code }: { code: string }) => code === 'site_suspended');
+    });
+    const repaired = await startSink({ host, port: mx.port });
+    try {
+      await daemon.cli('queue', 'retry', '--destination', 'down.example', '--yes');
+      // The suspension lasts for a minute.
+      await eventually(
+        'all to be delivered',
+        async () => (await statuses(ids)).every((status) => status === 'delivered'),
+        { ms: 45_000 },
+      );
+      expect(received(repaired, 'down.example').sort()).toEqual(ids.map((_, n) => `u${n}@down.example`));
+    } finally {
+      await repaired.close();
+    }
+  });
+});
+
 describe('the same with an operator key', () => {
   it('pauses immediately, explains, purges and resumes', async () => {
     const control = { action: 'pause', scope: 'destination', target: 'keyed.example', reason: 'by key' };

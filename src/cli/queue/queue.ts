@@ -73,6 +73,8 @@ interface Action {
   /** Result of a run with filters, printed after the number of messages. */
   done: string;
   apply(mail: QueuedMail, id: string): Promise<RetryResult | Refusal>;
+  /** Called after all messages, also when there are none. */
+  finish?(mail: QueuedMail): Promise<void>;
   /** Number of matching messages and their state, for the question before a run with filters. */
   question(counts: QueueCounts): { count: number; noun: string };
 }
@@ -80,9 +82,10 @@ interface Action {
 const ACTIONS: readonly Action[] = [
   {
     verb: 'retry',
-    description: 'Retry deferred messages now, by id or filter',
+    description: 'Retry deferred messages now, by id or filter, and probe all suspended sites',
     done: 'due now',
     apply: (mail, id) => mail.retry(null, id),
+    finish: (mail) => mail.probeSuspended(),
     question: ({ deferred }) => ({ count: deferred, noun: 'deferred' }),
   },
   {
@@ -107,7 +110,10 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
     );
   const deps = await context.open();
   const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
-  if (!filtered) return actOnIds(context, ids, (id) => action.apply(mail, id), options.json === true);
+  if (!filtered) {
+    await actOnIds(context, ids, (id) => action.apply(mail, id), options.json === true);
+    return action.finish?.(mail);
+  }
   const filter = filterOf(context, deps.tables, options);
   if (filter !== null) await actOnMatching(context, deps, filter, { action, mail, options });
 }
@@ -134,6 +140,7 @@ async function actOnIds(
 /** Matches the refusal of a held message, which states what releases it. */
 const HELD = /^The message is held /;
 const CHANGED = 'changed in the meantime and were skipped';
+const PROBED = '; mail that waits for a suspended site is tried within a second';
 
 async function actOnMatching(
   context: CliContext,
@@ -165,10 +172,12 @@ async function actOnMatching(
     },
     { isOver: () => done >= count },
   );
+  await action.finish?.(mail);
 
   if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
   else if (count > 0) context.print(`${counted(changed, 'message')} ${action.done}`);
-  else if (held === 0) context.note(`No ${noun} message${describe(filter)}`);
+  else if (held === 0)
+    context.note(`No ${noun} message${describe(filter)}${action.verb === 'retry' ? PROBED : ''}`);
   const notes = [
     ...(held === 0 ? [] : [`${counted(held, 'message')} still held: ${releaseHint(tables, held)}`]),
     ...Array.from(refusals, ([reason, messages]) =>

@@ -27,27 +27,31 @@ export interface Controls {
 export interface ControlsDeps {
   clock: Clock;
   log: Log;
-  tables: Pick<Tables, 'queueControls'>;
+  tables: Pick<Tables, 'queueControls' | 'settings'>;
   writer: Writer;
   /** Called after the copy has changed. */
   onChange(): void;
+  /** Called after the operator has retried queued mail, for the suspended sites. */
+  onRetried(): void;
 }
 
 const REFRESH_INTERVAL_MS = SECOND / 2;
 
 /**
  * Has no controls until the first `refresh`: call it before the queue is read. `start` begins the loop, which also
- * deletes the rows of controls that have ended. Changes are logged before `onChange` is called.
+ * deletes the rows of controls that have ended, and notices retries. Changes are logged before `onChange` is called.
  */
 export function createControls(deps: ControlsDeps): Controls {
-  const { clock, log, tables, writer, onChange } = deps;
+  const { clock, log, tables, writer, onChange, onRetried } = deps;
   let rows: readonly QueueControlRow[] = [];
   let version = '[]';
   let index = createControlIndex(rows);
+  let retries = tables.settings.retries();
   const loop = createLoop({
     name: 'queue-controls',
     run: async () => {
       refresh();
+      noticeRetries();
       const now = clock.now();
       // `list` does not return controls that have ended; their rows are removed here.
       if (tables.queueControls.count() > rows.length)
@@ -67,6 +71,13 @@ export function createControls(deps: ControlsDeps): Controls {
     index = createControlIndex(rows);
     onChange();
     return true;
+  }
+
+  function noticeRetries(): void {
+    const next = tables.settings.retries();
+    if (next === retries) return;
+    retries = next;
+    onRetried();
   }
 
   return {

@@ -203,7 +203,7 @@ export function siteReasons(site: SiteFacts, until: (ms: number) => string): Wai
         'site_suspended',
         `The mail hosts of the site ${site.site} could not be reached; one connection tries them at ${until(site.suspendedMs)}.`,
         until(site.suspendedMs),
-        'If other sites are reachable, the cause is on the side of the site; otherwise run "postrider doctor".',
+        'If other sites are reachable, the cause is on the side of the site; otherwise run "postrider doctor". When it is repaired, "postrider queue retry" tries the site immediately.',
       ),
     ];
   if (site.limitedMs > 0)

@@ -291,6 +291,7 @@ export function createSite(options: SiteOptions): Site {
     hasAnswered: () => suspension.answers() > 0,
     isSuspended: suspension.isSuspended,
     suspendedMs: suspension.suspendedMs,
+    endSuspension: suspension.end,
     limitedMs: limiter.limitedMs,
     isHalted,
     isPaused,

@@ -110,6 +110,8 @@ export interface Site {
   connections(): { used: number; allowed: number };
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
+  /** Lets one connection probe the site now, if it is suspended. */
+  endSuspension(): void;
   /** Milliseconds until the site gets mail again, because it asked to send less; 0: it gets mail. Only the operator pauses it. */
   limitedMs(): number;
   /** Whether no message is sent to the site: it is suspended, asked to send less, or is paused by the operator. */

@@ -20,6 +20,8 @@ export interface Suspension {
   answered(era: number): void;
   /** Returns for how many ms the site is suspended because of it; 0: it is not. */
   unreachable(era: number): number;
+  /** Ends the time of a suspension, so that one connection probes the site now. */
+  end(): void;
   /** Changes the number of connections at which the site counts as recovered. */
   configure(connections: number): void;
   /** Sessions in a row that were answered. */
@@ -114,6 +116,11 @@ export function createSuspension(options: SuspensionOptions): Suspension {
       failures++;
       // One failed probe suffices.
       return failures < SUSPEND_AFTER_FAILURES && stored === null ? 0 : suspend();
+    },
+    end: () => {
+      if (stored === null || suspendedUntil <= monotonic.now()) return;
+      suspendedUntil = monotonic.now();
+      stored = { ...stored, suspendedUntil: clock.now() };
     },
     configure: (next) => {
       const hasRecovered = allowed >= connections;

@@ -184,6 +184,12 @@ function queueOperations(deps: ApiDeps, queuedMail: QueuedMail): Route[] {
   return [
     ...queueRoutes(deps),
     ...queueControlRoutes({ orders }),
-    ...queueChangeRoutes({ bulk, retry: (id) => queuedMail.retry(null, id), clock: monotonic, log }),
+    ...queueChangeRoutes({
+      bulk,
+      retry: (id) => queuedMail.retry(null, id),
+      probeSuspended: queuedMail.probeSuspended,
+      clock: monotonic,
+      log,
+    }),
   ];
 }

@@ -14,6 +14,7 @@ function setup() {
   const config = loadConfig({ cwd: dir, env });
   const lines: Record<string, unknown>[] = [];
   let changes = 0;
+  let retries = 0;
   const controls = createControls({
     clock,
     log: createLog(
@@ -23,6 +24,7 @@ function setup() {
     tables,
     writer,
     onChange: () => void changes++,
+    onRetried: () => void retries++,
   });
   const orders = createControlOrders({ tables, writer, clock, config });
   const input = (fields: Partial<QueueControlInput> = {}): QueueControlInput => ({
@@ -33,7 +35,7 @@ function setup() {
     until: null,
     ...fields,
   });
-  return { orders, controls, clock, input, lines, changes: () => changes };
+  return { orders, controls, clock, input, lines, changes: () => changes, retries: () => retries, writer };
 }
 
 describe('controls', () => {
@@ -107,6 +109,19 @@ describe('the copy of the daemon', () => {
       { msg: 'queue control in force', target: 'example.net', createdBy: 'command line' },
       { msg: 'queue control ended', target: 'example.net', createdBy: 'command line' },
     ]);
+  });
+
+  it('notices retries of the operator, also of another process', async () => {
+    const { controls, writer, retries } = setup();
+    controls.start();
+    await writer.run(({ settings }) => settings.countRetry());
+    await expect.poll(retries).toBe(1);
+    await writer.run(({ settings }) => {
+      settings.countRetry();
+      settings.countRetry();
+    });
+    await expect.poll(retries).toBe(2);
+    await controls.stop();
   });
 
   it('ends a control at its time', async () => {

@@ -94,6 +94,22 @@ describe('a site whose hosts cannot be reached', () => {
     expect(site.isSuspended()).toBe(false);
   });
 
+  it('is probed with one connection when its suspension is ended, and suspended for longer when that fails', () => {
+    const { site, reserveAll } = createTestSite();
+    for (const reservation of reserveAll()) {
+      site.release(reservation);
+      site.unreachable(reservation);
+    }
+    site.endSuspension();
+    expect(site.suspendedMs()).toBe(0);
+    const [probe, ...others] = reserveAll();
+    if (probe === undefined) throw new Error('the site is not probed');
+    expect(others).toEqual([]);
+    site.release(probe);
+    expect(site.unreachable(probe)).toBe(10 * SECOND);
+    expect(site.memory().suspension).toMatchObject({ suspensions: 2 });
+  });
+
   it('does not count sessions of the outage that end after the suspension', () => {
     const { clock, site, reserveAll } = createTestSite();
     const [first, second, ...late] = reserveAll();

@@ -75,6 +75,16 @@ describe('POST /web-setup/queue/retry', () => {
     expect([dueIn(first) > 0, dueIn(second) > 0]).toEqual([true, false]);
   });
 
+  it('probes suspended sites also when no message is deferred, but not with dryRun or an invalid filter', async () => {
+    const before = daemon.tables.settings.retries();
+    const filter = { destination: 'nothing-waits.test' };
+    await retry({ filter, dryRun: true });
+    await retry({ filter: {} });
+    expect(daemon.tables.settings.retries()).toBe(before);
+    expect(await retry({ filter })).toMatchObject({ data: { matched: 0, changed: 0 } });
+    expect(daemon.tables.settings.retries()).toBe(before + 1);
+  });
+
   it('requires a filter', async () => {
     expect(await retry({ filter: {} })).toMatchObject({ status: 400, error: { code: 'VALIDATION_ERROR' } });
   });

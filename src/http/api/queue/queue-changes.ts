@@ -18,6 +18,8 @@ export interface QueueChangeDeps {
   bulk: BulkChanges;
   /** Makes a deferred message due now. */
   retry: ChangeMessage;
+  /** Lets suspended sites be tried now. */
+  probeSuspended(): Promise<void>;
   /** Monotonic. */
   clock: Clock;
   log: Log;
@@ -27,7 +29,7 @@ export interface QueueChangeDeps {
 const MAX_REQUEST_MS = 15 * SECOND;
 
 /** `/web-setup/queue/purge`, `/reroute` and `/retry`: changes of many waiting messages. */
-export function queueChangeRoutes({ bulk, retry, clock, log }: QueueChangeDeps): Route[] {
+export function queueChangeRoutes({ bulk, retry, probeSuspended, clock, log }: QueueChangeDeps): Route[] {
   async function run(
     call: { body: ChangeInput; caller: { keyId: string } },
     action: string,
@@ -111,7 +113,7 @@ export function queueChangeRoutes({ bulk, retry, clock, log }: QueueChangeDeps):
       tag: 'Queue',
       summary: 'Retry deferred messages now',
       description:
-        'Makes deferred messages due. Held messages stay held, and paused mail keeps waiting. With `dryRun`, messages are only counted.',
+        'Makes deferred messages due, and probes all suspended sites with one connection each. Held messages stay held, and paused mail keeps waiting. With `dryRun`, messages are only counted.',
       scope: 'operator',
       body: changeSchema.meta({ id: 'QueueRetryInput' }),
       example: { filter: { destination: 'example.net' } },
@@ -119,7 +121,16 @@ export function queueChangeRoutes({ bulk, retry, clock, log }: QueueChangeDeps):
       refusals: ['QUERY_TOO_BROAD'],
       narrowBy: [],
       handle: (call) =>
-        run(call, 'retry', (filter, options) => bulk.retry(filter, retry, options), bulk.countDeferred),
+        run(
+          call,
+          'retry',
+          async (filter, options) => {
+            const result = await bulk.retry(filter, retry, options);
+            if (!isRefusal(result)) await probeSuspended();
+            return result;
+          },
+          bulk.countDeferred,
+        ),
     }),
   ];
 }
