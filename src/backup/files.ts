@@ -3,7 +3,7 @@ import type { Stats } from 'node:fs';
 import { lchown, mkdir, open, readdir, realpath, rename, stat, statfs } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { Config } from '../config/schema.ts';
-import { errorText } from '../core/errors.ts';
+import { errorCode, errorText } from '../core/errors.ts';
 import { OperatorFault } from '../core/operator-fault.ts';
 import { LOCATION_FILE } from '../store/backup/identity.ts';
 import { IMPORT_FOLDER } from '../store/contacts/background-imports.ts';
@@ -159,9 +159,18 @@ export async function createDirectory(dir: string): Promise<void> {
   } catch (error) {
     // Another process may have created it meanwhile.
     if ((await statIfExists(dir)) === null)
-      throw new OperatorFault(`${dir} cannot be created: ${errorText(error)}`, { cause: error });
+      throw new OperatorFault(`${dir} cannot be created: ${errorText(error)}${remedyOf(error)}`, {
+        cause: error,
+      });
   }
   await flush(parent);
+}
+
+/** The unit makes all directories read-only that it does not name. */
+function remedyOf(error: unknown): string {
+  return errorCode(error) === 'EROFS'
+    ? '. If systemd runs the daemon, add it to ReadWritePaths= of the unit: systemctl edit postrider'
+    : '';
 }
 
 /** Null when the file does not exist. */
