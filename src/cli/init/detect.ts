@@ -52,7 +52,7 @@ export async function publicAddressOf(
 
 /**
  * The host of listeners that others reach: `[::]`, which accepts IPv4 connections, too, when the host name has an IPv6 address
- * in DNS or the public address is one; else `0.0.0.0`, since a system without IPv6 cannot bind the other.
+ * in DNS or the public address is one, and this system can bind it; else `0.0.0.0`.
  */
 export async function everyAddress(
   view: Pick<DnsView, 'a' | 'aaaa'>,
@@ -61,7 +61,8 @@ export async function everyAddress(
 ): Promise<string> {
   const found = hostname === '' ? null : await addressesOf(view, hostname);
   const inDns = found?.kind === 'records' ? found.records : [];
-  return [...inDns, publicAddress].some((address) => address.includes(':')) ? '[::]' : '0.0.0.0';
+  const isReachable = [...inDns, publicAddress].some((address) => address.includes(':'));
+  return isReachable && (await portState('::', 0)) === 'free' ? '[::]' : '0.0.0.0';
 }
 
 /** free: a listener can be bound; used: another program uses the port; denied: this user may not bind it. */
