@@ -185,7 +185,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     writer,
     onChange: () => scheduler.readAgain(),
     onRetried: () => {
-      for (const site of sites.all()) site.endSuspension();
+      for (const site of sites.all()) site.probeNow();
     },
   });
   const proxies = createEgressProxies(deps, readProxyPasswords(config.egress));

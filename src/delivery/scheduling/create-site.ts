@@ -291,7 +291,7 @@ export function createSite(options: SiteOptions): Site {
     hasAnswered: () => suspension.answers() > 0,
     isSuspended: suspension.isSuspended,
     suspendedMs: suspension.suspendedMs,
-    endSuspension: suspension.end,
+    probeNow: suspension.probeNow,
     limitedMs: limiter.limitedMs,
     isHalted,
     isPaused,

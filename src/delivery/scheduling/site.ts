@@ -111,7 +111,7 @@ export interface Site {
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
   /** Lets one connection probe the site now, if it is suspended. */
-  endSuspension(): void;
+  probeNow(): void;
   /** Milliseconds until the site gets mail again, because it asked to send less; 0: it gets mail. Only the operator pauses it. */
   limitedMs(): number;
   /** Whether no message is sent to the site: it is suspended, asked to send less, or is paused by the operator. */

@@ -20,8 +20,8 @@ export interface Suspension {
   answered(era: number): void;
   /** Returns for how many ms the site is suspended because of it; 0: it is not. */
   unreachable(era: number): number;
-  /** Ends the time of a suspension, so that one connection probes the site now. */
-  end(): void;
+  /** Lets one connection probe the site now, if it is suspended. */
+  probeNow(): void;
   /** Changes the number of connections at which the site counts as recovered. */
   configure(connections: number): void;
   /** Sessions in a row that were answered. */
@@ -117,7 +117,7 @@ export function createSuspension(options: SuspensionOptions): Suspension {
       // One failed probe suffices.
       return failures < SUSPEND_AFTER_FAILURES && stored === null ? 0 : suspend();
     },
-    end: () => {
+    probeNow: () => {
       if (stored === null || suspendedUntil <= monotonic.now()) return;
       suspendedUntil = monotonic.now();
       stored = { ...stored, suspendedUntil: clock.now() };

@@ -94,13 +94,13 @@ describe('a site whose hosts cannot be reached', () => {
     expect(site.isSuspended()).toBe(false);
   });
 
-  it('is probed with one connection when its suspension is ended, and suspended for longer when that fails', () => {
+  it('is probed with one connection at any time on request, and suspended for longer when that fails', () => {
     const { site, reserveAll } = createTestSite();
     for (const reservation of reserveAll()) {
       site.release(reservation);
       site.unreachable(reservation);
     }
-    site.endSuspension();
+    site.probeNow();
     expect(site.suspendedMs()).toBe(0);
     const [probe, ...others] = reserveAll();
     if (probe === undefined) throw new Error('the site is not probed');
