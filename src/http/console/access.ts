@@ -7,7 +7,7 @@ import { type Permission, permissionsOf, rolesWith, type Standing } from '../../
 import type { Session, Sessions } from '../../people/sessions.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { RoutedRequest } from '../router.ts';
-import type { SessionCookie } from './cookies.ts';
+import type { ConsoleCookie } from './cookies.ts';
 
 /**
  * Who calls the console, and whether they may. A request without a session, of a person who is not a member of the
@@ -68,7 +68,7 @@ export interface ConsoleAccessDeps {
   tables: Tables;
   people: People;
   sessions: Sessions;
-  cookie(): SessionCookie;
+  cookie(): ConsoleCookie;
 }
 
 /**

@@ -48,7 +48,7 @@ import { auditRoutes } from './audit-routes.ts';
 import { type Auditing, createAuditing } from './auditing.ts';
 import { isNavigation, pageHeaders, requestOrigin } from './browser-checks.ts';
 import type { ConsoleRoute } from './console-route.ts';
-import { type SessionCookie, sessionCookie } from './cookies.ts';
+import { type ConsoleCookie, sessionCookie } from './cookies.ts';
 import { credentialRoutes } from './credential-routes.ts';
 import { createEventStreams, type EventStreams } from './event-stream.ts';
 import { CONTENT_OPERATION, messageContentHandler } from './message-content.ts';
@@ -198,7 +198,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 interface Parts {
   signals: GuardDeps['signals'];
   bodies: BodyReader;
-  cookie: SessionCookie;
+  cookie: ConsoleCookie;
   url(): string;
 }
 

@@ -4,11 +4,12 @@ import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import { createTokenBuckets } from '../../core/token-bucket.ts';
-import { OIDC_STATE_MS, type Oidc } from '../../people/oidc.ts';
+import type { Oidc } from '../../people/oidc.ts';
 import type { Sessions } from '../../people/sessions.ts';
 import { respond } from '../front.ts';
 import { refusalResponse } from '../responses.ts';
 import type { OperationGroup, RequestState } from '../router.ts';
+import { oidcCookie } from './cookies.ts';
 import type { AnyCall, SignIn } from './session-routes.ts';
 
 /**
@@ -33,7 +34,8 @@ const ERRORS: Partial<Record<RefusalCode, SignInError>> = {
 };
 const START = '/console/oidc/start';
 export const OIDC_CALLBACK = '/console/oidc/callback';
-const MAX_STATE = 4000;
+/** The form of a sealed state. */
+const STATE = /^[\w-]{1,4000}$/;
 /** Requests of one client, each of which can cause a request to the provider. */
 const RATE = { burst: 60, perSecond: 1 };
 const MAX_CLIENTS = 10_000;
@@ -44,13 +46,12 @@ const MAX_CLIENTS = 10_000;
  */
 export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPagesDeps): OperationGroup {
   const requests = createTokenBuckets(clock, RATE, MAX_CLIENTS);
-  const cookie = () => stateCookie(url());
+  const cookie = () => oidcCookie(url());
 
   async function start(ctx: Context): Promise<void> {
     try {
       const { location, state } = await oidc.begin();
-      const { name, attributes } = cookie();
-      ctx.res.setHeader('Set-Cookie', `${name}=${state}; Max-Age=${OIDC_STATE_MS / 1000}; ${attributes}`);
+      ctx.res.setHeader('Set-Cookie', cookie().write(state));
       redirect(ctx, location);
     } catch (error) {
       log.warn({ err: error }, 'OpenID Connect provider not reached');
@@ -59,11 +60,10 @@ export function oidcPages({ oidc, sessions, signIn, clock, log, url }: OidcPages
   }
 
   async function finish(ctx: Context, call: AnyCall): Promise<void> {
-    const { name, attributes } = cookie();
-    const cleared = `${name}=; Max-Age=0; ${attributes}`;
+    const cleared = cookie().clear();
     ctx.res.setHeader('Set-Cookie', cleared);
-    const state = stateOf(ctx, name);
-    if (state === null) return failed(ctx, 'expired');
+    const state = cookie().read(ctx.headers);
+    if (state === null || !STATE.test(state)) return failed(ctx, 'expired');
     let person: string | Refusal;
     try {
       person = await oidc.finish(new URL(`${url()}${OIDC_CALLBACK}?${ctx.querystring}`), state);
@@ -115,20 +115,4 @@ function redirect(ctx: Context, location: string): void {
   ctx.status = 303;
   ctx.res.setHeader('Location', location);
   ctx.body = '';
-}
-
-/**
- * The cookie of the state. Without the prefix, a page of another host in the domain could set the cookie of a sign-in that its
- * author began, and sign the person in as someone else (RFC 6265bis §4.1.3.2).
- */
-function stateCookie(url: string): { name: string; attributes: string } {
-  return url.startsWith('https:')
-    ? { name: '__Host-postrider_oidc', attributes: 'Path=/; HttpOnly; SameSite=Lax; Secure' }
-    : { name: 'postrider_oidc', attributes: 'Path=/console/oidc; HttpOnly; SameSite=Lax' };
-}
-
-/** The sealed state in the cookie with the name; null: none. */
-function stateOf({ headers: { cookie = '' } }: Context, name: string): string | null {
-  const value = new RegExp(`(?:^|;\\s*)${name}=([\\w-]{1,${MAX_STATE}})(?:;|$)`).exec(cookie)?.[1];
-  return value ?? null;
 }

@@ -13,7 +13,7 @@ import type { ApiResponse, Call } from '../route.ts';
 import type { ConsoleAccess, ConsoleReason } from './access.ts';
 import type { Auditing } from './auditing.ts';
 import { type ConsoleRoute, consoleRoute } from './console-route.ts';
-import type { SessionCookie } from './cookies.ts';
+import type { ConsoleCookie } from './cookies.ts';
 import { OPERATION_PERMISSIONS, type OperationId } from './permissions.ts';
 
 /** The person of the session, for the application: the response of `GET /console/session` and of each sign-in. */
@@ -64,7 +64,7 @@ export interface SessionRouteDeps {
   sessions: Sessions;
   auditing: Auditing;
   failures: FailureLimits;
-  cookie(): SessionCookie;
+  cookie(): ConsoleCookie;
   methods(): ConsoleSession['methods'];
   version: string;
   apiUrl: string;
