@@ -10,8 +10,8 @@ export async function verifyUnit(dropIn = ''): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-unit-'));
   try {
     const file = join(dir, 'postrider.service');
-    // The program is not installed on this machine.
-    writeFileSync(file, readFileSync(UNIT, 'utf8').replace('/usr/bin/postrider', '/bin/true'));
+    // The package is not installed where the tests run.
+    writeFileSync(file, readFileSync(UNIT, 'utf8').replaceAll('/usr/bin/postrider', '/bin/true'));
     mkdirSync(`${file}.d`);
     writeFileSync(join(`${file}.d`, 'override.conf'), dropIn);
     const output = await new Promise<string>((resolve) => {
