@@ -126,7 +126,7 @@ export function createCampaignSending(deps: CampaignSendingDeps): CampaignSendin
       optional: [...optional],
     };
     const linkBase = `https://${ready.domain.tracking_host ?? new URL(publicUrl).host}`;
-    return { mail, warnings: clippingWarnings(tried.html, { trackClicks, trackOpens, linkBase }) };
+    return { mail, warnings: clippingWarnings(tried, { trackClicks, trackOpens, linkBase }) };
   }
 
   /** Changes a campaign that has one of these states, in one unit of work. */

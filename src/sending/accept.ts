@@ -186,7 +186,7 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
     }
     if (checked.candidate !== null) await repeated.prepare(checked.candidate, accountId);
     const { draft, contents } = createDraft(sender, send, checked, ids, clock.now());
-    const clipping = clippingWarnings(checked.rendered.html, {
+    const clipping = clippingWarnings(checked.rendered, {
       linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
       ...send,
     });

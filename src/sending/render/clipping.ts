@@ -1,6 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { type CopyDetails, personalize } from '../../mail/content.ts';
 import { trackLinks } from '../../mail/html/track-links.ts';
+import type { Rendered } from './render.ts';
 
 /**
  * Gmail displays about 102 KB of a message's HTML and hides the rest, including the unsubscribe footer. The limit for the
@@ -19,9 +20,12 @@ export interface LinkOptions {
   linkBase: string;
 }
 
-/** Returns a warning if Gmail clips the HTML. `html` contains marks (mail/content.ts). */
-export function clippingWarnings(html: string, options: LinkOptions): string[] {
-  const bytes = finalSize(html, options);
+/** HTML with marks (mail/content.ts), and its size if it is known. */
+type SizedHtml = Pick<Rendered, 'html' | 'htmlBytes'>;
+
+/** Returns a warning if Gmail clips the HTML. */
+export function clippingWarnings(rendered: SizedHtml, options: LinkOptions): string[] {
+  const bytes = finalSize(rendered, options);
   if (bytes <= MAX_DISPLAYED_BYTES) return [];
   const size = `${Math.round(bytes / 1000)} KB`;
   return [
@@ -33,8 +37,10 @@ export function clippingWarnings(html: string, options: LinkOptions): string[] {
  * Returns the size with rewritten links, bytes. It is exact only near the limit, because rewriting all links costs as
  * much as composing the message.
  */
-function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOptions): number {
-  const bytes = Buffer.byteLength(html);
+function finalSize(
+  { html, htmlBytes: bytes = Buffer.byteLength(html) }: SizedHtml,
+  { trackClicks, trackOpens, linkBase }: LinkOptions,
+): number {
   if (bytes > MAX_DISPLAYED_BYTES || !trackClicks) return bytes;
   const added = MAX_ADDED_PER_LINK + linkBase.length;
   // Base64 encodes three bytes of an address as four.

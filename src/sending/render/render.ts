@@ -33,6 +33,8 @@ import type { HtmlReader } from './html-reader.ts';
  * mark (mail/content.ts).
  */
 export interface Rendered extends Pick<MessageContent, 'subject' | 'html' | 'text'> {
+  /** Size of `html` in UTF-8; without it, `html` must be read. */
+  htmlBytes?: number;
   /** The texts as they are stored: those of a repeated template, and the values of this message. */
   shared?: PackedShared & { values: string[] };
 }

@@ -32,6 +32,8 @@ export interface Repetition {
 /** The texts of a template, and how they are stored. */
 export interface RepeatedTemplate extends PackedShared {
   parts: SharedRendering['parts'];
+  /** Size of the texts of the HTML in UTF-8. */
+  htmlBytes: number;
 }
 
 /** A template that was sent before. */
@@ -121,7 +123,9 @@ export function createRepeatedTemplates(): RepeatedTemplates {
           return;
         }
         const { html, text } = sharedParts(rendering);
-        const repeated = { parts: rendering.parts, ...(await packShared({ html, text }, accountId, scope)) };
+        const htmlBytes = sumOf(html?.texts ?? [], (one) => Buffer.byteLength(one));
+        const packed = await packShared({ html, text }, accountId, scope);
+        const repeated = { parts: rendering.parts, htmlBytes, ...packed };
         ready.set(key, charactersOf(repeated) > MAX_ENTRY_CHARACTERS ? 'unusable' : repeated);
       } finally {
         preparing.delete(key);
@@ -181,6 +185,10 @@ export function* renderingRepeated(
     inserted += text.length - shared.length;
     if (inserted > MAX_INSERTED_CHARACTERS) return null;
     rendered[field] = text;
+    // `text` is not read: V8 would copy the texts of the template into one string.
+    if (field === 'html')
+      rendered.htmlBytes =
+        repeated.htmlBytes + sumOf(shared.holes, (hole) => Buffer.byteLength(filled.values[hole] ?? ''));
   }
   return subjectRefusal(rendered.subject) ?? { ...rendered, shared: { ...repeated, values } };
 }

@@ -14,8 +14,8 @@ const options = (changes: Partial<LinkOptions> = {}): LinkOptions => ({
 
 describe('the warning that Gmail clips the HTML', () => {
   it('counts bytes, not characters', () => {
-    expect(clippingWarnings('a'.repeat(100_000), options())).toEqual([]);
-    expect(clippingWarnings('ü'.repeat(50_001), options())).toEqual([
+    expect(clippingWarnings({ html: 'a'.repeat(100_000) }, options())).toEqual([]);
+    expect(clippingWarnings({ html: 'ü'.repeat(50_001) }, options())).toEqual([
       'The HTML is 100 KB: Gmail clips messages above 102 KB and hides their end, the unsubscribe footer included. Shorten the HTML to less than 100 KB.',
     ]);
   });
@@ -23,16 +23,16 @@ describe('the warning that Gmail clips the HTML', () => {
   it('counts rewritten links', () => {
     const html = LINK.repeat(800);
     expect(html.length).toBeLessThan(50_000);
-    expect(clippingWarnings(html, options())).toEqual([]);
-    expect(clippingWarnings(html, options({ trackClicks: true }))).toEqual([
+    expect(clippingWarnings({ html }, options())).toEqual([]);
+    expect(clippingWarnings({ html }, options({ trackClicks: true }))).toEqual([
       expect.stringMatching(/^The HTML is 1[0-9]{2} KB with rewritten links: Gmail clips/),
     ]);
   });
 
   it('counts links that are not rewritten unchanged', () => {
     const html = LINK.replace('<a', '<a data-no-track').repeat(800);
-    expect(clippingWarnings(html, options({ trackClicks: true }))).toEqual([]);
-    expect(clippingWarnings('<p>href</p>'.repeat(800), options({ trackClicks: true }))).toEqual([]);
+    expect(clippingWarnings({ html }, options({ trackClicks: true }))).toEqual([]);
+    expect(clippingWarnings({ html: '<p>href</p>'.repeat(800) }, options({ trackClicks: true }))).toEqual([]);
   });
 
   it('is in the response to a send with long html only', async () => {

@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { withoutPause } from '../../../src/core/concurrency/slices.ts';
+import { isRefusal } from '../../../src/core/refusal.ts';
 import { complianceVariables } from '../../../src/mail/compliance.ts';
 import { parseTemplate } from '../../../src/mail/template.ts';
 import type { PreparedTemplate } from '../../../src/sending/render/render.ts';
-import { createRepeatedTemplates, NOT_REPEATED } from '../../../src/sending/render/repeated-templates.ts';
+import {
+  createRepeatedTemplates,
+  NOT_REPEATED,
+  renderingRepeated,
+} from '../../../src/sending/render/repeated-templates.ts';
 
 const SERVICE = complianceVariables({
   account: { companyName: null, companyAddress: null },
@@ -49,6 +55,24 @@ describe('repeated templates', () => {
     // It is not prepared again.
     expect(repeated.find(large, 'scope')).toEqual(NOT_REPEATED);
     expect(repeated.find(large, 'scope')).toEqual(NOT_REPEATED);
+  });
+
+  it('return the size of the HTML in UTF-8', async () => {
+    const { repeated, prepare } = start();
+    const html = parseTemplate(`<p>Grüße, {{name}} und {{other}}, {{name}}</p>${'Text '.repeat(300)}`);
+    const template: PreparedTemplate = {
+      parts: [{ field: 'html', kind: 'html', template: html }],
+      service: SERVICE,
+      required: [],
+    };
+    await prepare(template);
+    const { ready } = repeated.find(template, 'scope');
+    if (ready === null) throw new Error('the template is not prepared');
+    const variables = { name: 'Zoë 🙂', other: '' };
+    const rendered = withoutPause(renderingRepeated(ready, template, variables));
+    if (rendered === null || isRefusal(rendered)) throw new Error('the template was not rendered');
+    expect(rendered.html).toContain('Grüße, Zoë 🙂 und , Zoë 🙂</p>');
+    expect(rendered.htmlBytes).toBe(Buffer.byteLength(rendered.html));
   });
 
   it('are prepared once for sends that find them at the same time', async () => {
