@@ -4,14 +4,34 @@ import { invalid, type Refusal } from './refusal.ts';
  * Counts the values of a JSON body while its bytes arrive, so that a body of many small values is refused before it is
  * parsed; the same for one record of an import. It does not validate: `JSON.parse` rejects what is not JSON. With
  * `list` it also finds the beginning and the end of each element of that list, so that the elements can be parsed one
- * at a time; the limits then apply to each element and to the rest of the body.
+ * at a time; the limits then apply to each element and to the rest of the body. With `strings` it recognizes values that
+ * are known.
  */
 export interface JsonScan {
   /** Takes the chunks of the body in order; returns a refusal as soon as a limit is exceeded. */
-  push(chunk: Uint8Array): Refusal | null;
+  push(chunk: Buffer): Refusal | null;
   /** Byte ranges of the list's elements; null when the body has no such list. */
   elements(): Range[] | null;
+  /** With `strings`: the known and the other long strings among the values of the outermost object, in their order. */
+  longStrings(): readonly LongString[];
 }
+
+/** A string without its quotes. */
+export interface LongString {
+  range: Range;
+  known: KnownString | null;
+}
+
+/** A string, and the bytes between the quotes that stand for it. */
+export interface KnownString {
+  literal: Buffer;
+  value: string;
+  /** To be called when a valid body had the string. */
+  used(): void;
+}
+
+/** Returns a known string that equals the chunk from `start` on, as far as both reach; null: there is none. */
+export type FindString = (chunk: Buffer, start: number) => KnownString | null;
 
 /** Offsets into the body: of the first byte, and of the byte after the last one. */
 export interface Range {
@@ -33,6 +53,9 @@ export const MAX_VALUES = 10_000;
 export const MAX_NAMES = 2000;
 /** Bytes of a body outside the elements of its list. */
 const MAX_OUTSIDE_BYTES = 256 * 1024;
+/** Bytes of a string that `longStrings` returns, and the number of those. */
+export const MIN_LONG_BYTES = 4096;
+const MAX_LONG_STRINGS = 4;
 /** A longer name in the outermost object is not that of the list. */
 const MAX_LIST_NAME_BYTES = 256;
 
@@ -52,9 +75,9 @@ for (const mark of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLO
 
 /**
  * A scan of one body, without a copy of its bytes: memory grows with the number of elements of `list` only. Chunks may
- * end anywhere, also inside a character.
+ * end anywhere, also inside a character. `find` is not used with `list`.
  */
-export function createJsonScan(list?: JsonList): JsonScan {
+export function createJsonScan({ list, find }: { list?: JsonList; find?: FindString } = {}): JsonScan {
   /** Offset of the current chunk in the body. */
   let base = 0;
   let inString = false;
@@ -75,13 +98,21 @@ export function createJsonScan(list?: JsonList): JsonScan {
   /** The last string one level deep, which may be the list's name; null while it is not recorded. */
   let name: number[] | null = null;
   let isListNext = false;
+  const recordsStrings = find !== undefined && list === undefined;
+  const longStrings: LongString[] = [];
+  /** Where the last string one level deep began, and whether it is a value there. */
+  let stringStart = 0;
+  let isOuterValue = false;
+  /** The known string that equals the current one so far, and the number of its bytes that were compared. */
+  let candidate: KnownString | null = null;
+  let compared = 0;
 
-  function push(chunk: Uint8Array): Refusal | null {
+  function push(chunk: Buffer): Refusal | null {
     // The position of the next quote and backslash from `at` on. Searched for again only after it was passed, so each byte
     // is searched once for each.
     let quoteAt = -1;
     let backslashAt = -1;
-    for (let at = 0; at < chunk.length; at++) {
+    for (let at = followCandidate(chunk); at < chunk.length; at++) {
       if (inString && !escaped && name === null) {
         if (quoteAt < at) quoteAt = positionOf(chunk, QUOTE, at);
         if (backslashAt < at) backslashAt = positionOf(chunk, BACKSLASH, at);
@@ -92,7 +123,10 @@ export function createJsonScan(list?: JsonList): JsonScan {
       if (inString) {
         if (escaped) escaped = false;
         else if (byte === BACKSLASH) escaped = true;
-        else if (byte === QUOTE) inString = false;
+        else if (byte === QUOTE) {
+          inString = false;
+          if (recordsStrings && depth === 1) endOuterString(base + at);
+        }
         if (inString && name !== null && name.length < MAX_LIST_NAME_BYTES) name.push(byte);
         continue;
       }
@@ -104,6 +138,7 @@ export function createJsonScan(list?: JsonList): JsonScan {
       if (kind === 2) {
         const refusal = structure(byte, base + at);
         if (refusal !== null) return refusal;
+        if (inString && recordsStrings && depth === 1) at += beginOuterString(chunk, at + 1);
       } else if (!inScalar) {
         inScalar = true;
         const refusal = begin(base + at);
@@ -116,6 +151,37 @@ export function createJsonScan(list?: JsonList): JsonScan {
     return outside > MAX_OUTSIDE_BYTES
       ? invalid('body', `must have at most ${MAX_OUTSIDE_BYTES} bytes outside ${list.name}`)
       : null;
+  }
+
+  /** Begins a name or a value of the outermost object; returns the number of its bytes that a known string has, too. */
+  function beginOuterString(chunk: Buffer, start: number): number {
+    stringStart = base + start;
+    candidate = isOuterValue ? (find?.(chunk, start) ?? null) : null;
+    compared = candidate === null ? 0 : Math.min(candidate.literal.length, chunk.length - start);
+    return compared;
+  }
+
+  /** Compares the next chunk with the candidate; returns where the scan continues. */
+  function followCandidate(chunk: Buffer): number {
+    if (!inString || candidate === null || compared === candidate.literal.length) return 0;
+    const { literal } = candidate;
+    const length = Math.min(literal.length - compared, chunk.length);
+    if (literal.compare(chunk, 0, length, compared, compared + length) === 0) {
+      compared += length;
+      return length;
+    }
+    // The string is another one, which has the same bytes before this chunk.
+    candidate = null;
+    escaped = endsWithEscape(literal, compared);
+    return 0;
+  }
+
+  function endOuterString(end: number): void {
+    const length = end - stringStart;
+    const known = candidate?.literal.length === length ? candidate : null;
+    candidate = null;
+    if (isOuterValue && length >= MIN_LONG_BYTES && longStrings.length < MAX_LONG_STRINGS)
+      longStrings.push({ range: { start: stringStart, end }, known });
   }
 
   /** Counts a value, or a name, that begins at this offset. */
@@ -161,6 +227,7 @@ export function createJsonScan(list?: JsonList): JsonScan {
       case COMMA:
         if (inList && depth === 2) endElement(offset);
         isListNext = false;
+        if (depth === 1) isOuterValue = false;
         return null;
       default:
         return colon();
@@ -188,6 +255,7 @@ export function createJsonScan(list?: JsonList): JsonScan {
     values--;
     isListNext = name !== null && depth === 1 && textOf(name) === list?.name;
     name = null;
+    if (depth === 1) isOuterValue = true;
     const count = (names[depth] ?? 0) + 1;
     names[depth] = count;
     if (count <= MAX_NAMES) return null;
@@ -203,13 +271,20 @@ export function createJsonScan(list?: JsonList): JsonScan {
     values = valuesOutside;
   }
 
-  return { push, elements: () => ranges };
+  return { push, elements: () => ranges, longStrings: () => longStrings };
 }
 
 /** The first position from `from` on; the length when there is none. */
 function positionOf(bytes: Uint8Array, byte: number, from: number): number {
   const at = bytes.indexOf(byte, from);
   return at === -1 ? bytes.length : at;
+}
+
+/** Whether the first `length` bytes of a literal end with a backslash that escapes the next byte. */
+function endsWithEscape(literal: Buffer, length: number): boolean {
+  let backslashes = 0;
+  while (literal[length - 1 - backslashes] === BACKSLASH) backslashes++;
+  return backslashes % 2 === 1;
 }
 
 /** Decodes a name as JSON.parse does; null: it is not valid. */

@@ -9,7 +9,7 @@ const LIST = { name: 'messages', max: 3 };
 /** Scans and parses a body that arrives in chunks of `size` bytes; elements of the list as their values. */
 async function read(body: string, { size = 7, list }: { size?: number; list?: typeof LIST } = {}) {
   const bytes = Buffer.from(body);
-  const scan = createJsonScan(list);
+  const scan = createJsonScan({ list });
   for (let at = 0; at < bytes.length; at += size) {
     const refusal = scan.push(bytes.subarray(at, at + size));
     if (refusal !== null) return { refusal: refusal.message, read: at + size };

@@ -4,7 +4,8 @@ import { createJsonScan, type JsonList } from '../../core/json-scan.ts';
 import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Upload } from '../route.ts';
 import { type BodyOwner, createBodyBudget } from './body-budget.ts';
-import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts';
+import { type JsonBody, joined, parseJsonList, parseJsonWithStrings } from './json-parse.ts';
+import { createRepeatedStrings } from './repeated-strings.ts';
 
 /**
  * Reads JSON bodies up to their limit, and opens uploads as streams. A body with a larger Content-Length is refused before
@@ -69,6 +70,7 @@ const PACE_CHECK_MS = 1000;
 export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPaces } = {}): BodyReader {
   const budget = createBodyBudget(options.maxWaiting ?? MAX_WAITING);
   const paces = options.paces ?? PACES;
+  const repeated = createRepeatedStrings();
   const uploading = new WeakSet<Duplex>();
 
   /**
@@ -134,15 +136,15 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
       // RFC 9110 §10.1.1: the client waits for the 100 before it sends the body.
       if (req.headers.expect !== undefined) res.writeContinue();
-      const scan = createJsonScan(list);
+      const { accountId } = owner;
+      const scan = createJsonScan(list === undefined ? { find: repeated.finder(accountId) } : { list });
       const chunks = await collect(req, res, limit, owner, turn, scan.push);
       if (chunks === null || isRefusal(chunks)) return chunks;
       await turn();
-      const bytes = await joined(chunks, owner.accountId);
       const elements = scan.elements();
       return list === undefined || elements === null
-        ? parseJson(bytes, owner.accountId)
-        : parseJsonList(bytes, list.name, elements, owner.accountId);
+        ? parseJsonWithStrings(chunks, scan.longStrings(), repeated, accountId)
+        : parseJsonList(await joined(chunks, accountId), list.name, elements, accountId);
     },
     openUpload: (req, res, types) => {
       const type = mediaType(req, types);

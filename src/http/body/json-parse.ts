@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
+import { randomBytes } from 'node:crypto';
 import { eventLoopTurns, inSlices, type Work } from '../../core/concurrency/slices.ts';
-import type { Range } from '../../core/json-scan.ts';
+import type { KnownString, LongString, Range } from '../../core/json-scan.ts';
 import { type Refusal, refuse } from '../../core/refusal.ts';
 import { decodeUtf8 } from '../../core/utf8.ts';
+import type { RepeatedStrings } from './repeated-strings.ts';
 
 /** Parses JSON bodies: as a whole, or without the elements of a list, which are parsed one at a time. */
 
@@ -42,11 +44,13 @@ const CHUNKS_PER_STEP = 16;
 /** Joins the chunks of a body, in slices, because copying megabytes takes long. */
 export async function joined(chunks: readonly Buffer[], accountId: string): Promise<Buffer> {
   const [first] = chunks;
-  return first !== undefined && chunks.length === 1 ? first : inSlices(joining(chunks), accountId);
+  if (first !== undefined && chunks.length === 1) return first;
+  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  return length <= SMALL_BYTES ? Buffer.concat(chunks, length) : inSlices(joining(chunks, length), accountId);
 }
 
-function* joining(chunks: readonly Buffer[]): Work<Buffer> {
-  const bytes = Buffer.allocUnsafe(chunks.reduce((sum, { length }) => sum + length, 0));
+function* joining(chunks: readonly Buffer[], length: number): Work<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
   let at = 0;
   for (const [index, chunk] of chunks.entries()) {
     at += chunk.copy(bytes, at);
@@ -62,6 +66,58 @@ export async function parseJson(bytes: Buffer, accountId: string): Promise<JsonB
   return parse(bytes, '');
 }
 
+/** What stands for known strings while a body is parsed; no body contains it, because nobody else knows it. */
+const PLACEHOLDER = randomBytes(16).toString('hex');
+
+/**
+ * Parses a whole body like `parseJson`, without its known strings, which are inserted afterwards. `repeated` then learns the other
+ * long strings.
+ */
+export async function parseJsonWithStrings(
+  chunks: readonly Buffer[],
+  strings: readonly LongString[],
+  repeated: RepeatedStrings,
+  accountId: string,
+): Promise<JsonBody | Refusal> {
+  const found = strings.flatMap(({ range, known }) => (known === null ? [] : [{ ...range, ...known }]));
+  let source = chunks;
+  let body: JsonBody | Refusal | null =
+    found.length === 0 ? null : await parseAround(chunks, found, accountId);
+  if (body === null) {
+    // Also a body that is not valid: the position of the error is that in the whole body.
+    const whole = await joined(chunks, accountId);
+    source = [whole];
+    body = await parseJson(whole, accountId);
+  }
+  if (!('value' in body)) return body;
+  for (const { range, known } of strings) {
+    if (known === null) repeated.sent(accountId, await joined(slice(source, range), accountId));
+    else known.used();
+  }
+  return body;
+}
+
+/** Parses a body without its known strings; null: it is not valid, or no object. */
+async function parseAround(
+  chunks: readonly Buffer[],
+  known: readonly (Range & KnownString)[],
+  accountId: string,
+): Promise<JsonBody | null> {
+  const short = replaced(chunks, known, placeholder);
+  const body = await parseJson(await joined(short, accountId), accountId);
+  if (!('value' in body) || !isObject(body.value)) return null;
+  for (const [name, value] of Object.entries(body.value)) {
+    if (typeof value !== 'string' || !value.startsWith(PLACEHOLDER)) continue;
+    const found = known.find((_, index) => value === placeholder(index));
+    if (found !== undefined) body.value[name] = found.value;
+  }
+  return body;
+}
+
+function placeholder(index: number): string {
+  return `${PLACEHOLDER}${index}`;
+}
+
 /** Parses the body without the elements of its list, and checks the elements one after the other. */
 export async function parseJsonList(
   bytes: Buffer,
@@ -69,7 +125,9 @@ export async function parseJsonList(
   ranges: readonly Range[],
   accountId: string,
 ): Promise<JsonBody | Refusal> {
-  const body = await parseJson(withoutElements(bytes, ranges), accountId);
+  // With a number in place of each element it is valid if and only if the body is valid apart from its elements.
+  const outside = Buffer.concat(replaced([bytes], ranges, () => '0'));
+  const body = await parseJson(outside, accountId);
   if (!('value' in body) || !isObject(body.value)) return body;
   const list = body.value[name];
   // The name can occur again with another value, which then replaces the list.
@@ -80,16 +138,32 @@ export async function parseJsonList(
   return { value: { ...body.value, [name]: elements } };
 }
 
-/** The body with a number in place of each element: valid if and only if the body is valid apart from its elements. */
-function withoutElements(bytes: Buffer, ranges: readonly Range[]): Buffer {
+/** The bytes of the chunks with another text in place of each range. */
+function replaced(
+  chunks: readonly Buffer[],
+  ranges: readonly Range[],
+  textOf: (index: number) => string,
+): Buffer[] {
   const pieces: Buffer[] = [];
-  let at = 0;
-  for (const { start, end } of ranges) {
-    pieces.push(bytes.subarray(at, start), Buffer.from('0'));
-    at = end;
+  let start = 0;
+  for (const [index, range] of ranges.entries()) {
+    pieces.push(...slice(chunks, { start, end: range.start }), Buffer.from(textOf(index)));
+    start = range.end;
   }
-  pieces.push(bytes.subarray(at));
-  return Buffer.concat(pieces);
+  pieces.push(...slice(chunks, { start, end: Number.POSITIVE_INFINITY }));
+  return pieces;
+}
+
+/** The parts of chunks that belong to a range. */
+function slice(chunks: readonly Buffer[], { start, end }: Range): Buffer[] {
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (const chunk of chunks) {
+    const part = chunk.subarray(Math.max(0, start - at), Math.max(0, end - at));
+    if (part.length > 0) parts.push(part);
+    at += chunk.length;
+  }
+  return parts;
 }
 
 function* checkElements(bytes: Buffer, name: string, ranges: readonly Range[]): Work<Refusal | null> {
