@@ -4,15 +4,15 @@ import { invalid, type Refusal } from './refusal.ts';
  * Counts the values of a JSON body while its bytes arrive, so that a body of many small values is refused before it is
  * parsed; the same for one record of an import. It does not validate: `JSON.parse` rejects what is not JSON. With
  * `list` it also finds the beginning and the end of each element of that list, so that the elements can be parsed one
- * at a time; the limits then apply to each element and to the rest of the body. With `strings` it recognizes values that
- * are known.
+ * at a time; the limits then apply to each element and to the rest of the body. With `find` it recognizes strings that are
+ * known.
  */
 export interface JsonScan {
   /** Takes the chunks of the body in order; returns a refusal as soon as a limit is exceeded. */
   push(chunk: Buffer): Refusal | null;
   /** Byte ranges of the list's elements; null when the body has no such list. */
   elements(): Range[] | null;
-  /** With `strings`: the known and the other long strings among the values of the outermost object, in their order. */
+  /** With `find`: long strings among the values of the outermost object, in their order, at most four. */
   longStrings(): readonly LongString[];
 }
 
@@ -53,7 +53,7 @@ export const MAX_VALUES = 10_000;
 export const MAX_NAMES = 2000;
 /** Bytes of a body outside the elements of its list. */
 const MAX_OUTSIDE_BYTES = 256 * 1024;
-/** Bytes of a string that `longStrings` returns, and the number of those. */
+/** Minimum of bytes of a string that `longStrings` returns. */
 export const MIN_LONG_BYTES = 4096;
 const MAX_LONG_STRINGS = 4;
 /** A longer name in the outermost object is not that of the list. */
