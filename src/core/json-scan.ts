@@ -77,7 +77,13 @@ for (const mark of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLO
  * A scan of one body, without a copy of its bytes: memory grows with the number of elements of `list` only. Chunks may
  * end anywhere, also inside a character. `find` is not used with `list`.
  */
-export function createJsonScan({ list, find }: { list?: JsonList; find?: FindString } = {}): JsonScan {
+export function createJsonScan({
+  list,
+  find,
+}: {
+  list?: JsonList | undefined;
+  find?: FindString;
+} = {}): JsonScan {
   /** Offset of the current chunk in the body. */
   let base = 0;
   let inString = false;
