@@ -100,6 +100,27 @@ describe('the palette', () => {
     await context.close();
   });
 
+  it('opens again directly after it was closed', async () => {
+    const window = await open.operator(DESKTOP);
+    const { page, context, consoleErrors } = window;
+    await open.visit(window, '', client);
+    await page.keyboard.press('Control+K');
+    const input = page.getByRole('combobox', { name: 'Address, id, domain' });
+    await input.waitFor();
+    // In one turn: the browser reports that the dialog was closed after it was opened again.
+    await page.evaluate(async () => {
+      const dialog = document.querySelector<HTMLDialogElement>('dialog.palette');
+      const closed = new Promise((resolve) => dialog?.addEventListener('close', resolve, { once: true }));
+      dialog?.close();
+      document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }));
+      await closed;
+    });
+    await input.fill('templ');
+    await page.getByRole('option', { name: 'Page: Templates', exact: true, selected: true }).waitFor();
+    expect(consoleErrors).toEqual([]);
+    await context.close();
+  });
+
   it('opens what the server finds by id or by name', async () => {
     const template = await client.post<{ template: { templateId: string } }>('/web-setup/templates', {
       name: 'Quarterly report',

@@ -167,7 +167,15 @@ export function Palette({ member, pages }: PaletteProps) {
       <button type="button" aria-keyshortcuts="Control+K" onClick={open}>
         {t('palette.open')} <span class="keys">{t('palette.keys')}</span>
       </button>
-      <dialog ref={dialog} class="palette" aria-label={t('palette.title')} onClose={() => setOpen(false)}>
+      <dialog
+        ref={dialog}
+        class="palette"
+        aria-label={t('palette.title')}
+        onClose={({ currentTarget }) => {
+          // The event follows later: the dialog may be open again.
+          if (!currentTarget.open) setOpen(false);
+        }}
+      >
         {isOpen && (
           <>
             <form
