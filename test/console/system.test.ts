@@ -108,13 +108,12 @@ describe('the palette', () => {
     const input = page.getByRole('combobox', { name: 'Address, id, domain' });
     await input.waitFor();
     // In one turn: the browser reports that the dialog was closed after it was opened again.
-    await page.evaluate(async () => {
-      const dialog = document.querySelector<HTMLDialogElement>('dialog.palette');
-      const closed = new Promise((resolve) => dialog?.addEventListener('close', resolve, { once: true }));
-      dialog?.close();
+    await page.evaluate(`new Promise((closed) => {
+      const dialog = document.querySelector('dialog.palette');
+      dialog.addEventListener('close', closed, { once: true });
+      dialog.close();
       document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }));
-      await closed;
-    });
+    }).then(() => undefined)`);
     await input.fill('templ');
     await page.getByRole('option', { name: 'Page: Templates', exact: true, selected: true }).waitFor();
     expect(consoleErrors).toEqual([]);
