@@ -13,7 +13,7 @@ export interface JsonBody {
   value: unknown;
 }
 
-/** Bodies up to this size are parsed in the turn in which their chunks were joined. */
+/** Bodies and strings up to this size are parsed in the turn in which their chunks were joined. */
 const SMALL_BYTES = 64 * 1024;
 /** Bytes of one element of a list; a larger one is not parsed, and refused separately. */
 const MAX_ELEMENT_BYTES = 4 * 1024 * 1024;
@@ -66,7 +66,7 @@ export async function parseJson(bytes: Buffer, accountId: string): Promise<JsonB
   return parse(bytes, '');
 }
 
-/** What stands for known strings while a body is parsed; no body contains it, because nobody else knows it. */
+/** Stands for known strings while a body is parsed. No body contains it, because it is random. */
 const PLACEHOLDER = randomBytes(16).toString('hex');
 
 /**
@@ -91,8 +91,14 @@ export async function parseJsonWithStrings(
   }
   if (!('value' in body)) return body;
   for (const { range, known } of strings) {
-    if (known === null) repeated.sent(accountId, await joined(slice(source, range), accountId));
-    else known.used();
+    if (known !== null) {
+      known.used();
+      continue;
+    }
+    const literal = await joined(slice(source, range), accountId);
+    if (!repeated.sent(accountId, literal)) continue;
+    if (literal.length > SMALL_BYTES) await eventLoopTurns.next(accountId);
+    repeated.learn(accountId, literal);
   }
   return body;
 }

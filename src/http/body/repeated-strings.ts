@@ -10,8 +10,10 @@ import { decodeUtf8 } from '../../core/utf8.ts';
 export interface RepeatedStrings {
   /** Finds the strings of an account. */
   finder(accountId: string): FindString;
-  /** To be called when a valid body had another long string. After the second time it is known. */
-  sent(accountId: string, literal: Buffer): void;
+  /** To be called when a valid body had another long string. Returns whether it is repeated, so that it should be learned. */
+  sent(accountId: string, literal: Buffer): boolean;
+  /** Makes a string known. It is parsed for this, which takes milliseconds for a megabyte. */
+  learn(accountId: string, literal: Buffer): void;
 }
 
 interface Entry extends KnownString {
@@ -53,30 +55,6 @@ export function createRepeatedStrings(): RepeatedStrings {
     else candidates.set(entry.head, others);
   }
 
-  function learn(accountId: string, literal: Buffer, misses: number): void {
-    const value = parsed(literal);
-    if (value === null) return;
-    const head = headOf(accountId, literal, 0);
-    const fingerprint = fingerprintOf(accountId, literal);
-    // A copy: `literal` is a part of the whole body.
-    const entry: Entry = {
-      literal: Buffer.from(literal),
-      value,
-      fingerprint,
-      head,
-      misses,
-      used: () => {
-        entry.misses = 0;
-        known.get(fingerprint);
-      },
-    };
-    known.set(fingerprint, entry);
-    const others = candidates.get(head) ?? [];
-    const oldest = others[MAX_CANDIDATES - 1];
-    if (oldest !== undefined) known.delete(oldest.fingerprint);
-    candidates.set(head, [entry, ...(candidates.get(head) ?? [])]);
-  }
-
   return {
     finder: (accountId) => (chunk, start) => {
       if (candidates.size === 0) return null;
@@ -84,14 +62,36 @@ export function createRepeatedStrings(): RepeatedStrings {
       return candidates.get(head)?.find(({ literal }) => equalsStart(chunk, start, literal)) ?? null;
     },
     sent: (accountId, literal) => {
-      if (literal.length > MAX_LITERAL_BYTES) return;
+      if (literal.length > MAX_LITERAL_BYTES) return false;
       const fingerprint = fingerprintOf(accountId, literal);
       const entry = known.peek(fingerprint);
-      if (entry !== undefined) {
-        // Mail whose texts differ in a few characters has equal fingerprints, and each text is sent once.
-        if (isPowerOfTwo(++entry.misses)) learn(accountId, literal, entry.misses);
-      } else if (seen.delete(fingerprint)) learn(accountId, literal, 0);
-      else seen.set(fingerprint, true);
+      // Mail whose texts differ in a few characters has equal fingerprints, and each text is sent once.
+      if (entry !== undefined) return isPowerOfTwo(++entry.misses);
+      if (seen.delete(fingerprint)) return true;
+      seen.set(fingerprint, true);
+      return false;
+    },
+    learn: (accountId, literal) => {
+      const value = parsed(literal);
+      if (value === null) return;
+      const head = headOf(accountId, literal, 0);
+      const fingerprint = fingerprintOf(accountId, literal);
+      const entry: Entry = {
+        // A copy: `literal` is a part of the whole body.
+        literal: Buffer.from(literal),
+        value,
+        fingerprint,
+        head,
+        misses: known.peek(fingerprint)?.misses ?? 0,
+        used: () => {
+          entry.misses = 0;
+          known.get(fingerprint);
+        },
+      };
+      known.set(fingerprint, entry);
+      const oldest = candidates.get(head)?.[MAX_CANDIDATES - 1];
+      if (oldest !== undefined) known.delete(oldest.fingerprint);
+      candidates.set(head, [entry, ...(candidates.get(head) ?? [])]);
     },
   };
 }
