@@ -44,11 +44,16 @@ export interface NewMessagesDeps {
 }
 
 /** Larger contents are read when they are sent: this bounds those of leased messages in memory. Bytes as stored. */
-const MAX_CONTENT_BYTES = 64 * 1024;
+const MAX_LEASED_BYTES = 64 * 1024;
+/**
+ * The same for messages without a lease, of which far more wait, and only for what a message has beside a shared content: it
+ * has one recipient, so that no erasure rewrites it while it is queued.
+ */
+const MAX_WAITING_BYTES = 1024;
 
 /**
  * Keeps no state, and `take` does not throw. A message whose route is not cached waits in the queue, as no lookup is
- * begun for it. A leased message keeps a content of at most 64 KiB as stored in memory.
+ * begun for it. Small contents stay in memory until they are sent.
  */
 export function createNewMessages(deps: NewMessagesDeps): NewMessages {
   const { clock, log, recorder, parking, targets, scheduler, generation } = deps;
@@ -60,8 +65,15 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
     const target = targets.find(message, null);
     if (target.kind !== 'site') return null;
     const place = scheduler.reserveNew(target.site, target.assignment);
-    // A message without a lease is checked when it gets one.
-    if (place?.leased !== true) return place;
+    if (place === null) return null;
+    const { assignment } = target;
+    const bytes = content.body.length;
+    if (!place.leased) {
+      // A message without a lease is checked when it gets one.
+      if (content.sharedId !== undefined && bytes <= MAX_WAITING_BYTES)
+        assignment.content = toJobContent(content);
+      return place;
+    }
     let isSendable = false;
     try {
       isSendable = deps.sendingObstacle(tables, message) === null;
@@ -69,7 +81,7 @@ export function createNewMessages(deps: NewMessagesDeps): NewMessages {
       if (!isSendable) place.rolledBack();
     }
     if (!isSendable) return null;
-    if (content.body.length <= MAX_CONTENT_BYTES) target.assignment.content = toJobContent(content);
+    if (bytes <= MAX_LEASED_BYTES) assignment.content = toJobContent(content);
     return place;
   }
 

@@ -18,7 +18,7 @@ export interface Assignment {
   tls?: DestinationTls;
   /** When it was read from the queue (monotonic). */
   readAt: number;
-  /** The content of a message that was leased when it was accepted. Absent: it is read when the job is built. */
+  /** The content of a new message, if it is small (new-messages.ts). Absent: it is read when the job is built. */
   content?: JobContent | undefined;
 }
 
