@@ -1,5 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { isIPv6 } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -85,7 +86,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   const domains = domainsOf(mailboxes);
   await writeFile(
     join(config, 'main.cf'),
-    mainCf({ dir, hostname, domains }) +
+    mainCf({ dir, hostname, domains, protocol: isIPv6(host) ? 'ipv6' : 'ipv4' }) +
       (accepts === undefined ? '' : acceptingCf(dir, accepts.reportsTo)) +
       Object.entries(parameters)
         .map(([name, value]) => `${name} = ${value}\n`)
@@ -152,8 +153,13 @@ async function readMaildir(folder: string): Promise<Buffer[]> {
   return Promise.all(names.map((name) => readFile(join(folder, 'new', name))));
 }
 
-function mainCf(options: { dir: string; hostname: string; domains: string[] }): string {
-  const { dir, hostname, domains } = options;
+function mainCf(options: {
+  dir: string;
+  hostname: string;
+  domains: string[];
+  protocol: 'ipv4' | 'ipv6';
+}): string {
+  const { dir, hostname, domains, protocol } = options;
   return `
 compatibility_level = 3.6
 queue_directory = ${dir}/queue
@@ -161,7 +167,7 @@ data_directory = ${dir}/data
 maillog_file = ${dir}/log
 maillog_file_prefixes = ${dir}
 inet_interfaces = loopback-only
-inet_protocols = ipv4
+inet_protocols = ${protocol}
 myhostname = ${hostname}
 mydestination =
 mynetworks =
@@ -187,7 +193,7 @@ function acceptingCf(dir: string, { host, port }: { host: string; port: number }
   return `
 smtpd_reject_unlisted_recipient = no
 transport_maps = texthash:${dir}/etc/transports
-relayhost = [${host}]:${port}
+relayhost = [${isIPv6(host) ? `ipv6:${host}` : host}]:${port}
 smtp_tls_security_level = encrypt
 smtp_tls_loglevel = 1
 queue_run_delay = 1s
@@ -201,7 +207,7 @@ bounce_queue_lifetime = 60s
 
 function masterCf(host: string, port: number): string {
   return `
-${host}:${port} inet n - n - - smtpd
+${isIPv6(host) ? `[${host}]` : host}:${port} inet n - n - - smtpd
 pickup    unix n - n 60  1 pickup
 cleanup   unix n - n -   0 cleanup
 qmgr      unix n - n 300 1 qmgr

@@ -1,11 +1,7 @@
-import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { HAS_IPV6 } from '../../support/ipv6.ts';
 import type { SinkOptions } from '../../support/smtp-sink.ts';
 import { CLOSED_ADDRESS, client, deliver, host, job, lastError, sink, sinks, summary } from './setup.ts';
-
-const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
-  each?.some(({ address }) => address === '::1'),
-);
 
 const GREYLISTS: SinkOptions = { script: { rcpt: '451 4.7.1 greylisted' } };
 const WILLING: SinkOptions = {};
@@ -146,7 +142,7 @@ describe('addresses', () => {
     ]);
   });
 
-  it.skipIf(!hasIpv6)('connects to IPv6 from the IPv6 source address', async () => {
+  it.skipIf(!HAS_IPV6)('connects to IPv6 from the IPv6 source address', async () => {
     const to = await sink({ host: '::1' });
     const egress = { hostname: 'out.example.org', address: '127.0.0.7', address6: '::1' };
     const report = await deliver(client(), job(to, { egress }));
