@@ -46,7 +46,7 @@ export interface NewMessagesDeps {
 /** Larger contents are read when they are sent: this bounds those of leased messages in memory. Bytes as stored. */
 const MAX_LEASED_BYTES = 64 * 1024;
 /**
- * The same for messages without a lease, of which far more wait, and only for what a message has beside a shared content: it
+ * The same for messages without a lease, of which far more wait, and only for what a message has next to a shared content: it
  * has one recipient, so that no erasure rewrites it while it is queued.
  */
 const MAX_WAITING_BYTES = 1024;

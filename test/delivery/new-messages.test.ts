@@ -92,7 +92,23 @@ describe('a new message', () => {
     expect(given).toEqual({ encoding: 'text', text: unpackContent(stored), size: stored.size });
   });
 
-  it('keeps no large content, and none of a message that waits for a connection', () => {
+  it('keeps a short part next to a shared content while it waits for a connection', () => {
+    const { store, tables, clock, started, finish } = startNewMessages({ connections: 1 });
+    const key = { campaignSeq: 1, digest: Buffer.alloc(32) };
+    const sharedId = tables.sharedContents.findOrInsert(key, plainContent('{}'), clock.now());
+    const keptOf = (text: string) => {
+      store('a@one.test').taken?.committed();
+      store('b@one.test', 0, { ...plainContent(text), sharedId }).taken?.committed();
+      finish(1);
+      const kept = started[0]?.assignment.content;
+      finish(1);
+      return kept;
+    };
+    expect(keptOf('{"values":[]}')).toEqual({ encoding: 'text', text: '{"values":[]}', size: 13, sharedId });
+    expect(keptOf(JSON.stringify('x'.repeat(1024)))).toBeUndefined();
+  });
+
+  it('keeps no large content, and no complete one of a message that waits for a connection', () => {
     const { store, started, finish } = startNewMessages({ connections: 1 });
     store('a@one.test', 0, plainContent(JSON.stringify('x'.repeat(65_536)))).taken?.committed();
     expect(started[0]?.assignment.content).toBeUndefined();

@@ -37,7 +37,7 @@ describe.skipIf(required.missing || !HAS_IPV6)(`mail over IPv6 alone${reason}`, 
       hostname: 'mx.empfang.example',
       mailboxes: ['ada@empfang.example'],
       host: LOOPBACK,
-      accepts: { reportsTo: { host: LOOPBACK, port: mxPort } },
+      accepts: { reportsTo: { host: LOOPBACK, port: mxPort }, transports: {} },
     });
     daemon = await startDaemon({
       'dns.resolvers': [dns.address],
